@@ -1,0 +1,46 @@
+"""What the build makes: an Image with its files and its sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from baretorch.targets.types import Board
+
+
+@dataclass(frozen=True)
+class FlashUse:
+    """Bytes of flash. model_code: functions and constants reachable from the run function, without weights."""
+
+    model_code: int
+    code: int  # the whole image without weights
+    weights: int
+    total: int
+
+
+@dataclass(frozen=True)
+class RamUse:
+    """Bytes of RAM. stack: bound from the compiler's stack usage data."""
+
+    arena: int
+    model_static: int  # the model's own static data besides the arena
+    static: int  # all .data and .bss besides the arena
+    stack: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Image:
+    """A linked firmware image. The same ELF (and UF2) is flashed and emulated."""
+
+    name: str
+    board: Board
+    toolchain: str  # "gcc" or "zig"
+    elf: Path
+    bin: Path | None
+    hex: Path | None
+    uf2: Path | None
+    map: Path
+    flash: FlashUse
+    ram: RamUse
+    symbols: dict[str, int]  # address of each global symbol, Thumb bit cleared

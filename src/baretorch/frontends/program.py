@@ -1,0 +1,79 @@
+"""The ATen program: what every PyTorch frontend reads, before it becomes a Graph.
+
+`torch_export.py` makes one from an ExportedProgram, `pte.py` from an ExecuTorch file; `aten.py` turns
+either into the same Graph. Values are named; arguments stand in the order of the ATen schema, complete,
+without `out` arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, Union
+
+from baretorch.ir import Array, DType, Origin, Shape
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The value called `name`: an input, a constant or the result of a call."""
+
+    name: str
+
+
+Arg: TypeAlias = Union[Ref, int, float, bool, str, None, tuple["Arg", ...]]
+
+
+@dataclass(frozen=True)
+class AtenCall:
+    """One ATen operator: `results` names its results, with None for one that nobody reads."""
+
+    target: str  # "aten::linear", without overload and without "_copy" or "_" suffixes of its out and view variants
+    args: tuple[Arg, ...]
+    results: tuple[str | None, ...]
+    shapes: tuple[Shape | None, ...]  # of the results, as the frontend knows them; checked against the Graph's
+    origin: Origin = Origin()
+
+
+@dataclass(frozen=True)
+class AtenInput:
+    """An input as the caller sees it. `shape` and `order` together give the memory format: `order` lists the
+    dimensions from outermost to innermost in memory: (0, 1, 2, 3) contiguous, (0, 2, 3, 1) channels last."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AtenProgram:
+    """`outputs` name values; an output may be an input or a constant. `constants` hold contiguous data."""
+
+    name: str
+    inputs: tuple[AtenInput, ...]
+    constants: Mapping[str, Array]
+    calls: tuple[AtenCall, ...]
+    outputs: tuple[str, ...]
+    output_orders: tuple[tuple[int, ...], ...]  # memory format of each output, as `AtenInput.order`
+    notes: tuple[str, ...] = field(default=())  # what the reader wants the user to know
+
+    def text(self) -> str:
+        """One line per call, for people."""
+        lines = [f"input  {i.name}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]
+        for name, data in self.constants.items():
+            lines.append(f"const  {name}: {data.dtype.name}{list(data.shape)}")
+        for call in self.calls:
+            results = ", ".join(r or "_" for r in call.results)
+            where = f"  # {call.origin}" if str(call.origin) else ""
+            lines.append(f"{results} = {call.target}({', '.join(map(_show, call.args))}){where}")
+        lines.append(f"output {', '.join(self.outputs)}")
+        return "\n".join(lines)
+
+
+def _show(arg: Arg) -> str:
+    if isinstance(arg, Ref):
+        return arg.name
+    if isinstance(arg, tuple):
+        return f"[{', '.join(map(_show, arg))}]"
+    return repr(arg)

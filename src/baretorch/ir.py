@@ -1,0 +1,286 @@
+"""The Graph: what to compute, before anything is known of the board.
+
+A Graph is tensors by name and nodes in execution order. Everything is frozen: a pass takes a Graph and
+returns another. `verify` checks the grammar after every pass, `interpret` gives the meaning.
+`text.py` prints a Graph and parses it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from math import prod
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from baretorch.errors import InternalError
+
+Array: TypeAlias = npt.NDArray[Any]
+Shape: TypeAlias = tuple[int, ...]
+
+
+class DType(Enum):
+    """An element type: the name PyTorch and NumPy use, and the one C uses."""
+
+    FLOAT32 = ("float32", "float")
+    INT8 = ("int8", "int8_t")
+    UINT8 = ("uint8", "uint8_t")
+    INT16 = ("int16", "int16_t")
+    INT32 = ("int32", "int32_t")
+    INT64 = ("int64", "int64_t")
+    BOOL = ("bool", "uint8_t")
+
+    def __init__(self, label: str, c: str) -> None:
+        self.label = label
+        self.c = c
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype(self.label)
+
+    @property
+    def size(self) -> int:
+        return int(self.numpy.itemsize)
+
+    @classmethod
+    def of(cls, label: str) -> DType | None:
+        """The type called `label` ("float32"), or None."""
+        return next((d for d in cls if d.label == label), None)
+
+
+@dataclass(frozen=True)
+class Quant:
+    """real = scale * (stored - zero_point); one pair, or one per index of `axis`."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a tensor comes from in the user's model: module path and source line, each may be empty."""
+
+    path: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}  ({self.source})" if self.path and self.source else self.path or self.source
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value of the graph. `data` is set for constants and for the initial value of state."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+    quant: Quant | None = None
+    data: Array | None = None
+    origin: Origin = Origin()
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.dtype.size
+
+    @property
+    def type(self) -> str:
+        """`float32[1, 16]`"""
+        return f"{self.dtype.label}[{', '.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        return f"{self.name} {self.type}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What an op says of one of its outputs."""
+
+    shape: Shape
+    dtype: DType
+    quant: Quant | None = None
+
+
+@dataclass(frozen=True)
+class Op:
+    """What a node does. One frozen dataclass per operator in `ops/`; its fields are its attributes."""
+
+    name: ClassVar[str]
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        """Shapes and types of the outputs; raises CompileError where the inputs do not fit together."""
+        raise NotImplementedError
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """The meaning, in NumPy. Simple, slow, and the judge of every kernel."""
+        raise NotImplementedError
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        """Multiply-accumulates, as the field counts them."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Node:
+    op: Op
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in execution order over named tensors. `state` names tensors that outlive a run."""
+
+    name: str
+    tensors: Mapping[str, Tensor]
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    state: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.tensors[name]
+
+    def of(self, names: Iterable[str]) -> tuple[Tensor, ...]:
+        return tuple(self.tensors[n] for n in names)
+
+    def producer(self) -> dict[str, Node]:
+        return {name: node for node in self.nodes for name in node.outputs}
+
+    def uses(self) -> dict[str, list[Node]]:
+        """Who reads each tensor; a node that reads it twice stands there twice."""
+        table: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in node.inputs:
+                table.setdefault(name, []).append(node)
+        return table
+
+    def macs(self) -> int:
+        return sum(n.op.macs(self.of(n.inputs), self.of(n.outputs)) for n in self.nodes)
+
+    def constants(self) -> tuple[Tensor, ...]:
+        return tuple(t for t in self.tensors.values() if t.data is not None and t.name not in self.state)
+
+
+@dataclass
+class Builder:
+    """Makes a Graph node by node; output types come from the op, so they cannot disagree with it."""
+
+    name: str = "model"
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    origin: Origin = Origin()
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def fresh(self, stem: str) -> str:
+        """`stem`, or `stem_2`, `stem_3` … if it is taken."""
+        if stem not in self.tensors and stem not in self._numbers:
+            self._numbers[stem] = 1
+            return stem
+        n = self._numbers.get(stem, 1)
+        while True:
+            n += 1
+            if f"{stem}_{n}" not in self.tensors:
+                self._numbers[stem] = n
+                return f"{stem}_{n}"
+
+    def tensor(self, t: Tensor) -> str:
+        if t.name in self.tensors:
+            raise InternalError(f"two tensors are called {t.name}")
+        self.tensors[t.name] = t
+        return t.name
+
+    def input(self, name: str, shape: Shape, dtype: DType, quant: Quant | None = None) -> str:
+        return self.tensor(Tensor(self.fresh(name), shape, dtype, quant, origin=self.origin))
+
+    def const(self, name: str, data: Array, quant: Quant | None = None) -> str:
+        dtype = DType.of(data.dtype.name)
+        if dtype is None:
+            raise InternalError(f"constant {name} has type {data.dtype}")
+        data = np.ascontiguousarray(data).reshape(data.shape)
+        return self.tensor(Tensor(self.fresh(name), data.shape, dtype, quant, data, self.origin))
+
+    def add(self, op: Op, *inputs: str, name: str | None = None) -> str:
+        """Append a node with one output and return that output's name."""
+        (out,) = self.add_many(op, *inputs, names=(name,) if name else ())
+        return out
+
+    def add_many(self, op: Op, *inputs: str, names: Sequence[str] = ()) -> tuple[str, ...]:
+        signatures = op.infer([self.tensors[i] for i in inputs])
+        outs = []
+        for i, s in enumerate(signatures):
+            stem = names[i] if i < len(names) else self.origin.path.replace(".", "_") or op.name
+            outs.append(self.tensor(Tensor(self.fresh(stem), s.shape, s.dtype, s.quant, origin=self.origin)))
+        self.nodes.append(Node(op, inputs, tuple(outs)))
+        return tuple(outs)
+
+    def graph(self, inputs: Sequence[str], outputs: Sequence[str], state: Sequence[str] = ()) -> Graph:
+        return Graph(
+            self.name, dict(self.tensors), tuple(self.nodes), tuple(inputs), tuple(outputs), tuple(state)
+        )
+
+
+def verify(graph: Graph) -> Graph:
+    """Check the grammar of a Graph and return it. A failure is a bug in the stage that made it."""
+
+    def need(condition: bool, text: str) -> None:
+        if not condition:
+            raise InternalError(f"graph {graph.name}: {text}")
+
+    for name, t in graph.tensors.items():
+        need(t.name == name, f"tensor {t.name} is filed under {name}")
+        need(all(isinstance(d, int) and d >= 0 for d in t.shape), f"{t} has a bad shape")
+        if t.data is not None:
+            need(t.data.shape == t.shape, f"{t} holds data of shape {t.data.shape}")
+            need(t.data.dtype == t.dtype.numpy, f"{t} holds data of type {t.data.dtype}")
+    need(len(set(graph.inputs)) == len(graph.inputs), "an input is named twice")
+    known = set(graph.inputs) | {t.name for t in graph.tensors.values() if t.data is not None}
+    need(known <= set(graph.tensors), "an input has no tensor")
+    for name in graph.inputs:
+        need(graph[name].data is None, f"input {name} is a constant")
+    for name in graph.state:
+        need(name in graph.tensors and graph[name].data is not None, f"state {name} has no initial value")
+    for i, node in enumerate(graph.nodes):
+        where = f"node {i} {node.op.name}"
+        for name in node.inputs:
+            need(name in known, f"{where} reads {name} before it is made")
+        signatures = node.op.infer(graph.of(node.inputs))
+        need(len(signatures) == len(node.outputs), f"{where} has {len(node.outputs)} outputs")
+        for name, s in zip(node.outputs, signatures, strict=True):
+            need(name in graph.tensors, f"{where} makes {name}, which has no tensor")
+            need(name not in known, f"{where} makes {name} a second time")
+            t = graph[name]
+            need((t.shape, t.dtype) == (s.shape, s.dtype), f"{where} makes {s}, but {t} is declared")
+            known.add(name)
+    for name in graph.outputs:
+        need(name in known, f"output {name} is never made")
+    need(set(graph.tensors) <= known, f"tensors nobody makes: {sorted(set(graph.tensors) - known)}")
+    return graph
+
+
+def interpret(graph: Graph, inputs: Sequence[Array], keep: bool = False) -> dict[str, Array]:
+    """Run the graph with the NumPy references. Gives the outputs by name; with `keep`, every tensor."""
+    values: dict[str, Array] = {n: t.data for n, t in graph.tensors.items() if t.data is not None}
+    for name, value in zip(graph.inputs, inputs, strict=True):
+        t = graph[name]
+        if value.shape != t.shape or value.dtype != t.dtype.numpy:
+            raise InternalError(f"input {t} was given {value.dtype}{list(value.shape)}")
+        values[name] = value
+    for node in graph.nodes:
+        results = node.op.reference(*(values[n] for n in node.inputs))
+        for name, result in zip(node.outputs, results, strict=True):
+            t = graph[name]
+            values[name] = np.asarray(result, dtype=t.dtype.numpy).reshape(t.shape)
+    return values if keep else {n: values[n] for n in graph.outputs}
+
+
+def with_data(t: Tensor, data: Array) -> Tensor:
+    """The same tensor as a constant with other data (and the data's shape)."""
+    return replace(t, data=np.ascontiguousarray(data, dtype=t.dtype.numpy).reshape(data.shape), shape=data.shape)

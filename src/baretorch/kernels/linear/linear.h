@@ -1,0 +1,20 @@
+/* y[b, o] = clamp(bias[o] + sum over i of x[b, i] * weight[o, i], lo, hi) */
+#ifndef BT_LINEAR_H
+#define BT_LINEAR_H
+
+#include "../bt.h"
+
+typedef struct {
+    int32_t batch;
+    int32_t in;
+    int32_t out;
+    float lo;
+    float hi;
+} bt_linear_f32;
+
+#ifndef BT_INLINE_KERNELS
+/* weight: [out][in] */
+void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+#endif
+
+#endif

@@ -1,0 +1,14 @@
+#include "linear.h"
+
+BT_KERNEL void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias,
+                                 float *y)
+{
+    for (int32_t b = 0; b < p->batch; b++) {
+        for (int32_t o = 0; o < p->out; o++) {
+            float sum = bias[o];
+            for (int32_t i = 0; i < p->in; i++)
+                sum += x[b * p->in + i] * weight[o * p->in + i];
+            y[b * p->out + o] = bt_clamp_f32(sum, p->lo, p->hi);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Every operator and its kernels: the tables to read first."""

@@ -1,0 +1,78 @@
+"""How an operator reaches C: a Kernel row names a function, says where it fits, and prepares its arguments.
+
+A kernel is called as
+
+    symbol(&params, activations…, constants…, outputs…[, scratch])
+
+with the node's non-constant inputs in order, then the constants that `pack` makes, then the outputs.
+Without `pack`, inputs keep their order whether constant or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from baretorch.ir import Array, Op, Tensor
+
+Literal: TypeAlias = int | float | tuple[int, ...]
+O = TypeVar("O", bound=Op)
+
+
+@dataclass(frozen=True)
+class Params:
+    """A C struct and the value of each of its fields, in the struct's order."""
+
+    struct: str
+    fields: tuple[tuple[str, Literal], ...]
+
+
+@dataclass(frozen=True)
+class Call(Generic[O]):
+    """An op applied to its tensors: all that choosing and preparing a kernel may look at."""
+
+    op: O
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+    @property
+    def x(self) -> Tensor:
+        return self.inputs[0]
+
+    @property
+    def y(self) -> Tensor:
+        return self.outputs[0]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A constant as the kernel wants it; `role` becomes part of its C name ("weight", "bias")."""
+
+    role: str
+    data: Array
+
+
+@dataclass(frozen=True)
+class Kernel(Generic[O]):
+    """One C function for an operator. The first row of an op whose `needs` and `fits` hold is used."""
+
+    symbol: str  # C function, for example "bt_linear_f32_ref"
+    source: str  # file below kernels/, for example "linear/ref.c"; its header is linear/linear.h
+    params: Callable[[Call[O]], Params]
+    needs: frozenset[str] = frozenset()  # CPU features
+    fits: Callable[[Call[O]], bool] = lambda call: True
+    pack: Callable[[Call[O]], tuple[Packed, ...]] | None = None
+    scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned
+
+    @property
+    def header(self) -> str:
+        folder = self.source.split("/", 1)[0]
+        return f"{folder}/{folder}.h"
+
+
+def data_of(tensors: Sequence[Tensor], index: int) -> Array:
+    """The constant data of input `index`."""
+    data = tensors[index].data
+    assert data is not None, f"{tensors[index]} is not constant"
+    return data

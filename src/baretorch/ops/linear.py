@@ -1,0 +1,70 @@
+"""linear: y = clamp(x W^T + b). The workhorse of multi-layer perceptrons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+
+
+@dataclass(frozen=True)
+class Linear(Op):
+    """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]."""
+
+    name: ClassVar[str] = "linear"
+    lo: float = -inf
+    hi: float = inf
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, weight = inputs[:2]
+        if len(weight.shape) != 2 or not x.shape or x.shape[-1] != weight.shape[1]:
+            raise CompileError(
+                "linear: the input's last dimension is not the weight's",
+                have=", ".join(map(str, inputs)),
+                need="x[..., in] and weight[out, in]",
+            )
+        return (Signature((*x.shape[:-1], weight.shape[0]), x.dtype),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        y = inputs[0].astype(np.float64) @ inputs[1].T.astype(np.float64)
+        if len(inputs) > 2:
+            y = y + inputs[2]
+        return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return outputs[0].count * inputs[1].shape[1]
+
+
+def _params(call: Call[Linear]) -> Params:
+    out, in_ = call.inputs[1].shape
+    batch = prod(call.x.shape[:-1])
+    return Params(
+        "bt_linear_f32",
+        (("batch", batch), ("in", in_), ("out", out), ("lo", call.op.lo), ("hi", call.op.hi)),
+    )
+
+
+def _bias(call: Call[Linear]) -> Array:
+    if len(call.inputs) > 2:
+        return data_of(call.inputs, 2)
+    return np.zeros(call.inputs[1].shape[0], np.float32)
+
+
+def _pack(call: Call[Linear]) -> tuple[Packed, ...]:
+    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", _bias(call)))
+
+
+def _fits(call: Call[Linear]) -> bool:
+    return call.x.dtype is DType.FLOAT32 and all(t.data is not None for t in call.inputs[1:])
+
+
+KERNELS: tuple[Kernel[Linear], ...] = (
+    Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack),
+)

@@ -1,0 +1,49 @@
+/* The interface between the generated image and the hardware layer.
+ *
+ * An image is: startup (per architecture) -> bt_chip_init -> bt_console_init -> bt_serve.
+ * Values of the board (BT_*) come from its TOML through the generated header bt_board.h. */
+#ifndef BT_RUNTIME_H
+#define BT_RUNTIME_H
+
+#include <stdint.h>
+
+/* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. */
+void bt_chip_init(void);
+
+/* uart/<driver>.c: polled, eight bits, no parity. */
+void bt_console_init(void);
+void bt_console_put(uint8_t byte);
+uint8_t bt_console_get(void); /* waits for a byte */
+
+/* counter/<driver>.c: counts up, wraps at 2^32. */
+void bt_counter_init(void);
+uint32_t bt_counter_read(void);
+
+/* stack.c: the stack is painted at start-up; the largest depth ever reached, in bytes. */
+uint32_t bt_stack_peak(void);
+
+/* text.c: for messages to people. */
+void bt_print(const char *text);
+void bt_print_hex(uint32_t value);
+
+/* serve.c: answers the host's frames for ever. */
+void bt_serve(void);
+
+/* glue.c, generated with the model: where its inputs and outputs lie, and one call. */
+typedef struct {
+    void *data;
+    uint32_t bytes;
+} bt_buffer;
+
+typedef struct {
+    const char *name;
+    const bt_buffer *inputs;
+    const bt_buffer *outputs;
+    uint8_t input_count;
+    uint8_t output_count;
+} bt_model;
+
+extern const bt_model bt_the_model;
+void bt_model_call(void);
+
+#endif

@@ -1,0 +1,96 @@
+"""What a target is: a CPU, a chip around it, a board around that. All of it data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A processor core, and how the compilers and emulators spell it.
+
+    `features` is what kernels ask for: "fpu" (single-precision in hardware), "dp" (double precision too),
+    "dsp" (Armv7E-M dual 16-bit multiplies), "mve" (Helium), "v6m" (Armv6-M), "v7m" (Thumb-2), "rv32".
+    """
+
+    name: str
+    features: frozenset[str]
+    gcc: tuple[str, ...]  # flags for arm-none-eabi-gcc / riscv64-unknown-elf-gcc / the host's cc
+    gcc_prefix: str  # "arm-none-eabi-", "riscv64-unknown-elf-", "" for the host
+    zig: tuple[str, ...]  # flags for `zig cc`
+    unicorn: str | None  # name of Unicorn's CPU model constant, None where it has none
+    elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A bank of the chip's memory map. kind: "flash" (holds the image) or "ram"."""
+
+    name: str
+    kind: str
+    origin: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Uart:
+    """The console. `driver` names runtime/uart/<driver>.c; `clock_hz` is what its baud divider divides."""
+
+    driver: str
+    base: int
+    clock_hz: int
+    baud: int
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A free-running counter for timing on the device: runtime/counter/<driver>.c."""
+
+    driver: str
+    base: int
+    hz: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A register that start-up code waits for, and the value an emulator answers with."""
+
+    address: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Chip:
+    """Silicon. `banks` name the memory for: "code" (image), "data" (.data, .bss, stack, arena)."""
+
+    name: str
+    cpu: Cpu
+    memories: tuple[Memory, ...]
+    code: str
+    data: str
+    uart: Uart
+    counter: Counter
+    clock_hz: int
+    init: str  # runtime/chip/<init>.c: clocks, pins, resets
+    boot: str  # "vectors", "boot2" (RP2040), "image_def" (RP2350), "riscv", "host"
+    stack_bytes: int  # reserved for the stack
+    uf2_family: int | None  # family ID where the boot ROM takes UF2
+    peripherals: tuple[tuple[int, int], ...]  # (origin, size) of register space an emulator must map
+    ready: tuple[Ready, ...]
+
+    def memory(self, name: str) -> Memory:
+        return next(m for m in self.memories if m.name == name)
+
+
+@dataclass(frozen=True)
+class Board:
+    """What a person holds. `emulators` in order of preference: "unicorn", "qemu", "native"; may be empty."""
+
+    name: str
+    title: str
+    chip: Chip
+    emulators: tuple[str, ...]
+    qemu_machine: str | None
+    flash_methods: tuple[str, ...]  # "uf2", "pyocd"
+    pyocd_target: str | None
+    notes: str  # one line for people: UART pins, probe
