@@ -1,0 +1,229 @@
+"""The host's side of the conversation with a running image, emulated or real."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from baretorch.devices.frames import (
+    ERROR_REPLY,
+    FRAME_BYTES,
+    HELLO,
+    HELLO_REPLY,
+    RUN,
+    RUN_REPLY,
+    Decoder,
+    Frame,
+    encode,
+)
+from baretorch.emulators.types import DeviceFault, DeviceHang, Machine
+from baretorch.errors import CompileError
+
+PROTOCOL_VERSION = 1
+ATTEMPTS = 4  # a frame lost or damaged this often is no accident
+PROBES = 3  # hellos to a device that gave no answer
+HELLO_SECONDS = 1.0  # a waiting device answers a hello at once
+FAULT_SECONDS = 1.0  # for the rest of a fault message to arrive
+FAULT_BEGINS, FAULT_ENDS = "FAULT:", "END OF FAULT"
+HEARD_CHARACTERS = 2000  # of the device's text kept for error messages
+
+_HELLO = struct.Struct("<BBBxI")
+_RUN_REPLY = struct.Struct("<II")
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What the image says about itself: byte sizes of the model's inputs and outputs, names, counter rate."""
+
+    model: str
+    board: str
+    counter_hz: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer of one run: outputs, counter ticks of the call, and the deepest stack so far in bytes."""
+
+    outputs: tuple[bytes, ...]
+    ticks: int
+    stack_peak: int
+
+
+class _Damaged(Exception):
+    """The device, or we, got a damaged frame."""
+
+
+class Link:
+    """Asks a machine, waits for the answer, asks again if a frame was damaged or lost on the way.
+
+    A run whose answer was lost runs twice: a model with state then has seen its input twice.
+    """
+
+    def __init__(self, machine: Machine, on_text: Callable[[str], None] | None = None) -> None:
+        self.machine = machine
+        self._on_text = on_text
+        self._decoder = Decoder(limit=0xFFFF)  # enough for a hello, which then says how long a reply can be
+        self._seq = 0
+        self._heard = ""
+        self._hello: Hello | None = None
+
+    def hello(self, model: str | None = None) -> Hello:
+        """What runs there; CompileError if `model` is given and the image holds another one."""
+        if self._hello is None:
+            frame = self._ask(HELLO, HELLO_REPLY, b"", HELLO_SECONDS)
+            self._hello = _parse_hello(frame.payload)
+            self._decoder.limit = max(self._decoder.limit, _RUN_REPLY.size + sum(self._hello.outputs))
+        if model is not None and model != self._hello.model:
+            raise CompileError(
+                "another model runs on the board",
+                have=f"{self._hello.model} on {self._hello.board}",
+                need=model,
+                try_="`baretorch flash` puts this model on the board",
+            )
+        return self._hello
+
+    def run(self, inputs: Sequence[bytes], timeout: float = 60.0) -> Reply:
+        """One call of the model. `timeout` is how long its answer may take, in seconds."""
+        hello = self.hello()
+        sizes = tuple(len(data) for data in inputs)
+        if sizes != hello.inputs:
+            raise CompileError(
+                f"{hello.model}: the inputs do not fit the image",
+                have=f"inputs of {_bytes(sizes)}",
+                need=f"inputs of {_bytes(hello.inputs)}",
+            )
+        payload = self._ask(RUN, RUN_REPLY, b"".join(inputs), timeout).payload
+        if len(payload) != _RUN_REPLY.size + sum(hello.outputs):
+            raise DeviceFault(
+                f"{hello.model}: the answer has the wrong length",
+                have=f"{len(payload)} bytes",
+                need=f"{_RUN_REPLY.size} bytes and outputs of {_bytes(hello.outputs)}",
+            )
+        ticks, stack_peak = _RUN_REPLY.unpack_from(payload)
+        return Reply(_split(payload[_RUN_REPLY.size :], hello.outputs), ticks, stack_peak)
+
+    def _ask(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
+        """Send a request until it is answered."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._exchange(kind, reply, payload, timeout)
+            except _Damaged as error:
+                if attempt == ATTEMPTS - 1:
+                    raise CompileError(
+                        f"the line to the device is too noisy: {ATTEMPTS} frames in a row were damaged",
+                        have=[str(error), *self._heard_lines()],
+                        try_="a shorter cable, a common ground, or a lower baud rate in the board's TOML",
+                    ) from None
+            except DeviceHang:
+                if self.machine.name != "serial" or not self._listens(len(payload)):
+                    break  # an emulator's line loses nothing: silence is a hang
+        raise DeviceHang(
+            f"no answer from the device within {timeout:g} s",
+            have=self._heard_lines(),
+            try_="check port, baud rate and wiring (TX to RX), or reset the board"
+            if self.machine.name == "serial"
+            else None,
+        )
+
+    def _listens(self, unread: int) -> bool:
+        """Whether the device waits for requests. It may wait for the rest of a frame that lost bytes: as many zeros as
+        that frame can lack finish it, and are skipped by a device that waits for a frame's start."""
+        self.machine.write(bytes(unread + FRAME_BYTES))
+        for _ in range(PROBES):
+            try:
+                self._exchange(HELLO, HELLO_REPLY, b"", HELLO_SECONDS)
+            except _Damaged:
+                return True
+            except DeviceHang:
+                continue
+            return True
+        return False
+
+    def _exchange(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
+        self._seq = (self._seq + 1) % 256
+        self.machine.write(encode(Frame(kind, self._seq, payload)))
+        deadline = time.monotonic() + timeout
+        while True:
+            for frame in self._receive(deadline):
+                if frame.kind == ERROR_REPLY:
+                    raise _Damaged(frame.payload[1:].split(b"\0")[0].decode("ascii", "replace"))
+                if (frame.kind, frame.seq) == (reply, self._seq):
+                    return frame
+
+    def _receive(self, deadline: float) -> list[Frame]:
+        """The frames that arrived; text goes to `on_text`, a fault message is raised."""
+        try:
+            items = self._decoder.feed(self.machine.read(max(0.0, deadline - time.monotonic())))
+        except DeviceHang:
+            items = self._decoder.give_up()
+            if not any(isinstance(item, Frame) for item in items):
+                self._hear(items)
+                raise
+        self._hear(items)
+        return [item for item in items if isinstance(item, Frame)]
+
+    def _hear(self, items: list[Frame | bytes]) -> None:
+        for item in items:
+            if isinstance(item, bytes):
+                self._hear_text(item)
+        if FAULT_BEGINS in self._heard:
+            raise self._fault()
+
+    def _hear_text(self, data: bytes) -> None:
+        text = "".join(c if c.isprintable() or c in "\n\t" else "." for c in data.decode("ascii", "replace"))
+        self._heard = (self._heard + text)[-HEARD_CHARACTERS:]
+        if self._on_text is not None:
+            self._on_text(text)
+
+    def _fault(self) -> DeviceFault:
+        """Listen to the end of the fault message."""
+        deadline = time.monotonic() + FAULT_SECONDS
+        while FAULT_ENDS not in self._heard:
+            try:
+                data = self.machine.read(max(0.0, deadline - time.monotonic()))
+            except (DeviceHang, DeviceFault):
+                break
+            self._hear_text(data)
+        message = self._heard[self._heard.index(FAULT_BEGINS) :].split(FAULT_ENDS)[0]
+        first, *rest = message.strip().splitlines()
+        return DeviceFault(f"the device stopped: {first}", have=rest)
+
+    def _heard_lines(self) -> list[str]:
+        lines = self._heard.strip().splitlines()[-10:]
+        return [f"heard: {line}" for line in lines] or ["heard nothing"]
+
+
+def _parse_hello(payload: bytes) -> Hello:
+    version = payload[0] if payload else None
+    if version != PROTOCOL_VERSION:
+        raise CompileError(
+            "the image on the board speaks another version of the protocol",
+            have=f"version {version}",
+            need=f"version {PROTOCOL_VERSION}",
+            try_="`baretorch flash` puts a new image on the board",
+        )
+    try:
+        _, inputs, outputs, counter_hz = _HELLO.unpack_from(payload)
+        sizes = struct.unpack_from(f"<{inputs + outputs}I", payload, _HELLO.size)
+        model, board, rest = payload[_HELLO.size + 4 * len(sizes) :].split(b"\0")
+        if rest:
+            raise ValueError
+        return Hello(model.decode(), board.decode(), counter_hz, sizes[:inputs], sizes[inputs:])
+    except (struct.error, ValueError):
+        raise DeviceFault("the device's hello makes no sense", have=payload.hex(" ")) from None
+
+
+def _split(data: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:
+    parts, at = [], 0
+    for size in sizes:
+        parts.append(data[at : at + size])
+        at += size
+    return tuple(parts)
+
+
+def _bytes(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes)) + " bytes" if sizes else "no bytes"
