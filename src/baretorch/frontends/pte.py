@@ -1,0 +1,316 @@
+"""ExecuTorch `.pte` -> ATen program, without the executorch package.
+
+A `.pte` says which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
+that nobody writes is a view of whatever was last written to its bytes. So the instructions are followed
+over a model of the memory (`_Memory`), which knows for every range of bytes the value that is in it. That
+gives each write a name of its own, brings the views back, and finds a read of bytes that hold no value.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.pte_schema import Items, KernelCall, Method, OtherCall, Program, TensorValue, Value, damaged
+from baretorch.ir import Array, Shape
+
+_FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
+_MAKES_STATE = "the program keeps state between runs (a mutable buffer), which cannot be read from a .pte yet"
+
+
+def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:
+    """The ATen program of one method of a `.pte` file; `name` becomes the model's name."""
+    program = Program(data)
+    plan = program.method(method)
+    _refuse_later_work(plan)
+    reader = _Reader(program, plan)
+    inputs = reader.inputs()
+    for instruction in plan.instructions:
+        if isinstance(instruction, KernelCall):
+            reader.call(instruction)
+    outputs = [reader.tensor_at(i, "an output") for i in plan.outputs]
+    names = tuple(reader.read(t) for t in outputs)
+    others = [m for m in program.methods if m != method]
+    return AtenProgram(
+        name,
+        inputs,
+        reader.constants,
+        _forget_unread(reader.calls, names),
+        names,
+        tuple(memory_order(t.shape, t.order) for t in outputs),
+        (f"only method {method} is read, not {', '.join(others)}",) if others else (),
+    )
+
+
+def memory_order(shape: Shape, order: Sequence[int]) -> tuple[int, ...]:
+    """`order` in its usual form: dimensions of size 1 lie anywhere, so contiguous is preferred, then channels last."""
+    contiguous = tuple(range(len(shape)))
+    channels_last = (0, *contiguous[2:], 1) if len(shape) > 2 else contiguous
+    for usual in (contiguous, channels_last):
+        if [d for d in usual if shape[d] != 1] == [d for d in order if shape[d] != 1]:
+            return usual
+    return tuple(order)
+
+
+def _refuse_later_work(plan: Method) -> None:
+    """What a `.pte` can say and Baretorch cannot read yet, told with names and counts."""
+    kinds = Counter(i.kind for i in plan.instructions if isinstance(i, OtherCall))
+    if kinds["DelegateCall"]:
+        raise CompileError(
+            f"the program calls {_count(kinds['DelegateCall'], 'delegate')}, which only ExecuTorch can run",
+            have=", ".join(f"{n} × {backend}" for backend, n in Counter(plan.delegates).items()),
+            need="a program of ATen operators",
+            try_="export it without a partitioner",
+        )
+    if kinds["JumpFalseCall"] or kinds["MoveCall"]:
+        raise CompileError(
+            "control flow is not supported",
+            have=f"{_count(kinds['JumpFalseCall'], 'jump')} and {_count(kinds['MoveCall'], 'move')} in {plan.name}",
+            try_="remove torch.cond, while_loop and scan from the model",
+        )
+    dynamic = [v for v in plan.values if isinstance(v, TensorValue) and v.dynamic]
+    if dynamic:
+        raise CompileError(
+            f"dynamic shapes are not supported: {_count(len(dynamic), 'tensor')}",
+            have=[f"up to {t}" for t in dynamic[:4]],
+            need="one fixed shape for every tensor",
+            try_="export without dynamic_shapes",
+        )
+    state = [v for v in plan.values if isinstance(v, TensorValue) and v.buffer and v.memory]
+    if state:
+        raise CompileError(_MAKES_STATE, have=[t.key or str(t) for t in state])
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A value in memory: its name, and the tensor it was written as."""
+
+    name: str
+    tensor: TensorValue
+
+
+class _Memory:
+    """Which value each range of planned memory holds. Tensors without a place or without bytes stand alone."""
+
+    def __init__(self, banks: Sequence[int]) -> None:
+        self._banks = banks
+        self._starts: list[list[int]] = [[] for _ in banks]  # of the ranges in use, sorted; they never overlap
+        self._held: dict[tuple[int, int], _Held] = {}  # by bank and start
+        self._alone: dict[int, _Held] = {}
+
+    def write(self, name: str, tensor: TensorValue) -> None:
+        """Put a value in the tensor's bytes; every value that shares a byte with it is gone."""
+        place = self._place(tensor)
+        if place is None:
+            self._alone[tensor.index] = _Held(name, tensor)
+            return
+        bank, start = place
+        starts = self._starts[bank]
+        first = bisect_left(starts, start)
+        if first and starts[first - 1] + self._held[bank, starts[first - 1]].tensor.bytes > start:
+            first -= 1
+        last = bisect_left(starts, start + tensor.bytes)
+        for gone in starts[first:last]:
+            del self._held[bank, gone]
+        starts[first:last] = [start]
+        self._held[place] = _Held(name, tensor)
+
+    def read(self, tensor: TensorValue) -> _Held | None:
+        """What the tensor's bytes hold, if it is one whole value of the tensor's type."""
+        place = self._place(tensor)
+        held = self._alone.get(tensor.index) if place is None else self._held.get(place)
+        if held is None or (held.tensor.dtype, held.tensor.bytes) != (tensor.dtype, tensor.bytes):
+            return None
+        return held
+
+    def _place(self, tensor: TensorValue) -> tuple[int, int] | None:
+        if tensor.memory is None or tensor.bytes == 0:
+            return None
+        bank, start = tensor.memory
+        if bank >= len(self._banks) or start + tensor.bytes > self._banks[bank]:
+            raise damaged(f"{tensor} lies outside the planned memory")
+        return tensor.memory
+
+
+class _Reader:
+    """Follows the instructions of one method and collects calls and constants."""
+
+    def __init__(self, program: Program, plan: Method) -> None:
+        self.calls: list[AtenCall] = []
+        self.constants: dict[str, Array] = {}
+        self._program = program
+        self._plan = plan
+        self._memory = _Memory(plan.banks)
+        self._versions: Counter[str] = Counter()
+        self._names: set[str] = set()
+        self._views: dict[tuple[str, int], str] = {}  # by the name of what is seen, and the tensor that sees it
+        self._constant_names: dict[tuple[object, ...], str] = {}
+
+    def inputs(self) -> tuple[AtenInput, ...]:
+        made = []
+        for index in self._plan.inputs:
+            t = self.tensor_at(index, "an input")
+            name = self._write(t)
+            made.append(AtenInput(name, t.shape, t.dtype, memory_order(t.shape, t.order)))
+        return tuple(made)
+
+    def value_at(self, index: int) -> Value:
+        if not 0 <= index < len(self._plan.values):
+            raise damaged(f"it refers to value {index} of {len(self._plan.values)}")
+        return self._plan.values[index]
+
+    def tensor_at(self, index: int, role: str) -> TensorValue:
+        value = self.value_at(index)
+        if not isinstance(value, TensorValue):
+            raise CompileError(f"{role} is {type(value).__name__}", at=f"v{index}", need="a tensor")
+        return value
+
+    def call(self, call: KernelCall) -> None:
+        """Append one operator: split its arguments into inputs and results, then read and write."""
+        args, results = self._split(call)
+        inputs = tuple(self._argument(i) for i in args)
+        target, inputs = _normal(call.operator, inputs, results)
+        names = tuple(self._write(t) for t in results)
+        self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
+
+    def read(self, tensor: TensorValue) -> str:
+        """The name of the value in the tensor's bytes; a view is made where it was written with another shape."""
+        if tensor.memory is None and (tensor.buffer or tensor.external):
+            return self._constant(tensor)
+        held = self._memory.read(tensor)
+        if held is None:
+            raise CompileError(
+                f"{tensor} is read before it is written",
+                at=tensor.key or None,
+                have="a mutable buffer, or a wrong memory plan",
+                need="a program without state",
+            )
+        if held.tensor.index == tensor.index or _same_layout(held.tensor, tensor):
+            return held.name
+        for t in (held.tensor, tensor):
+            if memory_order(t.shape, t.order) != tuple(range(len(t.shape))):
+                raise CompileError(
+                    f"{tensor} is a view of channels-last memory, and would see its elements in another order",
+                    have=f"{held.tensor} in the order {list(held.tensor.order)}",
+                    try_="call .contiguous() before the view, or export with remove_view_copy=False",
+                )
+        view = (held.name, tensor.index)
+        if view not in self._views:
+            self._views[view] = self._fresh(f"v{tensor.index}")
+            results = (self._views[view],)
+            self.calls.append(AtenCall("aten::view", (Ref(held.name), tensor.shape), results, (tensor.shape,)))
+        return self._views[view]
+
+    def _split(self, call: KernelCall) -> tuple[tuple[int, ...], tuple[TensorValue, ...]]:
+        """Arguments, and results. ExecuTorch lists `out` tensors last, and after them what the operator returns:
+        the one `out` once more, or all of them as a list."""
+        *args, returned = call.args or (-1,)
+        last = self.value_at(returned)
+        if isinstance(last, TensorValue):
+            if call.operator == "executorch_prim::et_view":
+                return tuple(args), (last,)
+            if args and args[-1] == returned:
+                return tuple(args[:-1]), (last,)
+            if call.operator.endswith("_") and args and args[0] == returned:
+                return tuple(args), (last,)
+        elif isinstance(last, Items):
+            self._program.spend(len(last.indices))
+            outs = list(last.indices)
+            results = tuple(self.tensor_at(i, f"a result of {call.operator}") for i in outs)
+            if outs and args[-len(outs) :] == outs:
+                return tuple(args[: -len(outs)]), results
+            if args and self.value_at(args[-1]) == last:
+                return tuple(args[:-1]), results
+        else:
+            raise CompileError(
+                f"{call.operator} computes {'a number' if last is not None else 'nothing'} at run time",
+                at=f"v{returned}",
+                need="sizes and numbers that are known when the program is exported",
+            )
+        raise damaged(f"{call.operator} does not return its last arguments")
+
+    def _argument(self, index: int) -> Arg:
+        value = self.value_at(index)
+        if isinstance(value, TensorValue):
+            return Ref(self.read(value))
+        if isinstance(value, Items):
+            self._program.spend(len(value.indices))
+            return tuple(None if i == -1 else self._element(i) for i in value.indices)
+        return value
+
+    def _element(self, index: int) -> Arg:
+        if isinstance(self.value_at(index), Items):
+            raise damaged(f"v{index} is a list inside a list")
+        return self._argument(index)
+
+    def _write(self, tensor: TensorValue) -> str:
+        if tensor.memory is None and tensor.buffer:
+            raise damaged(f"{tensor} is a constant, and is written")
+        name = self._fresh(f"v{tensor.index}")
+        self._memory.write(name, tensor)
+        return name
+
+    def _fresh(self, stem: str) -> str:
+        """`stem`, then `stem_2`, `stem_3` …: a value that is written again is another value."""
+        while True:
+            self._versions[stem] += 1
+            name = stem if self._versions[stem] == 1 else f"{stem}_{self._versions[stem]}"
+            if name not in self._names:
+                self._names.add(name)
+                return name
+
+    def _constant(self, tensor: TensorValue) -> str:
+        same = (tensor.key if tensor.external else tensor.buffer, tensor.shape, tensor.dtype, tensor.order)
+        if same not in self._constant_names:
+            stored = np.frombuffer(self._program.data_of(tensor), tensor.dtype.numpy)
+            stored = stored.reshape([tensor.shape[d] for d in tensor.order])
+            logical = stored.transpose([tensor.order.index(d) for d in range(len(tensor.order))])
+            name = self._fresh(tensor.key or f"c{tensor.buffer}")
+            self._constant_names[same] = name
+            self.constants[name] = np.ascontiguousarray(logical).reshape(tensor.shape)
+        return self._constant_names[same]
+
+
+def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]) -> tuple[str, tuple[Arg, ...]]:
+    """The operator's plain name, and its arguments in the order of the plain schema.
+
+    An `out` variant takes the type of a new tensor from `out`; the plain one has an argument for it.
+    """
+    if operator == "executorch_prim::et_view":
+        return "aten::view", args
+    namespace, _, plain = operator.partition("::")
+    if operator == "dim_order_ops::_clone_dim_order" and len(args) == 3:
+        return "aten::clone", (args[0], args[2])
+    if plain in ("_to_dim_order_copy", "_to_copy") and len(args) == 3 and results:
+        return "aten::to", (args[0], results[0].dtype.label, args[1], True, args[2])
+    if namespace != "aten":
+        return operator, args
+    plain = plain.removesuffix("_copy") if plain.endswith("_copy") else plain.removesuffix("_")
+    target = f"aten::{plain}"
+    if target in _FACTORIES and results:
+        at = _FACTORIES[target]
+        args = (*args[:at], results[0].dtype.label, None, None, None, *args[at:])
+    return target, args
+
+
+def _same_layout(a: TensorValue, b: TensorValue) -> bool:
+    return a.shape == b.shape and memory_order(a.shape, a.order) == memory_order(b.shape, b.order)
+
+
+def _forget_unread(calls: Sequence[AtenCall], outputs: Sequence[str]) -> tuple[AtenCall, ...]:
+    """The calls, with None for results that nobody reads."""
+    read = set(outputs)
+    for call in calls:
+        for arg in call.args:
+            read |= {a.name for a in (arg if isinstance(arg, tuple) else (arg,)) if isinstance(a, Ref)}
+    return tuple(replace(c, results=tuple(r if r in read else None for r in c.results)) for c in calls)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

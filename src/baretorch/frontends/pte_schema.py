@@ -1,0 +1,346 @@
+"""What stands in an ExecuTorch `.pte` file, as typed values: a small FlatBuffers reader and the tables we need.
+
+The layout is ExecuTorch's `schema/program.fbs` (file identifier ET12); a slot number below is the place of
+a field in its table there, where a union takes two. Every offset and length is checked before it is used,
+and a budget bounds the total work, so a damaged file ends in a CompileError and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from struct import Struct, calcsize, unpack_from
+from typing import TypeAlias
+
+from baretorch.errors import CompileError
+from baretorch.ir import DType, Shape
+
+IDENTIFIER = b"ET12"
+HEADER = Struct("<4sIQQ")  # "eh00", header length, program size, start of the segments
+SCALAR_TYPES = {
+    0: DType.UINT8,
+    1: DType.INT8,
+    2: DType.INT16,
+    3: DType.INT32,
+    4: DType.INT64,
+    6: DType.FLOAT32,
+    11: DType.BOOL,
+}
+OTHER_SCALAR_TYPES = {5: "float16", 7: "float64", 15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64"}
+OTHER_CALLS = {2: "DelegateCall", 3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
+MAX_RANK = 16
+
+
+def damaged(what: str) -> CompileError:
+    return CompileError(f"not a sound .pte file: {what}", try_="export the model again, or copy the file again")
+
+
+class Bytes:
+    """The file, read only within its bounds, and only so often."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._budget = 1000 + 4 * len(data)  # items; an honest file needs far less than one per byte
+
+    def spend(self, items: int) -> None:
+        self._budget -= items
+        if self._budget < 0:
+            raise damaged("its tables refer to each other without end")
+
+    def real(self, at: int) -> float:
+        return float(self.many("d", at, 1)[0])
+
+    def integer(self, format: str, at: int) -> int:
+        return int(self.many(format, at, 1)[0])
+
+    def many(self, format: str, at: int, count: int) -> tuple[int | float, ...]:
+        if at < 0 or at + count * calcsize("<" + format) > len(self.data):
+            raise damaged(f"it refers to byte {at} of {len(self.data)}")
+        self.spend(count)
+        return unpack_from(f"<{count}{format}", self.data, at)
+
+    def slice(self, start: int, size: int, what: str) -> memoryview:
+        if start + size > len(self.data):
+            raise damaged(f"{what} ends at byte {start + size} of {len(self.data)}; is it cut short?")
+        return memoryview(self.data)[start : start + size]
+
+
+class Table:
+    """A FlatBuffers table: fields by slot number, each of which may be absent."""
+
+    def __init__(self, file: Bytes, at: int) -> None:
+        self._file = file
+        self._at = at
+        self._fields = at - file.integer("i", at)
+        self._size = file.integer("H", self._fields)
+
+    def _field(self, slot: int) -> int | None:
+        place = 4 + 2 * slot
+        offset = self._file.integer("H", self._fields + place) if place + 2 <= self._size else 0
+        return self._at + offset if offset else None
+
+    def _target(self, slot: int) -> int | None:
+        at = self._field(slot)
+        return None if at is None else at + self._file.integer("I", at)
+
+    def integer(self, slot: int, format: str) -> int:
+        at = self._field(slot)
+        return 0 if at is None else self._file.integer(format, at)
+
+    def real(self, slot: int) -> float:
+        at = self._field(slot)
+        return 0.0 if at is None else self._file.real(at)
+
+    def table(self, slot: int) -> Table | None:
+        at = self._target(slot)
+        return None if at is None else Table(self._file, at)
+
+    def integers(self, slot: int, format: str) -> tuple[int, ...]:
+        return tuple(map(int, self._vector(slot, format)[1]))
+
+    def reals(self, slot: int) -> tuple[float, ...]:
+        return tuple(map(float, self._vector(slot, "d")[1]))
+
+    def text(self, slot: int) -> str:
+        try:
+            return bytes(self.integers(slot, "B")).decode()
+        except UnicodeDecodeError:
+            raise damaged("a name in it is not text") from None
+
+    def span(self, slot: int) -> memoryview:
+        """A vector of bytes, without reading it."""
+        at = self._target(slot)
+        if at is None:
+            return memoryview(b"")
+        return self._file.slice(at + 4, self._file.integer("I", at), "a constant")
+
+    def tables(self, slot: int) -> tuple[Table, ...]:
+        start, offsets = self._vector(slot, "I")
+        return tuple(Table(self._file, start + 4 * i + int(offset)) for i, offset in enumerate(offsets))
+
+    def union(self, slot: int) -> tuple[int, Table]:
+        """Kind (numbered from 1) and content of a union."""
+        table = self.table(slot + 1)
+        if table is None:
+            raise damaged("a value in it is empty")
+        return self.integer(slot, "B"), table
+
+    def _vector(self, slot: int, format: str) -> tuple[int, tuple[int | float, ...]]:
+        at = self._target(slot)
+        if at is None:
+            return 0, ()
+        return at + 4, self._file.many(format, at + 4, self._file.integer("I", at))
+
+
+@dataclass(frozen=True)
+class TensorValue:
+    """A tensor of a method: its type, and where its bytes are."""
+
+    index: int
+    shape: Shape
+    scalar_type: int
+    order: tuple[int, ...]  # dimensions from outermost to innermost in memory
+    buffer: int  # which constant; 0 for none
+    memory: tuple[int, int] | None  # bank and byte offset of the memory plan
+    dynamic: bool
+    key: str  # the parameter's name where the file keeps it
+    external: bool  # the data is found by `key`
+
+    @property
+    def dtype(self) -> DType:
+        if self.scalar_type not in SCALAR_TYPES:
+            raise CompileError(
+                f"tensors of type {self.type_name} are not supported",
+                at=str(self),
+                need=", ".join(t.label for t in SCALAR_TYPES.values()),
+            )
+        return SCALAR_TYPES[self.scalar_type]
+
+    @property
+    def type_name(self) -> str:
+        known = SCALAR_TYPES.get(self.scalar_type)
+        return known.label if known else OTHER_SCALAR_TYPES.get(self.scalar_type, f"number {self.scalar_type}")
+
+    @property
+    def bytes(self) -> int:
+        return prod(self.shape) * self.dtype.size
+
+    def __str__(self) -> str:
+        return f"v{self.index} {self.type_name}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list whose elements are values of their own, by index; -1 stands for None."""
+
+    indices: tuple[int, ...]
+
+
+Value: TypeAlias = TensorValue | Items | bool | int | float | str | tuple[float, ...] | tuple[bool, ...] | None
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    operator: str
+    overload: str
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OtherCall:
+    """An instruction that is not an operator: `kind` is its name in the schema."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    values: tuple[Value, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    instructions: tuple[KernelCall | OtherCall, ...]
+    delegates: tuple[str, ...]
+    banks: tuple[int, ...]  # bytes of each bank of planned memory
+
+
+class Program:
+    """An open `.pte` file: the names of its `methods`, `method` to read one, `data_of` a constant."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < 8 or data[4:8] != IDENTIFIER:
+            raise CompileError(
+                "not an ExecuTorch program",
+                have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
+                need=f"a .pte file, identifier {IDENTIFIER!r}",
+            )
+        self._file = Bytes(data)
+        self._segment_base = 0
+        if len(data) >= 8 + HEADER.size and data[8:12] == b"eh00":
+            _, _, size, self._segment_base = HEADER.unpack_from(data, 8)
+            self._file.slice(0, size, "the program")
+        root = Table(self._file, self._file.integer("I", 0))
+        self._plans = {plan.text(0): plan for plan in root.tables(1)}
+        self._inline = root.tables(2)
+        self._segments = tuple((s.integer(0, "Q"), s.integer(1, "Q")) for s in root.tables(4))
+        offsets = root.table(5)
+        self._constant_segment = offsets.integer(0, "I") if offsets else 0
+        self._constant_offsets = offsets.integers(1, "Q") if offsets else ()
+        self._named = {n.text(0): n.integer(1, "I") for n in root.tables(7)}
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(self._plans)
+
+    def method(self, name: str) -> Method:
+        if name not in self._plans:
+            raise CompileError(
+                f"the program has no method {name!r}",
+                have=", ".join(self.methods) or "no method at all",
+                try_="name one of these",
+            )
+        plan = self._plans[name]
+        operators = tuple((o.text(0), o.text(1)) for o in plan.tables(6))
+        return Method(
+            name,
+            tuple(_value(i, *v.union(0)) for i, v in enumerate(plan.tables(2))),
+            plan.integers(3, "i"),
+            plan.integers(4, "i"),
+            tuple(_instruction(operators, *i.union(0)) for c in plan.tables(5) for i in c.tables(2)),
+            tuple(d.text(0) for d in plan.tables(7)),
+            plan.integers(8, "q"),
+        )
+
+    def spend(self, items: int) -> None:
+        """Count work that the reader of a method does beyond reading each value once."""
+        self._file.spend(items)
+
+    def data_of(self, tensor: TensorValue) -> memoryview:
+        """The bytes of a constant, in memory order."""
+        if tensor.external:
+            if tensor.key not in self._named:
+                raise CompileError(
+                    f"the data of {tensor.key or tensor} is not in this file",
+                    need="a .pte that holds its weights",
+                    try_="export without external constants (.ptd)",
+                )
+            source = self._segment(self._named[tensor.key])
+        elif self._constant_offsets:
+            if tensor.buffer >= len(self._constant_offsets):
+                raise damaged(f"{tensor} is constant {tensor.buffer} of {len(self._constant_offsets)}")
+            source = self._segment(self._constant_segment)[self._constant_offsets[tensor.buffer] :]
+        else:
+            if tensor.buffer >= len(self._inline):
+                raise damaged(f"{tensor} is constant {tensor.buffer} of {len(self._inline)}")
+            source = self._inline[tensor.buffer].span(0)
+        if len(source) < tensor.bytes:
+            raise damaged(f"{tensor} needs {tensor.bytes} bytes, its data ends after {len(source)}")
+        self._file.spend(tensor.bytes)
+        return source[: tensor.bytes]
+
+    def _segment(self, index: int) -> memoryview:
+        if index >= len(self._segments):
+            raise damaged(f"it refers to segment {index} of {len(self._segments)}")
+        offset, size = self._segments[index]
+        return self._file.slice(self._segment_base + offset, size, f"segment {index}")
+
+
+def _value(index: int, kind: int, table: Table) -> Value:
+    match kind:
+        case 1:
+            return None
+        case 2:
+            return table.integer(0, "q")
+        case 3:
+            return table.integer(0, "B") != 0
+        case 4:
+            return table.real(0)
+        case 5:
+            return _tensor(index, table)
+        case 6:
+            return table.text(0)
+        case 7:
+            return Items(table.integers(0, "q"))
+        case 8:
+            return table.reals(0)
+        case 9:
+            return tuple(b != 0 for b in table.integers(0, "B"))
+        case 10 | 11:
+            return Items(table.integers(0, "i"))
+    raise damaged(f"v{index} is of the unknown kind {kind}")
+
+
+def _tensor(index: int, table: Table) -> TensorValue:
+    shape = table.integers(2, "i")
+    order = table.integers(3, "B")
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or sorted(order) != list(range(len(shape))):
+        raise damaged(f"v{index} has sizes {_short(shape)} in the order {_short(order)}")
+    if table.integer(1, "i"):
+        raise damaged(f"v{index} begins inside its own storage")
+    plan, extra = table.table(6), table.table(9)
+    return TensorValue(
+        index,
+        shape,
+        table.integer(0, "b"),
+        order,
+        table.integer(5, "I"),
+        (plan.integer(0, "I"), plan.integer(1, "I") | plan.integer(2, "I") << 32) if plan else None,
+        table.integer(8, "b") != 0,
+        extra.text(1) if extra else "",
+        extra is not None and extra.integer(2, "b") == 1,
+    )
+
+
+def _instruction(operators: tuple[tuple[str, str], ...], kind: int, table: Table) -> KernelCall | OtherCall:
+    if kind != 1:
+        if kind not in OTHER_CALLS:
+            raise damaged(f"it has an instruction of the unknown kind {kind}")
+        return OtherCall(OTHER_CALLS[kind])
+    operator = table.integer(0, "i")
+    if not 0 <= operator < len(operators):
+        raise damaged(f"it calls operator {operator} of {len(operators)}")
+    return KernelCall(*operators[operator], table.integers(1, "i"))
+
+
+def _short(items: tuple[int, ...]) -> str:
+    return f"{list(items[:MAX_RANK])}{' and more' if len(items) > MAX_RANK else ''}"
