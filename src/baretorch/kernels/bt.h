@@ -16,11 +16,20 @@
 
 #define BT_INLINE static inline __attribute__((always_inline, unused))
 
+/* Infinity without <math.h>, which a freestanding compiler need not have. */
+#define BT_INF (__builtin_inff())
+
 /* Limits a value to [lo, hi] and lets NaN through, as torch.clamp does. */
 BT_INLINE float bt_clamp_f32(float v, float lo, float hi)
 {
     v = v < lo ? lo : v;
     return v > hi ? hi : v;
+}
+
+/* The larger of two, NaN if either is, as torch.max_pool2d sees it. */
+BT_INLINE float bt_max_f32(float a, float b)
+{
+    return (b > a || b != b) ? b : a;
 }
 
 #endif
