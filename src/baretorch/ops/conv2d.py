@@ -1,0 +1,145 @@
+"""conv2d on NHWC, with bias, limits and a following max pool in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops.check import need, need_float32
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.window import Padding, Pair, axes, outputs
+
+
+@dataclass(frozen=True)
+class Conv2d(Op):
+    """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
+
+    `padding` is (top, bottom, left, right). Of each `pool` window of the convolution's output only the maximum is
+    output; the windows do not overlap, and a rest that fills none is dropped.
+    """
+
+    name: ClassVar[str] = "conv2d"
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+    lo: float = -inf
+    hi: float = inf
+    pool: Pair = (1, 1)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_float32(self, inputs)
+        x, weight = inputs[:2]
+        need(
+            len(x.shape) == len(weight.shape) == 4,
+            self,
+            "input and weight must have four dimensions",
+            inputs,
+            "x[N, H, W, C] and weight[O, KH, KW, C / groups]",
+        )
+        out, _, _, depth = weight.shape
+        need(
+            self.groups > 0 and x.shape[3] == depth * self.groups and out % self.groups == 0,
+            self,
+            f"channels do not fit together in groups of {self.groups}",
+            inputs,
+            "the input's channels are groups times the weight's; the output's are a multiple of groups",
+        )
+        need(
+            all(t.shape == (out,) for t in inputs[2:]),
+            self,
+            "the bias has not one value per output channel",
+            inputs,
+            f"bias[{out}]",
+        )
+        need(min(self.padding) >= 0, self, f"padding {self.padding} is negative", inputs, "padding of 0 or more")
+        h, w = self._pooled(self._unpooled(x.shape, weight.shape))
+        need(
+            h > 0 and w > 0,
+            self,
+            "the output is empty",
+            inputs,
+            f"an image that holds the kernel at dilation {self.dilation} and the pool {self.pool}",
+        )
+        return (Signature((x.shape[0], h, w, out), DType.FLOAT32),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, weight = (i.astype(np.float64) for i in inputs[:2])
+        h, w = self._unpooled(x.shape, weight.shape)
+        out, kernel_h, kernel_w, depth = weight.shape
+        top, bottom, left, right = self.padding
+        padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
+        sums = np.zeros((x.shape[0], h, w, self.groups, out // self.groups))
+        (sh, sw), (dh, dw) = self.stride, self.dilation
+        with np.errstate(all="ignore"):
+            for i in range(kernel_h):
+                for j in range(kernel_w):
+                    part = padded[:, i * dh :: sh, j * dw :: sw][:, :h, :w].reshape(-1, h, w, self.groups, depth)
+                    taps = weight[:, i, j].reshape(self.groups, -1, depth)
+                    sums += np.einsum("nhwgc,goc->nhwgo", part, taps)
+            y = sums.reshape(-1, h, w, out)
+            if len(inputs) > 2:
+                y = y + inputs[2]
+            ph, pw = self.pool
+            h, w = self._pooled((h, w))
+            y = y[:, : h * ph, : w * pw].reshape(-1, h, ph, w, pw, out).max(axis=(2, 4))
+            return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return outputs[0].count * prod(self.pool) * prod(inputs[1].shape[1:])
+
+    def _unpooled(self, x: Shape, weight: Shape) -> Pair:
+        """Height and width before the pool."""
+        return outputs(x, axes((weight[1], weight[2]), self.stride, self.padding, self.dilation))
+
+    def _pooled(self, size: Pair) -> Pair:
+        return size[0] // self.pool[0], size[1] // self.pool[1]
+
+
+def _params(call: Call[Conv2d]) -> Params:
+    op = call.op
+    batch, in_h, in_w, in_ = call.x.shape
+    _, out_h, out_w, out = call.y.shape
+    _, kernel_h, kernel_w, _ = call.inputs[1].shape
+    return Params(
+        "bt_conv2d_f32",
+        (
+            ("batch", batch),
+            ("in_h", in_h),
+            ("in_w", in_w),
+            ("in", in_),
+            ("out_h", out_h),
+            ("out_w", out_w),
+            ("out", out),
+            ("kernel_h", kernel_h),
+            ("kernel_w", kernel_w),
+            ("stride_h", op.stride[0]),
+            ("stride_w", op.stride[1]),
+            ("pad_top", op.padding[0]),
+            ("pad_left", op.padding[2]),
+            ("dilation_h", op.dilation[0]),
+            ("dilation_w", op.dilation[1]),
+            ("groups", op.groups),
+            ("pool_h", op.pool[0]),
+            ("pool_w", op.pool[1]),
+            ("lo", op.lo),
+            ("hi", op.hi),
+        ),
+    )
+
+
+def _pack(call: Call[Conv2d]) -> tuple[Packed, ...]:
+    bias = data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(call.inputs[1].shape[0], np.float32)
+    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", bias))
+
+
+def _fits(call: Call[Conv2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+KERNELS: tuple[Kernel[Conv2d], ...] = (Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack),)

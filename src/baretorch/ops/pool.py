@@ -1,0 +1,148 @@
+"""Pooling on NHWC with PyTorch's exact rules for padding, ceil_mode and divisors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops.check import need, need_float32
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.window import Axis, Padding, Pair, axes, outputs
+
+
+def _infer(op: Op, windows: tuple[Axis, Axis], inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+    need_float32(op, inputs)
+    (x,) = inputs
+    need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
+    need(all(min(a.before, a.after) >= 0 for a in windows), op, "padding is negative", inputs, "padding of 0 or more")
+    h, w = outputs(x.shape, windows)
+    need(h > 0 and w > 0, op, "the output is empty", inputs, "an image that holds the kernel")
+    return (Signature((x.shape[0], h, w, x.shape[3]), DType.FLOAT32),)
+
+
+def _places(x: Array, windows: tuple[Axis, Axis]) -> Iterator[tuple[int, int, int, int]]:
+    """Each output position, and where its window starts in the input."""
+    h, w = outputs(x.shape, windows)
+    for i in range(h):
+        for j in range(w):
+            yield i, j, i * windows[0].stride - windows[0].before, j * windows[1].stride - windows[1].before
+
+
+@dataclass(frozen=True)
+class MaxPool2d(Op):
+    """The maximum of each window; padding counts as -inf, NaN wins."""
+
+    name: ClassVar[str] = "max_pool2d"
+    kernel: Pair
+    stride: Pair
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    ceil_mode: bool = False
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer(self, self._windows(), inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        (x,) = inputs
+        y = np.full((x.shape[0], *outputs(x.shape, self._windows()), x.shape[3]), -np.inf, np.float32)
+        for i, j, top, left in _places(x, self._windows()):
+            for row in range(top, top + self.kernel[0] * self.dilation[0], self.dilation[0]):
+                for column in range(left, left + self.kernel[1] * self.dilation[1], self.dilation[1]):
+                    if 0 <= row < x.shape[1] and 0 <= column < x.shape[2]:
+                        y[:, i, j] = np.maximum(y[:, i, j], x[:, row, column])
+        return (y,)
+
+    def _windows(self) -> tuple[Axis, Axis]:
+        return axes(self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
+@dataclass(frozen=True)
+class AvgPool2d(Op):
+    """The sum of each window divided by `divisor`, or if that is 0 by the window's size, with or without padding.
+
+    A window that reaches beyond the padding (in `ceil_mode`) is cut off there; one without any input gives 0.
+    """
+
+    name: ClassVar[str] = "avg_pool2d"
+    kernel: Pair
+    stride: Pair
+    padding: Padding = (0, 0, 0, 0)
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor: int = 0
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer(self, self._windows(), inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        (x,) = inputs
+        height, width = x.shape[1:3]
+        _, below, _, right = self.padding
+        y = np.zeros((x.shape[0], *outputs(x.shape, self._windows()), x.shape[3]), np.float32)
+        for i, j, top, left in _places(x, self._windows()):
+            bottom, end = min(top + self.kernel[0], height + below), min(left + self.kernel[1], width + right)
+            part = x[:, max(top, 0) : max(bottom, 0), max(left, 0) : max(end, 0)].astype(np.float64)
+            inside = part.shape[1] * part.shape[2]
+            if inside:
+                count = self.divisor or ((bottom - top) * (end - left) if self.count_include_pad else inside)
+                with np.errstate(all="ignore"):
+                    y[:, i, j] = part.sum(axis=(1, 2)) / count
+        return (y,)
+
+    def _windows(self) -> tuple[Axis, Axis]:
+        return axes(self.kernel, self.stride, self.padding, ceil_mode=self.ceil_mode)
+
+
+def _sizes(call: Call[MaxPool2d] | Call[AvgPool2d]) -> tuple[tuple[str, int], ...]:
+    batch, in_h, in_w, channels = call.x.shape
+    _, out_h, out_w, _ = call.y.shape
+    return (
+        ("batch", batch),
+        ("in_h", in_h),
+        ("in_w", in_w),
+        ("channels", channels),
+        ("out_h", out_h),
+        ("out_w", out_w),
+        ("kernel_h", call.op.kernel[0]),
+        ("kernel_w", call.op.kernel[1]),
+        ("stride_h", call.op.stride[0]),
+        ("stride_w", call.op.stride[1]),
+    )
+
+
+def _max_params(call: Call[MaxPool2d]) -> Params:
+    top, _, left, _ = call.op.padding
+    return Params(
+        "bt_max_pool2d_f32",
+        (
+            *_sizes(call),
+            ("pad_top", top),
+            ("pad_left", left),
+            ("dilation_h", call.op.dilation[0]),
+            ("dilation_w", call.op.dilation[1]),
+        ),
+    )
+
+
+def _avg_params(call: Call[AvgPool2d]) -> Params:
+    top, bottom, left, right = call.op.padding
+    return Params(
+        "bt_avg_pool2d_f32",
+        (
+            *_sizes(call),
+            ("pad_top", top),
+            ("pad_bottom", bottom),
+            ("pad_left", left),
+            ("pad_right", right),
+            ("count_include_pad", int(call.op.count_include_pad)),
+            ("divisor", call.op.divisor),
+        ),
+    )
+
+
+MAX: tuple[Kernel[MaxPool2d], ...] = (Kernel("bt_max_pool2d_f32_ref", "pool/ref.c", _max_params),)
+AVG: tuple[Kernel[AvgPool2d], ...] = (Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params),)

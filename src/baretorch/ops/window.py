@@ -1,0 +1,49 @@
+"""Windows that slide over the two image dimensions of an NHWC tensor: what convolution and pooling share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from baretorch.ir import Shape
+
+Pair = tuple[int, int]
+Padding = tuple[int, int, int, int]  # top, bottom, left, right
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A sliding window along one dimension."""
+
+    kernel: int
+    stride: int
+    before: int
+    after: int
+    dilation: int = 1
+    ceil_mode: bool = False
+
+    def outputs(self, size: int) -> int:
+        """How many windows there are, by PyTorch's rule; 0 or less if none fits.
+
+        In `ceil_mode` a last window may reach beyond the padding, if it starts in the input or in the padding before.
+        """
+        room = size + self.before + self.after - self.dilation * (self.kernel - 1) - 1
+        count = (-(-room // self.stride) if self.ceil_mode else room // self.stride) + 1
+        if self.ceil_mode and (count - 1) * self.stride >= size + self.before:
+            count -= 1
+        return count
+
+
+def axes(
+    kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1), ceil_mode: bool = False
+) -> tuple[Axis, Axis]:
+    """The windows along height and width."""
+    top, bottom, left, right = padding
+    return (
+        Axis(kernel[0], stride[0], top, bottom, dilation[0], ceil_mode),
+        Axis(kernel[1], stride[1], left, right, dilation[1], ceil_mode),
+    )
+
+
+def outputs(shape: Shape, windows: tuple[Axis, Axis]) -> Pair:
+    """Windows along the height and width of x[N, H, W, C]."""
+    return windows[0].outputs(shape[1]), windows[1].outputs(shape[2])
