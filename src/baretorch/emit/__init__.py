@@ -1,0 +1,57 @@
+"""Plan -> C files: model.h, model.c, weights.h, weights.c, the kernels they use, and glue.c for the image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from baretorch.emit.model import glue_c, model_c, model_h
+from baretorch.emit.names import make_names
+from baretorch.emit.weights import weights_c, weights_h
+from baretorch.plan.types import Plan
+
+KERNELS = Path(__file__).parent.parent / "kernels"
+
+
+@dataclass(frozen=True)
+class CFiles:
+    """The generated program: text by file name, relative to one folder."""
+
+    run: str  # the run function
+    files: dict[str, str]
+    sources: tuple[str, ...]  # files to compile; the rest is included
+    glue: str  # glue.c's text, for images of ours
+
+
+def emit(plan: Plan, optimize: str = "speed") -> CFiles:
+    """C for the plan. `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel."""
+    names = make_names(plan)
+    files = {
+        "model.h": model_h(plan, names),
+        "model.c": model_c(plan, names, optimize),
+        "weights.h": weights_h(plan, names),
+        "weights.c": weights_c(plan, names),
+    }
+    kernel_sources = sorted({s.kernel.source for s in plan.steps})
+    for path in _with_includes([*kernel_sources, "bt.h"]):
+        files[f"kernels/{path}"] = (KERNELS / path).read_text()
+    sources = ["model.c", "weights.c"]
+    if optimize == "size":
+        sources += [f"kernels/{s}" for s in kernel_sources]
+    return CFiles(names.run, files, tuple(sources), glue_c(plan, names))
+
+
+def _with_includes(paths: list[str]) -> list[str]:
+    """The files and all that they include with quotes, once each."""
+    found: list[str] = []
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop(0)
+        if path in found:
+            continue
+        found.append(path)
+        for line in (KERNELS / path).read_text().splitlines():
+            if line.startswith('#include "'):
+                target = (KERNELS / path).parent / line.split('"')[1]
+                waiting.append(str(target.resolve().relative_to(KERNELS.resolve())))
+    return found

@@ -19,11 +19,29 @@
 /* Infinity without <math.h>, which a freestanding compiler need not have. */
 #define BT_INF (__builtin_inff())
 
+/* A layer of a model: a function of its own, so that a profile names it. */
+#define BT_LAYER static __attribute__((noinline))
+
+#define BT_NAN __builtin_nanf("")
+
+/* Sections by which the size report tells weights and arena from the rest. */
+#if defined(__ELF__)
+#define BT_WEIGHTS(name) __attribute__((section(".rodata.bt_weights." #name)))
+#define BT_ARENA(name) __attribute__((aligned(8), section(".bss.bt_arena." #name)))
+#else
+#define BT_WEIGHTS(name)
+#define BT_ARENA(name) __attribute__((aligned(8)))
+#endif
+
 /* Limits a value to [lo, hi] and lets NaN through, as torch.clamp does. */
 BT_INLINE float bt_clamp_f32(float v, float lo, float hi)
 {
-    v = v < lo ? lo : v;
-    return v > hi ? hi : v;
+    /* A literal infinity is no limit; compilers that keep floating-point traps would compare all the same. */
+    if (!(__builtin_constant_p(lo) && lo == -BT_INF))
+        v = v < lo ? lo : v;
+    if (!(__builtin_constant_p(hi) && hi == BT_INF))
+        v = v > hi ? hi : v;
+    return v;
 }
 
 /* The larger of two, NaN if either is, as torch.max_pool2d sees it. */

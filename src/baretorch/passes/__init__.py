@@ -1,0 +1,1 @@
+"""Rewrites Graph -> Graph, one file each. The list and its order are in pipeline.py."""

@@ -1,0 +1,86 @@
+"""Rows of the ATen table: what changes only shape, order or place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.ir import DType
+from baretorch.ops.layout import Pad, Reshape
+
+
+def reshape(g: Lowering, x: str, shape: Ints) -> str:
+    known = int(np.prod([d for d in shape if d != -1], initial=1))
+    full = tuple(g[x].count // known if d == -1 else int(d) for d in shape)
+    return x if full == g.shape(x) else g.b.add(Reshape(full), x)
+
+
+def flatten(g: Lowering, x: str, start: int = 0, end: int = -1) -> str:
+    shape = g.shape(x)
+    start, end = g.axis(x, start), g.axis(x, end)
+    return reshape(g, x, (*shape[:start], int(np.prod(shape[start : end + 1])), *shape[end + 1 :]))
+
+
+def squeeze(g: Lowering, x: str, dims: int | Ints | None = None) -> str:
+    shape = g.shape(x)
+    axes = range(len(shape)) if dims is None else [dims] if isinstance(dims, int) else dims
+    gone = {g.axis(x, a) for a in axes}
+    return reshape(g, x, tuple(d for i, d in enumerate(shape) if i not in gone or d != 1))
+
+
+def unsqueeze(g: Lowering, x: str, dim: int) -> str:
+    shape = list(g.shape(x))
+    shape.insert(dim + len(shape) + 1 if dim < 0 else dim, 1)
+    return reshape(g, x, shape)
+
+
+def permute(g: Lowering, x: str, dims: Ints) -> str:
+    return g.permute(x, tuple(g.axis(x, d) for d in dims))
+
+
+def transpose(g: Lowering, x: str, a: int, b: int) -> str:
+    dims = list(range(len(g.shape(x))))
+    a, b = g.axis(x, a), g.axis(x, b)
+    dims[a], dims[b] = dims[b], dims[a]
+    return g.permute(x, dims)
+
+
+def t(g: Lowering, x: str) -> str:
+    return x if len(g.shape(x)) < 2 else g.permute(x, (1, 0))
+
+
+def constant_pad(g: Lowering, x: str, padding: Ints, value: Scalar = 0) -> str:
+    """PyTorch lists (before, after) from the last dimension backwards."""
+    rank = len(g.shape(x))
+    pairs = [(0, 0)] * rank
+    for i in range(len(padding) // 2):
+        pairs[rank - 1 - i] = (int(padding[2 * i]), int(padding[2 * i + 1]))
+    return g.b.add(Pad(tuple(pairs), float(value)), x)
+
+
+def pad(g: Lowering, x: str, padding: Ints, mode: str = "constant", value: Scalar | None = None) -> str:
+    if mode != "constant":
+        raise CompileError(f"pad: mode {mode!r} is not supported", need="mode 'constant'")
+    return constant_pad(g, x, padding, value or 0)
+
+
+def same(g: Lowering, x: str, *_: Any) -> str:
+    return x
+
+
+def dropout(g: Lowering, x: str, p: float, train: bool) -> str:
+    if train:
+        raise CompileError("dropout is in training mode", try_="call model.eval() before returning the model")
+    return x
+
+
+def to(g: Lowering, x: str, *args: Any) -> str:
+    """A copy to another type or memory format; only copies that change nothing are known."""
+    labels = [DType.of(a) for a in args if isinstance(a, str)]
+    wanted = next((d for d in labels if d is not None), None)
+    if wanted is not None and wanted is not g[x].dtype:
+        raise CompileError(f"a cast from {g[x].dtype.label} to {wanted.label} is not supported")
+    return x

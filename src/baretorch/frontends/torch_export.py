@@ -1,0 +1,285 @@
+"""nn.Module or .pt2 -> ATen program, through torch.export. With quantize/ the only importer of torch.
+
+Operators that the ATen table knows stay whole; the rest is decomposed by torch's own table first.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import TABLE
+from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.ir import Array, DType, Origin
+
+try:
+    import torch
+    from torch.export.graph_signature import InputKind, OutputKind
+except ImportError as error:
+    raise CompileError(
+        "PyTorch is needed for this and is not installed",
+        need="torch 2.13.0",
+        try_='pip install "baretorch[torch]"',
+    ) from error
+
+# View and in-place spellings of one operator.
+_SUFFIXES = ("_copy", "_")
+
+
+def export_module(module: Any, inputs: Sequence[Any]) -> Any:
+    """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
+    if not isinstance(module, torch.nn.Module):
+        raise CompileError(
+            "model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module"
+        )
+    module = module.eval()
+    try:
+        with _quiet(), torch.no_grad():
+            return torch.export.export(module, tuple(inputs))
+    except Exception as error:
+        raise CompileError(
+            "torch.export cannot export this model",
+            have=_reason(error),
+            at=_user_line(error),
+            try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
+        ) from error
+
+
+def load_pt2(path: Path) -> Any:
+    """An ExportedProgram that torch.export.save wrote."""
+    try:
+        with _quiet():
+            return torch.export.load(str(path))
+    except Exception as error:
+        raise CompileError(f"{path} is not a .pt2 program", have=_reason(error)) from error
+
+
+def read_exported(exported: Any, name: str) -> AtenProgram:
+    """The ATen program of an ExportedProgram."""
+    exported = _decompose(exported)
+    signature = exported.graph_signature
+    inputs: list[AtenInput] = []
+    constants: dict[str, Array] = {}
+    stored = {**exported.state_dict, **exported.constants}
+    names: dict[str, str] = {}  # fx placeholder -> our name
+    specs = {s.arg.name: s for s in signature.input_specs}
+    calls: list[AtenCall] = []
+    outputs: list[str] = []
+    orders: list[tuple[int, ...]] = []
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            spec = specs[node.name]
+            if spec.kind is InputKind.USER_INPUT:
+                inputs.append(_input(node))
+                names[node.name] = node.name
+            elif isinstance(stored.get(spec.target), torch.Tensor):
+                names[node.name] = spec.target
+                constants[spec.target] = _array(stored[spec.target], spec.target)
+        elif node.op == "call_function":
+            if node.target is not operator.getitem:
+                calls.append(_call(node, names))
+        elif node.op == "get_attr":
+            names[node.name] = node.target
+            constants[node.target] = _array(_attribute(exported.graph_module, node.target), node.target)
+        elif node.op == "output":
+            for spec, value in zip(signature.output_specs, node.args[0], strict=True):
+                if spec.kind is OutputKind.USER_OUTPUT and isinstance(value, torch.fx.Node):
+                    outputs.append(names.get(value.name, value.name))
+                    orders.append(_order(value.meta["val"]))
+                elif spec.kind is OutputKind.USER_OUTPUT:
+                    raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
+                else:
+                    raise CompileError(
+                        f"the model changes its buffer {spec.target!r}", need="a model without state for now"
+                    )
+    used = {a.name for call in calls for a in _refs(call.args)} | set(outputs)
+    constants = {n: c for n, c in constants.items() if n in used}
+    return AtenProgram(name, tuple(inputs), constants, tuple(calls), tuple(outputs), tuple(orders))
+
+
+def core_aten(exported: Any) -> str:
+    """The program after torch's full decomposition to core ATen, for people."""
+    with _quiet():
+        return str(exported.run_decompositions().graph_module.print_readable(print_output=False)).strip()
+
+
+def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
+    """A torch tensor as an array in the memory order of the C interface."""
+    return np.ascontiguousarray(tensor.detach().cpu().numpy().transpose(order))
+
+
+def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
+    """The tensors among the inputs, in the order torch.export sees them."""
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(tuple(inputs)) if isinstance(leaf, torch.Tensor)]
+
+
+def run_module(callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]]) -> tuple[Array, ...]:
+    """PyTorch eager's answer, flattened, each output in the order of the C interface."""
+    with torch.no_grad():
+        result = callable_(*inputs)
+    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
+
+
+def _decompose(exported: Any) -> Any:
+    """Decompose what the table does not know; what it knows stays whole."""
+    known = [n.target for n in exported.graph.nodes if n.op == "call_function" and _target(n) in TABLE]
+    table = torch.export.default_decompositions()
+    for target in known:
+        table.pop(target, None)
+    with _quiet():
+        return exported.run_decompositions(table)
+
+
+def _call(node: Any, names: dict[str, str]) -> AtenCall:
+    values = node.meta["val"]
+    if isinstance(values, (tuple, list)):
+        results: list[str | None] = [None] * len(values)
+        for user in node.users:  # getitem nodes
+            results[user.args[1]] = user.name if user.users else None
+        metas = list(values)
+    else:
+        results, metas = [node.name], [values]
+    shapes = tuple(_shape(m, node) if isinstance(m, torch.Tensor) else None for m in metas)
+    return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, _origin(node))
+
+
+def _target(node: Any) -> str:
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return str(getattr(node.target, "__name__", node.target))
+    base: str = schema.name
+    if base not in TABLE:
+        for suffix in _SUFFIXES:
+            if base.removesuffix(suffix) in TABLE:
+                return base.removesuffix(suffix)
+    return base
+
+
+def _arguments(node: Any, names: dict[str, str]) -> tuple[Arg, ...]:
+    """All arguments in schema order, defaults filled in."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return tuple(_arg(a, names) for a in node.args)
+    values = []
+    for i, parameter in enumerate(schema.arguments):
+        if i < len(node.args):
+            values.append(node.args[i])
+        elif parameter.name in node.kwargs:
+            values.append(node.kwargs[parameter.name])
+        else:
+            values.append(parameter.default_value if parameter.has_default_value() else None)
+    return tuple(_arg(v, names) for v in values)
+
+
+def _arg(value: Any, names: dict[str, str]) -> Arg:
+    if isinstance(value, torch.fx.Node):
+        return Ref(names.get(value.name, value.name))
+    if isinstance(value, (tuple, list)):
+        return tuple(_arg(v, names) for v in value)
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def _refs(args: Sequence[Arg]) -> Iterator[Ref]:
+    for a in args:
+        if isinstance(a, Ref):
+            yield a
+        elif isinstance(a, tuple):
+            yield from _refs(a)
+
+
+def _input(node: Any) -> AtenInput:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        raise CompileError(f"input {node.name} is {type(value).__name__}, not a tensor", need="tensors as inputs")
+    dtype = DType.of(str(value.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise CompileError(
+            f"input {node.name} has type {value.dtype}",
+            need=f"one of {', '.join(d.label for d in DType)}",
+            try_="convert the model with model.float() and the inputs with x.float()",
+        )
+    return AtenInput(node.name, _shape(value, node), dtype, _order(value))
+
+
+def _shape(value: Any, node: Any) -> tuple[int, ...]:
+    if any(not isinstance(d, int) for d in value.shape):
+        raise CompileError(
+            f"{node.name} has a dynamic shape {list(map(str, value.shape))}",
+            at=str(_origin(node)) or None,
+            need="fixed shapes: every byte is planned before the image is built",
+            try_="export without dynamic_shapes",
+        )
+    return tuple(value.shape)
+
+
+def _order(value: Any) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost in memory; only contiguous and channels last are told apart."""
+    contiguous = tuple(range(value.dim()))
+    if value.dim() == 4 and not value.is_contiguous() and value.is_contiguous(memory_format=torch.channels_last):
+        return (0, 2, 3, 1)
+    return contiguous
+
+
+def _array(tensor: Any, name: str) -> Array:
+    if DType.of(str(tensor.dtype).removeprefix("torch.")) is None:
+        raise CompileError(
+            f"{name} has type {tensor.dtype}",
+            need=f"one of {', '.join(d.label for d in DType)}",
+            try_="convert the model with model.float()",
+        )
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _origin(node: Any) -> Origin:
+    stack = node.meta.get("nn_module_stack") or {}
+    path = str(list(stack.values())[-1][0]) if stack else ""
+    source = ""
+    for line in (node.meta.get("stack_trace") or "").splitlines():
+        line = line.strip()
+        if line.startswith('File "') and "/torch/" not in line:
+            file, _, rest = line.removeprefix('File "').partition('", line ')
+            source = f"{Path(file).name}:{rest.split(',')[0]}"
+    return Origin(path.removeprefix("L['self']").strip("."), source)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """torch's own deprecation notices are not the user's business."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _user_line(error: BaseException) -> str | None:
+    """The deepest line of the traceback that is not torch's."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if "/torch/" not in file and "/baretorch/" not in file and not file.startswith("<"):
+            found = f"{Path(file).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,81 @@
+"""Fold per-channel `* constant` and `+ constant` into the layer before: BatchNorm vanishes here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from baretorch.ir import Array, Graph, Node, Tensor, with_data
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.linear import Linear
+from baretorch.passes.rewrite import fresh, rebuilt
+
+
+def fold_affine(graph: Graph) -> Graph:
+    uses = graph.uses()
+    tensors = dict(graph.tensors)
+    new: dict[str, Tensor] = {}
+    layer_of: dict[str, int] = {}  # tensor -> index of the layer node that makes it
+    nodes: list[Node] = []
+
+    def constant(stem: str, like: Tensor, data: Array) -> str:
+        name = fresh(graph, new, stem)
+        new[name] = with_data(replace(like, name=name), data)
+        tensors[name] = new[name]
+        return name
+
+    for node in graph.nodes:
+        index = layer_of.get(node.inputs[0]) if node.inputs else None
+        factor = _per_channel(graph, node) if index is not None else None
+        if index is None or factor is None:
+            if isinstance(node.op, (Linear, Conv2d)) and _foldable(graph, node, uses):
+                layer_of[node.outputs[0]] = len(nodes)
+            nodes.append(node)
+            continue
+        layer = nodes[index]
+        x, weight = layer.inputs[0], tensors[layer.inputs[1]]
+        assert weight.data is not None
+        bias = tensors[layer.inputs[2]].data if len(layer.inputs) > 2 else np.zeros(weight.shape[0], np.float32)
+        assert bias is not None
+        channels = np.broadcast_to(factor.astype(np.float64), (weight.shape[0],))
+        weight_name = weight.name
+        if isinstance(node.op, Mul):
+            column = channels.reshape(-1, *(1,) * (len(weight.shape) - 1))
+            weight_name = constant(weight.name, weight, weight.data * column)
+            bias = bias * channels
+        else:
+            bias = bias + channels
+        stem = layer.inputs[2] if len(layer.inputs) > 2 else f"{weight.name}_bias"
+        bias_name = constant(stem, weight, bias.astype(np.float32))
+        op = replace(layer.op, lo=node.op.lo, hi=node.op.hi)  # type: ignore[call-arg, attr-defined]
+        nodes[index] = Node(op, (x, weight_name, bias_name), node.outputs)
+        if _next_foldable(graph, nodes[index], uses):
+            layer_of[node.outputs[0]] = index
+    return rebuilt(graph, nodes, new.values())
+
+
+def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
+    """The layer's weights are constants and only one node reads its plain result."""
+    constant = all(graph[name].data is not None for name in node.inputs[1:])
+    return constant and _next_foldable(graph, node, uses)
+
+
+def _next_foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
+    (out,) = node.outputs
+    plain = node.op.lo == -np.inf and node.op.hi == np.inf and getattr(node.op, "pool", (1, 1)) == (1, 1)  # type: ignore[attr-defined]
+    return plain and out not in graph.outputs and len(uses.get(out, ())) == 1
+
+
+def _per_channel(graph: Graph, node: Node) -> Array | None:
+    """The constant operand as a vector over the last axis, if that is all it is."""
+    if not isinstance(node.op, (Mul, Add)):
+        return None
+    other = graph[node.inputs[1]]
+    channels = graph[node.inputs[0]].shape[-1]
+    if other.data is None or other.count not in (1, channels) or graph[node.outputs[0]].shape != graph[node.inputs[0]].shape:
+        return None
+    if other.count == channels and channels != 1 and other.shape[-1] != channels:
+        return None
+    return other.data.reshape(-1)

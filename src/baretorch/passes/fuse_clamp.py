@@ -1,0 +1,38 @@
+"""Fuse ReLU, ReLU6 and clamp into the node that makes their input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from baretorch.ir import Graph, Node
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Clamp, Mul
+from baretorch.ops.linear import Linear
+from baretorch.passes.rewrite import rebuilt
+
+
+def fuse_clamp(graph: Graph) -> Graph:
+    uses = graph.uses()
+    nodes: list[Node] = []
+    maker: dict[str, int] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, Clamp):
+            x = node.inputs[0]
+            index = maker.get(x)
+            if index is not None and len(uses[x]) == 1 and x not in graph.outputs:
+                op = nodes[index].op
+                assert isinstance(op, (Linear, Conv2d, Add, Mul, Clamp))
+                lo, hi = compose((op.lo, op.hi), (node.op.lo, node.op.hi))
+                nodes[index] = replace(nodes[index], op=replace(op, lo=lo, hi=hi), outputs=node.outputs)
+                maker[node.outputs[0]] = index
+                continue
+        if isinstance(node.op, (Linear, Conv2d, Add, Mul, Clamp)):
+            maker[node.outputs[0]] = len(nodes)
+        nodes.append(node)
+    return rebuilt(graph, nodes)
+
+
+def compose(first: tuple[float, float], then: tuple[float, float]) -> tuple[float, float]:
+    """The limits that do both: clamp(clamp(v, first), then). PyTorch's clamp lets the upper limit win."""
+    lo, hi = (min(max(limit, then[0]), then[1]) for limit in first)
+    return lo, hi

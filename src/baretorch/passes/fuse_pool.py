@@ -1,0 +1,31 @@
+"""Fuse a max pool of non-overlapping windows into the convolution before it: its full output never exists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from baretorch.ir import Graph, Node
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.pool import MaxPool2d
+from baretorch.passes.rewrite import rebuilt
+
+
+def fuse_pool(graph: Graph) -> Graph:
+    uses = graph.uses()
+    nodes: list[Node] = []
+    conv: dict[str, int] = {}
+    for node in graph.nodes:
+        x = node.inputs[0] if node.inputs else ""
+        index = conv.get(x)
+        if isinstance(node.op, MaxPool2d) and index is not None and _tiles(node.op) and len(uses[x]) == 1 and x not in graph.outputs:
+            op = nodes[index].op
+            nodes[index] = replace(nodes[index], op=replace(op, pool=node.op.kernel), outputs=node.outputs)  # type: ignore[call-arg]
+            continue
+        if isinstance(node.op, Conv2d) and node.op.pool == (1, 1):
+            conv[node.outputs[0]] = len(nodes)
+        nodes.append(node)
+    return rebuilt(graph, nodes)
+
+
+def _tiles(op: MaxPool2d) -> bool:
+    return op.kernel == op.stride and op.padding == (0, 0, 0, 0) and op.dilation == (1, 1) and not op.ceil_mode

@@ -1,0 +1,183 @@
+"""Channels-last layout: carry permutations along instead of executing them.
+
+Convolutions and pools are NHWC, PyTorch's model is NCHW, so the frontends put a permutation on each side of
+them. Walking forward, this pass keeps every permutation as a note ("this value is that one, permuted"),
+computes elementwise operators on the value underneath, cancels permutations that meet, and turns the order of a
+flattened image into the order of the next linear layer's columns. Only what is left is executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ops.elementwise import Add, Clamp, Mul, Sigmoid, Tanh
+from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.reduce import Mean
+from baretorch.ops.softmax import Softmax
+from baretorch.passes.rewrite import fresh, rebuilt
+
+Dims = tuple[int, ...]
+
+
+def layout(graph: Graph) -> Graph:
+    walk = _Walk(graph, graph.uses())
+    for node in graph.nodes:
+        walk.visit(node)
+    outputs = tuple(walk.real(name) for name in graph.outputs)
+    return rebuilt(replace(graph, outputs=outputs), walk.nodes, walk.new.values())
+
+
+@dataclass
+class _Walk:
+    graph: Graph
+    uses: dict[str, list[Node]]
+    nodes: list[Node] = field(default_factory=list)
+    new: dict[str, Tensor] = field(default_factory=dict)
+    lazy: dict[str, tuple[str, Dims]] = field(default_factory=dict)  # name -> (base, dims): name is base permuted
+    made: dict[str, str] = field(default_factory=dict)  # lazy name -> tensor where it was executed after all
+    columns: dict[str, tuple[str, Array]] = field(default_factory=dict)  # flattened image -> (base, column order)
+
+    def visit(self, node: Node) -> None:
+        op = node.op
+        if isinstance(op, Permute):
+            self.permute(node, op)
+        elif isinstance(op, Reshape) and self.flattens(node):
+            self.flatten(node)
+        elif isinstance(op, Linear) and node.inputs[0] in self.columns:
+            self.linear(node)
+        elif not self.commute(node):
+            self.emit(op, tuple(map(self.real, node.inputs)), node.outputs)
+
+    def tensor(self, name: str) -> Tensor:
+        return self.new.get(name) or self.graph[name]
+
+    def emit(self, op: Op, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
+        self.nodes.append(Node(op, inputs, outputs))
+
+    def real(self, name: str) -> str:
+        """A tensor that holds `name` as it is: itself, or the permutation executed now."""
+        if name not in self.lazy:
+            return name
+        if name not in self.made:
+            base, dims = self.lazy[name]
+            if dims == tuple(range(len(dims))):
+                self.made[name] = base
+            else:
+                self.emit(Permute(dims), (base,), (name,))
+                self.made[name] = name
+        return self.made[name]
+
+    def permute(self, node: Node, op: Permute) -> None:
+        base, dims = self.view(node.inputs[0])
+        self.lazy[node.outputs[0]] = (base, tuple(dims[d] for d in op.dims))
+
+    def view(self, name: str) -> tuple[str, Dims]:
+        """(base, dims) for any tensor; a plain one is its own base."""
+        return self.lazy.get(name) or (name, tuple(range(len(self.tensor(name).shape))))
+
+    # --- operators that do not care about the order of dimensions -----------------------------------------
+
+    def commute(self, node: Node) -> bool:
+        """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
+        op = node.op
+        dims = next((self.lazy[n][1] for n in node.inputs if n in self.lazy), None)
+        if dims is None:
+            return False
+        out_dims = dims
+        inverse = tuple(int(i) for i in np.argsort(dims))
+        if isinstance(op, (Clamp, Tanh, Sigmoid)):
+            new_op: Op = op
+        elif isinstance(op, Softmax):
+            new_op = Softmax(dims[op.axis])
+        elif isinstance(op, Pad):
+            new_op = replace(op, padding=tuple(op.padding[i] for i in inverse))
+        elif isinstance(op, Mean):
+            axes = tuple(sorted(dims[a] for a in op.axes))
+            if axes != tuple(range(axes[0], axes[-1] + 1)):
+                return False  # the kernel wants one run of axes
+            new_op = replace(op, axes=axes)
+            if not op.keepdim:
+                kept = [d for i, d in enumerate(dims) if i not in op.axes]
+                out_dims = tuple(sorted(kept).index(d) for d in kept)
+        elif isinstance(op, (Add, Mul)):
+            new_op = op
+        else:
+            return False
+        inputs = []
+        for name in node.inputs:
+            base = self.under(name, dims, inverse)
+            if base is None:
+                return False
+            inputs.append(base)
+        self.result(node, new_op, tuple(inputs), out_dims)
+        return True
+
+    def under(self, name: str, dims: Dims, inverse: Dims) -> str | None:
+        """The tensor that, permuted by dims, is `name`; a constant is permuted on the spot."""
+        if name in self.lazy:
+            base, own = self.lazy[name]
+            return base if own == dims else None
+        t = self.tensor(name)
+        if t.data is None:
+            return name if t.count == 1 and not t.shape else None
+        if len(t.shape) > len(dims):
+            return None
+        full = t.data.reshape((1,) * (len(dims) - len(t.shape)) + t.shape)
+        return self.constant(t, full.transpose(inverse))
+
+    def result(self, node: Node, op: Op, inputs: tuple[str, ...], dims: Dims) -> None:
+        """Emit under a new name; the node's own name is that, permuted."""
+        (out,) = node.outputs
+        (signature,) = op.infer([self.tensor(n) for n in inputs])
+        name = self.name(f"{out}_nhwc")
+        self.new[name] = replace(self.graph[out], name=name, shape=signature.shape)
+        self.emit(op, inputs, (name,))
+        self.lazy[out] = (name, dims)
+
+    # --- a permuted image, flattened for a linear layer ---------------------------------------------------
+
+    def flattens(self, node: Node) -> bool:
+        """[N, C, H, W] -> [N, C*H*W] of a permuted value that only linear layers with constant weights read."""
+        x = node.inputs[0]
+        if x not in self.lazy:
+            return False
+        shape, to = self.tensor(x).shape, self.graph[node.outputs[0]].shape
+        if len(to) != 2 or to[0] != shape[0] or self.lazy[x][1][0] != 0 or node.outputs[0] in self.graph.outputs:
+            return False
+        return all(
+            isinstance(r.op, Linear) and r.inputs[0] == node.outputs[0] and self.graph[r.inputs[1]].data is not None
+            for r in self.uses.get(node.outputs[0], ())
+        )
+
+    def flatten(self, node: Node) -> None:
+        (x,), (out,) = node.inputs, node.outputs
+        base, dims = self.lazy[x]
+        shape: Shape = self.tensor(x).shape
+        # columns[k]: the column of the PyTorch order that stands at place k of the base's own order
+        columns = np.arange(self.graph[out].shape[1]).reshape(shape[1:])
+        order = columns.transpose([int(i) - 1 for i in np.argsort(dims)[1:]]).reshape(-1)
+        name = self.name(f"{out}_nhwc")
+        self.new[name] = replace(self.graph[out], name=name)
+        self.emit(Reshape(self.graph[out].shape), (base,), (name,))
+        self.columns[out] = (name, order)
+
+    def linear(self, node: Node) -> None:
+        base, order = self.columns[node.inputs[0]]
+        weight = self.graph[node.inputs[1]]
+        assert weight.data is not None
+        name = self.constant(weight, weight.data[:, order])
+        self.emit(node.op, (base, name, *node.inputs[2:]), node.outputs)
+
+    # --- small things -------------------------------------------------------------------------------------
+
+    def constant(self, like: Tensor, data: Array) -> str:
+        name = self.name(f"{like.name}_nhwc")
+        self.new[name] = with_data(replace(like, name=name), data)
+        return name
+
+    def name(self, stem: str) -> str:
+        return fresh(self.graph, self.new, stem)

@@ -1,0 +1,46 @@
+"""What passes share: renaming, and leaving out what nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+
+from baretorch.ir import Graph, Node, Tensor
+
+
+def rebuilt(graph: Graph, nodes: Iterable[Node], new: Iterable[Tensor] = (), rename: Mapping[str, str] | None = None) -> Graph:
+    """The graph with these nodes instead, new tensors added, names replaced wherever they are read, and
+    everything unused left out."""
+    rename = rename or {}
+
+    def final(name: str) -> str:
+        while name in rename:
+            name = rename[name]
+        return name
+
+    renamed = [replace(n, inputs=tuple(map(final, n.inputs))) for n in nodes]
+    outputs = tuple(map(final, graph.outputs))
+    tensors = {**graph.tensors, **{t.name: t for t in new}}
+    kept: list[Node] = []
+    live = set(outputs) | set(graph.state)
+    for node in reversed(renamed):
+        if live.intersection(node.outputs):
+            kept.append(node)
+            live.update(node.inputs)
+            live.update(node.outputs)
+    live.update(graph.inputs)
+    return replace(
+        graph,
+        nodes=tuple(reversed(kept)),
+        outputs=outputs,
+        tensors={n: t for n, t in tensors.items() if n in live},
+    )
+
+
+def fresh(graph: Graph, taken: Container[str], stem: str) -> str:
+    """A tensor name that is not in use."""
+    name, n = stem, 1
+    while name in graph.tensors or name in taken:
+        n += 1
+        name = f"{stem}_{n}"
+    return name

@@ -1,0 +1,112 @@
+"""The compiler, in the order of the data: read this file first.
+
+    source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from baretorch.emit import CFiles, emit
+from baretorch.firmware.build import build
+from baretorch.firmware.types import Image
+from baretorch.frontends import Source
+from baretorch.frontends.aten import to_graph
+from baretorch.ir import Graph, verify
+from baretorch.passes.dead_code import dead_code
+from baretorch.passes.fold_affine import fold_affine
+from baretorch.passes.fold_constants import fold_constants
+from baretorch.passes.fold_padding import fold_padding
+from baretorch.passes.fuse_clamp import fuse_clamp
+from baretorch.passes.fuse_pool import fuse_pool
+from baretorch.passes.layout import layout
+from baretorch.passes.views import views
+from baretorch.plan import make_plan
+from baretorch.plan.types import Plan
+from baretorch.targets.types import Board
+from baretorch.text import to_text
+
+PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    dead_code,
+    fold_constants,  # weights arrive permuted by frontends; layout needs them plain
+    layout,
+    fold_affine,  # needs channels last, so that a channel is the last axis
+    fold_padding,
+    fuse_clamp,  # conv, relu, pool: the relu first …
+    fuse_pool,
+    fuse_clamp,  # … conv, pool, relu: the relu after
+    views,
+    fold_constants,
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model compiled for a board, up to C."""
+
+    source: Source
+    board: Board
+    graph: Graph
+    plan: Plan
+    c: CFiles
+    optimize: str
+
+
+def optimized(graph: Graph, trace: Path | None = None) -> Graph:
+    """The graph after all passes. With `trace`, the graph before and after each is written there as text."""
+    verify(graph)
+    stages = [("00_frontend", graph)]
+    for i, step in enumerate(PASSES, 1):
+        graph = verify(step(graph))
+        stages.append((f"{i:02}_{step.__name__}", graph))
+    if trace is not None:
+        trace.mkdir(parents=True, exist_ok=True)
+        for name, stage in stages:
+            (trace / f"{name}.txt").write_text(to_text(stage, data=False))
+    return graph
+
+
+def compile_source(source: Source, board: Board, optimize: str = "speed", trace: Path | None = None) -> Compiled:
+    graph = optimized(to_graph(source.program), trace)
+    return compile_graph(source, graph, board, optimize)
+
+
+def compile_graph(source: Source, graph: Graph, board: Board, optimize: str = "speed") -> Compiled:
+    plan = make_plan(graph, board)
+    return Compiled(source, board, graph, plan, emit(plan, optimize), optimize)
+
+
+def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
+    """Write the C files below `folder`; gives all paths written."""
+    paths = []
+    for name, text in compiled.c.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        paths.append(path)
+    return tuple(paths)
+
+
+def build_image(
+    compiled: Compiled,
+    folder: Path,
+    toolchain: str | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Image:
+    """C files, runtime and board -> an image in `folder`."""
+    write_c(compiled, folder)
+    (folder / "glue.c").write_text(compiled.c.glue)
+    sources = [folder / name for name in (*compiled.c.sources, "glue.c")]
+    return build(
+        compiled.graph.name,
+        compiled.board,
+        folder,
+        sources,
+        folder,
+        compiled.c.run,
+        toolchain,
+        compiled.optimize,
+        progress,
+    )

@@ -1,0 +1,90 @@
+"""The Plan: which kernel computes each node, and where every byte lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from baretorch.ir import Array, Graph, Node
+from baretorch.ops.kernel import Kernel, Params
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A stretch of RAM and when it is alive: from the step `first` (-1: before the run) through `last`
+    (the number of steps: after the run)."""
+
+    name: str
+    size: int
+    first: int
+    last: int
+    bank: str = ""
+    offset: int = -1
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    def meets(self, other: Buffer) -> bool:
+        """Both are alive at some step."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant as it lies in flash: packed for its kernel."""
+
+    name: str
+    data: Array
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A view: bytes from `offset` of the buffer or the constant `storage`, seen as `tensor`."""
+
+    tensor: str
+    storage: str
+    constant: bool
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Region:
+    """The part of the output that a step makes: [start, stop) per dimension."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel call. `region` None is the whole output; `after` are the steps it waits for."""
+
+    kernel: Kernel[Any]
+    nodes: tuple[Node, ...]
+    params: Params
+    operands: tuple[Operand, ...]
+    scratch: str | None = None
+    region: Region | None = None
+    executor: str = "core0"
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`arena` is the bytes of RAM the buffers need; no plan can need less than `lower_bound`."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    buffers: tuple[Buffer, ...]
+    constants: tuple[Constant, ...]
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Operand, ...]
+    arena: int
+    lower_bound: int
+
+    def buffer(self, name: str) -> Buffer:
+        return next(b for b in self.buffers if b.name == name)
+
+    def weight_bytes(self) -> int:
+        return sum(c.data.nbytes for c in self.constants)

@@ -1,0 +1,142 @@
+"""The text form of a Graph: printed by `--trace` and `inspect`, and parsed back.
+
+    graph sine
+    input  x: float32[1, 1]
+    const  net.0.weight: float32[16, 1] = 3f1c…            (base64 of the bytes, or elided)
+    net_0: float32[1, 16] = linear(x, net.0.weight, net.0.bias) lo=0.0  # net.0
+    output net_0
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import binascii
+import re
+from dataclasses import fields
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Builder, DType, Graph, Node, Op, Origin, Quant, Tensor, verify
+from baretorch.ops import op_named
+
+_NAME = r"[\w.]+"
+_TENSOR = re.compile(rf"(?P<name>{_NAME}): (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: q(?P<quant>\(.*?\)\)?))?")
+_NODE = re.compile(r"= (?P<op>\w+)\((?P<args>[\w., ]*)\)(?P<attrs>[^#]*)")
+
+
+def to_text(graph: Graph, data: bool = True) -> str:
+    """The graph as text. Without `data` constants are elided, for people; such a text does not parse back."""
+    lines = [f"graph {graph.name}"]
+    for name in graph.inputs:
+        lines.append(f"input  {_tensor(graph[name])}")
+    for t in graph.tensors.values():
+        if t.data is not None:
+            kind = "state " if t.name in graph.state else "const "
+            lines.append(f"{kind} {_tensor(t)} = {_data(t) if data else '…'}")
+    for node in graph.nodes:
+        lines.append(_node(graph, node))
+    lines.append(f"output {', '.join(graph.outputs)}")
+    return "\n".join(lines) + "\n"
+
+
+def parse(text: str) -> Graph:
+    """The Graph that `to_text` printed; CompileError with the line where the text is not one."""
+    b = Builder()
+    inputs: list[str] = []
+    outputs: list[str] = []
+    state: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        word, _, rest = line.partition(" ")
+        try:
+            if word == "graph":
+                b.name = rest.strip()
+            elif word == "input":
+                inputs.append(b.tensor(_parse_tensor(rest.strip())))
+            elif word in ("const", "state"):
+                declared, _, encoded = rest.strip().partition(" = ")
+                b.tensor(_parse_constant(declared, encoded))
+                if word == "state":
+                    state.append(declared.split(":")[0])
+            elif word == "output":
+                outputs.extend(n.strip() for n in rest.split(",") if n.strip())
+            elif line.strip():
+                _parse_node(b, line)
+        except (ValueError, SyntaxError, binascii.Error, KeyError) as error:
+            raise CompileError(f"line {number} is not a graph line: {error}", have=line.strip()) from None
+    return verify(b.graph(inputs, outputs, state))
+
+
+def attributes(op: Op) -> str:
+    """`stride=(2, 2) lo=0.0`: the fields of an op that differ from their defaults."""
+    return " ".join(f"{f.name}={getattr(op, f.name)!r}" for f in fields(op) if getattr(op, f.name) != f.default)
+
+
+def _tensor(t: Tensor) -> str:
+    quant = f" q({t.quant.scale}, {t.quant.zero_point}, {t.quant.axis})" if t.quant else ""
+    return f"{t.name}: {t.type}{quant}"
+
+
+def _data(t: Tensor) -> str:
+    assert t.data is not None
+    return base64.b64encode(t.data.tobytes()).decode() or "-"
+
+
+def _node(graph: Graph, node: Node) -> str:
+    outs = "; ".join(_tensor(graph[n]) for n in node.outputs)
+    attrs = attributes(node.op)
+    origin = str(graph[node.outputs[0]].origin)
+    head = f"{outs} = {node.op.name}({', '.join(node.inputs)})"
+    return " ".join(filter(None, (head, attrs, f" # {origin}" if origin else "")))
+
+
+def _parse_tensor(text: str) -> Tensor:
+    found = _TENSOR.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is not a tensor")
+    dtype = DType.of(found["dtype"])
+    if dtype is None:
+        raise ValueError(f"no type is called {found['dtype']}")
+    shape = tuple(int(d) for d in found["shape"].split(",") if d.strip())
+    quant = None
+    if found["quant"]:
+        scale, zero, axis = ast.literal_eval(found["quant"])
+        quant = Quant(scale, zero, axis)
+    return Tensor(found["name"], shape, dtype, quant)
+
+
+def _parse_constant(declared: str, encoded: str) -> Tensor:
+    t = _parse_tensor(declared)
+    raw = b"" if encoded == "-" else base64.b64decode(encoded, validate=True)
+    data = np.frombuffer(raw, t.dtype.numpy).reshape(t.shape)
+    return Tensor(t.name, t.shape, t.dtype, t.quant, data)
+
+
+def _parse_node(b: Builder, line: str) -> None:
+    code, _, comment = line.partition("  # ")
+    at = code.index("= ")
+    found = _NODE.fullmatch(code[at:].rstrip())
+    if not found:
+        raise ValueError("expected `name: type = op(inputs) attributes`")
+    cls = op_named(found["op"])
+    if cls is None:
+        raise ValueError(f"no operator is called {found['op']}")
+    attrs = {}
+    for part in re.findall(r"(\w+)=(.*?)(?= \w+=|$)", found["attrs"].strip()):
+        attrs[part[0]] = _literal(part[1])
+    path, _, source = comment.partition("  (")
+    origin = Origin(path.strip(), source.rstrip(")").strip())
+    names = []
+    for declared in code[:at].strip().split("; "):
+        t = _parse_tensor(declared)
+        names.append(b.tensor(Tensor(t.name, t.shape, t.dtype, t.quant, origin=origin)))
+    args = tuple(a.strip() for a in found["args"].split(",") if a.strip())
+    b.nodes.append(Node(cls(**attrs), args, tuple(names)))
+
+
+def _literal(text: str) -> object:
+    """A Python literal; `inf` and `nan` too, which ast leaves out."""
+    if text.strip() in ("inf", "-inf", "nan"):
+        return float(text)
+    return ast.literal_eval(text)
