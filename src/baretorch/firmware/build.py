@@ -1,0 +1,201 @@
+"""C files and a board in, a firmware image out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.boot import sign_boot2
+from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.chunks import loaded
+from baretorch.firmware.elf import Elf, read_elf
+from baretorch.firmware.fit import misfit, roomy
+from baretorch.firmware.hexbin import encode_bin, encode_hex
+from baretorch.firmware.linkmap import parse_map
+from baretorch.firmware.returns import check_return_label
+from baretorch.firmware.sizes import measure
+from baretorch.firmware.stack import StackBound, frames_of_gcc, stack_bound
+from baretorch.firmware.toolchain import Toolchain, find_toolchain
+from baretorch.firmware.types import Image
+from baretorch.firmware.uf2 import encode_uf2
+from baretorch.targets.header import board_header
+from baretorch.targets.linker import linker_script
+from baretorch.targets.runtime import RUNTIME, runtime_sources
+from baretorch.targets.types import Board
+
+KERNELS = Path(__file__).parent.parent / "kernels"
+ENTRY = "bt_reset"
+JOBS = 2
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A source file, where its object goes, and how it is compiled. The runtime's objects are kept between builds."""
+
+    source: Path
+    output: Path
+    optimize: str
+    kept: bool
+
+
+def build(
+    name: str,
+    board: Board,
+    folder: Path,
+    model_sources: Sequence[Path],
+    include: Path,
+    run_symbol: str,
+    toolchain: str | None = None,
+    optimize: str = "speed",
+    progress: Progress | None = None,
+) -> Image:
+    """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
+
+    The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them.
+    """
+    tools = find_toolchain(board, toolchain)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
+        work = Path(temporary)
+        files = _Files(work, name)
+        objects = _compile(board, tools, work, model_sources, include, optimize, progress)
+        elf = _link(board, tools, files, objects)
+        if board.chip.boot != "host":
+            check_return_label(elf, run_symbol)
+            _write_formats(board, elf, files)
+        frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
+        stack = _stack(board, elf, frames)
+        flash, ram = measure(board, elf, parse_map(files.map.read_text()), run_symbol, stack)
+        symbols = read_elf(files.elf.read_bytes()).globals()
+        done = {path.name: folder / path.name for path in files.made()}
+        for path in files.made():
+            os.replace(path, done[path.name])
+    return Image(
+        name=name,
+        board=board,
+        toolchain=tools.name,
+        elf=done[files.elf.name],
+        bin=done.get(files.bin.name),
+        hex=done.get(files.hex.name),
+        uf2=done.get(files.uf2.name),
+        map=done[files.map.name],
+        flash=flash,
+        ram=ram,
+        symbols=symbols,
+    )
+
+
+class _Files:
+    """Names of what a build makes."""
+
+    def __init__(self, work: Path, name: str) -> None:
+        self.header = work / "bt_board.h"
+        self.script = work / f"{name}.ld"
+        self.elf = work / f"{name}.elf"
+        self.map = work / f"{name}.map"
+        self.bin = work / f"{name}.bin"
+        self.hex = work / f"{name}.hex"
+        self.uf2 = work / f"{name}.uf2"
+
+    def made(self) -> list[Path]:
+        return [path for path in vars(self).values() if path.exists()]
+
+
+def _compile(
+    board: Board,
+    tools: Toolchain,
+    work: Path,
+    model_sources: Sequence[Path],
+    include: Path,
+    optimize: str,
+    progress: Progress | None,
+) -> list[Path]:
+    """Object files in a fixed order, so that the same input links to the same bytes."""
+    header = board_header(board)
+    (work / "bt_board.h").write_text(header)
+    includes = (work, include.resolve(), RUNTIME, KERNELS)
+    shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
+
+    units = [(source, "size", True) for source in runtime_sources(board)]
+    units += [(source.resolve(), optimize, False) for source in model_sources]
+    plan = [_Unit(s, work / f"{i:02}_{s.stem}.o", level, kept) for i, (s, level, kept) in enumerate(units)]
+
+    def make(unit: _Unit) -> str:
+        if unit.kept:
+            _compile_once(tools, unit, includes, shared)
+        else:
+            tools.compile(unit.source, unit.output, includes, unit.optimize)
+        return unit.source.name
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        for done, source in enumerate(pool.map(make, plan), 1):
+            if progress is not None:
+                progress(source, done, len(plan))
+    return [unit.output for unit in plan]
+
+
+def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], shared: Sequence[str]) -> None:
+    """Takes the object from the user's cache, or compiles it and puts it there."""
+    key = fingerprint(tools.version, *tools.compile_flags(unit.optimize), unit.source.read_bytes(), *shared)
+    kept = cache_folder() / "objects" / f"{key}.o"
+    pairs = [(kept, unit.output), (kept.with_suffix(".su"), unit.output.with_suffix(".su"))]
+    if not kept.exists():
+        tools.compile(unit.source, unit.output, includes, unit.optimize)
+        for there, here in reversed(pairs):  # the object last: where it is, the rest is
+            if here.exists():
+                keep(here, there)
+        return
+    for there, here in pairs:
+        if there.exists():
+            keep(there, here)
+
+
+def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]) -> Elf:
+    """Links, and gives what sizes are read from: the image, or for the host its part that is ours."""
+    if board.chip.boot == "host":
+        measured = files.elf.with_name("measured.elf")
+        complaint = tools.link_host(objects, files.elf, measured, files.map)
+        if complaint is not None:
+            raise InternalError(f"{tools.name} does not link the program\n{complaint}")
+        return read_elf(measured.read_bytes())
+    files.script.write_text(linker_script(board))
+    complaint = tools.link(objects, files.script, files.elf, files.map)
+    if complaint is not None:
+        raise _link_error(board, tools, files, objects, complaint)
+    raw = files.elf.read_bytes()
+    if board.chip.boot == "boot2":
+        raw = sign_boot2(raw)
+        files.elf.write_bytes(raw)
+    return read_elf(raw)
+
+
+def _link_error(
+    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str
+) -> CompileError | InternalError:
+    files.script.write_text(linker_script(roomy(board)))
+    if tools.link(objects, files.script, files.elf, files.map) is None:
+        error = misfit(board, read_elf(files.elf.read_bytes()))
+        if error is not None:
+            return error
+    return InternalError(f"{tools.name} does not link the image\n{complaint}")
+
+
+def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
+    chunks = loaded(elf)
+    files.bin.write_bytes(encode_bin(chunks))
+    files.hex.write_text(encode_hex(chunks, elf.entry))
+    if board.chip.uf2_family is not None:
+        files.uf2.write_bytes(encode_uf2(chunks, board.chip.uf2_family))
+
+
+def _stack(board: Board, elf: Elf, frames: dict[str, int | None]) -> int:
+    """The bound for the whole image if there is one, else what the board reserves."""
+    bound = StackBound(None) if board.chip.boot == "host" else stack_bound(elf, ENTRY, frames)
+    return board.chip.stack_bytes if bound.bytes is None else bound.bytes

@@ -1,0 +1,40 @@
+"""Pieces of memory with their addresses: what BIN, HEX and UF2 files are made from and read back into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from baretorch.errors import CompileError
+from baretorch.firmware.elf import LOAD, Elf
+
+
+@dataclass(frozen=True)
+class Chunk:
+    address: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.address + len(self.data)
+
+
+def merge(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    """Sorts by address and joins neighbours; CompileError if two claim the same byte."""
+    merged: list[tuple[int, bytearray]] = []
+    for chunk in sorted((c for c in chunks if c.data), key=lambda c: c.address):
+        if merged:
+            start, body = merged[-1]
+            end = start + len(body)
+            if chunk.address < end:
+                raise CompileError(f"two pieces of the image claim address {chunk.address:#x}")
+            if chunk.address == end:
+                body += chunk.data
+                continue
+        merged.append((chunk.address, bytearray(chunk.data)))
+    return tuple(Chunk(start, bytes(body)) for start, body in merged)
+
+
+def loaded(elf: Elf) -> tuple[Chunk, ...]:
+    """What a programmer writes to the chip: the bytes of the loadable segments at their physical addresses."""
+    return merge(Chunk(s.physical, s.data) for s in elf.segments if s.type == LOAD)

@@ -1,0 +1,71 @@
+"""When an image does not fit its chip: by how many bytes, and what takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from baretorch.errors import CompileError
+from baretorch.firmware.chunks import loaded
+from baretorch.firmware.elf import ALLOC, Elf
+from baretorch.firmware.sizes import STACK, flash_bytes
+from baretorch.targets.types import Board, Memory
+
+_ROOM = 1 << 28
+
+
+def roomy(board: Board) -> Board:
+    """The same board with banks so large that everything fits: linking for it tells what is needed."""
+    banks = (replace(m, origin=i * _ROOM, size=_ROOM) for i, m in enumerate(board.chip.memories, 1))
+    return replace(board, chip=replace(board.chip, memories=tuple(banks)))
+
+
+def misfit(board: Board, elf: Elf) -> CompileError | None:
+    """The error for an image that was linked for roomy(board) because it did not fit the board."""
+    large = roomy(board)
+    needs = [(m, _need(large, elf, m.name)) for m in board.chip.memories]
+    short = [(m, need) for m, need in needs if need > m.size]
+    if not short:
+        return None
+    gaps = " and ".join(f"{m.name} is {need - m.size} bytes too small" for m, need in short)
+    return CompileError(
+        f"the image does not fit {board.name}: {gaps}",
+        have=[f"{m.name} {m.size} bytes" for m, _ in short],
+        need=[f"{m.name} {need} bytes: {_parts(large, elf, m)}" for m, need in short],
+        try_=[_REMEDIES[m.kind](m) for m, _ in short] + ["`baretorch boards` lists boards with more memory"],
+    )
+
+
+def _need(large: Board, elf: Elf, name: str) -> int:
+    bank = large.chip.memory(name)
+    ends = [
+        s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and _inside(bank, s.address)
+    ]
+    ends += [c.end for c in loaded(elf) if _inside(bank, c.address)]
+    stack = large.chip.stack_bytes if name == large.chip.data else 0
+    return max(ends, default=bank.origin) - bank.origin + stack
+
+
+def _parts(large: Board, elf: Elf, memory: Memory) -> str:
+    """What takes the bytes of a bank, in words."""
+    bank = large.chip.memory(memory.name)
+    sections = [s for s in elf.sections if s.flags & ALLOC and _inside(bank, s.address)]
+    if memory.kind == "flash":
+        weights = sum(s.size for s in sections if s.name == ".weights")
+        return f"{weights} of weights, {flash_bytes(large, elf) - weights} of code"
+    arena = sum(s.size for s in sections if s.name.startswith(".arena"))
+    static = sum(s.size for s in sections if s.name in (".data", ".bss"))
+    stack = f", {large.chip.stack_bytes} of stack" if memory.name == large.chip.data else ""
+    return f"{arena} of arena, {static} of static data{stack}"
+
+
+def _inside(bank: Memory, address: int) -> bool:
+    return bank.origin <= address < bank.origin + bank.size
+
+
+_REMEDIES: dict[str, Callable[[Memory], str]] = {
+    "flash": lambda m: "`--int8` makes weights four times smaller, `--optimize size` the code",
+    "ram": lambda m: (
+        "`--int8` makes the arena four times smaller; `baretorch inspect` shows the layers that make its peak"
+    ),
+}

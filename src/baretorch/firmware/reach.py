@@ -1,0 +1,103 @@
+"""What refers to what in a linked image: its input sections, joined by the relocations the linker kept."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from baretorch.firmware import thumb
+from baretorch.firmware.elf import ALLOC, ARM, EXECUTE, SECTION, X86_64, Elf, Relocation
+from baretorch.firmware.linkmap import Piece
+
+_R_ARM_ABS32, _R_ARM_REL32 = 2, 3
+_R_ARM_CALLS = frozenset({10, 30})  # THM_CALL, THM_JUMP24
+_R_ARM_MOVW, _R_ARM_MOVT = 47, 48  # THM_MOVW_ABS_NC, THM_MOVT_ABS
+_R_RISCV_LABELS = frozenset(
+    {24, 25}
+)  # PCREL_LO12: they name the instruction with the upper half, which is followed itself
+_R_X86_64_RELATIVE = frozenset({2, 4, 9, 41, 42})  # PC32, PLT32, GOTPCREL and its relaxed forms
+_X86_64_FIELD = 4  # a PC-relative field counts from its own end
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The bytes at `source` refer to the address `target`."""
+
+    source: int
+    target: int
+
+
+def references(elf: Elf) -> Iterator[Reference]:
+    """Every reference in the loaded sections, resolved to an address without Thumb bit."""
+    movw: dict[int, int] = {}  # lower halves by register, until the upper half follows
+    for r in elf.relocations:
+        if not r.symbol.name or not elf.sections[r.section].flags & ALLOC:
+            continue
+        if elf.machine == ARM and r.type in (_R_ARM_MOVW, _R_ARM_MOVT) and r.symbol.type == SECTION:
+            register, half = thumb.move_immediate(elf.bytes_at(r.offset, 4))
+            if r.type == _R_ARM_MOVW:
+                movw[register] = half
+            else:
+                yield Reference(r.offset, half << 16 | movw.get(register, 0))
+        elif (target := _target(elf, r)) is not None:
+            yield Reference(r.offset, target)
+
+
+def _target(elf: Elf, r: Relocation) -> int | None:
+    """Where a relocation points. Named symbols say it themselves; section symbols need the addend."""
+    if r.symbol.type != SECTION:
+        return r.symbol.address if r.symbol.defined else None
+    if elf.machine == ARM:
+        return _arm_target(elf, r)
+    addend = r.addend or 0
+    if elf.machine == X86_64:
+        return r.symbol.value + addend + (_X86_64_FIELD if r.type in _R_X86_64_RELATIVE else 0)
+    return None if r.type in _R_RISCV_LABELS else r.symbol.value + addend
+
+
+def _arm_target(elf: Elf, r: Relocation) -> int | None:
+    """Arm keeps addends in the code: after linking, the code itself says where it points."""
+    if r.type in _R_ARM_CALLS:
+        branch = thumb.branch_target(elf.bytes_at(r.offset, 4), r.offset)
+        return branch if branch is not None else r.symbol.value
+    if r.type in (_R_ARM_ABS32, _R_ARM_REL32):
+        word = int.from_bytes(elf.bytes_at(r.offset, 4), "little")
+        address = word + r.offset if r.type == _R_ARM_REL32 else word
+        section = elf.section_at(address & 0xFFFFFFFF)
+        in_code = section is not None and section.flags & EXECUTE
+        return address & 0xFFFFFFFE if in_code else address & 0xFFFFFFFF
+    return r.symbol.value
+
+
+class Layout:
+    """The pieces of an image by address."""
+
+    def __init__(self, elf: Elf, pieces: Sequence[Piece]) -> None:
+        loaded = {s.name: s for s in elf.sections if s.flags & ALLOC}
+        self.pieces = sorted(
+            (p for p in pieces if p.output in loaded and loaded[p.output].holds(p.address)), key=lambda p: p.address
+        )
+        self._starts = [p.address for p in self.pieces]
+
+    def at(self, address: int) -> Piece | None:
+        i = bisect_right(self._starts, address) - 1
+        return self.pieces[i] if i >= 0 and address < self.pieces[i].end else None
+
+
+def reachable(elf: Elf, layout: Layout, root: int) -> frozenset[Piece]:
+    """The pieces that the one at `root` needs, itself included."""
+    edges: dict[Piece, set[Piece]] = {}
+    for reference in references(elf):
+        source, target = layout.at(reference.source), layout.at(reference.target)
+        if source is not None and target is not None:
+            edges.setdefault(source, set()).add(target)
+    start = layout.at(root)
+    found: set[Piece] = set()
+    waiting = [] if start is None else [start]
+    while waiting:
+        piece = waiting.pop()
+        if piece not in found:
+            found.add(piece)
+            waiting.extend(edges.get(piece, ()))
+    return frozenset(found)

@@ -1,0 +1,33 @@
+"""The label after the call of the run function, by which emulators know that it has returned."""
+
+from __future__ import annotations
+
+from baretorch.errors import InternalError
+from baretorch.firmware import riscv, thumb
+from baretorch.firmware.elf import ARM, RISCV, Elf
+
+LABEL = "bt_model_returned"
+
+
+def check_return_label(elf: Elf, run_symbol: str) -> None:
+    """InternalError unless the instruction right before the label is the call of the run function.
+
+    Otherwise instructions of the caller would be counted as the model's.
+    """
+    label, run = elf.symbol(LABEL).value & ~1, elf.symbol(run_symbol).address
+    if elf.machine == ARM:
+        raw = elf.bytes_at(label - 4, 4)
+        target = thumb.branch_target(raw, label - 4) if thumb.is_call(raw) else None
+    elif elf.machine == RISCV:
+        # Either a compressed call of two bytes, one of four, or a pair of four each.
+        ends = [list(riscv.instructions(elf.bytes_at(label - n, n), label - n)) for n in (2, 4, 8)]
+        targets = [
+            riscv.call_target(row[-2] if len(row) > 1 else None, row[-1])
+            for row, n in zip(ends, (1, 1, 2), strict=True)
+            if len(row) == n and row[-1].address + row[-1].size == label
+        ]
+        target = run if run in targets else None
+    else:
+        return
+    if target != run:
+        raise InternalError(f"the instruction before {LABEL} is not the call of {run_symbol}")

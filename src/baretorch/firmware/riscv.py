@@ -1,0 +1,88 @@
+"""Just enough of RISC-V's encoding (with compressed instructions) to follow calls and to add up stack frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+RA, SP = 1, 2
+_JAL, _JALR, _AUIPC = 0x6F, 0x67, 0x17
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    size: int
+    word: int
+
+    @property
+    def rd(self) -> int:
+        return self.word >> 7 & 31
+
+    @property
+    def rs1(self) -> int:
+        return self.word >> 15 & 31
+
+
+def instructions(code: bytes, address: int) -> Iterator[Instruction]:
+    """Splits code into instructions of two or four bytes."""
+    at = 0
+    while at + 2 <= len(code):
+        size = 4 if code[at] & 3 == 3 and at + 4 <= len(code) else 2
+        yield Instruction(address + at, size, int.from_bytes(code[at : at + size], "little"))
+        at += size
+
+
+def call_target(previous: Instruction | None, i: Instruction) -> int | None:
+    """Where a call goes that leaves its return address in ra; None for other instructions and unknown targets."""
+    w = i.word
+    if i.size == 2:
+        return i.address + _c_jal_offset(w) if w & 0xE003 == 0x2001 else None
+    if w & 0x7F == _JAL and i.rd == RA:
+        offset = (w >> 21 & 0x3FF) << 1 | (w >> 20 & 1) << 11 | (w >> 12 & 0xFF) << 12
+        return i.address + offset - (w >> 31 << 20)
+    is_call = w & 0x7F == _JALR and i.rd == RA
+    if is_call and previous is not None and previous.word & 0x7F == _AUIPC and previous.rd == i.rs1:
+        return (previous.address + (previous.word & 0xFFFFF000) + _signed(w >> 20, 12)) & 0xFFFFFFFF
+    return None
+
+
+def is_indirect_call(previous: Instruction | None, i: Instruction) -> bool:
+    """A call through a register whose value is not in the instruction before."""
+    if i.size == 2:
+        return i.word & 0xF07F == 0x9002 and i.word >> 7 & 31 != 0  # c.jalr
+    return i.word & 0x7F == _JALR and i.rd == RA and call_target(previous, i) is None
+
+
+def stack_growth(i: Instruction) -> int:
+    """Bytes by which an instruction moves the stack pointer down."""
+    w, move = i.word, 0
+    if i.size == 4:
+        if w & 0x707F == 0x13 and i.rd == i.rs1 == SP:  # addi sp, sp, imm
+            move = _signed(w >> 20, 12)
+    elif i.rd == SP and w & 0xE003 == 0x6101 & 0xE003:  # c.addi16sp
+        move = _signed(
+            (w >> 12 & 1) << 9 | (w >> 3 & 3) << 7 | (w >> 5 & 1) << 6 | (w >> 2 & 1) << 5 | (w >> 6 & 1) << 4, 10
+        )
+    elif i.rd == SP and w & 0xE003 == 0x0001:  # c.addi
+        move = _signed((w >> 12 & 1) << 5 | w >> 2 & 31, 6)
+    return max(-move, 0)
+
+
+def _c_jal_offset(w: int) -> int:
+    """The offset's bits, from bit 12 of the instruction down: 11, 4, 9:8, 10, 6, 7, 3:1, 5."""
+    offset = (
+        (w >> 12 & 1) << 11
+        | (w >> 11 & 1) << 4
+        | (w >> 9 & 3) << 8
+        | (w >> 8 & 1) << 10
+        | (w >> 7 & 1) << 6
+        | (w >> 6 & 1) << 7
+        | (w >> 3 & 7) << 1
+        | (w >> 2 & 1) << 5
+    )
+    return _signed(offset, 12)
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> (bits - 1) & 1 else value

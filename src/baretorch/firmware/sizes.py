@@ -1,0 +1,62 @@
+"""Flash and RAM of a linked image, read from the image itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from baretorch.errors import InternalError
+from baretorch.firmware.chunks import loaded
+from baretorch.firmware.elf import ALLOC, NOBITS, WRITE, Elf
+from baretorch.firmware.linkmap import Piece
+from baretorch.firmware.reach import Layout, reachable
+from baretorch.firmware.types import FlashUse, RamUse
+from baretorch.targets.types import Board
+
+WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights")
+ARENA = ".bss.bt_arena"
+STACK = ".stack"
+
+
+def measure(board: Board, elf: Elf, pieces: Sequence[Piece], run_symbol: str, stack: int) -> tuple[FlashUse, RamUse]:
+    """Sizes of the whole image, and of the part that the model's run function needs."""
+    layout = Layout(elf, pieces)
+    model = reachable(elf, layout, elf.symbol(run_symbol).address)
+    if not model:
+        raise InternalError(f"the linker's map has no section for {run_symbol}")
+    writable = {s.name for s in elf.sections if s.flags & WRITE}
+
+    weights = _total(p for p in layout.pieces if p.name.startswith(WEIGHTS))
+    total = flash_bytes(board, elf)
+    flash = FlashUse(
+        model_code=_total(p for p in model if p.output not in writable and not p.name.startswith(WEIGHTS)),
+        code=total - weights,
+        weights=weights,
+        total=total,
+    )
+
+    arena = _total(p for p in layout.pieces if p.name.startswith(ARENA))
+    static = sum(s.size for s in elf.sections if s.flags & ALLOC and s.flags & WRITE and s.name != STACK) - arena
+    ram = RamUse(
+        arena=arena,
+        model_static=_total(p for p in model if p.output in writable and not p.name.startswith(ARENA)),
+        static=static,
+        stack=stack,
+        total=arena + static + stack,
+    )
+    return flash, ram
+
+
+def flash_bytes(board: Board, elf: Elf) -> int:
+    """Bytes stored for the image: per memory bank, from the first to the last, with the gaps between."""
+    if board.chip.boot == "host":
+        return sum(s.size for s in elf.sections if s.flags & ALLOC and s.type != NOBITS)
+    chunks = loaded(elf)
+    used = 0
+    for memory in board.chip.memories:
+        own = [c for c in chunks if memory.origin <= c.address < memory.origin + memory.size]
+        used += max((c.end for c in own), default=0) - min((c.address for c in own), default=0)
+    return used
+
+
+def _total(pieces: Iterable[Piece]) -> int:
+    return sum(p.size for p in pieces)

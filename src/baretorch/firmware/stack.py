@@ -1,0 +1,200 @@
+"""A bound on the stack: each function's frame as its compiler states it, along the deepest chain of calls.
+
+Library functions come without such data. For them every instruction that moves the stack pointer down is added up,
+as if all were executed: never too little, unless one of them stood in a loop, which compilers do not do.
+Interrupts are not counted: the images of Baretorch use none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from baretorch.firmware import riscv, thumb
+from baretorch.firmware.elf import ARM, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, X86_64, Elf
+from baretorch.firmware.reach import references
+
+
+@dataclass(frozen=True)
+class StackBound:
+    """Bytes, or None and the reason why no bound is known."""
+
+    bytes: int | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    address: int
+    end: int
+
+
+def frames_of_gcc(files: Iterable[str]) -> dict[str, int | None]:
+    """Frames by function name from the texts of .su files; None where the size depends on the input.
+
+    Clones (f.constprop.0) and equal names of static functions are joined under the plain name: the largest counts.
+    """
+    frames: dict[str, int | None] = {}
+    for text in files:
+        for line in text.splitlines():
+            place, size, kind = line.split("\t")
+            name = _plain(place.rpartition(":")[2])
+            bounded = kind != "dynamic"
+            known = frames.get(name, 0)
+            frames[name] = max(known, int(size)) if bounded and known is not None else None
+    return frames
+
+
+def frames_of_clang(elf: Elf) -> dict[int, int]:
+    """Frames by address from the section .stack_sizes: pairs of an address and a LEB128 number."""
+    frames: dict[int, int] = {}
+    width = elf.bits // 8
+    for section in elf.sections:
+        if section.name != ".stack_sizes":
+            continue
+        at = 0
+        while at + width < len(section.data):
+            address = int.from_bytes(section.data[at : at + width], "little") & (~1 if elf.machine == ARM else ~0)
+            at += width
+            size = shift = 0
+            while at < len(section.data):
+                byte = section.data[at]
+                size |= (byte & 0x7F) << shift
+                shift, at = shift + 7, at + 1
+                if byte < 0x80:
+                    break
+            frames[address] = size
+    return frames
+
+
+def _plain(name: str) -> str:
+    return name.split(".")[0] or name
+
+
+class CallGraph:
+    """The functions of an image, their frames and their calls."""
+
+    def __init__(self, elf: Elf, by_name: Mapping[str, int | None], by_address: Mapping[int, int]) -> None:
+        self.elf = elf
+        self._by_name = by_name
+        self._by_address = by_address
+
+    def bound(self, root: int) -> StackBound:
+        """The deepest stack below (and with) the function at an address."""
+        start = self.function_at(root)
+        if start is None:
+            return StackBound(None, f"no function at {root:#x}")
+        return self._deepest(start, {}, [])
+
+    def function_at(self, address: int) -> Function | None:
+        i = bisect_right(self._starts, address) - 1
+        return self.functions[i] if i >= 0 and address < self.functions[i].end else None
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """By address. Labels inside a function are none; one without a size (assembly) ends where the next begins."""
+        code = {s.index: s for s in self.elf.sections if s.flags & EXECUTE}
+        labels = [s for s in self.elf.symbols if s.section in code and not s.name.startswith("$")]
+        typed = {s.address: s for s in labels if s.type == FUNC}
+        plain = {s.address: s for s in labels if s.type == NOTYPE and s.binding != LOCAL}
+        starts = sorted({**plain, **typed}.items())
+        found: list[Function] = []
+        for i, (address, symbol) in enumerate(starts):
+            if found and address not in typed and address < found[-1].end:
+                continue
+            section = code[symbol.section]
+            limit = section.address + section.size
+            if i + 1 < len(starts):
+                limit = max(address, min(limit, starts[i + 1][0]))
+            found.append(Function(symbol.name, address, address + symbol.size if symbol.size else limit))
+        return tuple(found)
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return tuple(f.address for f in self.functions)
+
+    @cached_property
+    def _calls(self) -> dict[Function, set[Function]]:
+        """Every mention of a function counts as a call of it; a jump inside a function, or to its start, does not."""
+        calls: dict[Function, set[Function]] = {}
+        for r in references(self.elf):
+            source, target = self.function_at(r.source), self.function_at(r.target)
+            if source is not None and target is not None and (source != target or self._calls_itself(r.source, target)):
+                calls.setdefault(source, set()).add(target)
+        return calls
+
+    def _calls_itself(self, at: int, function: Function) -> bool:
+        if self.elf.machine == ARM:
+            raw = self.elf.bytes_at(at, 4) if at + 4 <= function.end else b""
+            return thumb.is_call(raw) and thumb.branch_target(raw, at) == function.address
+        if self.elf.machine == RISCV:
+            pair = list(riscv.instructions(self.elf.bytes_at(at, min(8, function.end - at)), at))
+            targets = (riscv.call_target(a, b) for a, b in zip([None, *pair], pair[:2], strict=False))
+            return function.address in targets
+        return self.elf.bytes_at(at - 1, 1) == b"\xe8"  # x86-64: call, not jmp
+
+    def _frame(self, f: Function) -> StackBound:
+        code = self._code(f)
+        if self.elf.machine == ARM:
+            halves = [i for at, raw in code for i in thumb.instructions(raw, at)]
+            grown, indirect = sum(map(thumb.stack_growth, halves)), any(map(thumb.is_indirect_call, halves))
+        elif self.elf.machine == RISCV:
+            words = [i for at, raw in code for i in riscv.instructions(raw, at)]
+            pairs = list(zip([None, *words], words, strict=False))
+            grown, indirect = sum(map(riscv.stack_growth, words)), any(riscv.is_indirect_call(a, b) for a, b in pairs)
+        else:
+            grown, indirect = None, False
+        if indirect:
+            return StackBound(None, f"{f.name} calls through a pointer")
+        if f.address in self._by_address:
+            return StackBound(self._by_address[f.address])
+        if _plain(f.name) in self._by_name:
+            frame = self._by_name[_plain(f.name)]
+            return StackBound(frame, "" if frame is not None else f"{f.name} has a frame of variable size")
+        return StackBound(grown, "" if grown is not None else f"{f.name} has no stack data")
+
+    def _code(self, f: Function) -> list[tuple[int, bytes]]:
+        """The function's instructions: on Arm, without the literals between them."""
+        section = self.elf.section_at(f.address)
+        if section is None or self.elf.machine == X86_64:
+            return []
+        start, end = f.address, min(f.end, section.address + len(section.data))
+        marks = [(a, kind) for a, kind in self._marks if start < a < end]
+        before = bisect_right(self._marks, (start, "$~")) - 1
+        kind = self._marks[before][1] if before >= 0 else "$t"
+        ranges: list[tuple[int, bytes]] = []
+        for (a, k), (b, _) in zip([(start, kind), *marks], [*marks, (end, "")], strict=True):
+            if k != "$d":
+                ranges.append((a, section.data[a - section.address : b - section.address]))
+        return ranges
+
+    @cached_property
+    def _marks(self) -> list[tuple[int, str]]:
+        """Where Arm's code ($t) and data ($d) begin."""
+        if self.elf.machine != ARM:
+            return []
+        return sorted({(s.value, s.name[:2]) for s in self.elf.symbols if s.name[:2] in ("$t", "$d")})
+
+    def _deepest(self, f: Function, known: dict[Function, StackBound], path: list[Function]) -> StackBound:
+        if f in path:
+            return StackBound(None, f"recursion: {' -> '.join(g.name for g in [*path[path.index(f) :], f])}")
+        if f not in known:
+            own = self._frame(f)
+            below = 0
+            for callee in sorted(self._calls.get(f, ()), key=lambda g: g.address):
+                bound = self._deepest(callee, known, [*path, f]) if own.bytes is not None else own
+                if bound.bytes is None:
+                    own = bound
+                    break
+                below = max(below, bound.bytes)
+            known[f] = own if own.bytes is None else StackBound(own.bytes + below)
+        return known[f]
+
+
+def stack_bound(elf: Elf, root: str, by_name: Mapping[str, int | None] | None = None) -> StackBound:
+    """The stack that the function `root` needs; `by_name` is gcc's data, clang's is in the image."""
+    graph = CallGraph(elf, by_name or {}, frames_of_clang(elf))
+    return graph.bound(elf.symbol(root).address)

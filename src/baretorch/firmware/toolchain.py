@@ -1,0 +1,178 @@
+"""The two compilers: GNU (arm-none-eabi-gcc and its relatives), and Zig's clang and lld from PyPI.
+
+A Toolchain knows the command lines and nothing about what is built. Commands name files relative to the folder they
+run in, so that the bytes they make do not depend on where that folder is.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.elf import ARM, RISCV
+from baretorch.targets.types import Board, Cpu
+
+NAMES = ("gcc", "zig")
+
+_WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+_CODE = (
+    "-std=gnu99",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-common",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
+    "-ffp-contract=fast",  # fused multiply-add where the FPU has it
+)
+_LEVELS = {"speed": "-O2", "size": "-Os"}
+_PACKAGES = {
+    "arm-none-eabi-": "gcc-arm-none-eabi",
+    "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf",
+    "": "gcc",
+}
+_LLD_EMULATION = {ARM: "armelf", RISCV: "elf32lriscv"}
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """One compiler for one CPU. `compiler` and `linker` start the command lines; `version` tells builds apart."""
+
+    name: str  # "gcc" or "zig"
+    cpu: Cpu
+    compiler: tuple[str, ...]
+    linker: tuple[str, ...]  # for a linker script; GNU's goes through gcc, which knows where its libraries are
+    version: str
+
+    @property
+    def hosted(self) -> bool:
+        return self.cpu.name == "host"
+
+    def compile_flags(self, optimize: str) -> tuple[str, ...]:
+        """All flags that decide what is in an object file, besides include folders."""
+        target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig
+        stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined")
+        place = ("-fno-pie",) if self.hosted else ("-ffreestanding",)
+        return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *_WARNINGS)
+
+    def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: str) -> None:
+        """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file."""
+        prefixes = (f"-ffile-prefix-map={folder}=." for folder in {source.parent, *includes})
+        folders = (f"-I{folder}" for folder in includes)
+        flags = (*self.compile_flags(optimize), *folders, *sorted(prefixes))
+        command = [*self.compiler, *flags, "-c", str(source), "-o", output.name]
+        run = _run(command, output.parent)
+        if run.returncode:
+            raise InternalError(f"{self.name} does not compile {source.name}\n{run.stderr}")
+
+    def link(self, objects: Sequence[Path], script: Path, output: Path, map_file: Path) -> str | None:
+        """Links a device image with relocations kept and a map; gives the linker's complaint, or None."""
+        common = (f"-Map={map_file.name}", "--gc-sections", "--emit-relocs", "--build-id=none", "--strip-debug")
+        names = [o.name for o in objects]
+        if self.name == "gcc":
+            options = ",".join(("-Wl", *common))
+            command = [*self.linker, *self.cpu.gcc, "-nostdlib", "-T", script.name, options, *names, "-lgcc"]
+        else:
+            support = keep(_compiler_rt(self), output.parent / "compiler_rt.o")
+            emulation = ("-m", _LLD_EMULATION[self.cpu.elf_machine])
+            lazy = ("--start-lib", support.name, "--end-lib")
+            command = [*self.linker, *emulation, "-T", script.name, *common, *names, *lazy]
+        return _complaint(_run([*command, "-o", output.name], output.parent))
+
+    def link_host(self, objects: Sequence[Path], output: Path, measured: Path, map_file: Path) -> str | None:
+        """Links a program for this machine; and once more without the C library, with relocations, to be measured."""
+        names = [o.name for o in objects]
+        program = [
+            *self.compiler,
+            "-no-pie",
+            *names,
+            "-lm",
+            "-Wl,--gc-sections",
+            "-Wl,--build-id=none",
+            "-o",
+            output.name,
+        ]
+        failed = _complaint(_run(program, output.parent))
+        if failed is not None:
+            return failed
+        open_ends = ("--gc-sections", "--emit-relocs", "--unresolved-symbols=ignore-all", "-e", "main")
+        measure = [*self.linker, *open_ends, f"-Map={map_file.name}", *names, "-o", measured.name]
+        return _complaint(_run(measure, output.parent))
+
+
+def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
+    """The toolchain asked for, else gcc if it is installed, else Zig; CompileError with the remedy if there is none."""
+    if prefer is not None and prefer not in NAMES:
+        raise CompileError(f"unknown toolchain {prefer}", have=prefer, need=f"one of {', '.join(NAMES)}")
+    cpu = board.chip.cpu
+    for name in NAMES if prefer is None else (prefer,):
+        found = _gcc(cpu) if name == "gcc" else _zig(cpu)
+        if found is not None:
+            return found
+    gcc = f"{cpu.gcc_prefix}gcc" if cpu.gcc_prefix else "cc"
+    remedies = {"gcc": f"`apt-get install {_PACKAGES[cpu.gcc_prefix]}`", "zig": "`pip install ziglang`"}
+    raise CompileError(
+        f"no compiler for {board.name}",
+        need=gcc
+        if prefer == "gcc"
+        else "the Python package ziglang"
+        if prefer
+        else f"{gcc} or the Python package ziglang",
+        try_=remedies[prefer] if prefer else f"{remedies['zig']} or {remedies['gcc']}",
+    )
+
+
+def _gcc(cpu: Cpu) -> Toolchain | None:
+    path = shutil.which(f"{cpu.gcc_prefix}gcc" if cpu.gcc_prefix else "cc")
+    if path is None:
+        return None
+    linker = (path,) if cpu.gcc_prefix else ("ld",)
+    return Toolchain("gcc", cpu, (path,), linker, _version(path))
+
+
+def _zig(cpu: Cpu) -> Toolchain | None:
+    found = importlib.util.find_spec("ziglang")
+    if found is None or found.origin is None:
+        return None
+    zig = str(Path(found.origin).parent / "zig")
+    return Toolchain("zig", cpu, (zig, "cc"), (zig, "ld.lld"), importlib.metadata.version("ziglang"))
+
+
+@cache
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def _compiler_rt(toolchain: Toolchain) -> Path:
+    """Zig's support routines (soft float, 64-bit division …) for this CPU, one section each; built once, then kept."""
+    zig = Path(toolchain.compiler[0])
+    target = [f for f in toolchain.cpu.zig if not f.startswith("-mabi")]  # build-obj takes it from the features
+    kept = cache_folder() / "compiler_rt" / f"{fingerprint(toolchain.version, *target)}.o"
+    if not kept.exists():
+        made = kept.with_suffix(f".{os.getpid()}.o")
+        made.parent.mkdir(parents=True, exist_ok=True)
+        source = zig.parent / "lib" / "compiler_rt.zig"
+        shape = ("-O", "ReleaseSmall", "-ffunction-sections", "-fdata-sections", "-fno-unwind-tables", "-fstrip")
+        run = _run([str(zig), "build-obj", str(source), *target, *shape, f"-femit-bin={made.name}"], made.parent)
+        if run.returncode:
+            raise InternalError(f"zig does not build compiler_rt for {toolchain.cpu.name}\n{run.stderr}")
+        os.replace(made, kept)
+    return kept
+
+
+def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    zig = str(cache_folder() / "zig")
+    environment = os.environ | {"LC_ALL": "C", "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
+
+
+def _complaint(run: subprocess.CompletedProcess[str]) -> str | None:
+    return run.stderr or f"exit code {run.returncode}" if run.returncode else None
