@@ -1,0 +1,271 @@
+"""Boards and chips from TOML: read, checked key by key, and refused with the place and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from baretorch.errors import CompileError
+from baretorch.targets.cpus import CPUS
+from baretorch.targets.runtime import RUNTIME
+from baretorch.targets.types import Board, Chip, Counter, Cpu, Memory, Ready, Uart
+
+T = TypeVar("T")
+
+_BOARDS = Path(__file__).parent.parent / "boards"
+_CHIPS = _BOARDS / "chips"
+
+_ADDRESSES = 1 << 32  # every target has a 32-bit address space
+_BOOTS = ("vectors", "boot2", "image_def", "riscv", "host")
+_EMULATORS = ("unicorn", "qemu", "native")
+_FLASH_METHODS = ("uf2", "pyocd")
+_TOML_KINDS = {str: "a string", int: "a whole number", list: "an array", dict: "a table"}
+
+
+def board_names() -> tuple[str, ...]:
+    """The boards that come with Baretorch, sorted."""
+    return tuple(sorted(path.stem for path in _BOARDS.glob("*.toml")))
+
+
+def load_board(name_or_path: str) -> Board:
+    """The board of that name, or the one described by the user's own TOML file."""
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        if name_or_path not in board_names():
+            _unknown("board", name_or_path, board_names(), at=None)
+        path = _BOARDS / f"{name_or_path}.toml"
+    return _board(path)
+
+
+def _board(path: Path) -> Board:
+    table = _read(path)
+    chip = _chip(table.take("chip", str), beside=path)
+    board = Board(
+        name=path.stem,
+        title=table.take("title", str),
+        chip=chip,
+        emulators=table.words("emulators", _EMULATORS),
+        qemu_machine=table.maybe("qemu_machine", str),
+        flash_methods=table.words("flash_methods", _FLASH_METHODS),
+        pyocd_target=table.maybe("pyocd_target", str),
+        notes=table.take("notes", str),
+    )
+    table.end()
+    if "qemu" in board.emulators and board.qemu_machine is None:
+        raise CompileError(
+            "emulator qemu needs qemu_machine", at=table.where, need='such as qemu_machine = "mps2-an385"'
+        )
+    if "unicorn" in board.emulators and chip.cpu.unicorn is None:
+        raise CompileError(f"Unicorn has no {chip.cpu.name}", at=table.where, try_='remove "unicorn" from emulators')
+    if "native" in board.emulators and chip.boot != "host":
+        raise CompileError(
+            f"chip {chip.name!r} does not run natively", at=table.where, need='boot = "host" in its TOML'
+        )
+    if "pyocd" in board.flash_methods and board.pyocd_target is None:
+        raise CompileError("flash method pyocd needs pyocd_target", at=table.where, try_="`pyocd list --targets`")
+    if "uf2" in board.flash_methods and chip.uf2_family is None:
+        raise CompileError(
+            f"chip {chip.name!r} does not take UF2", at=table.where, need="uf2_family in the chip's TOML"
+        )
+    return board
+
+
+def _chip(name: str, beside: Path) -> Chip:
+    """The chip a board names: a TOML next to the user's board, or one of ours."""
+    shipped = tuple(sorted(path.stem for path in _CHIPS.glob("*.toml")))
+    own = beside.with_name(f"{name}.toml")
+    if beside.parent != _BOARDS and own != beside and own.is_file():
+        table = _read(own)
+    elif name in shipped:
+        table = _read(_CHIPS / f"{name}.toml")
+    else:
+        _unknown("chip", name, shipped, at=str(beside))
+    chip = Chip(
+        name=name,
+        cpu=_cpu(table),
+        memories=tuple(_memory(row) for row in table.tables("memory")),
+        code=table.take("code", str),
+        data=table.take("data", str),
+        uart=_uart(table.table("uart")),
+        counter=_counter(table.table("counter")),
+        clock_hz=table.number("clock_hz"),
+        init=table.source("init", "chip"),
+        boot=table.word("boot", _BOOTS),
+        stack_bytes=table.number("stack_bytes"),
+        uf2_family=table.number("uf2_family") if "uf2_family" in table.rows else None,
+        peripherals=tuple(_range(table.where, entry) for entry in table.take("peripherals", list)),
+        ready=tuple(_ready(row) for row in table.tables("ready")),
+    )
+    table.end()
+    _check_memories(chip, table.where)
+    return chip
+
+
+def _cpu(table: _Table) -> Cpu:
+    name = table.word("cpu", tuple(cpu.name for cpu in CPUS))
+    return next(cpu for cpu in CPUS if cpu.name == name)
+
+
+def _memory(table: _Table) -> Memory:
+    memory = Memory(
+        name=table.take("name", str),
+        kind=table.word("kind", ("flash", "ram")),
+        origin=table.number("origin"),
+        size=table.number("size"),
+    )
+    table.end()
+    if not re.fullmatch("[A-Z][A-Z0-9_]*", memory.name):
+        raise CompileError(
+            f"{memory.name!r} is no name for a memory", at=table.where, need="capital letters, digits and _, as SRAM2"
+        )
+    if memory.size == 0 or memory.origin + memory.size > _ADDRESSES:
+        raise CompileError(
+            f"memory {memory.name} does not fit the 32-bit address space",
+            at=table.where,
+            have=f"origin 0x{memory.origin:08x}, size 0x{memory.size:x}",
+        )
+    return memory
+
+
+def _uart(table: _Table) -> Uart:
+    uart = Uart(table.source("driver", "uart"), table.number("base"), table.number("clock_hz"), table.number("baud"))
+    table.end()
+    return uart
+
+
+def _counter(table: _Table) -> Counter:
+    counter = Counter(table.source("driver", "counter"), table.number("base"), table.number("hz"))
+    table.end()
+    return counter
+
+
+def _ready(table: _Table) -> Ready:
+    ready = Ready(table.number("address"), table.number("value"))
+    table.end()
+    return ready
+
+
+def _range(where: str, entry: object) -> tuple[int, int]:
+    match entry:
+        case [int(origin), int(size)] if origin >= 0 and size > 0 and origin + size <= _ADDRESSES:
+            return origin, size
+    raise CompileError(f"peripherals: {entry!r} is no address range", at=where, need="[origin, size]")
+
+
+def _check_memories(chip: Chip, where: str) -> None:
+    names = [memory.name for memory in chip.memories]
+    for name in names:
+        if names.count(name) > 1:
+            raise CompileError(f"two memories are called {name}", at=where)
+    for a, b in combinations(sorted(chip.memories, key=lambda m: m.origin), 2):
+        if b.origin < a.origin + a.size:
+            raise CompileError(
+                f"memories {a.name} and {b.name} overlap",
+                at=where,
+                have=[f"{m.name} 0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}" for m in (a, b)],
+            )
+    for role, bank, kind in (("code", chip.code, "flash"), ("data", chip.data, "ram")):
+        fitting = [memory.name for memory in chip.memories if memory.kind == kind]
+        if bank not in fitting:
+            raise CompileError(
+                f"{role} = {bank!r} names no {kind} memory", at=where, need=f"one of: {', '.join(fitting) or 'none'}"
+            )
+    if chip.stack_bytes % 8 or not 0 <= chip.stack_bytes < chip.memory(chip.data).size:
+        raise CompileError(
+            f"a stack of {chip.stack_bytes} bytes is not possible",
+            at=where,
+            need=f"a multiple of 8 below the {chip.memory(chip.data).size} bytes of {chip.data}",
+        )
+
+
+def _read(path: Path) -> _Table:
+    try:
+        rows = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CompileError(f"no file {path}", try_="`baretorch boards` lists the boards that need no file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompileError(f"cannot read {path}", have=str(error)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise CompileError(f"{path} is not TOML", have=str(error)) from None
+    return _Table(_place(path), rows)
+
+
+def _place(path: Path) -> str:
+    """A file as a message names it: ours relative to the package, so that a text is the same on every machine."""
+    return str(path.relative_to(_BOARDS.parent)) if path.is_relative_to(_BOARDS) else str(path)
+
+
+class _Table:
+    """One TOML table being read. Each key is taken once; `end` refuses what is left over."""
+
+    def __init__(self, where: str, rows: dict[str, object]) -> None:
+        self.where = where
+        self.rows = rows
+        self._taken: list[str] = []
+
+    def maybe(self, key: str, kind: type[T]) -> T | None:
+        self._taken.append(key)
+        if key not in self.rows:
+            return None
+        value = self.rows[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise CompileError(f"{key} must be {_TOML_KINDS[kind]}", at=self.where, have=f"{key} = {value!r}")
+        return value
+
+    def take(self, key: str, kind: type[T]) -> T:
+        value = self.maybe(key, kind)
+        if value is None:
+            raise CompileError(f"{key} is missing", at=self.where, need=f"{key} = {_TOML_KINDS[kind]}")
+        return value
+
+    def number(self, key: str) -> int:
+        value = self.take(key, int)
+        if not 0 <= value < _ADDRESSES:
+            raise CompileError(f"{key} must fit 32 bits without a sign", at=self.where, have=f"{key} = {value}")
+        return value
+
+    def word(self, key: str, known: Sequence[str]) -> str:
+        value = self.take(key, str)
+        if value not in known:
+            _unknown(key, value, known, at=self.where)
+        return value
+
+    def words(self, key: str, known: Sequence[str]) -> tuple[str, ...]:
+        values = self.take(key, list)
+        for value in values:
+            if value not in known:
+                _unknown(key, str(value), known, at=self.where)
+        return tuple(values)
+
+    def source(self, key: str, folder: str) -> str:
+        """A value that names a C file of the runtime."""
+        return self.word(key, sorted(path.stem for path in (RUNTIME / folder).glob("*.c")))
+
+    def table(self, key: str) -> _Table:
+        return _Table(f"{self.where} [{key}]", self.take(key, dict))
+
+    def tables(self, key: str) -> Iterable[_Table]:
+        for i, rows in enumerate(self.maybe(key, list) or ()):
+            if not isinstance(rows, dict):
+                raise CompileError(f"{key} must be an array of tables", at=self.where, need=f"[[{key}]]")
+            yield _Table(f"{self.where} [[{key}]] number {i + 1}", rows)
+
+    def end(self) -> None:
+        for key in self.rows:
+            if key not in self._taken:
+                _unknown("key", key, sorted(set(self._taken)), at=self.where)
+
+
+def _unknown(what: str, value: str, known: Sequence[str], at: str | None) -> NoReturn:
+    near = difflib.get_close_matches(value, known, n=1)
+    raise CompileError(
+        f"unknown {what} {value!r}",
+        at=at,
+        need=f"one of: {', '.join(known)}",
+        try_=f"did you mean {near[0]!r}?" if near else None,
+    )

@@ -1,0 +1,106 @@
+"""The processor cores Baretorch makes code for, and how each compiler and emulator spells them."""
+
+from __future__ import annotations
+
+from baretorch.targets.types import Cpu
+
+_ARM = 40
+_RISCV = 243
+_X86_64 = 62
+
+# Zig ignores -mfpu and -mfloat-abi: the FPU is spelled as CPU features, or it silently emits soft-float calls.
+_ZIG_SOFT = ("-target", "thumb-freestanding-eabi")
+_ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
+
+CPUS: tuple[Cpu, ...] = (
+    Cpu(
+        name="cortex-m0",
+        features=frozenset({"v6m"}),
+        gcc=("-mcpu=cortex-m0", "-mthumb"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_SOFT, "-mcpu=cortex_m0"),
+        unicorn="UC_CPU_ARM_CORTEX_M0",
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m0plus",
+        features=frozenset({"v6m"}),
+        gcc=("-mcpu=cortex-m0plus", "-mthumb"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_SOFT, "-mcpu=cortex_m0plus"),
+        unicorn="UC_CPU_ARM_CORTEX_M0",  # the same instructions; Unicorn has no M0+
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m3",
+        features=frozenset({"v7m"}),
+        gcc=("-mcpu=cortex-m3", "-mthumb"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_SOFT, "-mcpu=cortex_m3"),
+        unicorn="UC_CPU_ARM_CORTEX_M3",
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m4f",
+        features=frozenset({"v7m", "dsp", "fpu"}),
+        gcc=("-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_HARD, "-mcpu=cortex_m4+vfp4d16sp"),
+        unicorn="UC_CPU_ARM_CORTEX_M4",
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m7",
+        features=frozenset({"v7m", "dsp", "fpu", "dp"}),
+        gcc=("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_HARD, "-mcpu=cortex_m7+fp_armv8d16"),
+        unicorn="UC_CPU_ARM_CORTEX_M7",
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m33",
+        features=frozenset({"v7m", "dsp", "fpu"}),
+        gcc=("-mcpu=cortex-m33", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_HARD, "-mcpu=cortex_m33+fp_armv8d16sp"),
+        unicorn="UC_CPU_ARM_CORTEX_M33",
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m55",
+        features=frozenset({"v7m", "dsp", "fpu", "dp", "mve"}),
+        gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_HARD, "-mcpu=cortex_m55+mve_fp+fp_armv8d16"),
+        unicorn=None,
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="cortex-m85",
+        features=frozenset({"v7m", "dsp", "fpu", "dp", "mve"}),
+        gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),  # gcc 12 has no cortex-m85; M55 code runs on it
+        gcc_prefix="arm-none-eabi-",
+        zig=(*_ZIG_HARD, "-mcpu=cortex_m85+mve_fp+fp_armv8d16"),
+        unicorn=None,
+        elf_machine=_ARM,
+    ),
+    Cpu(
+        name="rv32",
+        features=frozenset({"rv32", "fpu"}),
+        gcc=("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany"),
+        gcc_prefix="riscv64-unknown-elf-",
+        zig=("-target", "riscv32-freestanding-none", "-mabi=ilp32f", "-mcpu=generic_rv32+m+a+f+c", "-mcmodel=medany"),
+        unicorn=None,
+        elf_machine=_RISCV,
+    ),
+    Cpu(
+        name="host",
+        features=frozenset({"fpu", "dp"}),
+        gcc=(),
+        gcc_prefix="",
+        zig=(),
+        unicorn=None,
+        elf_machine=_X86_64,
+    ),
+)

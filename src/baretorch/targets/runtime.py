@@ -1,0 +1,26 @@
+"""Which files of the device runtime an image for a board is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from baretorch.targets.types import Board
+
+RUNTIME = Path(__file__).parent.parent / "runtime"
+
+_BARE = ("start.c", "stack.c", "mem.c")
+_ARM = ("arm/startup.c", "arm/fault.c", *_BARE)
+_START: dict[str, tuple[str, ...]] = {
+    "vectors": _ARM,
+    "boot2": ("boot/boot2.S", *_ARM),
+    "image_def": ("boot/image_def.c", *_ARM),
+    "riscv": ("riscv/startup.S", "riscv/trap.c", *_BARE),
+    "host": ("host/main.c",),
+}
+
+
+def runtime_sources(board: Board) -> tuple[Path, ...]:
+    """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h."""
+    chip = board.chip
+    hardware = (f"chip/{chip.init}.c", f"uart/{chip.uart.driver}.c", f"counter/{chip.counter.driver}.c")
+    return tuple(RUNTIME / name for name in (*_START[chip.boot], *hardware, "text.c", "serve.c"))
