@@ -1,0 +1,48 @@
+/* Cortex-M from reset: the vector table, and what must happen before the first ordinary function. */
+#include "bt_image.h"
+#include "bt_reg.h"
+
+#define VTOR 0xe000ed08u
+#define CPACR 0xe000ed88u
+
+typedef union {
+    void (*handler)(void);
+    uint32_t *stack;
+} vector;
+
+void bt_reset(void);
+void bt_fault_entry(void);
+
+/* No interrupt is ever enabled, so the table ends after the core's own sixteen entries; all but reset mean trouble. */
+__attribute__((section(".vectors"), used)) static const vector vectors[16] = {
+    {.stack = bt_stack_top},
+    {.handler = bt_reset},
+    {.handler = bt_fault_entry}, /* NMI */
+    {.handler = bt_fault_entry}, /* HardFault */
+    {.handler = bt_fault_entry}, /* MemManage */
+    {.handler = bt_fault_entry}, /* BusFault */
+    {.handler = bt_fault_entry}, /* UsageFault */
+    {.handler = bt_fault_entry}, /* SecureFault */
+    {.handler = 0},
+    {.handler = 0},
+    {.handler = 0},
+    {.handler = bt_fault_entry}, /* SVCall */
+    {.handler = bt_fault_entry}, /* DebugMonitor */
+    {.handler = 0},
+    {.handler = bt_fault_entry}, /* PendSV */
+    {.handler = bt_fault_entry}, /* SysTick */
+};
+
+/* Nothing here may need the FPU: compilers vectorise even plain copy loops, so these live in bt_start. */
+void bt_reset(void)
+{
+#if __ARM_ARCH >= 8
+    __asm__ volatile("msr msplim, %0" : : "r"(bt_stack_limit));
+#endif
+    BT_REG(VTOR) = (uint32_t)(uintptr_t)vectors;
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+    BT_REG(CPACR) |= 0xfu << 20;
+#endif
+    __asm__ volatile("dsb\n\tisb" : : : "memory");
+    bt_start();
+}

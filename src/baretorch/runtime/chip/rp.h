@@ -1,0 +1,85 @@
+/* What the RP2040 and the RP2350 share: the including file names the blocks' addresses.
+ * Both boards have a 12 MHz crystal; the system PLL makes 1500 MHz of it, and two dividers the core's clock. */
+#ifndef BT_RP_H
+#define BT_RP_H
+
+#include "bt_reg.h"
+
+#define RESETS_CLEAR BT_REG(RESETS_BASE + 0x3000u) /* atomic alias: clears the bits that are written as 1 */
+#define RESETS_DONE BT_REG(RESETS_BASE + 0x08u)
+
+#define XOSC_CTRL BT_REG(XOSC_BASE + 0x00u)
+#define XOSC_STATUS BT_REG(XOSC_BASE + 0x04u)
+#define XOSC_STARTUP BT_REG(XOSC_BASE + 0x0cu)
+#define XOSC_ENABLE_1_15MHZ 0x00fabaa0u
+#define XOSC_STABLE (1u << 31)
+
+#define CLK_REF_CTRL BT_REG(CLOCKS_BASE + 0x30u)
+#define CLK_REF_SELECTED BT_REG(CLOCKS_BASE + 0x38u)
+#define CLK_SYS_CTRL BT_REG(CLOCKS_BASE + 0x3cu)
+#define CLK_SYS_SELECTED BT_REG(CLOCKS_BASE + 0x44u)
+#define CLK_PERI_CTRL BT_REG(CLOCKS_BASE + 0x48u)
+#define CLK_REF_XOSC 2u
+#define CLK_SYS_REF 0u
+#define CLK_SYS_PLL 1u
+#define CLK_PERI_ENABLE_SYS (1u << 11)
+
+#define PLL_CS BT_REG(PLL_SYS_BASE + 0x0u)
+#define PLL_PWR BT_REG(PLL_SYS_BASE + 0x4u)
+#define PLL_FBDIV BT_REG(PLL_SYS_BASE + 0x8u)
+#define PLL_PRIM BT_REG(PLL_SYS_BASE + 0xcu)
+#define PLL_LOCK (1u << 31)
+#define PLL_PWR_OFF 0x2du        /* everything down */
+#define PLL_PWR_VCO 0x0cu        /* the VCO runs, its output divider is down */
+#define PLL_PWR_RUN 0x04u        /* only the unused fractional part is down */
+
+#define GPIO_CTRL(pin) BT_REG(IO_BANK0_BASE + 8u * (pin) + 4u)
+#define PAD(pin) BT_REG(PADS_BANK0_BASE + 4u * (pin) + 4u)
+#define FUNCTION_UART 2u
+#define PAD_PULL_DOWN 0x56u /* input enabled, 4 mA, Schmitt trigger; on the RP2350 not isolated */
+#define PAD_PULL_UP 0x5au
+
+static inline void rp_out_of_reset(uint32_t blocks)
+{
+    RESETS_CLEAR = blocks;
+    while ((RESETS_DONE & blocks) != blocks) {
+    }
+}
+
+/* Core and peripheral clock = 1500 MHz / divider1 / divider2. */
+static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
+{
+    XOSC_STARTUP = 282; /* 6 ms at 12 MHz, in units of 256 cycles: slow crystals exist */
+    XOSC_CTRL = XOSC_ENABLE_1_15MHZ;
+    while ((XOSC_STATUS & XOSC_STABLE) == 0) {
+    }
+    CLK_SYS_CTRL = CLK_SYS_REF; /* away from the PLL while it changes */
+    while ((CLK_SYS_SELECTED & (1u << CLK_SYS_REF)) == 0) {
+    }
+    CLK_REF_CTRL = CLK_REF_XOSC;
+    while ((CLK_REF_SELECTED & (1u << CLK_REF_XOSC)) == 0) {
+    }
+    PLL_PWR = PLL_PWR_OFF;
+    PLL_CS = 1; /* reference divider */
+    PLL_FBDIV = 125;
+    PLL_PWR = PLL_PWR_VCO;
+    while ((PLL_CS & PLL_LOCK) == 0) {
+    }
+    PLL_PRIM = (divider1 << 16) | (divider2 << 12);
+    PLL_PWR = PLL_PWR_RUN;
+    CLK_SYS_CTRL = CLK_SYS_PLL;
+    while ((CLK_SYS_SELECTED & (1u << CLK_SYS_PLL)) == 0) {
+    }
+    CLK_PERI_CTRL = CLK_PERI_ENABLE_SYS;
+}
+
+/* UART0 on GP0 and GP1; an unconnected input idles high. */
+static inline void rp_uart_pins(void)
+{
+    PAD(0u) = PAD_PULL_DOWN;
+    PAD(1u) = PAD_PULL_UP;
+    GPIO_CTRL(0u) = FUNCTION_UART;
+    GPIO_CTRL(1u) = FUNCTION_UART;
+}
+
+#endif

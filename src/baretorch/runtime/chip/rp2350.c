@@ -1,0 +1,30 @@
+/* RP2350: 150 MHz from the crystal, UART0 on GP0 and GP1, a microsecond tick for TIMER0. */
+#include "bt_runtime.h"
+
+#define CLOCKS_BASE 0x40010000u
+#define RESETS_BASE 0x40020000u
+#define IO_BANK0_BASE 0x40028000u
+#define PADS_BANK0_BASE 0x40038000u
+#define XOSC_BASE 0x40048000u
+#define PLL_SYS_BASE 0x40050000u
+#include "rp.h"
+
+#define TICKS_TIMER0_CTRL BT_REG(0x40108018u)
+#define TICKS_TIMER0_CYCLES BT_REG(0x4010801cu)
+#define TICKS_ENABLE 1u
+
+#define RESET_IO_BANK0 (1u << 6)
+#define RESET_PADS_BANK0 (1u << 9)
+#define RESET_PLL_SYS (1u << 14)
+#define RESET_TIMER0 (1u << 23)
+#define RESET_UART0 (1u << 26)
+
+void bt_chip_init(void)
+{
+    rp_out_of_reset(RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PLL_SYS | RESET_TIMER0);
+    rp_start_clocks(5, 2);
+    TICKS_TIMER0_CYCLES = 12; /* of the 12 MHz reference clock */
+    TICKS_TIMER0_CTRL = TICKS_ENABLE;
+    rp_out_of_reset(RESET_UART0);
+    rp_uart_pins();
+}

@@ -1,0 +1,27 @@
+/* Frames between the host and the device, the same in both directions, little-endian:
+ *
+ *     'B' 'T'   type u8   seq u8   length u32   payload   crc u32
+ *
+ * crc is CRC-32 (reflected 0xedb88320, as in zlib) over type, seq, length and payload. Bytes outside frames are
+ * text for people when the device sends them, and are skipped when the host does. An answer carries the seq of
+ * its question. The device has no time limits: a host that lost its place sends zero bytes until it is answered. */
+#ifndef BT_FRAME_H
+#define BT_FRAME_H
+
+#define BT_FRAME_VERSION 1u
+
+enum {
+    /* from the host */
+    BT_FRAME_HELLO = 'H', /* no payload */
+    BT_FRAME_RUN = 'R',   /* all inputs, one after the other */
+
+    /* from the device */
+    BT_FRAME_MODEL = 'h',  /* version u8, inputs u8, outputs u8, 0 u8, counter Hz u32, u32 bytes of each input and
+                              output, model name NUL, board name NUL */
+    BT_FRAME_RESULT = 'r', /* ticks of the call u32, deepest stack in bytes u32, all outputs */
+    BT_FRAME_ERROR = 'e'   /* one of the codes below u8, text NUL */
+};
+
+enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3 };
+
+#endif

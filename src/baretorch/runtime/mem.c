@@ -1,0 +1,76 @@
+/* The four functions that compilers call on their own, since there is no C library. Without the attribute a
+ * compiler would recognise the loops and turn each function into a call of itself. */
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __clang__
+#define AS_WRITTEN __attribute__((used, no_builtin))
+#else
+#define AS_WRITTEN __attribute__((used, optimize("no-tree-loop-distribute-patterns")))
+#endif
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+void *memcpy(void *restrict to, const void *restrict from, size_t n);
+void *memmove(void *to, const void *from, size_t n);
+void *memset(void *to, int value, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+
+AS_WRITTEN void *memcpy(void *restrict to, const void *restrict from, size_t n)
+{
+    uint8_t *t = to;
+    const uint8_t *f = from;
+    if ((((uintptr_t)t | (uintptr_t)f) & 3u) == 0) {
+        for (; n >= 4; n -= 4, t += 4, f += 4) {
+            *(word *)(void *)t = *(const word *)(const void *)f;
+        }
+    }
+    for (; n > 0; n--) {
+        *t++ = *f++;
+    }
+    return to;
+}
+
+AS_WRITTEN void *memmove(void *to, const void *from, size_t n)
+{
+    uint8_t *t = to;
+    const uint8_t *f = from;
+    if ((uintptr_t)t <= (uintptr_t)f) {
+        for (; n > 0; n--) {
+            *t++ = *f++;
+        }
+    } else {
+        while (n > 0) {
+            n--;
+            t[n] = f[n];
+        }
+    }
+    return to;
+}
+
+AS_WRITTEN void *memset(void *to, int value, size_t n)
+{
+    uint8_t *t = to;
+    const uint8_t byte = (uint8_t)value;
+    if (((uintptr_t)t & 3u) == 0) {
+        for (; n >= 4; n -= 4, t += 4) {
+            *(word *)(void *)t = byte * 0x01010101u;
+        }
+    }
+    for (; n > 0; n--) {
+        *t++ = byte;
+    }
+    return to;
+}
+
+AS_WRITTEN int memcmp(const void *a, const void *b, size_t n)
+{
+    const uint8_t *x = a;
+    const uint8_t *y = b;
+    for (; n > 0; n--, x++, y++) {
+        if (*x != *y) {
+            return *x - *y;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,199 @@
+/* Answers the host's frames for ever. What arrives goes straight into the model's inputs. */
+#include "bt_board.h"
+#include "bt_runtime.h"
+#include "frame.h"
+
+static uint32_t crc; /* of the frame that is being received or sent */
+
+static void crc_add(uint8_t byte)
+{
+    static const uint32_t table[16] = {
+        0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
+        0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu,
+    };
+    crc ^= byte;
+    crc = (crc >> 4) ^ table[crc & 15u];
+    crc = (crc >> 4) ^ table[crc & 15u];
+}
+
+static uint8_t get(void)
+{
+    const uint8_t byte = bt_console_get();
+    crc_add(byte);
+    return byte;
+}
+
+static uint32_t get_u32(void)
+{
+    uint32_t value = get();
+    value |= (uint32_t)get() << 8;
+    value |= (uint32_t)get() << 16;
+    value |= (uint32_t)get() << 24;
+    return value;
+}
+
+/* Receives the frame's last four bytes; true if they are the CRC of what came before. */
+static int crc_matches(void)
+{
+    const uint32_t expected = ~crc;
+    return get_u32() == expected;
+}
+
+static void put(const void *data, uint32_t bytes)
+{
+    const uint8_t *byte = data;
+    for (; bytes > 0; bytes--, byte++) {
+        crc_add(*byte);
+        bt_console_put(*byte);
+    }
+}
+
+static void put_u8(uint8_t value)
+{
+    put(&value, 1);
+}
+
+static void put_u32(uint32_t value)
+{
+    for (int shift = 0; shift < 32; shift += 8) {
+        put_u8((uint8_t)(value >> shift));
+    }
+}
+
+static void begin(uint8_t type, uint8_t seq, uint32_t length)
+{
+    bt_print("BT");
+    crc = 0xffffffffu;
+    put_u8(type);
+    put_u8(seq);
+    put_u32(length);
+}
+
+static void end(void)
+{
+    put_u32(~crc);
+}
+
+static uint32_t text_bytes(const char *text)
+{
+    uint32_t n = 0;
+    while (text[n] != '\0') {
+        n++;
+    }
+    return n + 1; /* the NUL goes along */
+}
+
+static uint32_t total_bytes(const bt_buffer *buffers, uint8_t count)
+{
+    uint32_t bytes = 0;
+    for (uint8_t i = 0; i < count; i++) {
+        bytes += buffers[i].bytes;
+    }
+    return bytes;
+}
+
+static void send_error(uint8_t seq, uint8_t code, const char *text)
+{
+    const uint32_t bytes = text_bytes(text);
+    begin(BT_FRAME_ERROR, seq, 1 + bytes);
+    put_u8(code);
+    put(text, bytes);
+    end();
+}
+
+static void send_model(uint8_t seq)
+{
+    const bt_model *m = &bt_the_model;
+    const uint32_t name = text_bytes(m->name);
+    begin(BT_FRAME_MODEL, seq, 8 + 4u * m->input_count + 4u * m->output_count + name + sizeof BT_BOARD_NAME);
+    put_u8(BT_FRAME_VERSION);
+    put_u8(m->input_count);
+    put_u8(m->output_count);
+    put_u8(0);
+    put_u32(BT_COUNTER_HZ);
+    for (uint8_t i = 0; i < m->input_count; i++) {
+        put_u32(m->inputs[i].bytes);
+    }
+    for (uint8_t i = 0; i < m->output_count; i++) {
+        put_u32(m->outputs[i].bytes);
+    }
+    put(m->name, name);
+    put(BT_BOARD_NAME, sizeof BT_BOARD_NAME);
+    end();
+}
+
+static void receive_inputs(void)
+{
+    for (uint8_t i = 0; i < bt_the_model.input_count; i++) {
+        uint8_t *to = bt_the_model.inputs[i].data;
+        for (uint32_t n = bt_the_model.inputs[i].bytes; n > 0; n--) {
+            *to++ = get();
+        }
+    }
+}
+
+static void run(uint8_t seq)
+{
+    const bt_model *m = &bt_the_model;
+    const uint32_t before = bt_counter_read();
+    bt_model_call();
+    const uint32_t ticks = bt_counter_read() - before;
+    begin(BT_FRAME_RESULT, seq, 8 + total_bytes(m->outputs, m->output_count));
+    put_u32(ticks);
+    put_u32(bt_stack_peak());
+    for (uint8_t i = 0; i < m->output_count; i++) {
+        put(m->outputs[i].data, m->outputs[i].bytes);
+    }
+    end();
+}
+
+static void find_start(void)
+{
+    uint8_t before = 0;
+    uint8_t byte = bt_console_get();
+    while (before != 'B' || byte != 'T') {
+        before = byte;
+        byte = bt_console_get();
+    }
+}
+
+/* One frame. A header that makes no sense is answered at once, and the search for the next start begins. */
+static void serve_frame(void)
+{
+    find_start();
+    crc = 0xffffffffu;
+    const uint8_t type = get();
+    const uint8_t seq = get();
+    const uint32_t length = get_u32();
+    uint32_t expected = 0;
+    if (type == BT_FRAME_RUN) {
+        expected = total_bytes(bt_the_model.inputs, bt_the_model.input_count);
+    } else if (type != BT_FRAME_HELLO) {
+        send_error(seq, BT_ERROR_TYPE, "unknown frame type");
+        return;
+    }
+    if (length != expected) {
+        send_error(seq, BT_ERROR_LENGTH, "the payload's length is not that of the inputs");
+        return;
+    }
+    if (type == BT_FRAME_RUN) {
+        receive_inputs();
+    }
+    if (!crc_matches()) {
+        send_error(seq, BT_ERROR_CRC, "bytes were lost or changed: the CRC differs");
+    } else if (type == BT_FRAME_RUN) {
+        run(seq);
+    } else {
+        send_model(seq);
+    }
+}
+
+void bt_serve(void)
+{
+    bt_print("baretorch: ");
+    bt_print(bt_the_model.name);
+    bt_print(" on " BT_BOARD_NAME ", ready\n");
+    for (;;) {
+        serve_frame();
+    }
+}

@@ -1,0 +1,33 @@
+/* The UART of Arm's Cortex-M System Design Kit, as on MPS2 and MPS3 boards. */
+#include "bt_board.h"
+#include "bt_reg.h"
+#include "bt_runtime.h"
+
+#define DATA BT_REG(BT_UART_BASE + 0x00u)
+#define STATE BT_REG(BT_UART_BASE + 0x04u)
+#define CTRL BT_REG(BT_UART_BASE + 0x08u)
+#define BAUDDIV BT_REG(BT_UART_BASE + 0x10u)
+
+#define STATE_TX_FULL (1u << 0)
+#define STATE_RX_FULL (1u << 1)
+#define CTRL_TX_RX_ENABLE 3u
+
+void bt_console_init(void)
+{
+    BAUDDIV = BT_UART_CLOCK_HZ / BT_UART_BAUD;
+    CTRL = CTRL_TX_RX_ENABLE;
+}
+
+void bt_console_put(uint8_t byte)
+{
+    while ((STATE & STATE_TX_FULL) != 0) {
+    }
+    DATA = byte;
+}
+
+uint8_t bt_console_get(void)
+{
+    while ((STATE & STATE_RX_FULL) == 0) {
+    }
+    return (uint8_t)DATA;
+}
