@@ -1,0 +1,41 @@
+"""The ladder over the case table: PyTorch -> NumPy reference -> portable C on the host with sanitizers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from baretorch.ir import Array
+from baretorch.ops import OPS
+from tests.ops.case import TOLERANCE, Case, run_reference, run_torch
+from tests.ops.cases import TABLE
+from tests.ops.host import has_kernel, run_host
+
+WITH_KERNEL = [c for c in TABLE if has_kernel(c)]
+
+
+def by_name(case: Case) -> str:
+    return case.name
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["out-of-line", "inlined"])
+def host(request: pytest.FixtureRequest) -> Mapping[str, Array]:
+    outputs = run_host(WITH_KERNEL, inline=request.param)
+    return {c.name: y for c, y in zip(WITH_KERNEL, outputs, strict=True)}
+
+
+@pytest.mark.parametrize("case", TABLE, ids=by_name)
+def test_reference_means_what_pytorch_does(case: Case) -> None:
+    case.check(run_reference([case])[0], run_torch([case])[0])
+
+
+@pytest.mark.parametrize("case", WITH_KERNEL, ids=by_name)
+def test_portable_c_is_the_reference(case: Case, host: Mapping[str, Array]) -> None:
+    case.check(host[case.name], run_reference([case])[0])
+
+
+def test_every_operator_has_cases_and_a_tolerance() -> None:
+    ops = {row.op for row in OPS}
+    assert ops == {type(c.op) for c in TABLE} == set(TOLERANCE)
+    assert len({c.name for c in TABLE}) == len(TABLE)
