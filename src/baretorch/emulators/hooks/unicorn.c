@@ -1,0 +1,188 @@
+/* The inner loop of the Unicorn machine, on the host: counts instructions and plays the chip's registers.
+ *
+ * Unicorn calls bt_on_instruction before every instruction, and bt_on_read and bt_on_write for every access to
+ * register space. Python fills in a bt_machine (unicorn.py mirrors its fields) and looks at it whenever emulation stops.
+ *
+ * An instruction in an IT block counts whether its condition holds or not, as it does in QEMU and as it takes its cycle
+ * on the chip. Unicorn reports only those that hold, so the whole block is counted with its IT instruction.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER };
+enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP };
+
+/* A register that does more than read as zero. */
+typedef struct {
+    uint32_t address;
+    uint32_t kind;
+    uint32_t empty;  /* CONSOLE_STATUS: its value while no input is there */
+    uint32_t filled; /* CONSOLE_STATUS: while some is; CONSTANT: always; COUNTER: the bits that read inverted */
+} bt_register;
+
+typedef struct {
+    int (*stop)(void *unicorn);
+    int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
+    const bt_register *registers;
+    const uint16_t *code;
+    const uint8_t *input;
+    uint8_t *output;
+    uint64_t *calls;     /* a ring: instructions of each call of the run function */
+    uint64_t *histogram; /* per halfword of code: how often the last call of the run function ran it */
+    double deadline;     /* in seconds of the monotonic clock */
+    double ticks_per_instruction;
+    uint64_t instructions; /* since reset */
+    uint64_t entered;      /* `instructions` when the run function was entered */
+    uint64_t next_look;    /* at the clock */
+    uint64_t call_count;
+    uint32_t register_count;
+    uint32_t input_bytes, input_taken;
+    uint32_t output_bytes, output_room;
+    uint32_t call_room;
+    uint32_t code_origin, code_bytes;
+    uint32_t run, returned; /* addresses: the run function, and where it returns to */
+    uint32_t running;       /* between the two */
+    uint32_t block, block_bytes; /* the IT block that was counted last */
+    uint32_t polls;         /* reads of the console's status in a row that found no input */
+    uint32_t stopped;
+} bt_machine;
+
+static void stop(bt_machine *m, void *unicorn, uint32_t why)
+{
+    m->stopped = why;
+    m->stop(unicorn);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void count(bt_machine *m, uint32_t pc)
+{
+    m->instructions++;
+    if (m->running && pc - m->code_origin < m->code_bytes)
+        m->histogram[(pc - m->code_origin) / 2]++;
+}
+
+static uint32_t opcode_at(const bt_machine *m, void *unicorn, uint32_t pc)
+{
+    uint16_t opcode = 0;
+    if (pc - m->code_origin < m->code_bytes)
+        return m->code[(pc - m->code_origin) / 2];
+    m->peek(unicorn, pc, &opcode, sizeof opcode);
+    return opcode;
+}
+
+/* Count the instructions that an IT instruction makes conditional: the lowest bit set in its mask tells how many. */
+static void count_block(bt_machine *m, void *unicorn, uint32_t pc, uint32_t mask)
+{
+    uint32_t at = pc;
+    for (; mask != 0; mask = mask << 1 & 0xf) {
+        count(m, at);
+        at += opcode_at(m, unicorn, at) >> 11 >= 0x1d ? 4 : 2;
+    }
+    m->block = pc;
+    m->block_bytes = at - pc;
+}
+
+static int is_it(uint32_t opcode)
+{
+    return (opcode & 0xff00) == 0xbf00 && (opcode & 0xf) != 0;
+}
+
+void bt_on_instruction(void *unicorn, uint64_t address, uint32_t size, void *machine)
+{
+    bt_machine *m = machine;
+    uint32_t pc = (uint32_t)address;
+    (void)size;
+    if (m->running && pc == m->returned) {
+        m->running = 0;
+        m->calls[m->call_count++ % m->call_room] = m->instructions - m->entered;
+    } else if (pc == m->run && !m->running) {
+        m->running = 1;
+        m->entered = m->instructions;
+        memset(m->histogram, 0, m->code_bytes / 2 * sizeof *m->histogram);
+    }
+    if (pc - m->block < m->block_bytes)
+        return;
+    count(m, pc);
+    uint32_t opcode = opcode_at(m, unicorn, pc);
+    if (is_it(opcode))
+        count_block(m, unicorn, pc + 2, opcode & 0xf);
+    if (m->instructions >= m->next_look) {
+        m->next_look = m->instructions + 0x10000;
+        if (now() > m->deadline)
+            stop(m, unicorn, TIME_IS_UP);
+    }
+}
+
+static const bt_register *find(const bt_machine *m, uint32_t address)
+{
+    for (uint32_t i = 0; i < m->register_count; i++)
+        if (m->registers[i].address == address)
+            return &m->registers[i];
+    return NULL;
+}
+
+static uint32_t console_status(bt_machine *m, void *unicorn, const bt_register *r)
+{
+    if (m->input_taken < m->input_bytes)
+        return r->filled;
+    /* Senders look at the same register, but once per byte: the second look in a row waits for input. */
+    if (++m->polls > 1)
+        stop(m, unicorn, WAITS_FOR_INPUT);
+    return r->empty;
+}
+
+static uint64_t read_register(bt_machine *m, void *unicorn, uint32_t address)
+{
+    const bt_register *r = find(m, address);
+    if (r == NULL)
+        return 0;
+    switch (r->kind) {
+    case CONSOLE_STATUS:
+        return console_status(m, unicorn, r);
+    case CONSOLE_DATA:
+        return m->input_taken < m->input_bytes ? m->input[m->input_taken++] : 0;
+    case COUNTER:
+        return (uint32_t)(uint64_t)((double)m->instructions * m->ticks_per_instruction) ^ r->filled;
+    default:
+        return r->filled;
+    }
+}
+
+static void write_register(bt_machine *m, void *unicorn, uint32_t address, uint64_t value)
+{
+    const bt_register *r = find(m, address);
+    if (r == NULL || r->kind != CONSOLE_DATA)
+        return;
+    m->polls = 0;
+    m->output[m->output_bytes++] = (uint8_t)value;
+    if (m->output_bytes >= m->output_room / 2) /* a stop takes effect at the end of a basic block */
+        stop(m, unicorn, OUTPUT_IS_FULL);
+}
+
+/* Unicorn gives offsets into the mapped range: each range has a bt_range that tells where it starts. */
+typedef struct {
+    bt_machine *machine;
+    uint64_t origin;
+} bt_range;
+
+uint64_t bt_on_read(void *unicorn, uint64_t offset, unsigned size, void *range)
+{
+    const bt_range *r = range;
+    (void)size;
+    return read_register(r->machine, unicorn, (uint32_t)(r->origin + offset));
+}
+
+void bt_on_write(void *unicorn, uint64_t offset, unsigned size, uint64_t value, void *range)
+{
+    const bt_range *r = range;
+    (void)size;
+    write_register(r->machine, unicorn, (uint32_t)(r->origin + offset), value);
+}

@@ -1,0 +1,85 @@
+"""An image that runs in a process of its own: bytes in on its standard input, bytes out on its standard output."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from typing import IO
+
+from baretorch.emulators.types import DeviceFault, DeviceHang
+
+CHUNK = 1 << 16
+
+
+class Process:
+    """A child process that never outlives us: `close`, the garbage collector and the interpreter's end all stop it."""
+
+    def __init__(
+        self, command: Sequence[str], inherit: Sequence[IO[bytes]] = (), keep: Sequence[IO[bytes]] = ()
+    ) -> None:
+        """`inherit` are open files that the child gets too; `keep` are closed after it has ended."""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            pass_fds=[file.fileno() for file in inherit],
+            bufsize=0,
+        )
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._stdin, self._stdout = self._child.stdin, self._child.stdout
+        os.set_blocking(self._stdin.fileno(), False)
+        self._unsent = b""
+        self.close = weakref.finalize(self, _end, self._child, self._errors, *keep)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes; they are sent while `read` waits, as a pipe holds only so many."""
+        self._unsent += data
+
+    def read(self, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stdout, selectors.EVENT_READ)
+            if self._unsent:
+                selector.register(self._stdin, selectors.EVENT_WRITE)
+            while events := selector.select(max(0.0, deadline - time.monotonic())):
+                ready = [key.fileobj for key, _ in events]
+                if self._stdout in ready:
+                    return os.read(self._stdout.fileno(), CHUNK) or self._ended()
+                if not self._send():
+                    selector.unregister(self._stdin)
+        raise DeviceHang(f"the image sent nothing in {timeout:g} s")
+
+    def _send(self) -> bool:
+        """Send what fits; whether something is left to send."""
+        try:
+            sent = os.write(self._stdin.fileno(), self._unsent[:CHUNK])
+        except BrokenPipeError:
+            sent = len(self._unsent)  # the other end is gone: the next read tells
+        self._unsent = self._unsent[sent:]
+        return bool(self._unsent)
+
+    def _ended(self) -> bytes:
+        status = self._child.wait()
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()[-10:]
+        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        raise DeviceFault(f"the image's process ended {how}", have=said)
+
+
+def _end(child: subprocess.Popen[bytes], *files: IO[bytes]) -> None:
+    child.kill()
+    child.wait()
+    for file in (child.stdin, child.stdout, *files):
+        if file is not None:
+            file.close()

@@ -1,0 +1,75 @@
+"""The few registers of a chip that must do something for an image to boot, talk and keep time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from baretorch.errors import CompileError
+from baretorch.targets.types import Chip
+
+
+class Kind(IntEnum):
+    """What a register does, as hooks/unicorn.c counts them."""
+
+    CONSTANT = 0  # reads as `filled`
+    CONSOLE_STATUS = 1  # reads as `filled` if a byte has arrived, else as `empty`
+    CONSOLE_DATA = 2  # reading takes an arrived byte, writing sends one
+    COUNTER = 3  # counts; the bits of `filled` read inverted
+
+
+@dataclass(frozen=True)
+class Register:
+    """`address` is an offset in the tables below, and absolute in what `chip_registers` gives."""
+
+    address: int
+    kind: Kind
+    empty: int = 0
+    filled: int = 0
+
+
+def _status(offset: int, empty: int, filled: int) -> Register:
+    return Register(offset, Kind.CONSOLE_STATUS, empty, filled)
+
+
+def _data(offset: int) -> Register:
+    return Register(offset, Kind.CONSOLE_DATA)
+
+
+# Sending is always possible and done at once.
+UARTS: dict[str, tuple[Register, ...]] = {
+    "pl011": (_data(0x00), _status(0x18, empty=0x90, filled=0x80)),  # FR: TXFE, RXFE
+    "cmsdk": (_data(0x00), _status(0x04, empty=0, filled=2)),  # STATE: RX full
+    "stm32_usart": (  # ISR: REACK, TEACK, TXE, TC, RXNE; then RDR, TDR
+        _status(0x1C, empty=0x6000C0, filled=0x6000E0),
+        _data(0x24),
+        _data(0x28),
+    ),
+    "nrf_uart": (  # EVENTS_RXDRDY, EVENTS_TXDRDY, RXD, TXD
+        _status(0x108, empty=0, filled=1),
+        Register(0x11C, Kind.CONSTANT, filled=1),
+        _data(0x518),
+        _data(0x51C),
+    ),
+}
+
+COUNTERS: dict[str, Register] = {
+    "rp_timer": Register(0x28, Kind.COUNTER),  # TIMERAWL
+    "dwt": Register(0x04, Kind.COUNTER),  # CYCCNT
+    "cmsdk_timer": Register(0x04, Kind.COUNTER, filled=0xFFFFFFFF),  # VALUE counts down
+    "nrf_timer": Register(0x540, Kind.COUNTER),  # CC[0], captured at once
+}
+
+
+def chip_registers(chip: Chip) -> tuple[Register, ...]:
+    """The registers of a chip that do not simply read as zero."""
+    if chip.uart.driver not in UARTS or chip.counter.driver not in COUNTERS:
+        raise CompileError(
+            f"the emulator unicorn has no model of {chip.name}'s console or counter",
+            have=f"uart {chip.uart.driver}, counter {chip.counter.driver}",
+            need=[f"uart: {', '.join(UARTS)}", f"counter: {', '.join(COUNTERS)}"],
+        )
+    at_base = [(chip.uart.base, r) for r in UARTS[chip.uart.driver]]
+    at_base.append((chip.counter.base, COUNTERS[chip.counter.driver]))
+    devices = tuple(Register(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)
+    return devices + tuple(Register(r.address, Kind.CONSTANT, filled=r.value) for r in chip.ready)
