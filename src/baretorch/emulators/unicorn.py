@@ -41,7 +41,15 @@ REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
 
 
 class _Register(ctypes.Structure):
+    """bt_register of hooks/unicorn.c."""
+
     _fields_ = [(name, ctypes.c_uint32) for name in ("address", "kind", "empty", "filled")]
+
+
+class _Block(ctypes.Structure):
+    """bt_block of hooks/unicorn.c."""
+
+    _fields_ = [("executed", ctypes.c_uint64), ("bytes", ctypes.c_uint32), ("instructions", ctypes.c_uint32)]
 
 
 class _State(ctypes.Structure):
@@ -55,6 +63,7 @@ class _State(ctypes.Structure):
         ("input", ctypes.c_char_p),
         ("output", ctypes.POINTER(ctypes.c_char)),
         ("calls", ctypes.POINTER(ctypes.c_uint64)),
+        ("blocks", ctypes.POINTER(_Block)),
         ("histogram", ctypes.POINTER(ctypes.c_uint64)),
         ("deadline", ctypes.c_double),
         ("ticks_per_instruction", ctypes.c_double),
@@ -73,8 +82,6 @@ class _State(ctypes.Structure):
         ("run", ctypes.c_uint32),
         ("returned", ctypes.c_uint32),
         ("running", ctypes.c_uint32),
-        ("block", ctypes.c_uint32),
-        ("block_bytes", ctypes.c_uint32),
         ("polls", ctypes.c_uint32),
         ("stopped", ctypes.c_uint32),
     ]
@@ -184,8 +191,8 @@ class UnicornMachine:
         uclib.uc_hook_add(
             engine,
             ctypes.byref(ctypes.c_size_t()),
-            uc.UC_HOOK_CODE,
-            ctypes.cast(hooks.bt_on_instruction, ctypes.c_void_p),
+            uc.UC_HOOK_BLOCK,
+            ctypes.cast(hooks.bt_on_block, ctypes.c_void_p),
             state,
             *every,
         )
@@ -258,6 +265,7 @@ def _state(chip: Chip, code: Code) -> _State:
         output_room=OUTPUT_ROOM,
         calls=(ctypes.c_uint64 * CALL_ROOM)(),
         call_room=CALL_ROOM,
+        blocks=(_Block * (len(code.addresses) // 2 + 1))(),
         histogram=(ctypes.c_uint64 * (len(code.addresses) // 2 + 1))(),
         code_origin=code.addresses.start,
         code_bytes=len(code.addresses),

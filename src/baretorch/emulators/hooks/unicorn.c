@@ -1,10 +1,10 @@
 /* The inner loop of the Unicorn machine, on the host: counts instructions and plays the chip's registers.
  *
- * Unicorn calls bt_on_instruction before every instruction, and bt_on_read and bt_on_write for every access to
- * register space. Python fills in a bt_machine (unicorn.py mirrors its fields) and looks at it whenever emulation stops.
+ * Unicorn calls bt_on_block before every basic block, and bt_on_read and bt_on_write for every access to register
+ * space. Python fills in a bt_machine (unicorn.py mirrors its fields) and looks at it whenever emulation stops.
  *
- * An instruction in an IT block counts whether its condition holds or not, as it does in QEMU and as it takes its cycle
- * on the chip. Unicorn reports only those that hold, so the whole block is counted with its IT instruction.
+ * Counting by blocks is exact: the run function is entered by a call and left by a return, both of which end a block.
+ * An instruction in an IT block counts whether its condition holds or not, as in QEMU: it takes its cycle either way.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +22,13 @@ typedef struct {
     uint32_t filled; /* CONSOLE_STATUS: while some is; CONSTANT: always; COUNTER: the bits that read inverted */
 } bt_register;
 
+/* The basic block that starts at a halfword of code. */
+typedef struct {
+    uint64_t executed; /* by this call of the run function */
+    uint32_t bytes;
+    uint32_t instructions;
+} bt_block;
+
 typedef struct {
     int (*stop)(void *unicorn);
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
@@ -30,7 +37,8 @@ typedef struct {
     const uint8_t *input;
     uint8_t *output;
     uint64_t *calls;     /* a ring: instructions of each call of the run function */
-    uint64_t *histogram; /* per halfword of code: how often the last call of the run function ran it */
+    bt_block *blocks;    /* one for each halfword of code */
+    uint64_t *histogram; /* for each halfword of code: how often the last call of the run function ran it */
     double deadline;     /* in seconds of the monotonic clock */
     double ticks_per_instruction;
     uint64_t instructions; /* since reset */
@@ -44,7 +52,6 @@ typedef struct {
     uint32_t code_origin, code_bytes;
     uint32_t run, returned; /* addresses: the run function, and where it returns to */
     uint32_t running;       /* between the two */
-    uint32_t block, block_bytes; /* the IT block that was counted last */
     uint32_t polls;         /* reads of the console's status in a row that found no input */
     uint32_t stopped;
 } bt_machine;
@@ -62,58 +69,73 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void count(bt_machine *m, uint32_t pc)
-{
-    m->instructions++;
-    if (m->running && pc - m->code_origin < m->code_bytes)
-        m->histogram[(pc - m->code_origin) / 2]++;
-}
-
-static uint32_t opcode_at(const bt_machine *m, void *unicorn, uint32_t pc)
+static uint32_t instruction_bytes(const bt_machine *m, void *unicorn, uint32_t pc)
 {
     uint16_t opcode = 0;
     if (pc - m->code_origin < m->code_bytes)
-        return m->code[(pc - m->code_origin) / 2];
-    m->peek(unicorn, pc, &opcode, sizeof opcode);
-    return opcode;
+        opcode = m->code[(pc - m->code_origin) / 2];
+    else
+        m->peek(unicorn, pc, &opcode, sizeof opcode);
+    return opcode >> 11 >= 0x1d ? 4 : 2;
 }
 
-/* Count the instructions that an IT instruction makes conditional: the lowest bit set in its mask tells how many. */
-static void count_block(bt_machine *m, void *unicorn, uint32_t pc, uint32_t mask)
+static uint32_t instructions_in(const bt_machine *m, void *unicorn, uint32_t pc, uint32_t bytes)
 {
-    uint32_t at = pc;
-    for (; mask != 0; mask = mask << 1 & 0xf) {
-        count(m, at);
-        at += opcode_at(m, unicorn, at) >> 11 >= 0x1d ? 4 : 2;
+    uint32_t n = 0;
+    for (uint32_t at = 0; at < bytes; at += instruction_bytes(m, unicorn, pc + at))
+        n++;
+    return n;
+}
+
+/* Move what was counted for a block to its instructions. */
+static void add_to_histogram(bt_machine *m, void *unicorn, uint32_t index)
+{
+    bt_block *b = &m->blocks[index];
+    for (uint32_t at = 2 * index; b->executed && at < 2 * index + b->bytes && at < m->code_bytes;
+         at += instruction_bytes(m, unicorn, m->code_origin + at))
+        m->histogram[at / 2] += b->executed;
+    b->executed = 0;
+}
+
+static void begin_call(bt_machine *m)
+{
+    m->running = 1;
+    m->entered = m->instructions;
+    memset(m->histogram, 0, m->code_bytes / 2 * sizeof *m->histogram);
+}
+
+static void end_call(bt_machine *m, void *unicorn)
+{
+    m->running = 0;
+    m->calls[m->call_count++ % m->call_room] = m->instructions - m->entered;
+    for (uint32_t i = 0; i < m->code_bytes / 2; i++)
+        add_to_histogram(m, unicorn, i);
+}
+
+static uint32_t count(bt_machine *m, void *unicorn, uint32_t pc, uint32_t bytes)
+{
+    uint32_t index = (pc - m->code_origin) / 2;
+    if (pc - m->code_origin >= m->code_bytes)
+        return instructions_in(m, unicorn, pc, bytes);
+    bt_block *b = &m->blocks[index];
+    if (b->bytes != bytes) {
+        add_to_histogram(m, unicorn, index);
+        b->bytes = bytes;
+        b->instructions = instructions_in(m, unicorn, pc, bytes);
     }
-    m->block = pc;
-    m->block_bytes = at - pc;
+    b->executed += m->running;
+    return b->instructions;
 }
 
-static int is_it(uint32_t opcode)
-{
-    return (opcode & 0xff00) == 0xbf00 && (opcode & 0xf) != 0;
-}
-
-void bt_on_instruction(void *unicorn, uint64_t address, uint32_t size, void *machine)
+void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *machine)
 {
     bt_machine *m = machine;
     uint32_t pc = (uint32_t)address;
-    (void)size;
-    if (m->running && pc == m->returned) {
-        m->running = 0;
-        m->calls[m->call_count++ % m->call_room] = m->instructions - m->entered;
-    } else if (pc == m->run && !m->running) {
-        m->running = 1;
-        m->entered = m->instructions;
-        memset(m->histogram, 0, m->code_bytes / 2 * sizeof *m->histogram);
-    }
-    if (pc - m->block < m->block_bytes)
-        return;
-    count(m, pc);
-    uint32_t opcode = opcode_at(m, unicorn, pc);
-    if (is_it(opcode))
-        count_block(m, unicorn, pc + 2, opcode & 0xf);
+    if (pc == m->run && !m->running)
+        begin_call(m);
+    else if (pc == m->returned && m->running)
+        end_call(m, unicorn);
+    m->instructions += count(m, unicorn, pc, bytes);
     if (m->instructions >= m->next_look) {
         m->next_look = m->instructions + 0x10000;
         if (now() > m->deadline)
