@@ -17,7 +17,8 @@ _R_RISCV_LABELS = frozenset(
     {24, 25}
 )  # PCREL_LO12: they name the instruction with the upper half, which is followed itself
 _R_X86_64_RELATIVE = frozenset({2, 4, 9, 41, 42})  # PC32, PLT32, GOTPCREL and its relaxed forms
-_X86_64_FIELD = 4  # a PC-relative field counts from its own end
+_X86_64_BRANCHES = frozenset({0xE8, 0xE9})
+_X86_64_IMMEDIATES = {0x6B: 1, 0x80: 1, 0x83: 1, 0xC0: 1, 0xC1: 1, 0xC6: 1, 0x69: 4, 0x81: 4, 0xC7: 4}  # by opcode
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def _target(elf: Elf, r: Relocation) -> int | None:
         return _arm_target(elf, r)
     addend = r.addend or 0
     if elf.machine == X86_64:
-        return r.symbol.value + addend + (_X86_64_FIELD if r.type in _R_X86_64_RELATIVE else 0)
+        return r.symbol.value + addend + (_x86_64_distance(elf, r.offset) if r.type in _R_X86_64_RELATIVE else 0)
     return None if r.type in _R_RISCV_LABELS else r.symbol.value + addend
 
 
@@ -68,6 +69,12 @@ def _arm_target(elf: Elf, r: Relocation) -> int | None:
         in_code = section is not None and section.flags & EXECUTE
         return address & 0xFFFFFFFE if in_code else address & 0xFFFFFFFF
     return r.symbol.value
+
+
+def _x86_64_distance(elf: Elf, offset: int) -> int:
+    """From a PC-relative field to the end of its instruction, from where it counts: itself and an immediate value."""
+    opcode, last = elf.bytes_at(offset - 2, 2)
+    return 4 if last in _X86_64_BRANCHES else 4 + _X86_64_IMMEDIATES.get(opcode, 0)
 
 
 class Layout:

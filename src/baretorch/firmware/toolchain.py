@@ -59,7 +59,7 @@ class Toolchain:
     def compile_flags(self, optimize: str) -> tuple[str, ...]:
         """All flags that decide what is in an object file, besides include folders."""
         target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig
-        stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined")
+        stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined", "-g0")
         place = ("-fno-pie",) if self.hosted else ("-ffreestanding",)
         return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *_WARNINGS)
 
@@ -75,7 +75,14 @@ class Toolchain:
 
     def link(self, objects: Sequence[Path], script: Path, output: Path, map_file: Path) -> str | None:
         """Links a device image with relocations kept and a map; gives the linker's complaint, or None."""
-        common = (f"-Map={map_file.name}", "--gc-sections", "--emit-relocs", "--build-id=none", "--strip-debug")
+        common = (
+            f"-Map={map_file.name}",
+            "--gc-sections",
+            "--emit-relocs",
+            "--build-id=none",
+            "--strip-debug",
+            "--nmagic",
+        )
         names = [o.name for o in objects]
         if self.name == "gcc":
             options = ",".join(("-Wl", *common))
@@ -103,8 +110,8 @@ class Toolchain:
         failed = _complaint(_run(program, output.parent))
         if failed is not None:
             return failed
-        open_ends = ("--gc-sections", "--emit-relocs", "--unresolved-symbols=ignore-all", "-e", "main")
-        measure = [*self.linker, *open_ends, f"-Map={map_file.name}", *names, "-o", measured.name]
+        open_ends = ("--gc-sections", "--emit-relocs", "--strip-debug", "--unresolved-symbols=ignore-all", "-e", "main")
+        measure = [*self.linker, *open_ends, "-z", "norelro", f"-Map={map_file.name}", *names, "-o", measured.name]
         return _complaint(_run(measure, output.parent))
 
 
