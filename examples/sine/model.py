@@ -1,9 +1,13 @@
-"""A sine predictor: 1-16-16-1, ReLU, 337 parameters, trained in a second, the same on every machine."""
+"""A sine predictor: 1-16-16-1 with ReLU, 321 parameters. The first call trains it, which takes seconds."""
 
 import math
+import os
+from pathlib import Path
 
 import torch
 from torch import nn
+
+WEIGHTS = Path(__file__).with_name("sine.pt")
 
 
 class Sine(nn.Module):
@@ -21,19 +25,33 @@ class Sine(nn.Module):
         return self.net(x)
 
 
-def model() -> nn.Module:
-    """Learn sin(x) on [0, 2π]."""
+def train(steps: int = 2000) -> Sine:
+    """Learn sin(x) on [0, 2π] from 256 points; the seed makes it the same every time."""
     torch.manual_seed(0)
     net = Sine()
     x = torch.linspace(0, 2 * math.pi, 256).unsqueeze(1)
     y = torch.sin(x)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2000)
-    for _ in range(2000):
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # tensors this small are slower on several
+    for _ in range(steps):
         optimizer.zero_grad()
         nn.functional.mse_loss(net(x), y).backward()
         optimizer.step()
         schedule.step()
+    torch.set_num_threads(threads)
+    return net
+
+
+def model() -> nn.Module:
+    """The trained network; its weights are kept beside this file."""
+    if not WEIGHTS.exists():
+        partial = WEIGHTS.with_suffix(f".{os.getpid()}")
+        torch.save(train().state_dict(), partial)
+        partial.replace(WEIGHTS)
+    net = Sine()
+    net.load_state_dict(torch.load(WEIGHTS))
     return net
 
 

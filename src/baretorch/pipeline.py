@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baretorch.emit import CFiles, emit
+from baretorch.emulators import open_machine
+from baretorch.emulators.run import Run, run_on
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
@@ -110,3 +112,12 @@ def build_image(
         compiled.optimize,
         progress,
     )
+
+
+def run_image(compiled: Compiled, image: Image, emulator: str | None = None) -> Run:
+    """Run the example inputs on the emulated chip."""
+    machine = open_machine(image, compiled.c.run, emulator)
+    try:
+        return run_on(machine, compiled.graph, compiled.source.examples)
+    finally:
+        machine.close()

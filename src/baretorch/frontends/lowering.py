@@ -64,7 +64,8 @@ class Lowering:
         return self.b.const("scalar", np.array(x, self[like].dtype.numpy))
 
     def permute(self, x: str, dims: Ints) -> str:
-        return self.b.add(Permute(tuple(dims)), x)
+        name = f"{x}_permuted" if self[x].data is not None else None  # a weight keeps its name
+        return self.b.add(Permute(tuple(dims)), x, name=name)
 
     def nhwc(self, op: Op, x: str, *constants: str) -> str:
         """Apply an NHWC operator to an NCHW value."""

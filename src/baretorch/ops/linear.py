@@ -61,10 +61,28 @@ def _pack(call: Call[Linear]) -> tuple[Packed, ...]:
     return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", _bias(call)))
 
 
+def _pack_eights(call: Call[Linear]) -> tuple[Packed, ...]:
+    """Eight rows together, input by input; rows left over stay as they are."""
+    weight = data_of(call.inputs, 1)
+    out, in_ = weight.shape
+    full = out - out % 8
+    eights = weight[:full].reshape(full // 8, 8, in_).transpose(0, 2, 1)
+    packed = np.concatenate([eights.reshape(-1), weight[full:].reshape(-1)])
+    return (Packed("weight", packed), Packed("bias", _bias(call)))
+
+
 def _fits(call: Call[Linear]) -> bool:
     return call.x.dtype is DType.FLOAT32 and all(t.data is not None for t in call.inputs[1:])
 
 
 KERNELS: tuple[Kernel[Linear], ...] = (
+    Kernel(
+        "bt_linear_f32_fpu",
+        "linear/fpu.c",
+        _params,
+        needs=frozenset({"v7m", "fpu"}),
+        fits=_fits,
+        pack=_pack_eights,
+    ),
     Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack),
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Tensor, with_data
+from baretorch.ir import Array, Graph, Node, Op, Tensor, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
@@ -19,6 +20,7 @@ def fold_affine(graph: Graph) -> Graph:
     new: dict[str, Tensor] = {}
     layer_of: dict[str, int] = {}  # tensor -> index of the layer node that makes it
     nodes: list[Node] = []
+    rename: dict[str, str] = {}
 
     def constant(stem: str, like: Tensor, data: Array) -> str:
         name = fresh(graph, new, stem)
@@ -49,23 +51,30 @@ def fold_affine(graph: Graph) -> Graph:
             bias = bias + channels
         stem = layer.inputs[2] if len(layer.inputs) > 2 else f"{weight.name}_bias"
         bias_name = constant(stem, weight, bias.astype(np.float32))
-        op = replace(layer.op, lo=node.op.lo, hi=node.op.hi)  # type: ignore[call-arg, attr-defined]
-        nodes[index] = Node(op, (x, weight_name, bias_name), node.outputs)
-        if _next_foldable(graph, nodes[index], uses):
-            layer_of[node.outputs[0]] = index
-    return rebuilt(graph, nodes, new.values())
+        assert isinstance(layer.op, (Linear, Conv2d)) and isinstance(node.op, (Mul, Add))
+        op = replace(layer.op, lo=node.op.lo, hi=node.op.hi)
+        (out,) = node.outputs
+        nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)
+        rename[out] = layer.outputs[0]  # the result keeps the layer's name and origin
+        if _plain(op) and _read_once(graph, out, uses):
+            layer_of[out] = index
+    return rebuilt(graph, nodes, new.values(), rename)
 
 
 def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
     """The layer's weights are constants and only one node reads its plain result."""
     constant = all(graph[name].data is not None for name in node.inputs[1:])
-    return constant and _next_foldable(graph, node, uses)
+    return constant and _plain(node.op) and _read_once(graph, node.outputs[0], uses)
 
 
-def _next_foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
-    (out,) = node.outputs
-    plain = node.op.lo == -np.inf and node.op.hi == np.inf and getattr(node.op, "pool", (1, 1)) == (1, 1)  # type: ignore[attr-defined]
-    return plain and out not in graph.outputs and len(uses.get(out, ())) == 1
+def _plain(op: Op) -> bool:
+    """Nothing stands between the layer's sum and its result."""
+    pool = op.pool if isinstance(op, Conv2d) else (1, 1)
+    return isinstance(op, (Linear, Conv2d)) and (op.lo, op.hi) == (-inf, inf) and pool == (1, 1)
+
+
+def _read_once(graph: Graph, name: str, uses: dict[str, list[Node]]) -> bool:
+    return name not in graph.outputs and len(uses.get(name, ())) == 1
 
 
 def _per_channel(graph: Graph, node: Node) -> Array | None:

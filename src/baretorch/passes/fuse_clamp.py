@@ -14,22 +14,24 @@ from baretorch.passes.rewrite import rebuilt
 def fuse_clamp(graph: Graph) -> Graph:
     uses = graph.uses()
     nodes: list[Node] = []
+    rename: dict[str, str] = {}
     maker: dict[str, int] = {}
     for node in graph.nodes:
         if isinstance(node.op, Clamp):
-            x = node.inputs[0]
+            (x,), (out,) = node.inputs, node.outputs
             index = maker.get(x)
             if index is not None and len(uses[x]) == 1 and x not in graph.outputs:
                 op = nodes[index].op
                 assert isinstance(op, (Linear, Conv2d, Add, Mul, Clamp))
                 lo, hi = compose((op.lo, op.hi), (node.op.lo, node.op.hi))
-                nodes[index] = replace(nodes[index], op=replace(op, lo=lo, hi=hi), outputs=node.outputs)
-                maker[node.outputs[0]] = index
+                nodes[index] = replace(nodes[index], op=replace(op, lo=lo, hi=hi))
+                rename[out] = x  # the result keeps the layer's name and origin
+                maker[out] = index
                 continue
         if isinstance(node.op, (Linear, Conv2d, Add, Mul, Clamp)):
             maker[node.outputs[0]] = len(nodes)
         nodes.append(node)
-    return rebuilt(graph, nodes)
+    return rebuilt(graph, nodes, rename=rename)
 
 
 def compose(first: tuple[float, float], then: tuple[float, float]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node
+from baretorch.ir import Graph, Node, Tensor
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.rewrite import rebuilt
@@ -13,18 +13,25 @@ from baretorch.passes.rewrite import rebuilt
 def fuse_pool(graph: Graph) -> Graph:
     uses = graph.uses()
     nodes: list[Node] = []
+    pooled: list[Tensor] = []
+    rename: dict[str, str] = {}
     conv: dict[str, int] = {}
     for node in graph.nodes:
         x = node.inputs[0] if node.inputs else ""
         index = conv.get(x)
-        if isinstance(node.op, MaxPool2d) and index is not None and _tiles(node.op) and len(uses[x]) == 1 and x not in graph.outputs:
+        free = index is not None and len(uses[x]) == 1 and x not in graph.outputs
+        if index is not None and free and isinstance(node.op, MaxPool2d) and _tiles(node.op):
+            (out,) = node.outputs
             op = nodes[index].op
-            nodes[index] = replace(nodes[index], op=replace(op, pool=node.op.kernel), outputs=node.outputs)  # type: ignore[call-arg]
+            assert isinstance(op, Conv2d)
+            nodes[index] = replace(nodes[index], op=replace(op, pool=node.op.kernel))
+            pooled.append(replace(graph[x], shape=graph[out].shape))
+            rename[out] = x  # the result keeps the layer's name and origin
             continue
         if isinstance(node.op, Conv2d) and node.op.pool == (1, 1):
             conv[node.outputs[0]] = len(nodes)
         nodes.append(node)
-    return rebuilt(graph, nodes)
+    return rebuilt(graph, nodes, pooled, rename)
 
 
 def _tiles(op: MaxPool2d) -> bool:

@@ -37,6 +37,7 @@ def select_kernel(graph: Graph, node: Node, cpu: Cpu) -> Kernel[Any]:
 def make_steps(graph: Graph, cpu: Cpu, storage: Mapping[str, str]) -> tuple[list[Step], list[Constant]]:
     """A step per node that computes, and all constants the steps read. `storage` names each tensor's buffer."""
     constants: dict[str, Constant] = {}
+    by_content: dict[tuple[str, bytes], str] = {}  # layers that share weights share them in flash
     steps = []
     for node in graph.nodes:
         if is_view(node):
@@ -52,8 +53,11 @@ def make_steps(graph: Graph, cpu: Cpu, storage: Mapping[str, str]) -> tuple[list
                 constants.setdefault(t.name, Constant(t.name, t.data))
                 operands.append(Operand(t.name, t.name, constant=True))
         for p in packed:
-            name = _packed_name(node, p, call, constants)
-            constants[name] = Constant(name, p.data)
+            content = (p.data.dtype.name, p.data.tobytes())
+            name = by_content.get(content) or _packed_name(node, p, call, constants)
+            if name not in constants:
+                constants[name] = Constant(name, p.data)
+                by_content[content] = name
             operands.append(Operand(name, name, constant=True))
         operands += [Operand(n, storage[n], constant=False) for n in node.outputs]
         scratch = f"{node.outputs[0]}.scratch" if kernel.scratch(call) else None

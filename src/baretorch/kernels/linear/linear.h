@@ -15,6 +15,9 @@ typedef struct {
 #ifndef BT_INLINE_KERNELS
 /* weight: [out][in] */
 void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+
+/* weight: [out / 8][in][8], then [out % 8][in] */
+void bt_linear_f32_fpu(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 #endif
 
 #endif

@@ -1,0 +1,49 @@
+"""Image + inputs -> Run: what the image answered, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baretorch.devices.link import Link
+from baretorch.emulators.types import Machine
+from baretorch.errors import InternalError
+from baretorch.ir import Array, Graph
+
+
+@dataclass(frozen=True)
+class Run:
+    """One set of inputs through a running image, twice: figures are of the second call."""
+
+    emulator: str
+    outputs: tuple[Array, ...]
+    instructions: int | None
+    ticks: int
+    stack_peak: int
+
+
+def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:
+    """Run the example inputs twice on the machine; the second call is the one that counts."""
+    link = Link(machine)
+    link.hello(graph.name)
+    first = call(link, graph, inputs, timeout)
+    reply = link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout)
+    outputs = decode(graph, reply.outputs)
+    if not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True)):
+        raise InternalError("the image gave two answers to the same inputs")
+    counts = machine.instructions()
+    return Run(machine.name, outputs, counts[1] if len(counts) > 1 else None, reply.ticks, reply.stack_peak)
+
+
+def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:
+    """The image's answer to one set of inputs."""
+    return decode(graph, link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout).outputs)
+
+
+def decode(graph: Graph, outputs: Sequence[bytes]) -> tuple[Array, ...]:
+    tensors = graph.of(graph.outputs)
+    return tuple(
+        np.frombuffer(raw, t.dtype.numpy).reshape(t.shape) for raw, t in zip(outputs, tensors, strict=True)
+    )
