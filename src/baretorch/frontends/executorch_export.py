@@ -98,14 +98,15 @@ def _foldable(exported: Any, module: Any) -> list[tuple[str, str]]:
     signature = exported.graph_signature
     stored = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
 
-    def owner(node: Any) -> Any:
-        """The module a parameter belongs to, if the graph reads it once."""
-        target = stored.get(getattr(node, "name", None), "")
-        return target.rpartition(".")[0] if len(node.users) == 1 else ""
+    def owner(node: Any) -> str:
+        """The module a parameter belongs to, if the graph reads it once; else nothing."""
+        if not isinstance(node, torch.fx.Node) or len(node.users) != 1:
+            return ""
+        return str(stored.get(node.name, "")).rpartition(".")[0]
 
     pairs = []
     for node in exported.graph.nodes:
-        if node.op != "call_function" or not node.target.name().startswith("aten::batch_norm"):
+        if node.target is not torch.ops.aten.batch_norm.default:
             continue
         source = node.args[0]
         if source.op != "call_function" or len(source.users) != 1 or len(source.args) < 2:

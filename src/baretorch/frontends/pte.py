@@ -198,7 +198,7 @@ class _Reader:
                 raise CompileError(
                     f"{tensor} is a view of channels-last memory, and would see its elements in another order",
                     have=f"{held.tensor} in the order {list(held.tensor.order)}",
-                    try_="call .contiguous() before the view, or export with remove_view_copy=False",
+                    try_="call .contiguous() before the view and export again: ExecuTorch runs it wrong, too",
                 )
         view = (held.name, tensor.index)
         if view not in self._views:

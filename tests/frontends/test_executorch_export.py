@@ -1,0 +1,116 @@
+"""Writing .pte files: ExecuTorch's host runtime runs them and agrees with PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pte_cases import CASES, Case, case, eager
+from torch import nn
+
+from baretorch.errors import CompileError
+from baretorch.frontends.executorch_export import fold_batch_norms, run_pte, write_pte
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_host_runtime_agrees_with_pytorch(case: Case, tmp_path: Path) -> None:
+    module, inputs = case.module(), case.inputs()
+    info = write_pte(module, inputs, tmp_path / "model.pte")
+    assert info.bytes == (tmp_path / "model.pte").stat().st_size
+    want = eager(module, inputs)
+    got = run_pte(tmp_path / "model.pte", inputs)
+    assert [g.shape for g in got] == [w.shape for w in want]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+def test_what_was_written_is_told(tmp_path: Path) -> None:
+    info = write_pte(case("cnn").module(), case("cnn").inputs(), tmp_path / "cnn.pte")
+    assert info.operators == {
+        "aten::convolution": 2,
+        "aten::relu": 2,
+        "aten::max_pool2d_with_indices": 2,
+        "aten::linear": 1,
+    }
+    assert info.notes == ("BatchNorm folded: norm1, norm2",)
+    assert [f.name for f in tmp_path.iterdir()] == ["cnn.pte"]
+
+
+def test_the_module_is_left_as_it_was(tmp_path: Path) -> None:
+    module = case("cnn").module()
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    write_pte(module, case("cnn").inputs(), tmp_path / "cnn.pte")
+    after = module.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[k], after[k]) for k in before)
+
+
+class Norms(nn.Module):
+    """Only `a` may be folded: the others are read twice, shared, not last, or follow nothing foldable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.BatchNorm1d(4)
+        self.a, self.norm_a = nn.ConvTranspose1d(4, 4, 3, padding=1), nn.BatchNorm1d(4)
+        self.b, self.norm_b = nn.Conv1d(4, 4, 3, padding=1), nn.BatchNorm1d(4)
+        self.c, self.norm_c = nn.Conv1d(4, 4, 1), nn.BatchNorm1d(4)
+        self.d, self.norm_d = nn.Linear(4, 4), nn.BatchNorm1d(4)
+        self.e, self.norm_e = nn.ConvTranspose1d(4, 4, 3, groups=2), nn.BatchNorm1d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm_a(self.a(self.first(x)))
+        y = self.b(x)
+        x = self.norm_b(y) + y
+        x = self.norm_c(self.c(self.norm_c(self.c(x))))
+        return self.norm_e(self.e(self.norm_d(self.d(x))))
+
+
+def test_only_safe_batch_norms_are_folded() -> None:
+    norms = Case("norms", Norms, (2, 4, 4))
+    module, inputs = norms.module(), norms.inputs()
+    folded, names = fold_batch_norms(module, inputs)
+    assert names == ("norm_a",)
+    np.testing.assert_allclose(folded(*inputs).numpy(), module(*inputs).numpy(), rtol=1e-5, atol=1e-6)
+    assert isinstance(folded.norm_a, nn.Identity) and isinstance(module.norm_a, nn.BatchNorm1d)
+
+
+def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
+    class Asks(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(CompileError, match=r"torch.export cannot export this model"):
+        write_pte(Asks(), (torch.ones(2),), tmp_path / "asks.pte")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_operator_without_out_variant_is_a_compile_error(tmp_path: Path) -> None:
+    class Spectrum(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.svdvals(x)
+
+    with pytest.raises(CompileError, match="ExecuTorch cannot lower this model"):
+        write_pte(Spectrum(), (torch.eye(3),), tmp_path / "spectrum.pte")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"cannot write .*model\.pte"):
+        write_pte(case("sine").module(), case("sine").inputs(), tmp_path / "no" / "model.pte")
+
+
+def test_a_file_that_is_not_a_program_does_not_run(tmp_path: Path) -> None:
+    (tmp_path / "bad.pte").write_bytes(bytes(64))
+    for name in ("bad.pte", "none.pte"):
+        with pytest.raises(CompileError, match="ExecuTorch cannot run"):
+            run_pte(tmp_path / name, case("sine").inputs())
+
+
+def test_missing_executorch_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "executorch.exir", None)
+    with pytest.raises(CompileError) as caught:
+        write_pte(case("sine").module(), case("sine").inputs(), tmp_path / "model.pte")
+    assert caught.value.try_ == ('pip install "baretorch[executorch]"',)

@@ -1,0 +1,56 @@
+"""The two ways in, .pte and torch.export, give the same Graph up to names and origin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pte_cases import case, eager, export
+
+from baretorch.frontends.aten import to_graph
+from baretorch.frontends.executorch_export import write_pte
+from baretorch.frontends.pte import read_pte
+from baretorch.frontends.torch_export import export_module, read_exported
+from baretorch.ir import Graph, interpret
+from baretorch.pipeline import optimized
+
+NAMES = ("sine", "cnn", "cnn_channels_last", "depthwise", "depthwise_channels_last", "residual")
+
+
+def same(a: Graph, b: Graph) -> None:
+    """Equal operators on equally connected tensors; constants may differ by the rounding of folded arithmetic."""
+    names = dict(zip(a.inputs, b.inputs, strict=True))
+    assert [n.op for n in a.nodes] == [n.op for n in b.nodes]
+    for one, other in zip(a.nodes, b.nodes, strict=True):
+        for x, y in zip(one.inputs, other.inputs, strict=True):
+            if a[x].data is None:
+                assert names[x] == y
+            else:
+                assert b[y].data is not None
+                np.testing.assert_allclose(a[x].data, b[y].data, rtol=1e-5, atol=1e-6)
+        names |= dict(zip(one.outputs, other.outputs, strict=True))
+    assert tuple(names[o] for o in a.outputs) == b.outputs
+    for x, y in names.items():
+        assert (a[x].shape, a[x].dtype) == (b[y].shape, b[y].dtype)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("way", ["default", "ours"])
+def test_pte_and_torch_export_give_the_same_graph(name: str, way: str, tmp_path: Path) -> None:
+    module, inputs = case(name).module(), case(name).inputs()
+    if way == "default":
+        data = export(module, inputs)
+    else:
+        write_pte(module, inputs, tmp_path / "model.pte")
+        data = (tmp_path / "model.pte").read_bytes()
+    from_pte = optimized(to_graph(read_pte(data, name)))
+    from_torch = optimized(to_graph(read_exported(export_module(module, inputs), name)))
+    same(from_pte, from_torch)
+    x = inputs[0].numpy()
+    stored = x.transpose(0, 2, 3, 1) if case(name).channels_last else x
+    (got,) = interpret(from_pte, [np.ascontiguousarray(stored)]).values()
+    want = eager(module, inputs)[0]
+    if got.shape != want.shape:
+        want = want.transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,230 @@
+"""Reading what ExecuTorch exports here and now, judged by PyTorch; and what is refused, with its texts."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir.passes import MemoryPlanningPass
+from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+from pte_cases import CASES, Case, case, eager, evaluate, export
+from torch import nn
+
+from baretorch.errors import CompileError
+from baretorch.frontends.executorch_export import write_pte
+from baretorch.frontends.pte import read_pte
+
+NOT_PLANNED = ExecutorchBackendConfig(
+    memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
+)
+KEPT_VIEWS = ExecutorchBackendConfig(remove_view_copy=False)
+
+
+def close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=True):
+        assert g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_default_export_means_the_same(case: Case) -> None:
+    module, inputs = case.module(), case.inputs()
+    close(evaluate(read_pte(export(module, inputs), case.name), inputs), eager(module, inputs))
+
+
+@pytest.mark.parametrize("config", [NOT_PLANNED, KEPT_VIEWS], ids=["io_not_planned", "views_kept"])
+@pytest.mark.parametrize("name", ["cnn_channels_last", "curves", "recurrent"])
+def test_other_memory_plans_mean_the_same(name: str, config: ExecutorchBackendConfig) -> None:
+    module, inputs = case(name).module(), case(name).inputs()
+    close(evaluate(read_pte(export(module, inputs, config), name), inputs), eager(module, inputs))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_our_export_means_the_same(case: Case, tmp_path: Path) -> None:
+    module, inputs = case.module(), case.inputs()
+    write_pte(module, inputs, tmp_path / "model.pte")
+    program = read_pte((tmp_path / "model.pte").read_bytes(), case.name)
+    close(evaluate(program, inputs), eager(module, inputs))
+    assert program.inputs[0].order == ((0, 2, 3, 1) if case.channels_last else tuple(range(len(case.shape))))
+
+
+@pytest.mark.parametrize("name", ["sine", "cnn", "cnn_channels_last", "depthwise", "recurrent"])
+def test_constants_are_the_state_dict(name: str) -> None:
+    module, inputs = case(name).module(), case(name).inputs()
+    program = read_pte(export(module, inputs), name)
+    state = [t.numpy() for k, t in module.state_dict().items() if "num_batches" not in k]
+
+    def contents(arrays: list[np.ndarray]) -> Counter[tuple[object, ...]]:
+        return Counter((a.shape, str(a.dtype), np.ascontiguousarray(a).tobytes()) for a in arrays)
+
+    assert contents(list(program.constants.values())) == contents(state)
+
+
+def test_calls_of_the_default_path() -> None:
+    program = read_pte(export(case("cnn").module(), case("cnn").inputs()), "cnn")
+    targets = [c.target.removeprefix("aten::") for c in program.calls]
+    norm, pool = "_native_batch_norm_legit_no_training", "max_pool2d_with_indices"
+    assert targets == ["convolution", norm, "relu", pool, "convolution", "relu", pool, "permute", "view", "addmm", norm]
+    first_pool = program.calls[3]
+    assert first_pool.results[1] is None and first_pool.shapes == ((1, 4, 6, 6), (1, 4, 6, 6))
+
+
+def test_calls_of_our_path(tmp_path: Path) -> None:
+    write_pte(case("cnn").module(), case("cnn").inputs(), tmp_path / "cnn.pte")
+    program = read_pte((tmp_path / "cnn.pte").read_bytes(), "cnn")
+    targets = [c.target.removeprefix("aten::") for c in program.calls]
+    pool = "max_pool2d_with_indices"
+    assert targets == ["convolution", "relu", pool, "convolution", "relu", pool, "view", "linear"]
+
+
+def test_an_output_may_be_an_input_or_a_constant() -> None:
+    class Through(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.arange(6.0).reshape(2, 3), requires_grad=False)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return x, torch.relu(x), self.table
+
+    x = torch.randn(2, 3)
+    program = read_pte(export(Through(), (x,)), "through")
+    assert program.outputs[0] == program.inputs[0].name and program.outputs[2] in program.constants
+    close(evaluate(program, (x,)), [x.numpy(), x.relu().numpy(), np.arange(6, dtype=np.float32).reshape(2, 3)])
+
+
+def test_external_names_of_constants() -> None:
+    """Weights that are kept by name keep their name; weights in another file are refused."""
+    module, inputs = case("sine").module(), case("sine").inputs()
+    lowered = to_edge(torch.export.export(module, inputs)).to_executorch(
+        ExecutorchBackendConfig(external_constants=True)
+    )
+    assert refusal(bytes(lowered.buffer)) == (
+        "error: the data of net.0.weight is not in this file\n"
+        "  need  a .pte that holds its weights\n"
+        "  try   export without external constants (.ptd)"
+    )
+
+
+def refusal(data: bytes, method: str = "forward") -> str:
+    with pytest.raises(CompileError) as caught:
+        read_pte(data, "model", method)
+    return caught.value.render()
+
+
+class Branch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("h", torch.ones(1, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.h.copy_(self.h * 0.5 + x)
+        return self.h + 1
+
+
+class Flattened(nn.Module):
+    """flatten(2) is a view in channels-last memory for PyTorch, and wrong in ExecuTorch's runtime."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.conv(x).flatten(2))
+
+
+def test_control_flow_is_refused() -> None:
+    assert refusal(export(Branch(), (torch.ones(1, 3),))) == (
+        "error: control flow is not supported\n"
+        "  have  2 jumps and 2 moves in forward\n"
+        "  try   remove torch.cond, while_loop and scan from the model"
+    )
+
+
+def test_dynamic_shapes_are_refused() -> None:
+    batch = ({0: torch.export.Dim("batch", min=1, max=8)},)
+
+    class Relu(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x)
+
+    assert refusal(export(Relu(), (torch.ones(2, 3),), dynamic_shapes=batch)) == (
+        "error: dynamic shapes are not supported: 2 tensors\n"
+        "  have  up to v0 float32[8, 3]\n"
+        "        up to v1 float32[8, 3]\n"
+        "  need  one fixed shape for every tensor\n"
+        "  try   export without dynamic_shapes"
+    )
+
+
+def test_state_is_refused() -> None:
+    assert "is read before it is written\n  have  a mutable buffer" in refusal(export(Remembers(), (torch.ones(1, 3),)))
+    stored = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass(["h"])])
+    assert refusal(export(Remembers(), (torch.ones(1, 3),), stored)).startswith(
+        "error: the program keeps state between runs (a mutable buffer), which cannot be read from a .pte yet"
+    )
+
+
+def test_channels_last_memory_seen_through_a_view_is_refused() -> None:
+    module = Flattened().eval().requires_grad_(False).to(memory_format=torch.channels_last)
+    x = torch.randn(1, 2, 4, 4).to(memory_format=torch.channels_last)
+    text = refusal(export(module, (x,)))
+    assert "is a view of channels-last memory, and would see its elements in another order" in text
+    assert "have  v" in text and "float32[1, 3, 2, 2] in the order [0, 2, 3, 1]" in text
+
+
+def test_delegates_are_refused() -> None:
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+
+    exported = torch.export.export(case("sine").module(), case("sine").inputs())
+    data = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()]).to_executorch().buffer
+    assert refusal(bytes(data)) == (
+        "error: the program calls 1 delegate, which only ExecuTorch can run\n"
+        "  have  1 × XnnpackBackend\n"
+        "  need  a program of ATen operators\n"
+        "  try   export it without a partitioner"
+    )
+
+
+def test_other_types_are_refused() -> None:
+    class Half(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x)
+
+    text = refusal(export(Half(), (torch.ones(2, dtype=torch.float16),)))
+    assert text.startswith("error: tensors of type float16 are not supported\n  at    v0 float16[2]")
+
+
+def test_one_of_several_methods_is_read() -> None:
+    first, second = case("sine"), case("residual")
+    methods = {
+        "forward": torch.export.export(first.module(), first.inputs()),
+        "other": torch.export.export(second.module(), second.inputs()),
+    }
+    data = bytes(to_edge(methods).to_executorch().buffer)
+    program = read_pte(data, "both", "other")
+    assert program.notes == ("only method other is read, not forward",)
+    close(evaluate(program, second.inputs()), eager(second.module(), second.inputs()))
+    assert "have  forward, other" in refusal(data, "third")
+
+
+def test_fixtures_are_what_the_script_makes(tmp_path: Path) -> None:
+    data = Path(__file__).parent / "data"
+    script = Path(__file__).parents[2] / "tools" / "make_pte_fixtures.py"
+    spec = importlib.util.spec_from_file_location("make_pte_fixtures", script)
+    assert spec and spec.loader
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tool.make(tmp_path)
+    made = {f.name: f.read_bytes() for f in tmp_path.iterdir()}
+    assert made == {f.name: f.read_bytes() for f in data.iterdir()}

@@ -1,0 +1,40 @@
+"""Write the small `.pte` files in tests/frontends/data that the reader's tests use without executorch.
+
+    python tools/make_pte_fixtures.py [folder]
+
+Needs the executorch extra. The files are the same on every run.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "frontends"))
+
+from executorch.exir import ExecutorchBackendConfig  # noqa: E402
+from executorch.exir.passes import MemoryPlanningPass  # noqa: E402
+from pte_cases import case, export  # noqa: E402
+
+from baretorch.frontends.executorch_export import write_pte  # noqa: E402
+from baretorch.frontends.pte import read_pte  # noqa: E402
+
+
+def make(folder: Path) -> None:
+    """Each file, and beside it the program as text, to be looked at before it is committed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sine, cnn, curves, last = case("sine"), case("cnn"), case("curves"), case("cnn_channels_last")
+    caller_owns_io = ExecutorchBackendConfig(
+        memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
+    )
+    (folder / "sine.pte").write_bytes(export(sine.module(), sine.inputs()))
+    (folder / "cnn.pte").write_bytes(export(cnn.module(), cnn.inputs()))
+    (folder / "views.pte").write_bytes(export(curves.module(), curves.inputs(), caller_owns_io))
+    write_pte(last.module(), last.inputs(), folder / "channels_last.pte")
+    for file in sorted(folder.glob("*.pte")):
+        file.with_suffix(".txt").write_text(read_pte(file.read_bytes(), file.stem).text() + "\n")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "frontends" / "data")
