@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Shape, interpret, verify
@@ -108,6 +109,6 @@ def spoiled(*shapes: Shape) -> Inputs:
     return build
 
 
-def values(*rows: Sequence[float]) -> Inputs:
-    """These very numbers, one row per input."""
+def values(*rows: npt.ArrayLike) -> Inputs:
+    """These very numbers, one argument per input."""
     return lambda rng: tuple(np.array(r, np.float32) for r in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 
 from baretorch.ir import Shape
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.elementwise import Add, Clamp, Mul, Sigmoid, Tanh
+from baretorch.ops.elementwise import Add, Binary, Clamp, Mul, Sigmoid, Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
@@ -70,8 +71,9 @@ def avg_pool2d(name: str, op: AvgPool2d, inputs: Inputs) -> Case:
     return Case(f"avg_pool2d {name}", op, inputs, run)
 
 
-def binary(name: str, op: Add | Mul, inputs: Inputs) -> Case:
-    function = {Add: torch.add, Mul: torch.mul}[type(op)]
+def binary(name: str, op: Binary, inputs: Inputs) -> Case:
+    functions: dict[type[Binary], Callable[..., torch.Tensor]] = {Add: torch.add, Mul: torch.mul}
+    function = functions[type(op)]
     return Case(f"{op.name} {name}", op, inputs, lambda a, b: function(a, b).clamp(op.lo, op.hi))
 
 

@@ -1,4 +1,4 @@
-"""The rung "portable C on the host": the whole table in one program, with address and undefined-behaviour sanitizers."""
+"""The rung "portable C on the host": a whole table in one program, with address and undefined-behaviour checks."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ class Conv2d(Op):
         need(
             self.groups > 0 and x.shape[3] == depth * self.groups and out % self.groups == 0,
             self,
-            f"channels do not fit together in groups of {self.groups}",
+            f"{x.shape[3]} input and {out} output channels do not fit groups of {self.groups}",
             inputs,
-            "the input's channels are groups times the weight's; the output's are a multiple of groups",
+            "weight[O, KH, KW, C / groups], with O a multiple of groups",
         )
         need(
             all(t.shape == (out,) for t in inputs[2:]),

@@ -14,13 +14,13 @@ from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.window import Axis, Padding, Pair, axes, outputs
 
 
-def _infer(op: Op, windows: tuple[Axis, Axis], inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+def _infer(op: MaxPool2d | AvgPool2d, windows: tuple[Axis, Axis], inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
     need_float32(op, inputs)
     (x,) = inputs
     need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
-    need(all(min(a.before, a.after) >= 0 for a in windows), op, "padding is negative", inputs, "padding of 0 or more")
+    need(min(op.padding) >= 0, op, f"padding {op.padding} is negative", inputs, "padding of 0 or more")
     h, w = outputs(x.shape, windows)
-    need(h > 0 and w > 0, op, "the output is empty", inputs, "an image that holds the kernel")
+    need(h > 0 and w > 0, op, "the output is empty", inputs, f"an image that holds the kernel {op.kernel}")
     return (Signature((x.shape[0], h, w, x.shape[3]), DType.FLOAT32),)
 
 

@@ -1,0 +1,68 @@
+"""Cases of arbitrary shape for Hypothesis, small and full of ones."""
+
+from __future__ import annotations
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from tests.ops import cases
+from tests.ops.case import Case, normal, spoiled
+
+
+def pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(st.integers(low, high), st.integers(low, high))
+
+
+builders = st.sampled_from([normal, spoiled])
+
+
+@st.composite
+def conv2d(draw: st.DrawFn) -> Case:
+    kernel, dilation, pool = draw(pairs(1, 4)), draw(pairs(1, 3)), draw(pairs(1, 3))
+    padding = (*draw(pairs(0, 4)), *draw(pairs(0, 4)))
+    groups, depth, multiple = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    op = Conv2d(draw(pairs(1, 4)), padding, dilation, groups, pool=pool)
+    height, width = draw(pairs(1, 9))
+    rows = height + padding[0] + padding[1] - dilation[0] * (kernel[0] - 1)
+    columns = width + padding[2] + padding[3] - dilation[1] * (kernel[1] - 1)
+    assume(rows > (pool[0] - 1) * op.stride[0] and columns > (pool[1] - 1) * op.stride[1])
+    x = (draw(st.integers(1, 2)), height, width, groups * depth)
+    weight = (groups * multiple, *kernel, depth)
+    bias = draw(st.sampled_from([(), ((groups * multiple,),)]))
+    return cases.conv2d(f"of {x}, {weight}", op, normal(x, weight, *bias))
+
+
+@st.composite
+def max_pool2d(draw: st.DrawFn) -> Case:
+    kernel, dilation = draw(pairs(1, 4)), draw(pairs(1, 3))
+    top, left = draw(st.integers(0, kernel[0] // 2)), draw(st.integers(0, kernel[1] // 2))
+    op = MaxPool2d(kernel, draw(pairs(1, 4)), (top, top, left, left), dilation, draw(st.booleans()))
+    height, width = draw(pairs(1, 9))
+    assume(height + 2 * top > dilation[0] * (kernel[0] - 1) and width + 2 * left > dilation[1] * (kernel[1] - 1))
+    x = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 3)))
+    return cases.max_pool2d(f"of {x}", op, draw(builders)(x))
+
+
+@st.composite
+def avg_pool2d(draw: st.DrawFn) -> Case:
+    kernel = draw(pairs(1, 4))
+    top, left = draw(st.integers(0, kernel[0] // 2)), draw(st.integers(0, kernel[1] // 2))
+    divisor = draw(st.sampled_from([0, 0, 3]))
+    op = AvgPool2d(kernel, draw(pairs(1, 4)), (top, top, left, left), draw(st.booleans()), draw(st.booleans()), divisor)
+    height, width = draw(pairs(1, 9))
+    assume(height + 2 * top >= kernel[0] and width + 2 * left >= kernel[1])
+    x = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 3)))
+    return cases.avg_pool2d(f"of {x}", op, draw(builders)(x))
+
+
+@st.composite
+def broadcast(draw: st.DrawFn) -> Case:
+    out = draw(st.lists(st.integers(1, 4), max_size=4))
+    keep = st.tuples(*(st.booleans() for _ in out))
+    a, b = (tuple(n if k else 1 for n, k in zip(out, draw(keep), strict=True)) for _ in range(2))
+    b = b[draw(st.integers(0, len(b))) :]
+    op = draw(st.sampled_from([Add(), Mul(), Add(lo=0.0), Mul(lo=-1.0, hi=0.5)]))
+    return cases.binary(f"of {a}, {b}", op, draw(builders)(a, b))

@@ -1,0 +1,40 @@
+"""The table of operators."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from baretorch.errors import InternalError
+from baretorch.ir import Op
+from baretorch.ops import OPS, kernels_of, op_named
+from baretorch.ops.softmax import Softmax
+
+
+def test_names_are_unique_and_snake_case() -> None:
+    names = [row.op.name for row in OPS]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", n) for n in names)
+    assert [op_named(n) for n in names] == [row.op for row in OPS]
+    assert op_named("no_such_op") is None
+
+
+def test_kernels_of() -> None:
+    assert [k.symbol for k in kernels_of(Softmax(1)) if not k.needs] == ["bt_softmax_f32_ref"]
+
+    @dataclass(frozen=True)
+    class Stranger(Op):
+        name: ClassVar[str] = "stranger"
+
+    with pytest.raises(InternalError, match="stranger"):
+        kernels_of(Stranger())
+
+
+def test_the_table_loads_no_torch() -> None:
+    code = "import sys, baretorch.ops; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"

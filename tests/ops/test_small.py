@@ -1,0 +1,76 @@
+"""Elementwise, softmax, mean and layout: what they refuse and what their kernels do not fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from baretorch.ir import DType, Op, Shape
+from baretorch.ops import kernels_of
+from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.kernel import Call
+from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.reduce import Mean
+from baretorch.ops.softmax import Softmax
+from tests.ops.refusal import refusal, tensors
+
+
+def test_broadcast() -> None:
+    assert refusal(Add(), (2, 3), (2,)) == (
+        "error: add: the shapes do not broadcast\n"
+        "  have  x0 float32[2, 3], x1 float32[2]\n"
+        "  need  counted from the last, dimensions that are equal or 1"
+    )
+
+
+def test_type() -> None:
+    assert refusal(Tanh(), (2, 3), dtype=DType.INT32) == (
+        "error: tanh: int32 is not supported\n"
+        "  have  x0 int32[2, 3]\n"
+        "  need  float32 everywhere\n"
+        "  try   cast the tensor with .float() in the model"
+    )
+
+
+def test_axes() -> None:
+    assert refusal(Softmax(-1), (2, 3)) == (
+        "error: softmax: axes (-1,) are not those of a tensor of rank 2\n"
+        "  have  x0 float32[2, 3]\n"
+        "  need  distinct axes from 0 to 1"
+    )
+    assert "axes (0, 0)" in refusal(Mean((0, 0), False), (2, 3))
+    assert "axes (0, 2)" in refusal(Permute((0, 2)), (2, 3))
+
+
+def test_layout() -> None:
+    assert "(1,) does not name every dimension" in refusal(Permute((1,)), (2, 3))
+    assert "6 elements do not fit into shape (4, 2)" in refusal(Reshape((4, 2)), (2, 3))
+    assert "do not fit into shape (-2, -3)" in refusal(Reshape((-2, -3)), (2, 3))
+    assert "1 pairs of padding for 2 dimensions" in refusal(Pad(((1, 1),), 0.0), (2, 3))
+    assert "takes away more than there is" in refusal(Pad(((0, 0), (-2, -2)), 0.0), (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "fits"),
+    [
+        (Mean((1, 2), False), [(2, 3, 4, 5)], True),
+        (Mean((1, 3), False), [(2, 3, 4, 5)], False),
+        (Mean((1, 3), False), [(2, 3, 1, 5)], True),
+        (Add(), [(2, 1, 2, 1), (1, 2, 1, 2)], True),
+        (Add(), [(2, 1, 2, 1, 2), (1, 2, 1, 2, 1)], False),
+        (Permute((5, 4, 3, 2, 1, 0)), [(2, 2, 2, 2, 2, 2)], True),
+        (Permute((6, 5, 4, 3, 2, 1, 0)), [(2, 2, 2, 2, 2, 2, 2)], False),
+        (Pad(((1, 0),) * 4, 0.0), [(2, 2, 2, 2)], True),
+        (Pad(((1, 0),) * 5, 0.0), [(2, 2, 2, 2, 2)], False),
+    ],
+)
+def test_what_the_kernels_fit(op: Op, shapes: list[Shape], fits: bool) -> None:
+    inputs = tensors(*shapes)
+    outputs = tensors(*(s.shape for s in op.infer(inputs)))
+    assert any(k.fits(Call(op, tuple(inputs), tuple(outputs))) for k in kernels_of(op)) is fits
+
+
+def test_integers_move_but_not_yet_in_c() -> None:
+    inputs = tensors((2, 3), dtype=DType.INT32)
+    op = Permute((1, 0))
+    assert op.infer(inputs)[0].dtype is DType.INT32
+    assert not any(k.fits(Call(op, tuple(inputs), tuple(inputs))) for k in kernels_of(op))
