@@ -120,7 +120,7 @@ def _compile(
     """Object files in a fixed order, so that the same input links to the same bytes."""
     header = board_header(board)
     (work / "bt_board.h").write_text(header)
-    includes = (work, include.resolve(), RUNTIME, KERNELS)
+    includes = (work.resolve(), include.resolve(), RUNTIME, KERNELS)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
     units = [(source, "size", True) for source in runtime_sources(board)]

@@ -23,7 +23,7 @@ def roomy(board: Board) -> Board:
 def misfit(board: Board, elf: Elf) -> CompileError | None:
     """The error for an image that was linked for roomy(board) because it did not fit the board."""
     large = roomy(board)
-    needs = [(m, _need(large, elf, m.name)) for m in board.chip.memories]
+    needs = [(m, needed(large, elf, m.name)) for m in board.chip.memories]
     short = [(m, need) for m, need in needs if need > m.size]
     if not short:
         return None
@@ -36,7 +36,8 @@ def misfit(board: Board, elf: Elf) -> CompileError | None:
     )
 
 
-def _need(large: Board, elf: Elf, name: str) -> int:
+def needed(large: Board, elf: Elf, name: str) -> int:
+    """Bytes that an image linked for roomy(board) takes of a bank, the reserved stack included."""
     bank = large.chip.memory(name)
     ends = [
         s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and _inside(bank, s.address)

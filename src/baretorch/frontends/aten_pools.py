@@ -35,8 +35,8 @@ def avg_pool2d(
     divisor: int | None = None,
 ) -> str:
     image(g, "avg_pool2d", x)
-    sides = four(sides(padding))
-    op = AvgPool2d(pair(kernel), pair(stride or kernel), sides, ceil_mode, count_include_pad, divisor or 0)
+    around = four(sides(padding))
+    op = AvgPool2d(pair(kernel), pair(stride or kernel), around, ceil_mode, count_include_pad, divisor or 0)
     return g.nhwc(op, x)
 
 
