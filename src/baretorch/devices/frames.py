@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAGIC = b"BT"
@@ -19,7 +18,7 @@ FRAME_BYTES = HEADER.size + CRC.size  # besides the payload
 
 HELLO, RUN = ord("H"), ord("R")  # host to device
 HELLO_REPLY, RUN_REPLY, ERROR_REPLY = ord("h"), ord("r"), ord("e")  # device to host
-NONE, MORE = 0, 1
+NO_FRAME = 0
 KINDS = bytes((HELLO, RUN, HELLO_REPLY, RUN_REPLY, ERROR_REPLY))
 
 
@@ -48,50 +47,53 @@ class Decoder:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._pending = b""
+        self._pending = bytearray()  # an unfinished frame
+        self._wanted = 0  # its length, as far as it is known
 
     def feed(self, data: bytes) -> list[Frame | bytes]:
         """The frames and texts that `data` completes. An unfinished frame is kept for the next call."""
         self._pending += data
-        return list(self._take())
+        return self._take(final=False) if len(self._pending) >= self._wanted else []
 
     def give_up(self) -> list[Frame | bytes]:
         """Nothing more will come: treat the unfinished frame as text, and look for frames inside it."""
-        return list(self._take(final=True))
+        return self._take(final=True)
 
-    def _take(self, final: bool = False) -> Iterator[Frame | bytes]:
-        data, start, text = self._pending, 0, 0
+    def _take(self, final: bool) -> list[Frame | bytes]:
+        data, start, text = bytes(self._pending), 0, 0
+        found: list[Frame | bytes] = []
+        self._wanted = 0
         while (start := _find_magic(data, start)) >= 0:
             frame = self._frame_at(data, start)
-            if frame is MORE and not final:
-                break
-            if not isinstance(frame, Frame):
+            if isinstance(frame, Frame):
+                found += [data[text:start], frame] if start > text else [frame]
+                start = text = start + FRAME_BYTES + len(frame.payload)
+            elif frame == NO_FRAME or final:
                 start += 1
-                continue
-            if start > text:
-                yield data[text:start]
-            yield frame
-            start = text = start + FRAME_BYTES + len(frame.payload)
+            else:
+                self._wanted = frame
+                break
         stop = start if start >= 0 else len(data)
-        self._pending = data[stop:]
         if stop > text:
-            yield data[text:stop]
+            found.append(data[text:stop])
+        self._pending = bytearray(data[stop:])
+        return found
 
     def _frame_at(self, data: bytes, start: int) -> Frame | int:
-        """The frame that starts there, or NONE, or MORE bytes are needed to tell."""
+        """The frame that starts there, or NO_FRAME, or how many bytes it needs to be looked at again."""
         head = data[start : start + HEADER.size]
         if len(head) > len(MAGIC) and head[len(MAGIC)] not in KINDS:
-            return NONE
+            return NO_FRAME
         if len(head) < HEADER.size:
-            return MORE
+            return len(head) + 1
         _, kind, seq, length = HEADER.unpack(head)
         if length > self.limit:
-            return NONE
+            return NO_FRAME
         end = start + HEADER.size + length
         if end + CRC.size > len(data):
-            return MORE
+            return FRAME_BYTES + int(length)
         if CRC.unpack_from(data, end) != (zlib.crc32(data[start + len(MAGIC) : end]),):
-            return NONE
+            return NO_FRAME
         return Frame(kind, seq, data[start + HEADER.size : end])
 
 

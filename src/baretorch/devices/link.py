@@ -24,7 +24,8 @@ from baretorch.errors import CompileError
 PROTOCOL_VERSION = 1
 ATTEMPTS = 4  # a frame lost or damaged this often is no accident
 PROBES = 3  # hellos to a device that gave no answer
-HELLO_SECONDS = 1.0  # a waiting device answers a hello at once
+HELLO_SECONDS = 1.0  # a waiting board answers a hello at once
+START_SECONDS = 30.0  # an emulator may have to start first, on a busy computer
 FAULT_SECONDS = 1.0  # for the rest of a fault message to arrive
 FAULT_BEGINS, FAULT_ENDS = "FAULT:", "END OF FAULT"
 HEARD_CHARACTERS = 2000  # of the device's text kept for error messages
@@ -74,7 +75,8 @@ class Link:
     def hello(self, model: str | None = None) -> Hello:
         """What runs there; CompileError if `model` is given and the image holds another one."""
         if self._hello is None:
-            frame = self._ask(HELLO, HELLO_REPLY, b"", HELLO_SECONDS)
+            seconds = HELLO_SECONDS if self.machine.name == "serial" else START_SECONDS
+            frame = self._ask(HELLO, HELLO_REPLY, b"", seconds)
             self._hello = _parse_hello(frame.payload)
             self._decoder.limit = max(self._decoder.limit, _RUN_REPLY.size + sum(self._hello.outputs))
         if model is not None and model != self._hello.model:

@@ -1,0 +1,64 @@
+"""Image + inputs -> answers and instruction counts: the image runs, as flashed, on an emulated chip."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+
+from baretorch.emulators.types import Machine
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.targets.boards import board_names, load_board
+from baretorch.targets.types import Board
+
+
+def open_machine(image: Image, run_symbol: str, emulator: str | None = None) -> Machine:
+    """Boot the image on `emulator`, or on the first of its board's emulators that is installed."""
+    board = image.board
+    if not board.emulators:
+        raise CompileError(f"no emulator runs board {board.name}", have=board.title, try_=_boards_alike(board))
+    if emulator is None:
+        emulator = next((e for e in board.emulators if _installed(e, board)), board.emulators[0])
+    if emulator not in board.emulators:
+        raise CompileError(
+            f"the emulator {emulator} cannot run board {board.name}", need=f"one of: {', '.join(board.emulators)}"
+        )
+    return _open(image, run_symbol, emulator)
+
+
+def _open(image: Image, run_symbol: str, emulator: str) -> Machine:
+    """Imports where needed: Unicorn's library is large."""
+    if emulator == "unicorn":
+        from baretorch.emulators.unicorn import UnicornMachine
+
+        return UnicornMachine(image, run_symbol)
+    if emulator == "qemu":
+        from baretorch.emulators.qemu import QemuMachine
+
+        return QemuMachine(image, run_symbol)
+    from baretorch.emulators.native import NativeMachine
+
+    return NativeMachine(image)
+
+
+def _installed(emulator: str, board: Board) -> bool:
+    if emulator == "unicorn":
+        return importlib.util.find_spec("unicorn") is not None
+    if emulator == "qemu":
+        from baretorch.emulators.qemu import PROGRAMS
+
+        return shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None
+    return True
+
+
+def _boards_alike(board: Board) -> str:
+    """Boards that run the same code and have an emulator; the more capable core runs the plainer one's code."""
+    boards = [load_board(name) for name in board_names()]
+    emulated = [b for b in boards if b.emulators and b.chip.cpu.gcc_prefix == board.chip.cpu.gcc_prefix]
+    same = [b.name for b in emulated if b.chip.cpu.name == board.chip.cpu.name]
+    near = [b.name for b in emulated if b.chip.cpu.features == board.chip.cpu.features]
+    names = same or near
+    if not names:
+        return "`baretorch flash` runs it on the board itself"
+    kind = board.chip.cpu.name if same else "core with the same features"
+    return f"build for a board with the same {kind}: {', '.join(names)}"

@@ -31,4 +31,4 @@ class NativeMachine(Process):
         if sys.platform == "linux":
             import resource
 
-            resource.prlimit(self.pid, resource.RLIMIT_CPU, (seconds, seconds + 1))
+            resource.prlimit(self.pid, resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))

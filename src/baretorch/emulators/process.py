@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import selectors
+import select
 import subprocess
 import tempfile
 import time
@@ -36,6 +36,7 @@ class Process:
         self._stdin, self._stdout = self._child.stdin, self._child.stdout
         os.set_blocking(self._stdin.fileno(), False)
         self._unsent = b""
+        self._listens = True
         self.close = weakref.finalize(self, _end, self._child, self._errors, *keep)
 
     @property
@@ -48,26 +49,24 @@ class Process:
 
     def read(self, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdout, selectors.EVENT_READ)
-            if self._unsent:
-                selector.register(self._stdin, selectors.EVENT_WRITE)
-            while events := selector.select(max(0.0, deadline - time.monotonic())):
-                ready = [key.fileobj for key, _ in events]
-                if self._stdout in ready:
-                    return os.read(self._stdout.fileno(), CHUNK) or self._ended()
-                if not self._send():
-                    selector.unregister(self._stdin)
-        raise DeviceHang(f"the image sent nothing in {timeout:g} s")
+        while True:
+            sending = [self._stdin] if self._unsent and self._listens else []
+            readable, writable, _ = select.select([self._stdout], sending, [], max(0.0, deadline - time.monotonic()))
+            if readable:
+                self._listens = True
+                return os.read(self._stdout.fileno(), CHUNK) or self._ended()
+            if writable:
+                self._send()
+            elif time.monotonic() >= deadline:
+                raise DeviceHang(f"the image sent nothing in {timeout:g} s")
 
-    def _send(self) -> bool:
-        """Send what fits; whether something is left to send."""
+    def _send(self) -> None:
+        """Send what fits."""
         try:
             sent = os.write(self._stdin.fileno(), self._unsent[:CHUNK])
         except BrokenPipeError:
             sent = len(self._unsent)  # the other end is gone: the next read tells
         self._unsent = self._unsent[sent:]
-        return bool(self._unsent)
 
     def _ended(self) -> bytes:
         status = self._child.wait()

@@ -46,6 +46,7 @@ class QemuMachine(Process):
         with lifeline, counts:
             command = [program, *_machine(image.board), "-kernel", str(image.elf), "-plugin", plugin]
             super().__init__(command, inherit=(counts, lifeline), keep=(held,))
+        self._listens = False  # bytes that reach QEMU's UARTs before the image has set them up are lost
 
     def instructions(self) -> tuple[int, ...]:
         (count,) = struct.unpack_from("<Q", self._counts)
@@ -74,7 +75,7 @@ def find_qemu(board: Board) -> str:
 def _machine(board: Board) -> tuple[str, ...]:
     """One instruction takes the power of two of nanoseconds that is nearest to a clock cycle: same run, same ticks."""
     shift = max(0, round(math.log2(1e9 / board.chip.clock_hz)))
-    console = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
+    console = ("-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-echr", "256")
     bare = ("-bios", "none") if board.chip.boot == "riscv" else ()
     quiet = ("-nodefaults", "-display", "none", "-monitor", "none")
     return ("-M", board.qemu_machine or "", *bare, *quiet, *console, "-icount", f"shift={shift}")

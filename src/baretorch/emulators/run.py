@@ -44,6 +44,4 @@ def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.
 
 def decode(graph: Graph, outputs: Sequence[bytes]) -> tuple[Array, ...]:
     tensors = graph.of(graph.outputs)
-    return tuple(
-        np.frombuffer(raw, t.dtype.numpy).reshape(t.shape) for raw, t in zip(outputs, tensors, strict=True)
-    )
+    return tuple(np.frombuffer(raw, t.dtype.numpy).reshape(t.shape) for raw, t in zip(outputs, tensors, strict=True))

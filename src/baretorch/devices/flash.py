@@ -1,0 +1,141 @@
+"""Putting an image on a real board: as a UF2 file on its USB drive, or through a debug probe with pyOCD."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.types import Image
+
+INFO = "INFO_UF2.TXT"
+BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350"}  # by UF2 family, as INFO_UF2.TXT has them
+REBOOT_SECONDS = 10.0
+MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
+
+
+@dataclass(frozen=True)
+class Drive:
+    """A board in its boot loader: it looks like a USB drive and takes UF2 files."""
+
+    folder: Path
+    board_id: str
+
+
+def flash(image: Image, method: str | None = None) -> str:
+    """Put the image on the board that is plugged in, by `method` or the first that works; where it went."""
+    board = image.board
+    if not board.flash_methods:
+        raise CompileError(f"board {board.name} cannot be flashed", have=board.title)
+    if method is not None and method not in board.flash_methods:
+        raise CompileError(
+            f"board {board.name} cannot be flashed by {method}", need=f"one of: {', '.join(board.flash_methods)}"
+        )
+    methods = board.flash_methods if method is None else (method,)
+    if "uf2" in methods and (drive := _drive_for(image, uf2_drives())) is not None:
+        return flash_uf2(image, drive)
+    if "pyocd" in methods and (program := _pyocd()) is not None:
+        return flash_pyocd(image, program)
+    remedies = {
+        "uf2": "hold BOOTSEL while plugging in the board: it then shows up as a USB drive",
+        "pyocd": "`pip install pyocd`, and connect the board's debug probe",
+    }
+    raise CompileError(f"no way found to flash board {board.name}", try_=[remedies[name] for name in methods])
+
+
+def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
+    """The mounted drives (or those of `folders`) that take UF2 files."""
+    found = []
+    for folder in _mounted() if folders is None else folders:
+        try:
+            text = (folder / INFO).read_text(errors="replace")
+        except OSError:
+            continue
+        fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        found.append(Drive(folder, fields.get("Board-ID", "unknown")))
+    return tuple(found)
+
+
+def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> str:
+    """Copy the UF2 file. A boot ROM reboots into the image when it has it all, and the drive goes away."""
+    if image.uf2 is None:
+        raise InternalError(f"the image of {image.board.name} has no UF2 file")
+    target = drive.folder / image.uf2.name
+    try:
+        with target.open("wb") as file:
+            file.write(image.uf2.read_bytes())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if (drive.folder / INFO).exists():
+            raise CompileError(f"the UF2 file cannot be written to {drive.folder}", have=str(error)) from None
+        return f"{drive.board_id} on {drive.folder}"  # it rebooted before we had closed the file
+    deadline = time.monotonic() + seconds
+    while (drive.folder / INFO).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return f"{drive.board_id} on {drive.folder}"
+
+
+def flash_pyocd(image: Image, program: Sequence[str]) -> str:
+    """Write the HEX file (or the ELF) through a debug probe, and start it."""
+    board = image.board
+    target = board.pyocd_target or ""
+    command = [*program, "load", "--target", target, str(image.hex or image.elf)]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+    except subprocess.TimeoutExpired:
+        raise CompileError("pyOCD did not end within 300 s", at=" ".join(command)) from None
+    if run.returncode:
+        said = (run.stderr + run.stdout).strip().splitlines()[-5:]
+        raise CompileError(f"pyOCD could not flash board {board.name}", have=said, try_=_pyocd_remedy(said, target))
+    reset = [*program, "reset", "--target", target]
+    subprocess.run(reset, capture_output=True, timeout=60)
+    return f"{target} through pyOCD"
+
+
+def _pyocd_remedy(said: Sequence[str], target: str) -> str:
+    text = " ".join(said).lower()
+    if "no available debug probes" in text or "no connected" in text:
+        return "connect the board's debug probe (USB); `pyocd list` shows those that are found"
+    if "target" in text and ("not recognized" in text or "unknown" in text):
+        return f"`pyocd pack install {target}`"
+    return "`pyocd list` shows the probes; on Linux they need udev rules"
+
+
+def _drive_for(image: Image, drives: Sequence[Drive]) -> Drive | None:
+    """The one drive for this image's chip, None if there is no drive at all."""
+    wanted = BOARD_IDS.get(image.board.chip.uf2_family or 0, "")
+    fitting = [d for d in drives if d.board_id.startswith(wanted)]
+    seen = [f"{d.board_id} on {d.folder}" for d in drives]
+    if drives and not fitting:
+        raise CompileError(f"the drive is not of board {image.board.name}", have=seen, need=f"Board-ID {wanted}")
+    if len(fitting) > 1:
+        raise CompileError("several boards wait to be flashed", have=seen, try_="leave only one plugged in")
+    return fitting[0] if fitting else None
+
+
+def _mounted() -> list[Path]:
+    """Where removable drives are mounted."""
+    if sys.platform == "darwin":
+        return sorted(Path("/Volumes").iterdir())
+    if sys.platform == "win32":
+        return [Path(f"{letter}:/") for letter in "DEFGHIJKLMNOPQRSTUVWXYZ"]
+    try:
+        mounts = Path("/proc/mounts").read_text(errors="replace")
+    except OSError:
+        return []
+    folders = [line.split()[1].encode().decode("unicode_escape") for line in mounts.splitlines()]
+    return [Path(folder) for folder in folders if folder.startswith(MOUNT_FOLDERS)]
+
+
+def _pyocd() -> tuple[str, ...] | None:
+    if found := shutil.which("pyocd"):
+        return (found,)
+    return (sys.executable, "-m", "pyocd") if importlib.util.find_spec("pyocd") else None

@@ -1,0 +1,91 @@
+"""A real board on a serial port, as a Machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from dataclasses import dataclass
+
+import serial
+from serial.tools import list_ports
+
+from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.errors import CompileError
+
+POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Port:
+    """A serial port of this computer, and what hangs on it."""
+
+    device: str
+    title: str
+    usb: bool
+
+
+def serial_ports() -> tuple[Port, ...]:
+    """The ports there are; those on USB, where boards are, first."""
+    found = [Port(p.device, p.description or p.device, p.vid is not None) for p in list_ports.comports()]
+    return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
+
+
+class SerialMachine:
+    """The image that runs on a board behind a serial port. Its instructions cannot be counted."""
+
+    name = "serial"
+
+    def __init__(self, port: str, baud: int) -> None:
+        try:
+            self._port = serial.serial_for_url(port, baudrate=baud, timeout=POLL_SECONDS, write_timeout=10)
+        except (serial.SerialException, ValueError, OSError) as error:
+            raise _cannot_open(port, error) from None
+        self._where = port
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+        except serial.SerialTimeoutException:
+            raise DeviceHang(f"port {self._where} takes no data") from None
+        except (serial.SerialException, OSError):
+            raise self._lost() from None
+
+    def read(self, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                data = bytes(self._port.read(max(1, self._port.in_waiting)))
+            except (serial.SerialException, OSError):
+                raise self._lost() from None
+            if data:
+                return data
+            if time.monotonic() >= deadline:
+                raise DeviceHang(f"the board on {self._where} sent nothing in {timeout:g} s")
+
+    def instructions(self) -> tuple[int, ...]:
+        return ()
+
+    def close(self) -> None:
+        self._port.close()
+
+    def _lost(self) -> DeviceFault:
+        return DeviceFault(f"port {self._where} is gone", try_="plug the board in again")
+
+
+def _cannot_open(port: str, error: Exception) -> CompileError:
+    number = getattr(error, "errno", None)
+    if number in (errno.EACCES, errno.EPERM):
+        remedy = "`sudo usermod -aG dialout $USER`, then log in again" if sys.platform == "linux" else None
+        return CompileError(f"no permission to use port {port}", try_=remedy)
+    if number == errno.EBUSY:
+        return CompileError(f"port {port} is in use", try_="close the other program, such as a serial monitor")
+    if number == errno.ENOENT or (os.sep in port and not os.path.exists(port)):
+        ports = [f"{p.device} ({p.title})" for p in serial_ports()]
+        return CompileError(
+            f"there is no port {port}",
+            have=ports or "no serial ports at all",
+            try_="plug the board in with a USB cable that carries data",
+        )
+    return CompileError(f"port {port} cannot be opened", have=str(error))
