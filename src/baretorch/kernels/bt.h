@@ -19,8 +19,15 @@
 /* Infinity without <math.h>, which a freestanding compiler need not have. */
 #define BT_INF (__builtin_inff())
 
-/* A layer of a model: a function of its own, so that a profile names it. */
+/* Unroll the loop that follows, so that what it indexes lives in registers. */
+#define BT_UNROLL_8 _Pragma("GCC unroll 8")
+
+/* A layer of a model: a function of its own under its own name, so that a profile names it. */
+#if defined(__clang__)
 #define BT_LAYER static __attribute__((noinline))
+#else
+#define BT_LAYER static __attribute__((noinline, noclone))
+#endif
 
 #define BT_NAN __builtin_nanf("")
 

@@ -84,9 +84,11 @@ BT_KERNEL void bt_linear_f32_fpu(const bt_linear_f32 *p, const float *x, const f
         int32_t o = 0;
         for (; o + 8 <= p->out; o += 8) {
             float acc[8];
+            BT_UNROLL_8
             for (int32_t k = 0; k < 8; k++)
                 acc[k] = bias[o + k];
             bt_linear_eight(acc, x, w, p->in);
+            BT_UNROLL_8
             for (int32_t k = 0; k < 8; k++)
                 y[o + k] = bt_clamp_f32(acc[k], p->lo, p->hi);
             w += 8 * p->in;

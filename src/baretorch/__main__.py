@@ -1,0 +1,5 @@
+"""`python -m baretorch` is `baretorch`."""
+
+from baretorch.cli import main
+
+main()

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Sets up what `make demo` and `make test` need, and does nothing when it is there already.
+#   tools/setup.sh demo   .venv with PyTorch and the plot; compilers and emulators where we may install them
+#   tools/setup.sh test   the same, with ExecuTorch and the test tools
+set -eu
+cd "$(dirname "$0")/.."
+kind=$1
+case $kind in
+    demo) extras=torch,plot ;;
+    test) extras=executorch,plot,dev ;;
+    *) echo "usage: tools/setup.sh demo|test" >&2; exit 2 ;;
+esac
+
+# The pip packages alone suffice: Zig's clang compiles and Unicorn emulates. With GNU compilers and QEMU images get
+# smaller and the Arm and RISC-V reference machines run too, so take them where it is allowed.
+need=""
+command -v arm-none-eabi-gcc >/dev/null || need="$need gcc-arm-none-eabi"
+command -v qemu-system-arm >/dev/null || need="$need qemu-system-arm"
+command -v qemu-system-riscv32 >/dev/null || need="$need qemu-system-misc"
+command -v riscv64-unknown-elf-gcc >/dev/null || need="$need gcc-riscv64-unknown-elf"
+command -v gcc >/dev/null || need="$need gcc libc6-dev"
+python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
+if [ -n "$need" ]; then
+    root=""
+    [ "$(id -u)" = 0 ] || root="sudo -n"
+    if command -v apt-get >/dev/null && { [ -z "$root" ] || $root true 2>/dev/null; }; then
+        echo "setup: apt-get install$need"
+        if ! { $root apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+            $root apt-get install -y -qq --no-install-recommends $need >/dev/null; }; then
+            echo "setup: apt-get failed; going on with the pip packages alone"
+        fi
+    else
+        echo "setup: without root; going on with the pip packages alone (for more: apt-get install$need)"
+    fi
+fi
+
+stamp=.venv/.ready-$kind
+if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] || [ tools/setup.sh -nt "$stamp" ]; then
+    [ -x .venv/bin/python ] || python3 -m venv .venv
+    echo "setup: pip install -e '.[$extras]' into .venv (PyTorch is large: this takes minutes)"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$extras]"
+    touch "$stamp"
+fi
