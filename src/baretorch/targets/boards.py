@@ -84,7 +84,7 @@ def _chip(name: str, beside: Path) -> Chip:
     elif name in shipped:
         table = _read(_CHIPS / f"{name}.toml")
     else:
-        _unknown("chip", name, shipped, at=str(beside))
+        _unknown("chip", name, shipped, at=_place(beside))
     chip = Chip(
         name=name,
         cpu=_cpu(table),
@@ -103,6 +103,7 @@ def _chip(name: str, beside: Path) -> Chip:
     )
     table.end()
     _check_memories(chip, table.where)
+    _check_registers(chip, table.where)
     return chip
 
 
@@ -183,6 +184,26 @@ def _check_memories(chip: Chip, where: str) -> None:
         )
 
 
+def _check_registers(chip: Chip, where: str) -> None:
+    """Register space lies beside the memories, and covers what start-up code touches; base 0 means no registers."""
+    for origin, size in chip.peripherals:
+        for memory in chip.memories:
+            if origin < memory.origin + memory.size and memory.origin < origin + size:
+                raise CompileError(
+                    f"peripherals [0x{origin:08x}, 0x{size:x}] overlap memory {memory.name}",
+                    at=where,
+                    have=f"{memory.name} 0x{memory.origin:08x} .. 0x{memory.origin + memory.size - 1:08x}",
+                )
+    registers = [("uart", chip.uart.base), *(("ready", ready.address) for ready in chip.ready)]
+    for name, address in registers:
+        if address and not any(origin <= address < origin + size for origin, size in chip.peripherals):
+            raise CompileError(
+                f"{name} register 0x{address:08x} is outside peripherals",
+                at=where,
+                need=f"a range such as [0x{address & ~0xFFF:08x}, 0x1000]",
+            )
+
+
 def _read(path: Path) -> _Table:
     try:
         rows = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -220,7 +241,13 @@ class _Table:
     def take(self, key: str, kind: type[T]) -> T:
         value = self.maybe(key, kind)
         if value is None:
-            raise CompileError(f"{key} is missing", at=self.where, need=f"{key} = {_TOML_KINDS[kind]}")
+            near = difflib.get_close_matches(key, [k for k in self.rows if k not in self._taken], n=1)
+            raise CompileError(
+                f"{key} is missing",
+                at=self.where,
+                need=f"{key} = {_TOML_KINDS[kind]}",
+                try_=f"is {near[0]!r} meant to be {key!r}?" if near else None,
+            )
         return value
 
     def number(self, key: str) -> int:
@@ -239,7 +266,7 @@ class _Table:
         values = self.take(key, list)
         for value in values:
             if value not in known:
-                _unknown(key, str(value), known, at=self.where)
+                _unknown(key.removesuffix("s"), str(value), known, at=self.where)
         return tuple(values)
 
     def source(self, key: str, folder: str) -> str:
