@@ -6,12 +6,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from baretorch.errors import InternalError
 from baretorch.firmware import thumb
 from baretorch.firmware.elf import ALLOC, ARM, EXECUTE, SECTION, X86_64, Elf, Relocation
 from baretorch.firmware.linkmap import Piece
 
-_R_ARM_ABS32, _R_ARM_REL32 = 2, 3
-_R_ARM_CALLS = frozenset({10, 30})  # THM_CALL, THM_JUMP24
+_R_ARM_NOTHING = frozenset({0, 40, 42})  # NONE, V4BX, PREL31 (unwind tables)
+_R_ARM_WORDS = frozenset({2, 38})  # ABS32, TARGET1
+_R_ARM_RELATIVE = 3  # REL32
+_R_ARM_BRANCHES = frozenset({10, 30})  # THM_CALL, THM_JUMP24
 _R_ARM_MOVW, _R_ARM_MOVT = 47, 48  # THM_MOVW_ABS_NC, THM_MOVT_ABS
 _R_RISCV_LABELS = frozenset(
     {24, 25}
@@ -39,8 +42,10 @@ def references(elf: Elf) -> Iterator[Reference]:
             register, half = thumb.move_immediate(elf.bytes_at(r.offset, 4))
             if r.type == _R_ARM_MOVW:
                 movw[register] = half
+            elif register in movw:
+                yield Reference(r.offset, _without_thumb_bit(elf, half << 16 | movw[register]))
             else:
-                yield Reference(r.offset, half << 16 | movw.get(register, 0))
+                raise InternalError(f"the upper half of an address at {r.offset:#x} has no lower half before it")
         elif (target := _target(elf, r)) is not None:
             yield Reference(r.offset, target)
 
@@ -59,16 +64,22 @@ def _target(elf: Elf, r: Relocation) -> int | None:
 
 def _arm_target(elf: Elf, r: Relocation) -> int | None:
     """Arm keeps addends in the code: after linking, the code itself says where it points."""
-    if r.type in _R_ARM_CALLS:
-        branch = thumb.branch_target(elf.bytes_at(r.offset, 4), r.offset)
-        return branch if branch is not None else r.symbol.value
-    if r.type in (_R_ARM_ABS32, _R_ARM_REL32):
-        word = int.from_bytes(elf.bytes_at(r.offset, 4), "little")
-        address = word + r.offset if r.type == _R_ARM_REL32 else word
-        section = elf.section_at(address & 0xFFFFFFFF)
-        in_code = section is not None and section.flags & EXECUTE
-        return address & 0xFFFFFFFE if in_code else address & 0xFFFFFFFF
-    return r.symbol.value
+    if r.type in _R_ARM_NOTHING:
+        return None
+    raw = elf.bytes_at(r.offset, 4)
+    word = int.from_bytes(raw, "little")
+    if r.type in _R_ARM_WORDS:
+        return _without_thumb_bit(elf, word)
+    if r.type == _R_ARM_RELATIVE:
+        return _without_thumb_bit(elf, (word + r.offset) & 0xFFFFFFFF)
+    if r.type in _R_ARM_BRANCHES and (target := thumb.branch_target(raw, r.offset)) is not None:
+        return target
+    raise InternalError(f"relocation of type {r.type} at {r.offset:#x} is not understood")
+
+
+def _without_thumb_bit(elf: Elf, address: int) -> int:
+    section = elf.section_at(address)
+    return address & ~1 if section is not None and section.flags & EXECUTE else address
 
 
 def _x86_64_distance(elf: Elf, offset: int) -> int:

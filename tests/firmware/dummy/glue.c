@@ -1,0 +1,21 @@
+#include "bt_runtime.h"
+#include "model.h"
+
+static const bt_buffer inputs[] = {{dummy_arena, 32}};
+static const bt_buffer outputs[] = {{dummy_arena + 8, 32}};
+
+const bt_model bt_the_model = {
+    .name = "dummy",
+    .inputs = inputs,
+    .outputs = outputs,
+    .input_count = 1,
+    .output_count = 1,
+};
+
+void bt_model_call(void)
+{
+    static volatile int kept;
+    kept = dummy_unrelated(kept);
+    dummy_run(dummy_arena, dummy_arena + 8, 3);
+    __asm volatile(".global bt_model_returned\nbt_model_returned:" ::: "memory");
+}

@@ -1,0 +1,110 @@
+"""Stack bounds: against the compiler's own figures, and against what the emulated core really uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import unicorn
+from unicorn import arm_const
+
+from baretorch.firmware.elf import Elf, read_elf
+from baretorch.firmware.stack import StackBound, frames_of_clang, frames_of_gcc, stack_bound
+from baretorch.firmware.toolchain import find_toolchain
+from baretorch.firmware.types import Image
+from baretorch.targets.boards import load_board
+from baretorch.targets.linker import linker_script
+from tests.firmware.conftest import Build
+
+SOURCE = Path(__file__).parent / "stack.c"
+TOOLCHAINS = ["gcc", "zig"]
+
+
+def linked(board_name: str, toolchain: str, folder: Path) -> tuple[Elf, dict[str, int | None]]:
+    """tests/firmware/stack.c alone as an image."""
+    board = load_board(board_name)
+    tools = find_toolchain(board, toolchain)
+    script, made = folder / "x.ld", folder / "x.o"
+    script.write_text(linker_script(board))
+    tools.compile(SOURCE, made, (), "size")
+    assert tools.link([made], script, folder / "x.elf", folder / "x.map") is None
+    su = made.with_suffix(".su")
+    return read_elf((folder / "x.elf").read_bytes()), frames_of_gcc([su.read_text()] if su.exists() else [])
+
+
+@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+@pytest.mark.parametrize("board", ["microbit", "mps2-an386", "virt-rv32"])
+def test_chains_recursion_and_pointers(board: str, toolchain: str, tmp_path: Path) -> None:
+    elf, frames = linked(board, toolchain, tmp_path)
+    clang = frames_of_clang(elf)
+
+    def frame(name: str) -> int:
+        found = clang.get(elf.symbol(name).address, frames.get(name))
+        assert found is not None
+        return found
+
+    assert frame("big_leaf") >= 400
+    deepest = frame("chain") + frame("middle") + frame("big_leaf")
+    assert stack_bound(elf, "chain", frames) == StackBound(deepest)
+    assert stack_bound(elf, "big_leaf", frames) == StackBound(frame("big_leaf"))
+
+    recursive = stack_bound(elf, "ping", frames)
+    assert recursive.bytes is None and recursive.reason == "recursion: ping -> pong -> ping"
+    itself = stack_bound(elf, "factorial", frames)
+    assert itself.bytes is None and itself.reason == "recursion: factorial -> factorial"
+    through = stack_bound(elf, "through_pointer", frames)
+    assert through.bytes is None and through.reason == "through_pointer calls through a pointer"
+    everything = stack_bound(elf, "bt_reset", frames)
+    assert everything.bytes is None and everything.reason
+
+
+@pytest.mark.parametrize("board", ["microbit", "mps2-an386", "virt-rv32"])
+def test_frames_read_from_code_agree_with_the_compiler(board: str, tmp_path: Path) -> None:
+    """Functions without the compiler's data are measured by their code: the same here, where both are known."""
+    elf, frames = linked(board, "gcc", tmp_path)
+    for name in ("chain", "middle", "big_leaf"):
+        assert stack_bound(elf, name, {}) == stack_bound(elf, name, frames)
+
+
+def test_variable_frames_are_unknown() -> None:
+    frames = frames_of_gcc(["a.c:1:1:f\t16\tstatic\na.c:2:1:g.constprop\t32\tdynamic\na.c:3:1:h\t8\tdynamic,bounded\n"])
+    assert frames == {"f": 16, "g": None, "h": 8}
+    assert frames_of_gcc(["a.c:1:1:f\t16\tstatic\n", "b.c:1:1:f.part.0\t24\tstatic\n"]) == {"f": 24}
+
+
+def used_by_run(image: Image) -> int:
+    """Bytes of stack that one call of the run function takes on an emulated core."""
+    chip = image.board.chip
+    core = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+    assert chip.cpu.unicorn is not None
+    core.ctl_set_cpu_model(getattr(arm_const, chip.cpu.unicorn))
+    for bank in (chip.memory(chip.code), chip.memory(chip.data)):
+        core.mem_map(bank.origin, bank.size)
+    assert image.bin is not None
+    core.mem_write(chip.memory(chip.code).origin, image.bin.read_bytes())
+    top, back = image.symbols["bt_stack_top"], image.symbols["bt_reset"]
+    lowest = top
+
+    def watch(uc: unicorn.Uc, *_: object) -> None:
+        nonlocal lowest
+        lowest = min(lowest, uc.reg_read(arm_const.UC_ARM_REG_SP))
+
+    core.hook_add(unicorn.UC_HOOK_CODE, watch)
+    arena = image.symbols["dummy_arena"]
+    for register, value in (("SP", top), ("LR", back | 1), ("R0", arena), ("R1", arena + 32), ("R2", 3)):
+        core.reg_write(getattr(arm_const, f"UC_ARM_REG_{register}"), value)
+    core.emu_start(image.symbols["dummy_run"] | 1, back, count=100_000)
+    return top - lowest
+
+
+@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+@pytest.mark.parametrize("board", ["pico", "mps2-an385", "mps2-an386"])
+def test_bound_holds_on_the_core(image_of: Build, board: str, toolchain: str) -> None:
+    """pico has soft float from a library without data; its bound must hold all the same, and not by much."""
+    image = image_of(board, toolchain)
+    used = used_by_run(image)
+    elf = read_elf(image.elf.read_bytes())
+    decoded = stack_bound(elf, "dummy_run")  # with gcc from the code alone
+    assert decoded.bytes is not None
+    assert 32 <= used <= decoded.bytes <= used + 64
+    assert used <= image.ram.stack < 400
