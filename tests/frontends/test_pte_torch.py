@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 import torch
 from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir._serialize._flatbuffer_program import _program_to_flatbuffer
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
+from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary, serialize_pte_binary
+from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.passes import MemoryPlanningPass
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from pte_cases import CASES, Case, case, eager, evaluate, export
@@ -17,6 +21,7 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.executorch_export import write_pte
+from baretorch.frontends.program import Ref
 from baretorch.frontends.pte import read_pte
 
 NOT_PLANNED = ExecutorchBackendConfig(
@@ -98,13 +103,52 @@ def test_an_output_may_be_an_input_or_a_constant() -> None:
     close(evaluate(program, (x,)), [x.numpy(), x.relu().numpy(), np.arange(6, dtype=np.float32).reshape(2, 3)])
 
 
-def test_external_names_of_constants() -> None:
-    """Weights that are kept by name keep their name; weights in another file are refused."""
+def test_constants_inside_the_flatbuffer() -> None:
+    """The form of old files: no extended header, no segments."""
     module, inputs = case("sine").module(), case("sine").inputs()
-    lowered = to_edge(torch.export.export(module, inputs)).to_executorch(
-        ExecutorchBackendConfig(external_constants=True)
+    data = export(module, inputs)
+    inline = bytes(_program_to_flatbuffer(deserialize_pte_binary(data).program).data)
+    assert inline[8:12] != b"eh00"
+    got, want = read_pte(inline, "sine"), read_pte(data, "sine")
+    assert got.text() == want.text()
+    assert all(np.array_equal(got.constants[name], want.constants[name]) for name in want.constants)
+
+
+def test_constants_that_are_kept_by_name() -> None:
+    module, inputs = case("sine").module(), case("sine").inputs()
+    program = deserialize_pte_binary(export(module, inputs, ExecutorchBackendConfig(external_constants=True))).program
+    program.segments = []  # of the file it came from
+    state = module.state_dict()
+    named = NamedDataStoreOutput(
+        [t.numpy().tobytes() for t in state.values()],
+        {name: DataEntry(i, 16, None) for i, name in enumerate(state)},
+        {},
     )
-    assert refusal(bytes(lowered.buffer)) == (
+    got = read_pte(bytes(serialize_pte_binary(PTEFile(program, named_data=named))), "sine")
+    assert sorted(got.constants) == sorted(state)
+    assert all(np.array_equal(got.constants[name], t.numpy()) for name, t in state.items())
+    close(evaluate(got, inputs), eager(module, inputs))
+
+
+def test_quantize_and_dequantize_keep_their_names() -> None:
+    import executorch.kernels.quantized  # noqa: F401  (its out variants, for export)
+
+    class Rounded(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            q = torch.ops.quantized_decomposed.quantize_per_tensor(x, 0.1, 3, -128, 127, torch.int8)
+            return torch.ops.quantized_decomposed.dequantize_per_tensor(q, 0.1, 3, -128, 127, torch.int8)
+
+    quantize, dequantize = read_pte(export(Rounded(), (torch.ones(1, 3),)), "rounded").calls
+    assert quantize.target == "quantized_decomposed::quantize_per_tensor"
+    assert quantize.args[1:5] == (0.1, 3, -128, 127)
+    assert dequantize.target == "quantized_decomposed::dequantize_per_tensor"
+    assert dequantize.args[0] == Ref(quantize.results[0] or "")
+
+
+def test_constants_in_another_file_are_refused() -> None:
+    module, inputs = case("sine").module(), case("sine").inputs()
+    data = export(module, inputs, ExecutorchBackendConfig(external_constants=True))
+    assert refusal(data) == (
         "error: the data of net.0.weight is not in this file\n"
         "  need  a .pte that holds its weights\n"
         "  try   export without external constants (.ptd)"

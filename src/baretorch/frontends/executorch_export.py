@@ -37,7 +37,10 @@ def write_pte(module: Any, inputs: Sequence[Any], path: str | Path) -> PteInfo:
 
     from baretorch.frontends.torch_export import export_module
 
+    inputs = [_usual_strides(x) for x in inputs]
     folded, norms = fold_batch_norms(module, inputs)
+    for t in (*folded.parameters(), *folded.buffers()):
+        t.data = _usual_strides(t.data)
     exported = export_module(folded, inputs)
     try:
         with warnings.catch_warnings():
@@ -121,6 +124,14 @@ def _foldable(exported: Any, module: Any) -> list[tuple[str, str]]:
         if (plain_linear or plain_conv) and isinstance(norm, torch.nn.modules.batchnorm._BatchNorm):
             pairs.append((layer_name, norm_name))
     return pairs
+
+
+def _usual_strides(x: Any) -> Any:
+    """A contiguous tensor with the strides of one. Where a dimension is 1, channels_last leaves others, from which
+    ExecuTorch makes a dimension order that its kernels refuse."""
+    import torch
+
+    return x.clone(memory_format=torch.contiguous_format) if isinstance(x, torch.Tensor) and x.is_contiguous() else x
 
 
 @contextmanager

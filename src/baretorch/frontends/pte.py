@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -176,6 +177,8 @@ class _Reader:
         args, results = self._split(call)
         inputs = tuple(self._argument(i) for i in args)
         target, inputs = _normal(call.operator, inputs, results)
+        if target == "aten::as_strided" and _keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
+            target, inputs = "aten::view", (inputs[0], results[0].shape)
         names = tuple(self._write(t) for t in results)
         self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
 
@@ -193,13 +196,12 @@ class _Reader:
             )
         if held.tensor.index == tensor.index or _same_layout(held.tensor, tensor):
             return held.name
-        for t in (held.tensor, tensor):
-            if memory_order(t.shape, t.order) != tuple(range(len(t.shape))):
-                raise CompileError(
-                    f"{tensor} is a view of channels-last memory, and would see its elements in another order",
-                    have=f"{held.tensor} in the order {list(held.tensor.order)}",
-                    try_="call .contiguous() before the view and export again: ExecuTorch runs it wrong, too",
-                )
+        if not (_contiguous(held.tensor) and _contiguous(tensor)):
+            raise CompileError(
+                f"{tensor} is a view of channels-last memory, and would see its elements in another order",
+                have=f"{held.tensor} in the order {list(held.tensor.order)}",
+                try_="call .contiguous() before the view and export again: ExecuTorch runs it wrong, too",
+            )
         view = (held.name, tensor.index)
         if view not in self._views:
             self._views[view] = self._fresh(f"v{tensor.index}")
@@ -297,6 +299,26 @@ def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]
         at = _FACTORIES[target]
         args = (*args[:at], results[0].dtype.label, None, None, None, *args[at:])
     return target, args
+
+
+def _contiguous(t: TensorValue) -> bool:
+    return memory_order(t.shape, t.order) == tuple(range(len(t.shape)))
+
+
+def _keeps_elements(sources: Sequence[Value], args: Sequence[Arg], results: Sequence[TensorValue]) -> bool:
+    """Whether as_strided(x, size, strides, offset) is just a view. Export makes such calls where a dimension is 1 and
+    strides are a matter of taste, as after a channels-last pool to 1 x 1."""
+    if len(args) != 4 or len(results) != 1 or not isinstance(args[2], tuple):
+        return False
+    (source,), (result,) = sources, results
+    if not isinstance(source, TensorValue):
+        return False
+    plain = [prod(result.shape[d + 1 :]) for d in range(len(result.shape))]
+    same = len(args[2]) == len(plain) and all(
+        n == 1 or a == b for n, a, b in zip(result.shape, args[2], plain, strict=True)
+    )
+    whole = args[1] == result.shape and prod(source.shape) == prod(result.shape) and not args[3]
+    return same and whole and _contiguous(source) and _contiguous(result)
 
 
 def _same_layout(a: TensorValue, b: TensorValue) -> bool:
