@@ -1,0 +1,74 @@
+"""Small models in C, built into real images for any board."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from baretorch.firmware.build import build
+from baretorch.firmware.types import Image
+from baretorch.targets.boards import board_names, load_board
+
+RUN = "toy_run"
+EMULATED = [(name, emulator) for name in board_names() for emulator in load_board(name).emulators]
+
+GLUE = """\
+#include <stdint.h>
+#include "bt_runtime.h"
+
+#define INPUT_BYTES {inputs}
+#define OUTPUT_BYTES {outputs}
+static uint8_t input[INPUT_BYTES] __attribute__((aligned(8)));
+static uint8_t output[OUTPUT_BYTES] __attribute__((aligned(8)));
+static const bt_buffer ins[] = {{{{input, INPUT_BYTES}}}};
+static const bt_buffer outs[] = {{{{output, OUTPUT_BYTES}}}};
+const bt_model bt_the_model = {{"toy", ins, outs, 1, 1}};
+void toy_run(const void *from, void *to);
+
+{body}
+
+void bt_model_call(void)
+{{
+    toy_run(input, output);
+    __asm__ volatile(".globl bt_model_returned\\nbt_model_returned:" ::: "memory");
+}}
+"""
+
+# Bytes reversed, with an arithmetic that uses the FPU, divisions and conditional code.
+REVERSE = """\
+__attribute__((noinline)) static float mean(const uint8_t *from, uint32_t n)
+{
+    float sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += (float)from[i] * 0.5f;
+    }
+    return sum / (float)n;
+}
+
+__attribute__((noinline)) static uint8_t clamp(int32_t x)
+{
+    return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
+}
+
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    const uint8_t *x = from;
+    uint8_t *y = to;
+    volatile float m = mean(x, INPUT_BYTES);
+    for (uint32_t i = 0; i < OUTPUT_BYTES; i++) {
+        int32_t bias = (int32_t)x[i] - 128 > 0 ? 3 : -3;
+        y[i] = clamp((int32_t)x[INPUT_BYTES - 1 - i] + bias - bias);
+    }
+    (void)m;
+}
+"""
+
+
+@cache
+def image(board: str, body: str = REVERSE, inputs: int = 16, outputs: int = 16, toolchain: str | None = None) -> Image:
+    """The image of a model whose C is `body`; built once per test run."""
+    folder = Path(mkdtemp(prefix="baretorch-test-"))
+    source = folder / "glue.c"
+    source.write_text(GLUE.format(body=body, inputs=inputs, outputs=outputs))
+    return build("toy", load_board(board), folder, [source], folder, RUN, toolchain)
