@@ -122,7 +122,7 @@ def test_stays_in_step(board: str) -> None:
 
 @pytest.mark.parametrize("board", QEMU)
 def test_counter_counts(board: str) -> None:
-    """Emulated time passes by the instruction, so that each counter's frequency can be checked against another's."""
+    """The counter runs: a call of some dozen instructions takes time, and not much of it."""
     with talk(board, emulator="qemu") as device:
         device.say(ask("R", 0, floats(0, 0, 0, 0)))
         (ticks,) = struct.unpack_from("<I", device.frame().payload)

@@ -1,0 +1,123 @@
+"""The linker script: read by GNU ld and LLD alike, everything in its bank, nothing that must stay thrown away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baretorch.errors import InternalError
+from baretorch.firmware.elf import Elf, Section, read_elf
+from baretorch.firmware.toolchain import find_toolchain
+from baretorch.targets.boards import board_names, load_board
+from baretorch.targets.linker import linker_script
+
+BARE = [name for name in board_names() if load_board(name).chip.boot != "host"]
+NOBITS = 8
+
+PROGRAM = """\
+#include <stdint.h>
+__attribute__((section(".vectors"))) const uint32_t vectors[16] = {1};
+__attribute__((section(".boot2"))) const uint8_t boot2[256] = {2};
+__attribute__((section(".image_def"))) const uint32_t image_def[5] = {3};
+const float bt_weights_conv[100] = {1.0f};
+const uint32_t other_constant[10] = {1};
+uint32_t changed[3] = {1, 2, 3};
+uint32_t blank[5];
+uint8_t arena[ARENA] __attribute__((section(".bss.bt_arena.main")));
+uint8_t side_arena[64] __attribute__((section(".bss.bt_arena." SIDE ".main")));
+uint32_t unused[7] = {4};
+__attribute__((section(START))) void bt_reset(void)
+{
+    for (;;) {
+        volatile uint32_t sink = changed[blank[0]] + other_constant[blank[3]] + arena[blank[1]] + side_arena[blank[2]];
+        sink = (uint32_t)bt_weights_conv[sink];
+    }
+}
+"""
+
+
+def _link(board: str, toolchain: str, folder: Path, arena: int = 128) -> Elf | str:
+    """The linked program, or the linker's complaint. The side arena goes to the board's last RAM bank."""
+    description = load_board(board)
+    chip = description.chip
+    tools = find_toolchain(description, toolchain)
+    side = [m.name for m in chip.memories if m.kind == "ram"][-1]
+    start = ".start" if chip.boot == "riscv" else ".text.bt_reset"
+    text = PROGRAM.replace("ARENA", str(arena)).replace("SIDE", f'"{side}"').replace("START", f'"{start}"')
+    source, script, elf = (folder / name for name in ("program.c", "program.ld", "program.elf"))
+    source.write_text(text)
+    script.write_text(linker_script(description))
+    tools.compile(source, folder / "program.o", [], "size")
+    complaint = tools.link([folder / "program.o"], script, elf, folder / "program.map")
+    return complaint if complaint is not None else read_elf(elf.read_bytes())
+
+
+def _linked(board: str, toolchain: str, folder: Path) -> tuple[dict[str, Section], Elf]:
+    elf = _link(board, toolchain, folder)
+    assert isinstance(elf, Elf), elf
+    return {section.name: section for section in elf.sections}, elf
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("board", BARE)
+def test_everything_in_its_bank(board: str, toolchain: str, tmp_path: Path) -> None:
+    chip = load_board(board).chip
+    code, data = chip.memory(chip.code), chip.memory(chip.data)
+    sections, elf = _linked(board, toolchain, tmp_path)
+
+    assert sections[".weights"].size == 400
+    for name in (".start" if chip.boot == "riscv" else ".text", ".weights", ".rodata"):
+        assert sections[name].size > 0
+        assert code.origin <= sections[name].address < code.origin + code.size
+    for name in (".data", ".bss", ".arena", ".stack"):
+        assert data.origin <= sections[name].address < data.origin + data.size
+    assert all(sections[name].type == NOBITS for name in (".bss", ".arena", ".stack"))
+
+    assert (sections[".data"].size, sections[".bss"].size) == (12, 20), "unused data must be left out"
+    value = elf.globals()
+    assert value["bt_stack_top"] == data.origin + data.size
+    assert value["bt_stack_top"] - value["bt_stack_limit"] == chip.stack_bytes == sections[".stack"].size
+    assert value["bt_data_end"] - value["bt_data_start"] == 12
+    assert code.origin < value["bt_data_load"] < code.origin + code.size
+    assert elf.entry & ~1 == value["bt_reset"]
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("board", [b for b in BARE if sum(m.kind == "ram" for m in load_board(b).chip.memories) > 1])
+def test_arena_in_another_bank(board: str, toolchain: str, tmp_path: Path) -> None:
+    bank = [m for m in load_board(board).chip.memories if m.kind == "ram"][-1]
+    sections, _ = _linked(board, toolchain, tmp_path)
+    side = sections[f".arena.{bank.name}"]
+    assert (side.address, side.size, side.type) == (bank.origin, 64, NOBITS)
+    assert sections[".arena"].size == 128
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize(
+    ("board", "heads"),
+    [
+        ("pico", {".boot2": 0x10000000, ".vectors": 0x10000100}),
+        ("pico2", {".vectors": 0x10000000, ".image_def": 0x10000040}),
+        ("nucleo-wb55rg", {".vectors": 0x08000000}),
+        ("mps2-an505", {".vectors": 0x10000000}),
+        ("virt-rv32", {".start": 0x80000000}),
+    ],
+)
+def test_image_starts_as_the_boot_rom_wants(board: str, heads: dict[str, int], toolchain: str, tmp_path: Path) -> None:
+    sections, _ = _linked(board, toolchain, tmp_path)
+    assert {name: sections[name].address for name in heads} == heads
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+def test_data_must_leave_room_for_the_stack(toolchain: str, tmp_path: Path) -> None:
+    room = 16384 - 2048  # the micro:bit's RAM without its stack
+    assert isinstance(_link("microbit", toolchain, tmp_path, arena=room - 256), Elf)
+    complaint = _link("microbit", toolchain, tmp_path, arena=room - 16)
+    assert isinstance(complaint, str)
+    assert "SRAM is too small for data, arena and 2048 bytes of stack" in complaint or "overlap" in complaint
+
+
+def test_host_has_none() -> None:
+    with pytest.raises(InternalError, match="host has no linker script"):
+        linker_script(load_board("host"))
