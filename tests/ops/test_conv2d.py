@@ -34,6 +34,8 @@ def test_refuses_an_image_below_the_kernel() -> None:
 
 def test_refuses_other_ranks_bias_and_padding() -> None:
     assert "four dimensions" in refusal(Conv2d(), (5, 5, 4), (6, 3, 3, 4))
+    assert "without size or stride" in refusal(Conv2d(stride=(0, 1)), (1, 5, 5, 4), (6, 3, 3, 4))
+    assert "without size or stride" in refusal(Conv2d(), (1, 5, 5, 4), (6, 0, 3, 4))
     assert "need  bias[6]" in refusal(Conv2d(), (1, 5, 5, 4), (6, 3, 3, 4), (5,))
     assert "padding (0, -1, 0, 0) is negative" in refusal(Conv2d(padding=(0, -1, 0, 0)), (1, 5, 5, 4), (6, 3, 3, 4))
 

@@ -18,6 +18,7 @@ def test_refusals() -> None:
         "  have  x0 float32[1, 3, 8, 2]\n"
         "  need  an image that holds the kernel (4, 2)"
     )
+    assert "without size or stride" in refusal(MaxPool2d((2, 2), (0, 1)), (1, 8, 8, 2))
     assert "four dimensions" in refusal(AvgPool2d((2, 2), (2, 2)), (8, 8, 2))
     assert "padding (0, 0, -1, 0) is negative" in refusal(AvgPool2d((2, 2), (2, 2), (0, 0, -1, 0)), (1, 8, 8, 2))
 

@@ -13,22 +13,22 @@ def listed(tensors: Sequence[Tensor]) -> str:
     return ", ".join(map(str, tensors))
 
 
-def need(condition: bool, op: Op, what: str, inputs: Sequence[Tensor], need: str, try_: str | None = None) -> None:
+def need(condition: bool, op: Op, what: str, inputs: Sequence[Tensor], wanted: str, try_: str | None = None) -> None:
     """Raise unless `condition` holds."""
     if not condition:
-        raise CompileError(f"{op.name}: {what}", have=listed(inputs), need=need, try_=try_)
+        raise CompileError(f"{op.name}: {what}", have=listed(inputs), need=wanted, try_=try_)
 
 
 def need_float32(op: Op, inputs: Sequence[Tensor]) -> None:
-    other = next((t for t in inputs if t.dtype is not DType.FLOAT32), None)
-    need(
-        other is None,
-        op,
-        f"{other.dtype.label if other else ''} is not supported",
-        inputs,
-        "float32 everywhere",
-        "cast the tensor with .float() in the model",
-    )
+    for t in inputs:
+        need(
+            t.dtype is DType.FLOAT32,
+            op,
+            f"{t.dtype.label} is not supported",
+            inputs,
+            "float32 everywhere",
+            "cast the tensor with .float() in the model",
+        )
 
 
 def need_axes(op: Op, axes: Sequence[int], x: Tensor) -> None:

@@ -57,6 +57,13 @@ class Conv2d(Op):
             inputs,
             f"bias[{out}]",
         )
+        need(
+            min(*weight.shape[1:3], *self.stride, *self.dilation, *self.pool) > 0,
+            self,
+            "a window without size or stride",
+            inputs,
+            "kernel, stride, dilation and pool of 1 or more",
+        )
         need(min(self.padding) >= 0, self, f"padding {self.padding} is negative", inputs, "padding of 0 or more")
         h, w = self._pooled(self._unpooled(x.shape, weight.shape))
         need(
