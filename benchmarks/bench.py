@@ -86,7 +86,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         if row["board"] != "mps2-an386" or row["toolchain"] != "gcc" or peers is None:
             continue
         name = f"{row['model']} {row['dtype']}"
-        ours = Figures(row["instructions"], row["flash"]["model_code"], row["ram"]["arena"] + row["ram"]["model_static"])
+        ours = Figures(
+            row["instructions"], row["flash"]["model_code"], row["ram"]["arena"] + row["ram"]["model_static"]
+        )
         text += [
             _line(name, "TFLM", peers.tflm),
             _line("", "ExecuTorch", peers.executorch),

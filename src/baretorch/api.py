@@ -1,9 +1,9 @@
 """The Python interface: what the command line does, as objects.
 
-    model = baretorch.compile(net, (example,), board="pico2w")
-    model.memory.arena, model.c_files["model.c"]
-    image = model.build("build/net")
-    outputs = model.run(x)
+model = baretorch.compile(net, (example,), board="pico2w")
+model.memory.arena, model.c_files["model.c"]
+image = model.build("build/net")
+outputs = model.run(x)
 """
 
 from __future__ import annotations

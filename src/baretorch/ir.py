@@ -222,9 +222,7 @@ class Builder:
         return tuple(outs)
 
     def graph(self, inputs: Sequence[str], outputs: Sequence[str], state: Sequence[str] = ()) -> Graph:
-        return Graph(
-            self.name, dict(self.tensors), tuple(self.nodes), tuple(inputs), tuple(outputs), tuple(state)
-        )
+        return Graph(self.name, dict(self.tensors), tuple(self.nodes), tuple(inputs), tuple(outputs), tuple(state))
 
 
 def verify(graph: Graph) -> Graph:

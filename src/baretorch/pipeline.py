@@ -1,6 +1,6 @@
 """The compiler, in the order of the data: read this file first.
 
-    source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
+source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 """
 
 from __future__ import annotations

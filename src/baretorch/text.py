@@ -1,10 +1,10 @@
 """The text form of a Graph: printed by `--trace` and `inspect`, and parsed back.
 
-    graph sine
-    input  x: float32[1, 1]
-    const  net.0.weight: float32[16, 1] = 3f1c…            (base64 of the bytes, or elided)
-    net_0: float32[1, 16] = linear(x, net.0.weight, net.0.bias) lo=0.0  # net.0
-    output net_0
+graph sine
+input  x: float32[1, 1]
+const  net.0.weight: float32[16, 1] = 3f1c…            (base64 of the bytes, or elided)
+net_0: float32[1, 16] = linear(x, net.0.weight, net.0.bias) lo=0.0  # net.0
+output net_0
 """
 
 from __future__ import annotations

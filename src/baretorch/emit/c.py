@@ -13,9 +13,7 @@ from baretorch.ir import Array
 from baretorch.ops.kernel import Literal
 
 _KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile "
-    "while main arena".split()
+    ["auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "main", "arena"]
 )
 
 _C_TYPES = {
@@ -31,9 +29,9 @@ _C_TYPES = {
 
 def identifier(text: str) -> str:
     """`text` as a C name."""
-    name = re.sub(r"\W", "_", text)
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)
     if not name or name[0].isdigit() or name in _KEYWORDS:
-        name = f"_{name}" if name and name[0].isdigit() else f"{name}_"
+        name = f"_{name}" if name[:1].isdigit() else f"{name}_"
     return name
 
 

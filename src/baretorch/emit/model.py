@@ -14,7 +14,7 @@ from baretorch.text import attributes
 
 
 def banner(plan: Plan, names: Names, what: str) -> str:
-    return f"/* {names.model}: {what}\n * Made by Baretorch {__version__}. */"
+    return f"/* {names.model}: {what}\n * Made by Baretorch {__version__} for {plan.cpu}. */"
 
 
 def model_h(plan: Plan, names: Names) -> str:
@@ -22,15 +22,13 @@ def model_h(plan: Plan, names: Names) -> str:
     up = names.upper
     ports = [(p, "input") for p in names.inputs] + [(p, "output") for p in names.outputs]
     about = "\n".join(f" *   {kind:6}  {p.name:8}  {_port_type(plan, p)}" for p, kind in ports)
-    sizes = "\n".join(
-        f"#define {p.macro}_COUNT {plan.graph[p.operand.tensor].count} /* elements */" for p, _ in ports
-    )
+    sizes = "\n".join(f"#define {p.macro}_COUNT {plan.graph[p.operand.tensor].count} /* elements */" for p, _ in ports)
     slots = "\n".join(f"#define {p.macro} {_slot(plan, names, p)}" for p, _ in ports)
     offsets = "\n".join(
         f"#define {p.macro}_OFFSET {_offset(plan, p.operand)}" for p, _ in ports if not p.operand.constant
     )
-    constants = "\n".join(
-        f"extern const {c_type(c.data)} {names.constants[c.name]}[{max(c.data.size, 1)}];"
+    constants = "".join(
+        f"extern const {c_type(c.data)} {names.constants[c.name]}[{max(c.data.size, 1)}];\n"
         for c in plan.constants
         if any(o.constant and o.storage == c.name for o in plan.outputs)
     )
@@ -150,7 +148,7 @@ class _Writer:
         out = self.plan.graph[node.outputs[0]]
         shapes = ", ".join(self.plan.graph[n].type for n in node.inputs if self.plan.graph[n].data is None)
         what = f"{node.op.name} {attributes(node.op)}".strip()
-        comment = f"    /* {out.origin or out.name}: {what}: {shapes} -> {out.type} */"
+        comment = f"    /* {str(out.origin) or out.name}: {what}: {shapes} -> {out.type} */"
         arguments = ", ".join(self.argument(o) for o in step.operands)
         if step.scratch:
             arguments += f", AT(void, {self.plan.buffer(step.scratch).offset})"

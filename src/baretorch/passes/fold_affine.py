@@ -83,7 +83,11 @@ def _per_channel(graph: Graph, node: Node) -> Array | None:
         return None
     other = graph[node.inputs[1]]
     channels = graph[node.inputs[0]].shape[-1]
-    if other.data is None or other.count not in (1, channels) or graph[node.outputs[0]].shape != graph[node.inputs[0]].shape:
+    if (
+        other.data is None
+        or other.count not in (1, channels)
+        or graph[node.outputs[0]].shape != graph[node.inputs[0]].shape
+    ):
         return None
     if other.count == channels and channels != 1 and other.shape[-1] != channels:
         return None

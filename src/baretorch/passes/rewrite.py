@@ -8,7 +8,9 @@ from dataclasses import replace
 from baretorch.ir import Graph, Node, Tensor
 
 
-def rebuilt(graph: Graph, nodes: Iterable[Node], new: Iterable[Tensor] = (), rename: Mapping[str, str] | None = None) -> Graph:
+def rebuilt(
+    graph: Graph, nodes: Iterable[Node], new: Iterable[Tensor] = (), rename: Mapping[str, str] | None = None
+) -> Graph:
     """The graph with these nodes instead, new tensors added, names replaced wherever they are read, and
     everything unused left out."""
     rename = rename or {}

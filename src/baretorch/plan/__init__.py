@@ -29,6 +29,7 @@ def make_plan(graph: Graph, board: Board) -> Plan:
         outputs.append(Operand(name, root, constant=fixed is not None))
     plan = Plan(
         graph,
+        board.chip.cpu.name,
         tuple(steps),
         tuple(placed),
         tuple(constants),
@@ -79,7 +80,7 @@ def peak_layers(plan: Plan) -> list[str]:
     origin = plan.graph[node.outputs[0]].origin
     alive = sorted((b for b in plan.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
     tensors = ", ".join(f"{b.name} {b.size:,}" for b in alive[:4])
-    return [f"{origin or node.outputs[0]}: {tensors}"]
+    return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
 def _storage(graph: Graph) -> dict[str, str]:

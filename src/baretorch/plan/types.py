@@ -75,6 +75,7 @@ class Plan:
     """`arena` is the bytes of RAM the buffers need; no plan can need less than `lower_bound`."""
 
     graph: Graph
+    cpu: str  # whose kernels were chosen
     steps: tuple[Step, ...]
     buffers: tuple[Buffer, ...]
     constants: tuple[Constant, ...]

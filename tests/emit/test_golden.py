@@ -1,0 +1,96 @@
+"""The C of three tiny models, word for word. `python -m tests.emit.test_golden` writes the files anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.emit import CFiles, emit
+from baretorch.ir import Builder, DType, Graph
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.linear import Linear
+from baretorch.ops.softmax import Softmax
+from baretorch.plan import make_plan
+from baretorch.targets.boards import load_board
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def ramp(*shape: int) -> np.ndarray:
+    return (np.arange(np.prod(shape), dtype=np.float32) / 8 - 1).reshape(shape)
+
+
+def perceptron() -> Graph:
+    b = Builder("perceptron")
+    x = b.input("x", (1, 2), DType.FLOAT32)
+    h = b.add(Linear(lo=0.0), x, b.const("hidden.weight", ramp(3, 2)), b.const("hidden.bias", ramp(3)), name="hidden")
+    y = b.add(Linear(), h, b.const("out.weight", -ramp(1, 3)), name="out")
+    return b.graph([x], [y])
+
+
+def edge() -> Graph:
+    """A convolution with fused pooling, a softmax, and an input that a C compiler would not take as a name."""
+    b = Builder("edge")
+    x = b.input("float", (1, 4, 4, 1), DType.FLOAT32)
+    h = b.add(
+        Conv2d(padding=(1, 1, 1, 1), lo=0.0, pool=(2, 2)), x, b.const("conv.weight", ramp(2, 3, 3, 1)), name="conv"
+    )
+    return b.graph([x], [b.add(Softmax(3), h, name="scores")])
+
+
+def ports() -> Graph:
+    """Two inputs, and outputs that are a result, an input and a constant; equal layers share an instance."""
+    b = Builder("ports")
+    a = b.input("a", (2,), DType.FLOAT32)
+    c = b.input("c", (2,), DType.FLOAT32)
+    k = b.const("k", ramp(2))
+    s = b.add(Add(), a, b.add(Tanh(), b.add(Tanh(), c)), name="sum")
+    return b.graph([a, c], [s, a, k])
+
+
+CASES = {
+    "perceptron-speed": (perceptron, "speed"),
+    "perceptron-size": (perceptron, "size"),
+    "edge-speed": (edge, "speed"),
+    "ports-speed": (ports, "speed"),
+}
+
+
+def generated(case: str) -> CFiles:
+    build, optimize = CASES[case]
+    return emit(make_plan(build(), load_board("host")), optimize)
+
+
+def text(files: CFiles) -> str:
+    own = [n for n in files.files if not n.startswith("kernels/")]
+    return "".join(f"==== {n}\n{files.files[n]}" for n in own) + f"==== glue.c\n{files.glue}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden(case: str) -> None:
+    assert text(generated(case)) == (GOLDEN / f"{case}.txt").read_text()
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    assert generated("edge-speed") == generated("edge-speed")
+
+
+def test_every_included_file_comes_along() -> None:
+    files = generated("edge-speed").files
+    for name, content in files.items():
+        for line in content.splitlines():
+            if line.startswith('#include "'):
+                target = (Path(name).parent / line.split('"')[1]).as_posix()
+                parts: list[str] = []
+                for part in target.split("/"):
+                    parts = parts[:-1] if part == ".." else [*parts, part]
+                assert "/".join(parts) in files
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for case in CASES:
+        (GOLDEN / f"{case}.txt").write_text(text(generated(case)))

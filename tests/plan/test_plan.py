@@ -1,0 +1,169 @@
+"""The planner against an independent judge: memory full of poison, and every way its check can fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baretorch.errors import CompileError, InternalError
+from baretorch.frontends import from_module
+from baretorch.frontends.aten import to_graph
+from baretorch.ir import Builder, DType, Graph, interpret
+from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.layout import Reshape
+from baretorch.ops.linear import Linear
+from baretorch.pipeline import optimized
+from baretorch.plan import check_plan, make_plan
+from baretorch.plan.offsets import lower_bound, place
+from baretorch.plan.types import Buffer, Plan
+from baretorch.targets.boards import load_board
+from tests.models import cnn, cnn_input
+
+HOST = load_board("host")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Random DAGs of elementwise nodes and views over tensors of random sizes."""
+    b = Builder("random")
+    sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=3))
+    live = [b.input(f"x{i}", (n,), DType.FLOAT32) for i, n in enumerate(sizes)]
+    inputs = list(live)
+    for _ in range(draw(st.integers(0, 25))):
+        a = draw(st.sampled_from(live))
+        kind = draw(st.integers(0, 3))
+        if kind == 0:
+            live.append(b.add(Tanh(), a))
+        elif kind == 1:
+            live.append(b.add(Reshape((1, *b.tensors[a].shape)), a))
+        elif kind == 2:
+            same = [t for t in live if b.tensors[t].shape == b.tensors[a].shape]
+            live.append(b.add(Add(), a, draw(st.sampled_from(same))))
+        else:
+            weight = np.ones((draw(st.integers(1, 40)), b.tensors[a].shape[-1]), np.float32)
+            live.append(b.add(Linear(), a, b.const("w", weight / weight.size)))
+    outputs = draw(st.lists(st.sampled_from(live), min_size=1, max_size=4))
+    return b.graph(inputs, outputs)
+
+
+def simulate(plan: Plan, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Run the plan in one array of bytes that starts as poison, without looking at lifetimes."""
+    memory = np.full(plan.arena, 0xA5, np.uint8)
+    offset = {b.name: b.offset for b in plan.buffers}
+    constants = {c.name: c.data for c in plan.constants}
+    graph = plan.graph
+
+    def view(name: str, storage: str) -> np.ndarray:
+        t = graph[name]
+        at = offset[storage]
+        return memory[at : at + t.bytes].view(t.dtype.numpy).reshape(t.shape)
+
+    for operand, value in zip(plan.inputs, inputs, strict=True):
+        view(operand.tensor, operand.storage)[...] = value
+    for step in plan.steps:
+        (node,) = step.nodes
+        if step.scratch:
+            at = offset[step.scratch]
+            memory[at : at + plan.buffer(step.scratch).size] = 0x5A
+        values = []
+        where = {o.tensor: o.storage for o in step.operands}
+        for name in node.inputs:
+            data = graph[name].data
+            values.append(data if data is not None else view(name, where[name]))
+        for name, result in zip(node.outputs, node.op.reference(*values), strict=True):
+            view(name, where[name])[...] = result
+    return [
+        constants[o.storage].reshape(graph[o.tensor].shape) if o.constant else view(o.tensor, o.storage)
+        for o in plan.outputs
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(graphs())
+def test_no_live_byte_is_overwritten(graph: Graph) -> None:
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(graph[n].shape).astype(np.float32) for n in graph.inputs]
+    plan = make_plan(optimized(graph), HOST)
+    want = interpret(graph, inputs)
+    for name, have in zip(graph.outputs, simulate(plan, inputs), strict=True):
+        np.testing.assert_allclose(have, want[name], rtol=1e-5, atol=1e-6)
+    assert plan.lower_bound <= plan.arena
+
+
+@given(st.lists(st.tuples(st.integers(1, 100), st.integers(0, 20), st.integers(0, 10)), min_size=1, max_size=30))
+def test_the_bound_is_a_bound_and_placing_is_sound(rows: list[tuple[int, int, int]]) -> None:
+    buffers = [Buffer(f"b{i}", size, first, first + length) for i, (size, first, length) in enumerate(rows)]
+    placed, arena = place(buffers, "ram")
+    assert lower_bound(buffers) <= arena
+    for i, a in enumerate(placed):
+        assert a.offset >= 0 and a.end <= arena and a.offset % 4 == 0
+        for b in placed[:i]:
+            assert not a.meets(b) or a.end <= b.offset or b.end <= a.offset
+
+
+def cnn_plan() -> Plan:
+    return make_plan(optimized(to_graph(from_module(cnn(), (cnn_input(),), "cnn").program)), HOST)
+
+
+def test_the_check_finds_an_overlap() -> None:
+    plan = cnn_plan()
+    first = plan.steps[0].operands
+    reads, writes = first[0].storage, first[-1].storage
+    moved = tuple(replace(b, offset=plan.buffer(reads).offset) if b.name == writes else b for b in plan.buffers)
+    with pytest.raises(InternalError, match="overlap at step"):
+        check_plan(replace(plan, buffers=moved))
+
+
+def test_the_check_finds_a_buffer_that_died_too_early() -> None:
+    plan = cnn_plan()
+    reads = plan.steps[2].operands[0].storage
+    short = tuple(replace(b, last=1) if b.name == reads else b for b in plan.buffers)
+    with pytest.raises(InternalError, match="which is not there"):
+        check_plan(replace(plan, buffers=short))
+
+
+def test_the_check_finds_a_buffer_outside_the_arena() -> None:
+    plan = cnn_plan()
+    with pytest.raises(InternalError, match="lies at"):
+        check_plan(replace(plan, arena=plan.arena - 4))
+
+
+def test_too_large_for_the_ram_names_the_peak() -> None:
+    class Wide(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = torch.nn.Linear(1, 3000)
+            self.b = torch.nn.Linear(3000, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.b(torch.tanh(self.a(x)))
+
+    graph = optimized(to_graph(from_module(Wide(), (torch.zeros(1, 1),), "wide").program))
+    with pytest.raises(CompileError) as caught:
+        make_plan(graph, load_board("microbit"))
+    line = Wide.forward.__code__.co_firstlineno + 1
+    assert caught.value.render() == (
+        "error: the model does not fit microbit: SRAM is 9,664 bytes too small\n"
+        f"  at    test_plan.py:{line}: a 12,000, tanh 12,000\n"
+        "  have  arena 24,000 bytes (no plan can need less than 24,000)\n"
+        "  need  at most 14,336 bytes of SRAM, beside 2,048 for the stack\n"
+        "  try   `baretorch inspect MODEL --board all` shows the boards it fits"
+    )
+
+
+def test_layers_that_share_weights_share_them_in_flash() -> None:
+    class Twice(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(torch.tanh(self.layer(x)))
+
+    plan = make_plan(optimized(to_graph(from_module(Twice(), (torch.zeros(1, 8),), "twice").program)), HOST)
+    assert plan.weight_bytes() == (64 + 8) * 4

@@ -1,0 +1,83 @@
+"""The text form of a graph prints and parses back; what is not one is refused with its line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baretorch.errors import CompileError
+from baretorch.frontends import from_module
+from baretorch.frontends.aten import to_graph
+from baretorch.ir import Builder, DType, interpret
+from baretorch.ops.elementwise import Clamp
+from baretorch.ops.linear import Linear
+from baretorch.pipeline import optimized
+from baretorch.text import parse, to_text
+from tests.models import cnn, cnn_input
+
+
+def small() -> str:
+    b = Builder("small")
+    x = b.input("x", (1, 2), DType.FLOAT32)
+    w = b.const("net.weight", np.array([[1, 2], [3, -4]], np.float32))
+    y = b.add(Linear(lo=0.0), x, w, name="y")
+    return to_text(b.graph([x], [y]))
+
+
+def test_text_of_a_small_graph() -> None:
+    assert small() == (
+        "graph small\n"
+        "input  x: float32[1, 2]\n"
+        "const  net.weight: float32[2, 2] = AACAPwAAAEAAAEBAAACAwA==\n"
+        "y: float32[1, 2] = linear(x, net.weight) lo=0.0\n"
+        "output y\n"
+    )
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_a_real_graph_parses_back(passes: bool) -> None:
+    source = from_module(cnn(), (cnn_input(),), "cnn")
+    graph = to_graph(source.program)
+    graph = optimized(graph) if passes else graph
+    again = parse(to_text(graph))
+    assert to_text(again) == to_text(graph)
+    for a, b in zip(
+        interpret(graph, source.examples).values(), interpret(again, source.examples).values(), strict=True
+    ):
+        assert np.array_equal(a, b)
+
+
+@given(st.floats(width=32, allow_nan=False), st.floats(width=32, allow_nan=False))
+def test_attributes_survive(lo: float, hi: float) -> None:
+    b = Builder("one")
+    x = b.input("x", (3,), DType.FLOAT32)
+    graph = b.graph([x], [b.add(Clamp(lo, hi), x)])
+    assert parse(to_text(graph)).nodes == graph.nodes
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("y: float32[1, 2] = conv9d(x)", "line 4 is not a graph line: no operator is called conv9d"),
+        ("y: float33[1, 2] = linear(x)", "line 4 is not a graph line: no type is called float33"),
+        ("nonsense", "line 4 is not a graph line: substring not found"),
+    ],
+)
+def test_bad_lines_are_named(line: str, text: str) -> None:
+    broken = small().splitlines()
+    broken[3] = line
+    with pytest.raises(CompileError) as caught:
+        parse("\n".join(broken))
+    assert str(caught.value) == text
+
+
+@given(st.text(max_size=200))
+def test_any_text_parses_or_is_refused(text: str) -> None:
+    from baretorch.errors import InternalError
+
+    try:
+        parse(text)
+    except (CompileError, InternalError) as error:
+        assert str(error)
