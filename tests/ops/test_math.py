@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.host import HERE, KERNELS, WARNINGS, run
 
-BOUNDS = {"exp": 1.0, "tanh": 3.0, "sigmoid": 3.0}  # ULP
+BOUNDS = {"exp": 1.1, "tanh": 3.0, "sigmoid": 3.0}  # ULP
 STRIDE = 251  # 17 million floats per function, in every exponent and of both signs
 
 # Compilers may fuse a * b + c on cores that can, so the bounds must hold either way.
@@ -37,7 +37,7 @@ def test_errors_stay_within_their_bounds(contract: tuple[str, ...], tmp_path: Pa
     assert all(worst[name] <= bound for name, bound in BOUNDS.items()), worst
     header = (KERNELS / "math/math.h").read_text()
     for name, bound in BOUNDS.items():
-        assert f"{f'bt_{name}_f32':<15} {bound:.0f} ULP" in header
+        assert f"{f'bt_{name}_f32':<15} {bound:g} ULP" in header
 
 
 EDGES = """
