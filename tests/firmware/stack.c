@@ -53,6 +53,12 @@ __attribute__((noinline)) int factorial(int n)
     return n < 2 ? 1 : factorial(n - 1) * kept;
 }
 
+__attribute__((noinline)) static int hidden(int n)
+{
+    volatile int kept = n;
+    return n < 3 ? 7 : hidden(n - 2) + kept;
+}
+
 __attribute__((noinline)) int through_pointer(int n)
 {
     return bt_pointer(n) + 1;
@@ -61,7 +67,7 @@ __attribute__((noinline)) int through_pointer(int n)
 __attribute__((used, section(".start"))) void bt_reset(void)
 {
     volatile int n = 1;
-    n = chain(n) + ping(n) + factorial(n) + through_pointer(n);
+    n = chain(n) + ping(n) + factorial(n) + hidden(n) + through_pointer(n);
     for (;;) {
     }
 }

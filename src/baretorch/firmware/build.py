@@ -19,7 +19,7 @@ from baretorch.firmware.hexbin import encode_bin, encode_hex
 from baretorch.firmware.linkmap import parse_map
 from baretorch.firmware.returns import check_return_label
 from baretorch.firmware.sizes import measure
-from baretorch.firmware.stack import StackBound, frames_of_gcc, stack_bound
+from baretorch.firmware.stack import frames_of_gcc, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
@@ -197,5 +197,5 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
 
 def _stack(board: Board, elf: Elf, frames: dict[str, int | None]) -> int:
     """The bound for the whole image if there is one, else what the board reserves."""
-    bound = StackBound(None) if board.chip.boot == "host" else stack_bound(elf, ENTRY, frames)
+    bound = stack_bound(elf, "main" if board.chip.boot == "host" else ENTRY, frames)
     return board.chip.stack_bytes if bound.bytes is None else bound.bytes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 RA, SP = 1, 2
-_JAL, _JALR, _AUIPC = 0x6F, 0x67, 0x17
+_JAL, _JALR, _AUIPC, _LUI, _ADDI, _OP = 0x6F, 0x67, 0x17, 0x37, 0x13, 0x33
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,23 @@ def is_indirect_call(previous: Instruction | None, i: Instruction) -> bool:
     return i.word & 0x7F == _JALR and i.rd == RA and call_target(previous, i) is None
 
 
-def stack_growth(i: Instruction) -> int:
-    """Bytes by which an instruction moves the stack pointer down."""
+def stack_growth(previous: Instruction | None, i: Instruction) -> int | None:
+    """Bytes by which an instruction moves the stack pointer down; None if a register says how many."""
     w, move = i.word, 0
+    if i.rd != SP:
+        return 0
     if i.size == 4:
-        if w & 0x707F == 0x13 and i.rd == i.rs1 == SP:  # addi sp, sp, imm
+        if w & 0x7F == _OP:
+            return None
+        loads_address = previous is not None and previous.word & 0x7F in (_AUIPC, _LUI) and previous.rd == SP
+        if w & 0x707F == _ADDI and i.rs1 == SP and not loads_address:
             move = _signed(w >> 20, 12)
-    elif i.rd == SP and w & 0xE003 == 0x6101 & 0xE003:  # c.addi16sp
-        move = _signed(
-            (w >> 12 & 1) << 9 | (w >> 3 & 3) << 7 | (w >> 5 & 1) << 6 | (w >> 2 & 1) << 5 | (w >> 6 & 1) << 4, 10
-        )
-    elif i.rd == SP and w & 0xE003 == 0x0001:  # c.addi
+    elif w & 0xF003 == 0x9002:  # c.add
+        return None
+    elif w & 0xE003 == 0x6001:  # c.addi16sp
+        bits = (w >> 12 & 1) << 9 | (w >> 3 & 3) << 7 | (w >> 5 & 1) << 6 | (w >> 2 & 1) << 5 | (w >> 6 & 1) << 4
+        move = _signed(bits, 10)
+    elif w & 0xE003 == 0x0001:  # c.addi
         move = _signed((w >> 12 & 1) << 5 | w >> 2 & 31, 6)
     return max(-move, 0)
 

@@ -2,6 +2,7 @@
 
 Library functions come without such data. For them every instruction that moves the stack pointer down is added up,
 as if all were executed: never too little, unless one of them stood in a loop, which compilers do not do.
+Where an address is taken, a call is assumed: a trap handler that start-up code installs counts as called by it.
 Interrupts are not counted: the images of Baretorch use none.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from baretorch.firmware import riscv, thumb
-from baretorch.firmware.elf import ARM, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, X86_64, Elf
+from baretorch.firmware.elf import ARM, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, Elf
 from baretorch.firmware.reach import references
 
 
@@ -30,6 +31,45 @@ class Function:
     name: str
     address: int
     end: int
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What a function's instructions tell."""
+
+    growth: int | None  # of the stack, all of it added up; None if a register says how much
+    pointer: bool  # calls through a pointer
+    calls: frozenset[int]  # addresses called
+
+
+def _thumb_body(code: Iterable[tuple[int, bytes]]) -> _Body:
+    found = [i for at, raw in code for i in thumb.instructions(raw, at)]
+    targets = (thumb.branch_target(i.raw, i.address) for i in found if thumb.is_call(i.raw))
+    return _Body(
+        growth=_sum(map(thumb.stack_growth, found)),
+        pointer=any(map(thumb.is_indirect_call, found)),
+        calls=frozenset(t for t in targets if t is not None),
+    )
+
+
+def _riscv_body(code: Iterable[tuple[int, bytes]]) -> _Body:
+    found = [i for at, raw in code for i in riscv.instructions(raw, at)]
+    pairs = list(zip([None, *found], found, strict=False))
+    targets = (riscv.call_target(before, i) for before, i in pairs)
+    return _Body(
+        growth=_sum(riscv.stack_growth(before, i) for before, i in pairs),
+        pointer=any(riscv.is_indirect_call(before, i) for before, i in pairs),
+        calls=frozenset(t for t in targets if t is not None),
+    )
+
+
+def _sum(moves: Iterable[int | None]) -> int | None:
+    total = 0
+    for move in moves:
+        if move is None:
+            return None
+        total += move
+    return total
 
 
 def frames_of_gcc(files: Iterable[str]) -> dict[str, int | None]:
@@ -84,6 +124,8 @@ class CallGraph:
 
     def bound(self, root: int) -> StackBound:
         """The deepest stack below (and with) the function at an address."""
+        if self.elf.machine not in (ARM, RISCV):
+            return StackBound(None, "programs for the host use the host's stack")
         start = self.function_at(root)
         if start is None:
             return StackBound(None, f"no function at {root:#x}")
@@ -117,49 +159,38 @@ class CallGraph:
         return tuple(f.address for f in self.functions)
 
     @cached_property
+    def _bodies(self) -> dict[Function, _Body]:
+        read = _thumb_body if self.elf.machine == ARM else _riscv_body
+        return {f: read(self._code(f)) for f in self.functions}
+
+    @cached_property
     def _calls(self) -> dict[Function, set[Function]]:
-        """Every mention of a function counts as a call of it; a jump inside a function, or to its start, does not."""
-        calls: dict[Function, set[Function]] = {}
+        """Call instructions, and every other mention of a function, for its address may be used. Jumps in a function
+        are no calls of it."""
+        calls: dict[Function, set[Function]] = {f: set() for f in self.functions}
+        for f, body in self._bodies.items():
+            calls[f].update(g for g in map(self.function_at, body.calls) if g is not None)
         for r in references(self.elf):
             source, target = self.function_at(r.source), self.function_at(r.target)
-            if source is not None and target is not None and (source != target or self._calls_itself(r.source, target)):
-                calls.setdefault(source, set()).add(target)
+            if source is not None and target is not None and source != target:
+                calls[source].add(target)
         return calls
 
-    def _calls_itself(self, at: int, function: Function) -> bool:
-        if self.elf.machine == ARM:
-            raw = self.elf.bytes_at(at, 4) if at + 4 <= function.end else b""
-            return thumb.is_call(raw) and thumb.branch_target(raw, at) == function.address
-        if self.elf.machine == RISCV:
-            pair = list(riscv.instructions(self.elf.bytes_at(at, min(8, function.end - at)), at))
-            targets = (riscv.call_target(a, b) for a, b in zip([None, *pair], pair[:2], strict=False))
-            return function.address in targets
-        return self.elf.bytes_at(at - 1, 1) == b"\xe8"  # x86-64: call, not jmp
-
     def _frame(self, f: Function) -> StackBound:
-        code = self._code(f)
-        if self.elf.machine == ARM:
-            halves = [i for at, raw in code for i in thumb.instructions(raw, at)]
-            grown, indirect = sum(map(thumb.stack_growth, halves)), any(map(thumb.is_indirect_call, halves))
-        elif self.elf.machine == RISCV:
-            words = [i for at, raw in code for i in riscv.instructions(raw, at)]
-            pairs = list(zip([None, *words], words, strict=False))
-            grown, indirect = sum(map(riscv.stack_growth, words)), any(riscv.is_indirect_call(a, b) for a, b in pairs)
-        else:
-            grown, indirect = None, False
-        if indirect:
+        body = self._bodies[f]
+        if body.pointer:
             return StackBound(None, f"{f.name} calls through a pointer")
         if f.address in self._by_address:
             return StackBound(self._by_address[f.address])
         if _plain(f.name) in self._by_name:
             frame = self._by_name[_plain(f.name)]
             return StackBound(frame, "" if frame is not None else f"{f.name} has a frame of variable size")
-        return StackBound(grown, "" if grown is not None else f"{f.name} has no stack data")
+        return StackBound(body.growth, "" if body.growth is not None else f"{f.name} has no stack data")
 
     def _code(self, f: Function) -> list[tuple[int, bytes]]:
         """The function's instructions: on Arm, without the literals between them."""
         section = self.elf.section_at(f.address)
-        if section is None or self.elf.machine == X86_64:
+        if section is None:
             return []
         start, end = f.address, min(f.end, section.address + len(section.data))
         marks = [(a, kind) for a, kind in self._marks if start < a < end]
@@ -184,7 +215,7 @@ class CallGraph:
         if f not in known:
             own = self._frame(f)
             below = 0
-            for callee in sorted(self._calls.get(f, ()), key=lambda g: g.address):
+            for callee in sorted(self._calls[f], key=lambda g: g.address):
                 bound = self._deepest(callee, known, [*path, f]) if own.bytes is not None else own
                 if bound.bytes is None:
                     own = bound

@@ -57,9 +57,11 @@ def move_immediate(raw: bytes) -> tuple[int, int]:
     return second >> 8 & 15, value
 
 
-def stack_growth(i: Instruction) -> int:
-    """Bytes by which an instruction moves the stack pointer down."""
+def stack_growth(i: Instruction) -> int | None:
+    """Bytes by which an instruction moves the stack pointer down; None if a register says how many."""
     if i.second is None:
+        if i.first & 0xFF87 == 0x4485:  # ADD SP, rm
+            return None
         if i.first & 0xFE00 == 0xB400:  # PUSH
             return 4 * (i.first & 0x1FF).bit_count()
         if i.first & 0xFF80 == 0xB080:  # SUB SP, #
@@ -69,8 +71,10 @@ def stack_growth(i: Instruction) -> int:
         return 4 * i.second.bit_count()
     if i.first == 0xF84D and i.second & 0x0F00 == 0x0D00:  # STR rt, [SP, #-imm]!
         return i.second & 0xFF
-    if i.first & 0xFF7F == 0xE96D:  # STRD …, [SP, #-imm]!
-        return 4 * (i.second & 0xFF) if not i.first & 0x80 else 0
+    if i.first == 0xE96D:  # STRD …, [SP, #-imm]!
+        return 4 * (i.second & 0xFF)
+    if i.first == 0xEBAD and i.second & 0x0F00 == 0x0D00:  # SUB.W SP, SP, rm
+        return None
     if i.first & 0xFFBF == 0xED2D:  # VPUSH
         return 4 * (i.second & 0xFF)
     if i.first & 0xFBEF == 0xF1AD and i.second & 0x8F00 == 0x0D00:  # SUB.W SP, SP, #modified constant
