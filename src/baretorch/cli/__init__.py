@@ -1,0 +1,127 @@
+"""The command line: the literal list of verbs, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from baretorch import __version__
+from baretorch.cli.boards import boards
+from baretorch.cli.build import build
+from baretorch.cli.compile import compile_
+from baretorch.cli.completion import completion
+from baretorch.cli.doctor import doctor
+from baretorch.cli.export import export
+from baretorch.cli.flash import flash
+from baretorch.cli.inspect import inspect
+from baretorch.cli.monitor import monitor
+from baretorch.cli.new import new
+from baretorch.cli.ops import ops
+from baretorch.cli.run import run
+from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
+
+INTERRUPTED = 130
+
+VERBS: tuple[click.Command, ...] = (
+    run,
+    inspect,
+    compile_,
+    build,
+    flash,
+    monitor,
+    export,
+    new,
+    boards,
+    ops,
+    doctor,
+    completion,
+)
+
+
+class _Group(click.Group):
+    """Verbs in the order of VERBS; a misspelt one is answered with the nearest."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb.name or "" for verb in VERBS]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Group,
+    commands=VERBS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command takes --json (one JSON object on standard output) and --debug (tracebacks).",
+)
+@click.version_option(__version__, prog_name="baretorch", message="%(prog)s %(version)s")
+def cli() -> None:
+    """PyTorch models on bare-metal microcontrollers.
+
+    MODEL is a Python file with model() and inputs(), a .pt2 or a .pte.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The program `baretorch`."""
+    sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit code."""
+    as_json = "--json" in arguments
+    try:
+        code = cli.main(list(arguments), prog_name="baretorch", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        if as_json:
+            print(json.dumps({"error": error.format_message()}))
+        else:
+            error.show()
+        return USAGE_ERROR
+    except Exception as error:
+        return _failed(error, as_json, "--debug" in arguments)
+
+
+def _failed(error: Exception, as_json: bool, debug: bool) -> int:
+    """Tell the user what went wrong: theirs to fix with a remedy, or ours with the way to a traceback."""
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, CompileError):
+        if as_json:
+            print(json.dumps(error.to_json()))
+        else:
+            _show(error.render())
+        return USER_ERROR
+    reason = f"{type(error).__name__}: {error}"
+    hint = "run the command again with --debug for the traceback, and report it"
+    if as_json:
+        print(json.dumps({"error": f"internal error: {reason}", "try": [hint]}))
+    else:
+        _show(f"internal error: {reason}\n  try   {hint}")
+    return INTERNAL_ERROR
+
+
+def _show(text: str) -> None:
+    """An error on standard error; on a terminal its first word is red and its labels are dim."""
+    if sys.stderr.isatty():
+        first, *rest = text.split("\n")
+        word, colon, what = first.partition(":")
+        lines = [click.style(word + colon, fg="red", bold=True) + what]
+        lines += [click.style(line[:8], dim=True) + line[8:] for line in rest]
+        text = "\n".join(lines)
+    click.echo(text, err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from baretorch.emulators.run import Run
 from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
 from baretorch.pipeline import Compiled
+
+TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far below
 
 
 @dataclass(frozen=True)
@@ -22,43 +25,67 @@ class RunFacts:
     run: Run
     reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no PyTorch model
     max_error: float
+    largest: float = 0.0  # largest magnitude among the expected outputs
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know before trusting the figures."""
+        if self.max_error <= TOLERANCE * self.largest:
+            return ()
+        return (
+            f"inaccurate: the largest error {self.max_error:.3g} is more than {TOLERANCE:g} of the largest "
+            f"expected value {self.largest:.3g} of {self.reference}",
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The object of `run --json`; figures that are not known are null."""
-        plan, image, run = self.compiled.plan, self.image, self.run
-        return {
-            "model": self.compiled.graph.name,
-            "board": image.board.name,
+        run = self.run
+        return image_json(self.compiled, self.image) | {
             "emulator": run.emulator,
-            "toolchain": image.toolchain,
-            "optimize": self.compiled.optimize,
-            "dtype": "float32",
             "instructions": run.instructions,
             "cycles": None,
-            "clock_hz": image.board.chip.clock_hz,
             "time_ms": None,
-            "macs": self.compiled.graph.macs(),
-            "flash": {
-                "model_code": image.flash.model_code,
-                "code": image.flash.code,
-                "weights": image.flash.weights,
-                "total": image.flash.total,
-            },
-            "ram": {
-                "arena": image.ram.arena,
-                "model_static": image.ram.model_static,
-                "static": image.ram.static,
-                "stack": image.ram.stack,
-                "total": image.ram.total,
-            },
             "stack_peak": run.stack_peak,
-            "arena_lower_bound": plan.lower_bound,
             "reference": self.reference,
-            "max_error": self.max_error,
+            "max_error": number(self.max_error),
+            "warnings": list(self.warnings),
             "float_layers": [],
             "outputs": [finite(o) for o in run.outputs],
-            "files": {k: str(v) for k, v in (("elf", image.elf), ("bin", image.bin), ("hex", image.hex), ("uf2", image.uf2)) if v},
         }
+
+
+def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
+    """The object of `build --json`, which is the part of a run's that needs no run."""
+    return {
+        "model": compiled.graph.name,
+        "board": image.board.name,
+        "toolchain": image.toolchain,
+        "optimize": compiled.optimize,
+        "dtype": "float32",
+        "clock_hz": image.board.chip.clock_hz,
+        "macs": compiled.graph.macs(),
+        "flash": {
+            "model_code": image.flash.model_code,
+            "code": image.flash.code,
+            "weights": image.flash.weights,
+            "total": image.flash.total,
+        },
+        "ram": {
+            "arena": image.ram.arena,
+            "model_static": image.ram.model_static,
+            "static": image.ram.static,
+            "stack": image.ram.stack,
+            "total": image.ram.total,
+        },
+        "arena_lower_bound": compiled.plan.lower_bound,
+        "files": {kind: str(path) for kind, path in image_files(image).items()},
+    }
+
+
+def image_files(image: Image) -> dict[str, Path]:
+    """The files of an image by kind, the one to flash by hand first."""
+    pairs = (("uf2", image.uf2), ("elf", image.elf), ("hex", image.hex), ("bin", image.bin), ("map", image.map))
+    return {kind: path for kind, path in pairs if path is not None}
 
 
 def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
@@ -68,7 +95,14 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
     if expected is None:
         expected = tuple(interpret(compiled.graph, compiled.source.examples).values())
         reference = "the graph"
-    return RunFacts(compiled, image, run, reference, largest_error(run.outputs, expected))
+    error = largest_error(run.outputs, expected)
+    return RunFacts(compiled, image, run, reference, error, largest_magnitude(expected))
+
+
+def largest_magnitude(arrays: tuple[Array, ...]) -> float:
+    """The largest finite absolute value."""
+    finite_parts = (np.abs(a[np.isfinite(a)].astype(np.float64)) for a in arrays)
+    return max((float(part.max()) for part in finite_parts if part.size), default=0.0)
 
 
 def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
@@ -85,8 +119,13 @@ def largest_error(outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> fl
     return worst
 
 
+def number(value: float) -> float | str:
+    """For JSON, which has no NaN and no infinity: those become text."""
+    return value if np.isfinite(value) else str(value)
+
+
 def finite(array: Array) -> Any:
-    """Nested lists for JSON, which has no NaN and no infinity: those become text."""
+    """Nested lists of `number`s for JSON."""
     if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
         return array.tolist()
     flat = [v if np.isfinite(v) else str(v) for v in array.reshape(-1).tolist()]

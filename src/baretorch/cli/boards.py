@@ -1,0 +1,95 @@
+"""baretorch boards: what images can be built for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baretorch.cli.verb import Answer, complete_boards, verb
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from baretorch.targets.types import Board
+
+
+@verb("boards")
+@click.argument("name", required=False, shell_complete=complete_boards)
+def boards(as_json: bool, name: str | None) -> Answer:
+    """List boards, or show one: memory map, UART, notes."""
+    from baretorch.targets.boards import board_names, load_board
+
+    if name is not None:
+        board = load_board(name)
+        return Answer(_json(board), _details(board))
+    known = [load_board(n) for n in board_names()]
+    return Answer({"boards": [_json(b) for b in known]}, _table(known))
+
+
+def _json(board: Board) -> dict[str, Any]:
+    chip = board.chip
+    return {
+        "name": board.name,
+        "title": board.title,
+        "chip": chip.name,
+        "cpu": chip.cpu.name,
+        "features": sorted(chip.cpu.features),
+        "clock_hz": chip.clock_hz,
+        "flash": chip.memory(chip.code).size,
+        "ram": chip.memory(chip.data).size,
+        "stack_bytes": chip.stack_bytes,
+        "memories": [{"name": m.name, "kind": m.kind, "origin": m.origin, "size": m.size} for m in chip.memories],
+        "uart": {"driver": chip.uart.driver, "base": chip.uart.base, "baud": chip.uart.baud},
+        "emulators": list(board.emulators),
+        "flash_methods": list(board.flash_methods),
+        "notes": board.notes,
+    }
+
+
+def _table(known: list[Board]) -> Table:
+    from rich.table import Table
+
+    from baretorch.report.words import capacity, frequency
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("board", "CPU", "clock", "flash", "RAM", "emulators", "flashed by"):
+        table.add_column(title, justify="right" if title in ("clock", "flash", "RAM") else "left", no_wrap=True)
+    for b in known:
+        chip = b.chip
+        table.add_row(
+            b.name,
+            chip.cpu.name,
+            frequency(chip.clock_hz),
+            capacity(chip.memory(chip.code).size),
+            capacity(chip.memory(chip.data).size),
+            ", ".join(b.emulators) or "-",
+            ", ".join(b.flash_methods) or "-",
+        )
+    return table
+
+
+def _details(board: Board) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from baretorch.report.words import capacity, frequency
+
+    chip = board.chip
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_row("board", f"[bold]{escape(board.title)}[/] ({board.name})")
+    table.add_row("chip", chip.name)
+    table.add_row("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}: {', '.join(sorted(chip.cpu.features))}")
+    roles = {chip.code: "image", chip.data: f"data, arena, {chip.stack_bytes:,} bytes of stack"}
+    for i, m in enumerate(chip.memories):
+        place = f"0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}"
+        what = roles.get(m.name, "not used")
+        table.add_row("memory" if i == 0 else "", f"{m.name:<8} {place}  {capacity(m.size):>8} {m.kind:<5}  {what}")
+    table.add_row("UART", f"{chip.uart.driver} at 0x{chip.uart.base:08x}, {chip.uart.baud} baud")
+    table.add_row("counter", f"{chip.counter.driver} at {frequency(chip.counter.hz)}")
+    table.add_row("emulators", ", ".join(board.emulators) or "none")
+    table.add_row("flashed by", ", ".join(board.flash_methods) or "-")
+    table.add_row("notes", escape(board.notes))
+    return table

@@ -1,0 +1,32 @@
+"""baretorch build: up to the firmware image."""
+
+from __future__ import annotations
+
+from baretorch.cli.verb import (
+    Answer,
+    board_option,
+    model_argument,
+    optimize_option,
+    out_option,
+    stages,
+    toolchain_option,
+    verb,
+)
+
+
+@verb("build")
+@model_argument
+@board_option
+@toolchain_option
+@optimize_option
+@out_option("build/MODEL-BOARD")
+def build(as_json: bool, model: str, board: str, toolchain: str | None, optimize: str, out: str | None) -> Answer:
+    """Make the firmware image: UF2, ELF, HEX, BIN."""
+    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.report.facts import image_json
+    from baretorch.report.tables import build_screen
+
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, stage, optimize)
+        image = built_image(compiled, out, toolchain, stage)
+    return Answer(image_json(compiled, image), build_screen(compiled, image))

@@ -1,0 +1,40 @@
+"""baretorch compile: the model as C files, for a build of your own."""
+
+from __future__ import annotations
+
+import click
+
+from baretorch.cli.verb import Answer, board_option, model_argument, optimize_option, stages, verb
+
+
+@verb("compile")
+@model_argument
+@board_option
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
+@optimize_option
+def compile_(as_json: bool, model: str, board: str, out: str, optimize: str) -> Answer:
+    """Write the model as C files."""
+    from pathlib import Path
+
+    from baretorch.cli.work import compiled_model, staged
+    from baretorch.pipeline import write_c
+    from baretorch.report.tables import c_screen
+
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, stage, optimize)
+        folder = Path(out)
+        with staged(folder) as work:
+            written = write_c(compiled, work)
+    files = [folder / path.relative_to(work) for path in written]
+    data = {
+        "model": compiled.graph.name,
+        "board": compiled.board.name,
+        "optimize": optimize,
+        "run": compiled.c.run,
+        "arena": compiled.plan.arena,
+        "arena_lower_bound": compiled.plan.lower_bound,
+        "weights": compiled.plan.weight_bytes(),
+        "macs": compiled.graph.macs(),
+        "files": [str(path) for path in files],
+    }
+    return Answer(data, c_screen(compiled, files))

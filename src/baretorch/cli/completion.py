@@ -1,0 +1,23 @@
+"""baretorch completion: the shell's script that completes verbs, options and boards."""
+
+from __future__ import annotations
+
+import click
+
+from baretorch.cli.verb import Answer, verb
+
+
+@verb("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(as_json: bool, shell: str) -> Answer:
+    """Print the shell's completion script.
+
+    For bash: eval "$(baretorch completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+    from rich.text import Text
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(click.get_current_context().find_root().command, {}, "baretorch", "_BARETORCH_COMPLETE").source()
+    return Answer({"shell": shell, "script": script}, Text(script, no_wrap=True, overflow="ignore"))

@@ -1,0 +1,79 @@
+"""baretorch doctor: what is installed, what is missing, what for, and the command that gets it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from baretorch.cli.verb import Answer, verb
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something Baretorch can use. `needed`: without it `baretorch run` of a .pte is not possible on a bare machine."""
+
+    name: str
+    kind: str  # "package" or "program"
+    purpose: str
+    get: str
+    needed: bool = False
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("unicorn", "package", "runs images of Cortex-M boards", "pip install unicorn==2.1.4", needed=True),
+    Tool("ziglang", "package", "builds images without another compiler", "pip install ziglang==0.17.0", needed=True),
+    Tool("torch", "package", "reads model files and .pt2", 'pip install "baretorch[torch]"'),
+    Tool("torchao", "package", "quantizes models", 'pip install "baretorch[torch]"'),
+    Tool("executorch", "package", "writes .pte (`baretorch export`)", 'pip install "baretorch[executorch]"'),
+    Tool("pyserial", "package", "talks to boards (`baretorch monitor --port`)", "pip install pyserial"),
+    Tool("matplotlib", "package", "draws `baretorch monitor --png`", 'pip install "baretorch[plot]"'),
+    Tool("pyocd", "package", "flashes through a debug probe", 'pip install "baretorch[flash]"'),
+    Tool("arm-none-eabi-gcc", "program", "builds smaller images for Arm", "apt-get install gcc-arm-none-eabi"),
+    Tool("riscv64-unknown-elf-gcc", "program", "builds for RISC-V", "apt-get install gcc-riscv64-unknown-elf"),
+    Tool("qemu-system-arm", "program", "runs the MPS2 and MPS3 boards", "apt-get install qemu-system-arm"),
+    Tool("qemu-system-riscv32", "program", "runs virt-rv32", "apt-get install qemu-system-misc"),
+    Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),
+)
+
+
+@verb("doctor")
+def doctor(as_json: bool) -> Answer:
+    """Tell what is installed, what is missing and how to get it."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    found = [(tool, version(tool)) for tool in TOOLS]
+    ready = all(v is not None for tool, v in found if tool.needed)
+    table = Table.grid(padding=(0, 2))
+    for i in range(4):
+        table.add_column(no_wrap=i < 3, overflow="fold")
+    for tool, v in found:
+        mark = "[green]ok[/]" if v is not None else "[red]missing[/]" if tool.needed else "[yellow]-[/]"
+        remedy = f"[cyan]{escape(tool.get)}[/]" if v is None else ""
+        table.add_row(mark, tool.name, escape(v or ""), f"{tool.purpose}{': ' if remedy else ''}{remedy}")
+    data = {
+        "ready": ready,
+        "tools": [
+            {"name": t.name, "kind": t.kind, "version": v, "purpose": t.purpose, "needed": t.needed, "get": t.get}
+            for t, v in found
+        ],
+    }
+    return Answer(data, table, 0 if ready else 1)
+
+
+def version(tool: Tool) -> str | None:
+    """The version installed, or None."""
+    if tool.kind == "package":
+        try:
+            return importlib.metadata.version(tool.name)
+        except importlib.metadata.PackageNotFoundError:
+            return None
+    path = shutil.which(tool.name)
+    if path is None:
+        return None
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace").stdout
+    number = re.search(r"(?<=\s)\d+(\.\d+)+(?=\s|$)", said)
+    return number[0] if number else "unknown version"

@@ -1,0 +1,41 @@
+"""baretorch export: a standard .pte for ExecuTorch's own runtime."""
+
+from __future__ import annotations
+
+import click
+
+from baretorch.cli.verb import Answer, model_argument, stages, verb
+
+
+@verb("export")
+@model_argument
+@click.option("--out", type=click.Path(), metavar="FILE", required=True, help="The .pte file to write.")
+def export(as_json: bool, model: str, out: str) -> Answer:
+    """Write a standard ExecuTorch .pte."""
+    from pathlib import Path
+
+    from rich.markup import escape
+
+    from baretorch.cli.work import read_model
+    from baretorch.errors import CompileError
+    from baretorch.frontends.executorch_export import write_pte
+
+    with stages(as_json) as stage:
+        source = read_model(model, stage)
+        if source.module is None:
+            raise CompileError(
+                f"{model} holds no nn.Module to export",
+                need="a Python file with model() and inputs()",
+            )
+        stage("export to ExecuTorch")
+        info = write_pte(source.module, source.torch_inputs, Path(out))
+    calls = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in info.operators.items())
+    data = {
+        "model": source.name,
+        "file": out,
+        "bytes": info.bytes,
+        "operators": dict(info.operators),
+        "notes": list(info.notes),
+    }
+    lines = [f"[cyan]{escape(out)}[/]  {info.bytes:,} bytes", f"operators: {calls}", *info.notes]
+    return Answer(data, "\n".join(lines))

@@ -1,0 +1,70 @@
+"""baretorch flash: the image onto a real board."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.verb import Answer, Stage, board_option, stages, toolchain_option, verb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from baretorch.firmware.types import Image
+
+IMAGES = (".uf2", ".hex", ".elf")
+
+
+@verb("flash")
+@click.argument("model", metavar="MODEL_OR_IMAGE", type=click.Path())
+@board_option
+@click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
+@click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
+@toolchain_option
+def flash(
+    as_json: bool, model: str, board: str, method: str | None, drive: str | None, toolchain: str | None
+) -> Answer:
+    """Put a model, or an image (.uf2, .hex, .elf), on a board."""
+    from pathlib import Path
+
+    from baretorch.devices.flash import flash as put
+
+    with stages(as_json) as stage:
+        path = Path(model)
+        image = _image(path, board) if path.suffix in IMAGES else _built(model, board, toolchain, stage)
+        stage("flash")
+        where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None)
+    file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
+    data = {"board": image.board.name, "file": file, "where": where}
+    return Answer(data, f"{file} is on {where}")
+
+
+def _built(model: str, board: str, toolchain: str | None, stage: Stage) -> Image:
+    from baretorch.cli.work import built_image, compiled_model
+
+    return built_image(compiled_model(model, board, stage), None, toolchain, stage)
+
+
+def _image(path: Path, board: str) -> Image:
+    """An image that was built before: only its file is known."""
+    from baretorch.errors import CompileError
+    from baretorch.firmware.types import FlashUse, Image, RamUse
+    from baretorch.targets.boards import load_board
+
+    target = load_board(board)
+    if not path.is_file():
+        raise CompileError(f"there is no file {path}", try_="`baretorch build` makes images")
+    return Image(
+        name=path.stem,
+        board=target,
+        toolchain="",
+        elf=path,
+        bin=None,
+        hex=path if path.suffix == ".hex" else None,
+        uf2=path if path.suffix == ".uf2" else None,
+        map=path,
+        flash=FlashUse(0, 0, 0, 0),
+        ram=RamUse(0, 0, 0, 0, 0),
+        symbols={},
+    )

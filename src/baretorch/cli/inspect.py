@@ -1,0 +1,80 @@
+"""baretorch inspect: the stages a model goes through, its memory plan, and what it takes of a board."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.verb import Answer, Stage, complete_boards, model_argument, stages, toolchain_option, verb
+
+if TYPE_CHECKING:
+    from baretorch.errors import CompileError
+    from baretorch.frontends import Source
+    from baretorch.ir import Graph
+    from baretorch.report.sheet import Sheet
+    from baretorch.targets.types import Board
+
+STAGES = ("aten", "core", "graph", "plan")
+
+
+@verb("inspect")
+@model_argument
+@click.option(
+    "--board",
+    metavar="BOARD|all",
+    shell_complete=complete_boards,
+    help="Show what it takes of a board's memory, or which boards it fits.",
+)
+@click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
+@toolchain_option
+def inspect(as_json: bool, model: str, board: str | None, stage: str | None, toolchain: str | None) -> Answer:
+    """Show a model's stages, operators, memory plan and fit."""
+    from rich.text import Text
+
+    from baretorch.cli.work import read_model
+    from baretorch.frontends.aten import to_graph
+    from baretorch.pipeline import optimized
+    from baretorch.plan import make_plan
+    from baretorch.report import model as about
+    from baretorch.report.sheet import planning_board
+    from baretorch.targets.boards import board_names, load_board
+
+    targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
+    with stages(as_json) as progress:
+        source = read_model(model, progress)
+        if stage in ("aten", "core"):  # what can be shown of a model that cannot be compiled
+            text = source.program.text() if stage == "aten" else about.core_text(source)
+            return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
+        first = to_graph(source.program)
+        graph = optimized(first)
+        planned_for = targets[0] if len(targets) == 1 else load_board("host")
+        plan = make_plan(graph, planning_board(planned_for))
+        if stage is not None:
+            text = about.stage_text(stage, graph, plan)
+            return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
+        rows = [_sheet(source, graph, target, toolchain, progress) for target in targets]
+        if board != "all" and rows and isinstance(rows[0], tuple):
+            raise rows[0][1]
+    facts = about.ModelFacts(source, first, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
+    return Answer(facts.to_json(), about.model_screen(facts))
+
+
+def _sheet(
+    source: Source, graph: Graph, board: Board, toolchain: str | None, progress: Stage
+) -> Sheet | tuple[Board, CompileError]:
+    """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
+    import tempfile
+    from pathlib import Path
+
+    from baretorch.errors import CompileError
+    from baretorch.pipeline import build_image, compile_graph
+    from baretorch.report.sheet import make_sheet, planning_board
+
+    progress(f"build for {board.name}")
+    try:
+        compiled = compile_graph(source, graph, planning_board(board))
+        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+            return make_sheet(board, build_image(compiled, Path(folder), toolchain))
+    except CompileError as error:
+        return board, error

@@ -1,0 +1,195 @@
+"""baretorch monitor: stream inputs through an emulated or real board and watch the answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.verb import (
+    Answer,
+    Stage,
+    board_option,
+    console,
+    emulator_option,
+    model_argument,
+    stages,
+    toolchain_option,
+    verb,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from baretorch.emulators.types import Machine
+    from baretorch.pipeline import Compiled
+    from baretorch.report.sweep import Sweep, Trace
+
+LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done before anyone has looked
+
+
+@verb("monitor")
+@model_argument
+@board_option
+@click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
+@emulator_option
+@toolchain_option
+@click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
+@click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
+@click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")
+@click.option("--rate", type=click.FloatRange(min=0.1), help="At most so many answers per second.")
+def monitor(
+    as_json: bool,
+    model: str,
+    board: str,
+    port: str | None,
+    emulator: str | None,
+    toolchain: str | None,
+    plot: bool,
+    png: str | None,
+    count: int | None,
+    rate: float | None,
+) -> Answer:
+    """Stream inputs through a board and show each answer.
+
+    Inputs are the model file's sweep(), or inputs(); its truth(*inputs) says what would be right.
+    """
+    from pathlib import Path
+
+    from baretorch.cli.work import compiled_model
+    from baretorch.report.sweep import Trace, need_matplotlib, read_sweep, write_png
+
+    if port and emulator:
+        raise click.UsageError("--port and --emulator exclude each other")
+    if png:
+        need_matplotlib()
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, stage)
+        sweep = read_sweep(model, compiled.source, compiled.graph)
+        machine = _machine(compiled, port, emulator, toolchain, stage)
+    where = f"on port {port}" if port else f"emulated by {machine.name}"
+    title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
+    total = count or len(sweep.inputs)
+    trace = Trace(sweep)
+    try:
+        with _display(trace, f"{title}: {total} inputs", total, as_json, plot) as show:
+            drawn = plot and sys.stdout.isatty() and not as_json
+            _stream(machine, compiled, trace, total, rate or (LIVE_RATE if drawn else None), show)
+    except KeyboardInterrupt:
+        pass  # what there is so far is the answer
+    finally:
+        machine.close()
+    if png and trace.x:
+        write_png(trace, title, Path(png))
+    data = {"model": compiled.graph.name, "board": compiled.board.name, "where": port or machine.name}
+    data |= trace.to_json() | {"png": png if trace.x else None}
+    return Answer(data, _summary(trace, png))
+
+
+def _machine(
+    compiled: Compiled, port: str | None, emulator: str | None, toolchain: str | None, stage: Stage
+) -> Machine:
+    from baretorch.cli.work import built_image
+    from baretorch.emulators import open_machine
+
+    if port:
+        from baretorch.devices.serial import SerialMachine
+
+        return SerialMachine(port, compiled.board.chip.uart.baud)
+    return open_machine(built_image(compiled, None, toolchain, stage), compiled.c.run, emulator)
+
+
+def _stream(
+    machine: Machine,
+    compiled: Compiled,
+    trace: Trace,
+    total: int,
+    rate: float | None,
+    show: Callable[[], None],
+) -> None:
+    """Send input after input, and show each answer as it comes."""
+    from baretorch.devices.link import Link
+    from baretorch.emulators.run import call
+
+    link = Link(machine)
+    link.hello(compiled.graph.name)
+    due = time.monotonic()
+    for i in range(total):
+        inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
+        trace.add(i, call(link, compiled.graph, inputs))
+        show()
+        if rate is not None:
+            due = max(due + 1 / rate, time.monotonic() - 1)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+@contextmanager
+def _display(trace: Trace, title: str, total: int, as_json: bool, plot: bool) -> Iterator[Callable[[], None]]:
+    """What to call after each answer: prints a line, or redraws the plot; without a terminal the plot comes last."""
+    if as_json:
+        yield lambda: None
+        return
+    screen = console()
+    screen.print(title)
+    if not plot:
+        yield lambda: screen.print(_line(trace))
+        return
+    if not screen.is_terminal:
+        yield lambda: None
+        if trace.x:
+            screen.print(_plot(trace, total, 16))
+        return
+    from rich.live import Live
+
+    height = max(6, min(18, screen.size.height - 8))
+    with Live(console=screen, auto_refresh=False) as live:
+        yield lambda: live.update(_plot(trace, total, height), refresh=True)
+
+
+def _line(trace: Trace) -> str:
+    """One answer in a line."""
+    x, y = trace.x[-1], trace.predicted[-1]
+    text = f"{len(trace.x):>5}  input {x:>9.4f}  answer {y:>9.4f}"
+    if trace.truth:
+        text += f"  truth {trace.truth[-1]:>9.4f}  error {y - trace.truth[-1]:>+9.4f}"
+    return text
+
+
+def _plot(trace: Trace, total: int, height: int) -> RenderableType:
+    """The answers so far over the whole curve, and the last one in a line."""
+    from rich.console import Group
+
+    from baretorch.report.plot import Plot, Series
+    from baretorch.report.sweep import value_of
+
+    sweep: Sweep = trace.sweep
+    places = range(max(total, 1))
+    x = [sweep.x(i) for i in places]
+    if sweep.truth is not None:
+        name, y = "truth", [sweep.truth[i % len(sweep.truth)] for i in places]
+    else:
+        name, y = sweep.reference, [value_of(sweep.expected[i % len(sweep.expected)][0]) for i in places]
+    pairs = sorted(zip(x, y, strict=True))
+    curve = Series(name, [p[0] for p in pairs], [p[1] for p in pairs], "bright_black", line=True)
+    answers = Series("predicted by the board", trace.x, trace.predicted, "bright_red")
+    return Group(Plot([curve, answers], height), _line(trace))
+
+
+def _summary(trace: Trace, png: str | None) -> str:
+    from rich.markup import escape
+
+    from baretorch.report.words import figure
+
+    if not trace.x:
+        return "no answers"
+    lines = [f"{len(trace.x)} answers"]
+    if trace.max_error_truth is not None:
+        lines.append(f"largest error against truth {figure(trace.max_error_truth)}")
+    lines.append(f"largest error against {trace.sweep.reference} {figure(trace.max_error)}")
+    if png:
+        lines.append(f"[cyan]{escape(png)}[/]")
+    return "\n".join(lines)

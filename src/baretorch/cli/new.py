@@ -1,0 +1,36 @@
+"""baretorch new: a model file to start from."""
+
+from __future__ import annotations
+
+import click
+
+from baretorch.cli.verb import Answer, verb
+
+KINDS = ("mlp", "cnn")
+
+
+@verb("new")
+@click.argument("file", type=click.Path())
+@click.option("--kind", type=click.Choice(KINDS), default="mlp", show_default=True, help="Perceptron or convolutions.")
+def new(as_json: bool, file: str, kind: str) -> Answer:
+    """Write a model file to start from."""
+    from pathlib import Path
+
+    from rich.markup import escape
+
+    from baretorch.errors import CompileError
+
+    path = Path(file)
+    if path.suffix != ".py":
+        raise CompileError(f"{file} is not a Python file", need="a name that ends with .py", try_=f"{file}.py")
+    text = (Path(__file__).parent / "starters" / f"{kind}.py").read_text().replace("FILE", file)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise CompileError(f"{file} exists already", try_="another name; it is left as it is") from None
+    except OSError as error:
+        raise CompileError(f"cannot write {file}", have=str(error)) from error
+    following = f"baretorch run {file} --board pico2w"
+    return Answer({"file": file, "kind": kind, "next": following}, f"wrote {escape(file)}; now try\n  {following}")

@@ -1,0 +1,84 @@
+"""baretorch ops: what is supported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.verb import Answer, verb
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from baretorch.report.support import OpSupport
+
+
+@verb("ops")
+@click.argument("name", required=False)
+def ops(as_json: bool, name: str | None) -> Answer:
+    """List supported operators, or show one (also by its ATen name)."""
+    from baretorch.report.support import aten_names, support
+
+    rows = support()
+    if name is None:
+        data = {"operators": [row.to_json() for row in rows], "aten": list(aten_names())}
+        return Answer(data, _table(rows))
+    plain = name.removeprefix("aten::").removeprefix("aten.")
+    found = [row for row in rows if row.name == plain] or [row for row in rows if plain in row.aten]
+    if not found and plain not in aten_names():
+        raise _unknown(name, plain, {row.name for row in rows} | set(aten_names()))
+    return Answer({"name": plain, "operators": [row.to_json() for row in found]}, _details(plain, found))
+
+
+def _unknown(name: str, plain: str, known: set[str]) -> Exception:
+    import difflib
+
+    from baretorch.errors import CompileError
+
+    near = difflib.get_close_matches(plain, sorted(known), n=3)
+    return CompileError(
+        f"operator {name!r} is not supported",
+        try_=[f"did you mean {', '.join(near)}?"] * bool(near) + ["`baretorch ops` lists what is supported"],
+    )
+
+
+def _table(rows: tuple[OpSupport, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("operator", no_wrap=True)
+    table.add_column("types", no_wrap=True)
+    table.add_column("kernels", no_wrap=True)
+    table.add_column("PyTorch operators that become it", overflow="fold")
+    for row in rows:
+        types = sorted({t for k in row.kernels for t in k.dtypes})
+        variants = "\n".join(f"{k.variant} ({', '.join(k.needs)})" if k.needs else k.variant for k in row.kernels)
+        table.add_row(row.name, ", ".join(types) or "any", variants or "none: a view", ", ".join(row.aten))
+    return table
+
+
+def _details(name: str, rows: list[OpSupport]) -> RenderableType:
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not rows:
+        return f"{name} needs no operator: it leaves the values as they are"
+    parts: list[RenderableType] = []
+    if any(row.name != name for row in rows):
+        parts.append(f"{name} becomes {', '.join(row.name for row in rows)}\n")
+    for row in rows:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        table.add_row("operator", f"[bold]{row.name}[/]")
+        table.add_row("meaning", escape(row.meaning))
+        for k in row.kernels:
+            need = f"needs {', '.join(k.needs)}" if k.needs else "any CPU"
+            table.add_row("kernel", f"{k.symbol}  {', '.join(k.dtypes)}; {need}")
+        if row.aten:
+            table.add_row("from", ", ".join(row.aten))
+        parts.append(table)
+    return Group(*parts)

@@ -1,0 +1,49 @@
+"""baretorch run: all of it, from the model to a verified run on the emulated chip."""
+
+from __future__ import annotations
+
+import click
+
+from baretorch.cli.verb import (
+    Answer,
+    board_option,
+    emulator_option,
+    model_argument,
+    optimize_option,
+    out_option,
+    stages,
+    toolchain_option,
+    verb,
+)
+
+
+@verb("run")
+@model_argument
+@board_option
+@toolchain_option
+@emulator_option
+@optimize_option
+@out_option("build/MODEL-BOARD")
+@click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
+def run(
+    as_json: bool,
+    model: str,
+    board: str,
+    toolchain: str | None,
+    emulator: str | None,
+    optimize: str,
+    out: str | None,
+    trace: str | None,
+) -> Answer:
+    """Compile, build, emulate and compare with PyTorch."""
+    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.pipeline import run_image
+    from baretorch.report.facts import compare
+    from baretorch.report.tables import run_screen
+
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, stage, optimize, trace)
+        image = built_image(compiled, out, toolchain, stage)
+        stage("emulate")
+        facts = compare(compiled, image, run_image(compiled, image, emulator))
+    return Answer(facts.to_json(), run_screen(facts))

@@ -1,0 +1,1 @@
+"""Model files to start from; `baretorch new` copies one."""

@@ -1,0 +1,26 @@
+"""A small convolutional network for 28 x 28 images. Try: baretorch run FILE --board pico2w"""
+
+import torch
+from torch import nn
+
+
+def model() -> nn.Module:
+    """The network to compile. Load your trained weights here: net.load_state_dict(torch.load("weights.pt"))"""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 7 * 7, 10),
+    )
+
+
+def inputs() -> tuple[torch.Tensor, ...]:
+    """One example of each input: its shape is what the image is built for, its answer is compared with PyTorch's."""
+    torch.manual_seed(1)
+    return (torch.randn(1, 1, 28, 28),)

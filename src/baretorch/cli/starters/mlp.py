@@ -1,0 +1,23 @@
+"""A small multi-layer perceptron. Try: baretorch run FILE --board pico2w"""
+
+import torch
+from torch import nn
+
+
+def model() -> nn.Module:
+    """The network to compile. Load your trained weights here: net.load_state_dict(torch.load("weights.pt"))"""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(8, 32),
+        nn.ReLU(),
+        nn.Linear(32, 32),
+        nn.ReLU(),
+        nn.Linear(32, 4),
+        nn.Softmax(dim=-1),
+    )
+
+
+def inputs() -> tuple[torch.Tensor, ...]:
+    """One example of each input: its shape is what the image is built for, its answer is compared with PyTorch's."""
+    torch.manual_seed(1)
+    return (torch.randn(1, 8),)

@@ -1,0 +1,152 @@
+"""What all verbs share: they give an Answer, and `verb` prints it as JSON or for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+Body: TypeAlias = Callable[..., "Answer"]
+
+TOOLCHAINS = ("gcc", "zig")
+EMULATORS = ("unicorn", "qemu", "native")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a verb found out: an object for programs and something rich can print for people."""
+
+    data: dict[str, Any]
+    screen: RenderableType
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Shows what is being done, on standard error of a terminal; gone when it is done."""
+
+    show: Callable[[str, int, int], None]
+
+    def __call__(self, what: str) -> None:
+        """Something whose length is not known has begun."""
+        self.show(what, 0, 0)
+
+    def build(self, source: str, done: int, total: int) -> None:
+        """The progress callback of firmware.build."""
+        self.show(f"compile {source}", done, total)
+
+
+def verb(name: str) -> Callable[[Body], click.Command]:
+    """A command called `name` with --json and --debug. The function's first argument is whether --json was given."""
+
+    def decorate(body: Body) -> click.Command:
+        @wraps(body)
+        def invoke(as_json: bool, **arguments: Any) -> int:
+            # Standard output belongs to the JSON object, whatever a model file prints.
+            with redirect_stdout(sys.stderr) if as_json else nullcontext():
+                answer = body(as_json, **arguments)
+            if as_json:
+                print(json.dumps(answer.data, allow_nan=False))
+            else:
+                show(answer.screen)
+            return answer.exit_code
+
+        options = (
+            click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks."),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        )
+        for option in options:
+            invoke = option(invoke)
+        return click.command(name)(invoke)
+
+    return decorate
+
+
+def console() -> Console:
+    """Standard output: as wide as the terminal, or 120 columns where there is none."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
+
+
+def show(screen: RenderableType) -> None:
+    """Print an answer; into a pipe or a file without the blanks that fill up lines."""
+    out = console()
+    if out.is_terminal:
+        out.print(screen)
+        return
+    with out.capture() as text:
+        out.print(screen)
+    for line in text.get().splitlines():
+        print(line.rstrip())
+
+
+@contextmanager
+def stages(as_json: bool) -> Iterator[Stage]:
+    """A Stage that draws a progress bar if there is a terminal to draw on."""
+    if as_json or not sys.stderr.isatty():
+        yield Stage(lambda what, done, total: None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description:<24}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield Stage(
+            lambda what, done, total: bar.update(task, description=what[:24], completed=done, total=total or None)
+        )
+
+
+def model_argument(body: Body) -> Body:
+    return click.argument("model", type=click.Path())(body)
+
+
+def board_option(body: Body) -> Body:
+    return click.option(
+        "--board",
+        required=True,
+        metavar="BOARD",
+        shell_complete=complete_boards,
+        help="A name from `baretorch boards`, or your own .toml.",
+    )(body)
+
+
+def toolchain_option(body: Body) -> Body:
+    return click.option("--toolchain", type=click.Choice(TOOLCHAINS), help="Default: gcc if installed, else zig.")(body)
+
+
+def emulator_option(body: Body) -> Body:
+    return click.option("--emulator", type=click.Choice(EMULATORS), help="Default: the board's first installed one.")(
+        body
+    )
+
+
+def optimize_option(body: Body) -> Body:
+    return click.option(
+        "--optimize",
+        type=click.Choice(["speed", "size"]),
+        default="speed",
+        show_default=True,
+        help="One instance of a kernel per kind of layer, or one per kernel.",
+    )(body)
+
+
+def out_option(default: str) -> Callable[[Body], Body]:
+    return click.option("--out", type=click.Path(), metavar="DIR", help=f"Where files go. Default: {default}.")
+
+
+def complete_boards(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from baretorch.targets.boards import board_names
+
+    return [CompletionItem(name) for name in board_names() if name.startswith(incomplete)]

@@ -1,0 +1,74 @@
+"""From a model's path to its image, with progress; files move to their place when all of them are there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from baretorch.cli.verb import Stage
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.frontends import Source, load
+from baretorch.pipeline import Compiled, build_image, compile_source
+from baretorch.targets.boards import load_board
+
+
+def compiled_model(model: str, board: str, stage: Stage, optimize: str = "speed", trace: str | None = None) -> Compiled:
+    """Read the model and compile it for the board, which is looked up first: it fails faster."""
+    target = load_board(board)
+    source = read_model(model, stage)
+    stage("compile to C")
+    return compile_source(source, target, optimize, Path(trace) if trace else None)
+
+
+def read_model(model: str, stage: Stage) -> Source:
+    stage(f"read {Path(model).name}")
+    return load(model)
+
+
+def built_image(compiled: Compiled, out: str | None, toolchain: str | None, stage: Stage) -> Image:
+    """Build into `out`, or build/<model>-<board>."""
+    folder = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}"
+    stage("build")
+    with staged(folder) as work:
+        image = build_image(compiled, work, toolchain, stage.build)
+    return moved(image, work, folder)
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A folder to write into. Its files move to `folder` when the block ends well, and vanish when it does not."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"{folder} is a file")
+        temporary = tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")
+    except OSError as error:
+        raise CompileError(f"cannot write to {folder}", have=str(error), try_="another folder with --out") from error
+    with temporary as name:
+        work = Path(name)
+        yield work
+        for path in sorted(p for p in work.rglob("*") if p.is_file()):
+            target = folder / path.relative_to(work)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target)
+
+
+def moved(image: Image, work: Path, folder: Path) -> Image:
+    """The image with its files in `folder` instead of `work`."""
+
+    def there(path: Path) -> Path:
+        return folder / path.relative_to(work)
+
+    return replace(
+        image,
+        elf=there(image.elf),
+        map=there(image.map),
+        bin=there(image.bin) if image.bin else None,
+        hex=there(image.hex) if image.hex else None,
+        uf2=there(image.uf2) if image.uf2 else None,
+    )

@@ -1,0 +1,159 @@
+"""A model as the compiler sees it: stages, operators, kernels, parameters, memory, fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from baretorch.errors import CompileError
+from baretorch.frontends import Source
+from baretorch.ir import Graph
+from baretorch.plan.types import Plan
+from baretorch.report.lifetimes import Lifetimes
+from baretorch.report.sheet import Sheet, boards_table, sheet_table
+from baretorch.targets.types import Board
+from baretorch.text import to_text
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """`board` is the one the plan is for, None if none was named: then kernels are portable ones."""
+
+    source: Source
+    first: Graph  # as the frontend made it
+    graph: Graph  # after all passes
+    plan: Plan
+    board: Board | None
+    sheets: tuple[Sheet | tuple[Board, CompileError], ...]
+
+    @property
+    def parameters(self) -> int:
+        return sum(t.count for t in self.graph.constants())
+
+    def operators(self) -> list[tuple[str, str, int]]:
+        """(operator, kernel, how often), in order of first use; views have no kernel."""
+        kernels = {step.nodes[0].outputs[0]: step.kernel.symbol for step in self.plan.steps}
+        counts = Counter((n.op.name, kernels.get(n.outputs[0], "")) for n in self.graph.nodes)
+        return [(op, kernel, count) for (op, kernel), count in counts.items()]
+
+    def to_json(self) -> dict[str, Any]:
+        graph, plan = self.graph, self.plan
+        data: dict[str, Any] = {
+            "model": self.source.name,
+            "inputs": [
+                {"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape)} for t in graph.of(graph.inputs)
+            ],
+            "outputs": [
+                {"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape)} for t in graph.of(graph.outputs)
+            ],
+            "parameters": self.parameters,
+            "macs": graph.macs(),
+            "operators": [{"op": op, "kernel": k or None, "count": n} for op, k, n in self.operators()],
+            "stages": {
+                "aten": len(self.source.program.calls),
+                "graph": len(self.first.nodes),
+                "passes": len(graph.nodes),
+                "steps": len(plan.steps),
+            },
+            "plan": {
+                "board": self.board.name if self.board else None,
+                "arena": plan.arena,
+                "lower_bound": plan.lower_bound,
+                "weights": plan.weight_bytes(),
+                "buffers": [
+                    {"name": b.name, "size": b.size, "offset": b.offset, "first": b.first, "last": b.last}
+                    for b in plan.buffers
+                ],
+            },
+        }
+        if self.sheets:
+            data["boards"] = [s.to_json() if isinstance(s, Sheet) else _unknown_fit(*s) for s in self.sheets]
+        return data
+
+
+def core_text(source: Source) -> str:
+    """The program in core ATen, after torch's full decomposition."""
+    if source.exported is None:
+        raise CompileError(
+            f"{source.name} was not read with PyTorch, which decomposes to core ATen",
+            try_="`--stage aten` shows the program as the file has it",
+        )
+    from baretorch.frontends.torch_export import core_aten
+
+    return core_aten(source.exported)
+
+
+def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
+    """`graph` after all passes, or `plan` step by step."""
+    return to_text(graph, data=False).rstrip() if stage == "graph" else plan_text(plan)
+
+
+def plan_text(plan: Plan) -> str:
+    """One line per step: kernel, operands with their addresses, layer."""
+    lines = [f"arena {plan.arena} bytes, lower bound {plan.lower_bound}, weights {plan.weight_bytes()}"]
+    for i, step in enumerate(plan.steps):
+        operands = []
+        for o in step.operands:
+            place = "" if o.constant else f"@{plan.buffer(o.storage).offset + o.offset}"
+            operands.append(f"{o.tensor}{place}")
+        origin = str(plan.graph[step.nodes[0].outputs[0]].origin)
+        lines.append(f"{i:>3}  {step.kernel.symbol}({', '.join(operands)}){f'  # {origin}' if origin else ''}")
+    for b in sorted(plan.buffers, key=lambda b: (b.first, b.offset)):
+        lines.append(f"buffer {b.name}: {b.size} bytes at {b.offset}, steps {b.first} to {b.last}")
+    return "\n".join(lines)
+
+
+def model_screen(facts: ModelFacts) -> RenderableType:
+    """The answer of `inspect`."""
+    plan, board = facts.plan, facts.board
+    best = "optimal" if plan.arena == plan.lower_bound else f"no plan can need less than {plan.lower_bound:,}"
+    whose = f"planned for {board.name}" if board else "planned with portable kernels; --board BOARD plans for a board"
+    parts: list[RenderableType] = [_heading(facts), "", _operators(facts), ""]
+    parts += [f"[bold]memory plan[/]  arena {plan.arena:,} bytes, {best}; {whose}", Lifetimes(plan)]
+    if len(facts.sheets) == 1 and isinstance(facts.sheets[0], Sheet):
+        sheet = facts.sheets[0]
+        word = "[green]fits[/]" if sheet.fits else "[red]does not fit[/]"
+        parts += [f"[bold]memory of {sheet.board.name}[/]  {word}", sheet_table(sheet)]
+    elif facts.sheets:
+        rows = [s if isinstance(s, Sheet) else (s[0], s[1].what) for s in facts.sheets]
+        parts.append(boards_table(rows))
+    return Group(*parts)
+
+
+def _heading(facts: ModelFacts) -> Table:
+    graph = facts.graph
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_row("model", f"[bold]{escape(facts.source.name)}[/]")
+    table.add_row("input", escape(", ".join(map(repr, graph.of(graph.inputs)))))
+    table.add_row("output", escape(", ".join(map(repr, graph.of(graph.outputs)))))
+    table.add_row("parameters", f"{facts.parameters:,}")
+    table.add_row("MACs", f"{graph.macs():,}")
+    table.add_row(
+        "stages",
+        f"{len(facts.source.program.calls)} ATen calls → {len(facts.first.nodes)} graph nodes → "
+        f"{len(graph.nodes)} after passes → {len(facts.plan.steps)} steps",
+    )
+    for note in facts.source.program.notes:
+        table.add_row("note", escape(note))
+    return table
+
+
+def _operators(facts: ModelFacts) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("operator")
+    table.add_column("count", justify="right")
+    table.add_column("kernel")
+    for op, kernel, count in facts.operators():
+        table.add_row(op, str(count), kernel or "[dim]a view[/]")
+    return table
+
+
+def _unknown_fit(board: Board, error: CompileError) -> dict[str, Any]:
+    return {"board": board.name, "fits": None, **error.to_json()}

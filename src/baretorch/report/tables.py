@@ -1,0 +1,119 @@
+"""What an image takes and what a run measured, as tables in the words users know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from baretorch.firmware.types import Image
+from baretorch.pipeline import Compiled
+from baretorch.report.facts import RunFacts, image_files
+from baretorch.report.words import capacity, figure, frequency, share
+
+
+def run_screen(facts: RunFacts) -> RenderableType:
+    """The answer of `run`."""
+    return Group(
+        _heading(facts.compiled, facts.image, facts.run.emulator),
+        "",
+        _figures(facts.compiled, facts.image, facts),
+        "",
+        files_list(image_files(facts.image)),
+        *(Text.assemble(("warning: ", "bold yellow"), w) for w in facts.warnings),
+    )
+
+
+def build_screen(compiled: Compiled, image: Image) -> RenderableType:
+    """The answer of `build`."""
+    sizes = _figures(compiled, image, None)
+    return Group(_heading(compiled, image, None), "", sizes, "", files_list(image_files(image)))
+
+
+def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
+    """The answer of `compile`."""
+    plan = compiled.plan
+    best = "optimal" if plan.arena == plan.lower_bound else f"no plan can need less than {plan.lower_bound:,}"
+    table = _grid()
+    table.add_row("model", f"[bold]{escape(compiled.graph.name)}[/]")
+    table.add_row("board", f"{escape(compiled.board.title)} ({compiled.board.name})")
+    table.add_row("call", f"{compiled.c.run}() of model.h")
+    table.add_row("weights", f"{plan.weight_bytes():,} bytes")
+    table.add_row("arena", f"{plan.arena:,} bytes, {best}")
+    for i, path in enumerate(files):
+        table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
+    return table
+
+
+def files_list(files: dict[str, Path]) -> Table:
+    table = _grid()
+    for kind, path in files.items():
+        table.add_row(kind, Text(str(path), overflow="fold", style="cyan"))
+    return table
+
+
+def _heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
+    board = image.board
+    table = _grid()
+    table.add_row("model", f"[bold]{escape(compiled.graph.name)}[/]")
+    table.add_row("board", f"{escape(board.title)} ({board.name})")
+    table.add_row("CPU", f"{board.chip.cpu.name} at {frequency(board.chip.clock_hz)}")
+    if emulator is not None:
+        table.add_row("emulator", emulator)
+    table.add_row("toolchain", f"{image.toolchain}, optimized for {compiled.optimize}")
+    return table
+
+
+def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
+    chip, flash, ram = image.board.chip, image.flash, image.ram
+    code, data = chip.memory(chip.code), chip.memory(chip.data)
+    bound = compiled.plan.lower_bound
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+
+    def total(name: str, used: int, size: int, bank: str) -> None:
+        table.add_row(
+            f"[bold]{name}[/]", f"[bold]{used:,}[/]", f"bytes, {share(used, size)} of {capacity(size)} {bank}"
+        )
+
+    total("flash", flash.total, code.size, code.name)
+    table.add_row("  model code", f"{flash.model_code:,}", "")
+    table.add_row("  weights", f"{flash.weights:,}", "")
+    table.add_row("  runtime code", f"{flash.code - flash.model_code:,}", "start-up, console, counter")
+    total("RAM", ram.total, data.size, data.name)
+    best = "optimal" if ram.arena == bound else f"no plan can need less than {bound:,}"
+    table.add_row("  arena", f"{ram.arena:,}", best)
+    table.add_row("  static", f"{ram.static:,}", "")
+    peak = f"bound; at most {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
+    table.add_row("  stack", f"{ram.stack:,}", peak)
+    if facts is not None:
+        _speed(table, facts)
+    return table
+
+
+def _speed(table: Table, facts: RunFacts) -> None:
+    macs, instructions, hz = facts.compiled.graph.macs(), facts.run.instructions, facts.image.board.chip.clock_hz
+    table.add_row("[bold]one inference[/]", "", "")
+    table.add_row("  MACs", f"{macs:,}", "multiply-accumulates")
+    if instructions is None:
+        table.add_row("  instructions", "", f"not counted by {facts.run.emulator}")
+    else:
+        per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
+        table.add_row("  instructions", f"{instructions:,}", per_mac)
+        least = figure(1e3 * instructions / hz)
+        note = f"ms at least at {frequency(hz)}, if every instruction took one cycle"
+        table.add_row("  time", f"{least}", note)
+    table.add_row("  max error", figure(facts.max_error), f"against {facts.reference}")
+
+
+def _grid() -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", min_width=9)
+    table.add_column(overflow="fold")
+    return table
