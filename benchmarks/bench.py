@@ -86,15 +86,14 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         if row["board"] != "mps2-an386" or row["toolchain"] != "gcc" or peers is None:
             continue
         name = f"{row['model']} {row['dtype']}"
-        ours = Figures(
-            row["instructions"], row["flash"]["model_code"], row["ram"]["arena"] + row["ram"]["model_static"]
-        )
+        ram = row["ram"]
+        ours = Figures(row["instructions"], row["flash"]["model_code"], ram["arena"] + ram["model_static"])
         text += [
             _line(name, "TFLM", peers.tflm),
             _line("", "ExecuTorch", peers.executorch),
             _line("", "**goal**", peers.goal),
             _line("", f"**Baretorch** ({_met(ours, peers.goal)})", ours),
-            f"| | Baretorch, whole image | | {row['flash']['code']:,} | {row['ram']['arena'] + row['ram']['static']:,} |",
+            _line("", "Baretorch, whole image", Figures(None, row["flash"]["code"], ram["arena"] + ram["static"])),
         ]
     text += [
         "",
@@ -102,7 +101,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "",
         "Model code: functions and constants reachable from the run function, compiler support routines included.",
         "",
-        "| model | board | toolchain | emulator | instructions | model code | code | weights | arena | static | stack | max error |",
+        "| model | board | toolchain | emulator | instructions | model code | code | weights | arena | static "
+        "| stack | max error |",
         "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for r in rows:

@@ -4,9 +4,9 @@ import baretorch
 model = baretorch.compile(net, (example,), board="pico2w")
 """
 
-__version__ = "0.1.0"
+__version__ = "0.1.0"  # above the imports: what they import reads it
 
-from baretorch.api import Memory, Model, compile  # noqa: E402  (the version is read by what is imported here)
-from baretorch.errors import CompileError, InternalError  # noqa: E402
+from baretorch.api import Memory, Model, compile
+from baretorch.errors import CompileError, InternalError
 
 __all__ = ["CompileError", "InternalError", "Memory", "Model", "__version__", "compile"]

@@ -71,6 +71,9 @@ class Origin:
         return f"{self.path}  ({self.source})" if self.path and self.source else self.path or self.source
 
 
+NOWHERE = Origin()
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A value of the graph. `data` is set for constants and for the initial value of state."""
@@ -80,7 +83,7 @@ class Tensor:
     dtype: DType
     quant: Quant | None = None
     data: Array | None = None
-    origin: Origin = Origin()
+    origin: Origin = NOWHERE
 
     @property
     def count(self) -> int:
@@ -176,7 +179,7 @@ class Builder:
     name: str = "model"
     tensors: dict[str, Tensor] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
-    origin: Origin = Origin()
+    origin: Origin = NOWHERE
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def fresh(self, stem: str) -> str:

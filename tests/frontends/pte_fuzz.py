@@ -2,7 +2,7 @@
 
     python pte_fuzz.py <files per fixture>
 
-Prints how many were read and how many refused. Any exception but CompileError ends it with a traceback.
+Each is read, lowered and optimized. Prints how many were read and how many refused, then or later. Any exception but CompileError ends it with a traceback.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import resource
 import struct
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten import to_graph
 from baretorch.frontends.pte import read_pte
+from baretorch.pipeline import optimized
 
 SECONDS = 0.5
 MEMORY = 512 << 20
@@ -71,8 +74,9 @@ def main(count: int) -> None:
             damaged = bytes(mutate(bytearray(structure), rng)) + (b"" if mutate is cut else base[len(structure) :])
             began = time.process_time()
             try:
-                read_pte(damaged, file.stem).text()
+                program = replace(read_pte(damaged, file.stem), file=file.name)
                 read += 1
+                optimized(to_graph(program))
             except CompileError as error:
                 assert error.render().startswith("error: ")
                 refused += 1

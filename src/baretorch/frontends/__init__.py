@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def _from_pt2(file: Path, name: str) -> Source:
 def _from_pte(file: Path, name: str) -> Source:
     from baretorch.frontends.pte import read_pte
 
-    program = read_pte(file.read_bytes(), name)
+    program = replace(read_pte(file.read_bytes(), name), file=str(file))
     return Source(name, program, _random(program), None)
 
 

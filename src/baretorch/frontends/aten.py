@@ -17,7 +17,7 @@ from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_pools as pools
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.program import AtenCall, AtenProgram
+from baretorch.frontends.program import AtenCall, AtenProgram, show
 from baretorch.ir import Builder, Graph, verify
 from baretorch.ops.elementwise import Sigmoid, Tanh
 
@@ -39,12 +39,18 @@ def to_graph(program: AtenProgram) -> Graph:
     for call in program.calls:
         b.origin = call.origin
         try:
-            result = TABLE[call.target](g, *(g.resolve(a) for a in call.args))
+            _bind(g, call, TABLE[call.target](g, *(g.resolve(a) for a in call.args)))
         except CompileError as error:
             if not error.at and str(call.origin):
                 error.at = (str(call.origin),)
             raise
-        _bind(g, call, result)
+        except Exception as error:
+            if not program.file:
+                raise
+            raise CompileError(
+                f"{program.file} is damaged: {call.target} cannot be applied to what it names",
+                have=f"{call.target}({', '.join(map(show, call.args))})"[:200],
+            ) from error
     outputs = []
     for name, order in zip(program.outputs, program.output_orders, strict=True):
         out = g.value(name)

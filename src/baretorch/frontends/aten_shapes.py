@@ -78,9 +78,12 @@ def dropout(g: Lowering, x: str, p: float, train: bool) -> str:
 
 
 def to(g: Lowering, x: str, *args: Any) -> str:
-    """A copy to another type or memory format; only copies that change nothing are known."""
+    """A copy to another type or memory format: constants are converted here, values only where nothing changes."""
     labels = [DType.of(a) for a in args if isinstance(a, str)]
     wanted = next((d for d in labels if d is not None), None)
+    data = g[x].data
+    if wanted is not None and data is not None:
+        return g.b.const(x, data.astype(wanted.numpy))
     if wanted is not None and wanted is not g[x].dtype:
         raise CompileError(f"a cast from {g[x].dtype.label} to {wanted.label} is not supported")
     return x

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
-from baretorch.ir import Array, DType, Origin, Shape
+from baretorch.ir import NOWHERE, Array, DType, Origin, Shape
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Ref:
     name: str
 
 
-Arg: TypeAlias = Union[Ref, int, float, bool, str, None, tuple["Arg", ...]]
+Arg: TypeAlias = Union[Ref, int, float, bool, str, tuple["Arg", ...], None]  # noqa: UP007 (a forward reference)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AtenCall:
     args: tuple[Arg, ...]
     results: tuple[str | None, ...]
     shapes: tuple[Shape | None, ...]  # of the results, as the frontend knows them; checked against the Graph's
-    origin: Origin = Origin()
+    origin: Origin = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class AtenProgram:
     outputs: tuple[str, ...]
     output_orders: tuple[tuple[int, ...], ...]  # memory format of each output, as `AtenInput.order`
     notes: tuple[str, ...] = field(default=())  # what the reader wants the user to know
+    file: str = ""  # set if read from a file that may be damaged: what does not fit together is its fault
 
     def text(self) -> str:
         """One line per call, for people."""
@@ -66,14 +67,15 @@ class AtenProgram:
         for call in self.calls:
             results = ", ".join(r or "_" for r in call.results)
             where = f"  # {call.origin}" if str(call.origin) else ""
-            lines.append(f"{results} = {call.target}({', '.join(map(_show, call.args))}){where}")
+            lines.append(f"{results} = {call.target}({', '.join(map(show, call.args))}){where}")
         lines.append(f"output {', '.join(self.outputs)}")
         return "\n".join(lines)
 
 
-def _show(arg: Arg) -> str:
+def show(arg: Arg) -> str:
+    """An argument, for people."""
     if isinstance(arg, Ref):
         return arg.name
     if isinstance(arg, tuple):
-        return f"[{', '.join(map(_show, arg))}]"
+        return f"[{', '.join(map(show, arg))}]"
     return repr(arg)

@@ -36,9 +36,7 @@ _SUFFIXES = ("_copy", "_")
 def export_module(module: Any, inputs: Sequence[Any]) -> Any:
     """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
     if not isinstance(module, torch.nn.Module):
-        raise CompileError(
-            "model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module"
-        )
+        raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
     module = module.eval()
     try:
         with _quiet(), torch.no_grad():

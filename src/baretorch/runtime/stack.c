@@ -3,11 +3,22 @@
 #include "bt_runtime.h"
 
 #define PAINT 0xb7b7b7b7u
-#define MARGIN 32 /* words below this function's frame that may be in use while it paints */
 
+static uint32_t *stack_pointer(void)
+{
+    uint32_t *sp;
+#if defined(__riscv)
+    __asm__ volatile("mv %0, sp" : "=r"(sp));
+#else
+    __asm__ volatile("mov %0, sp" : "=r"(sp));
+#endif
+    return sp;
+}
+
+/* Nothing lies below the stack pointer: no core here has a red zone, and no interrupt is on. */
 void bt_stack_paint(void)
 {
-    uint32_t *end = (uint32_t *)__builtin_frame_address(0) - MARGIN;
+    uint32_t *end = stack_pointer();
     for (uint32_t *word = bt_stack_limit; word < end; word++) {
         *(volatile uint32_t *)word = PAINT;
     }

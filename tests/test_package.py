@@ -1,0 +1,92 @@
+"""The wheel works outside the checkout, and without torch and executorch."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+PTE = ROOT / "tests" / "frontends" / "data"
+
+
+def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | environment
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
+
+
+def requirements(name: str, found: set[str]) -> set[str]:
+    """The distributions that `name` needs, without extras, itself included."""
+    if name in found:
+        return found
+    found.add(name)
+    for text in importlib.metadata.requires(name) or ():
+        need = Requirement(text)
+        if need.marker is None or need.marker.evaluate({"extra": ""}):
+            requirements(need.name, found)
+    return found
+
+
+@pytest.fixture(scope="session")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the built wheel and links to its plain requirements: all that Python sees there."""
+    folder = tmp_path_factory.mktemp("clean")
+    wheel = run(
+        sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT),
+        cwd=folder,
+    )  # fmt: skip
+    assert wheel.returncode == 0, wheel.stderr
+    site = folder / "site"
+    (built,) = folder.glob("*.whl")
+    done = run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(built), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for name in requirements("baretorch", set()) - {"baretorch"}:
+        for file in importlib.metadata.files(name) or ():
+            top = file.parts[0]
+            if top not in ("..", "__pycache__", "bin") and not (site / top).exists():
+                (site / top).symlink_to(Path(str(file.locate())).parents[len(file.parts) - 2] if len(file.parts) > 1 else file.locate())
+    return site
+
+
+def python(clean: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-S", *arguments, cwd=cwd, PYTHONPATH=str(clean))
+
+
+def test_the_clean_room_is_clean(clean: Path, tmp_path: Path) -> None:
+    for name in ("torch", "executorch", "torchao"):
+        assert python(clean, "-c", f"import {name}", cwd=tmp_path).returncode != 0
+    where = python(clean, "-c", "import baretorch; print(baretorch.__file__)", cwd=tmp_path)
+    assert where.stdout.strip() == str(clean / "baretorch" / "__init__.py"), where.stderr
+
+
+def test_compile_a_pte_without_torch(clean: Path, tmp_path: Path) -> None:
+    pte = sorted(PTE.glob("*.pte"))[0]
+    done = python(clean, "-m", "baretorch", "compile", str(pte), "--board", "pico2w", "--out", "c", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    assert (tmp_path / "c" / "model.c").is_file()
+
+
+@pytest.mark.parametrize("pte", sorted(p.name for p in PTE.glob("*.pte")))
+def test_run_a_pte_without_torch(clean: Path, tmp_path: Path, pte: str) -> None:
+    """Zig and Unicorn only: what `pip install baretorch` brings."""
+    done = python(
+        clean, "-m", "baretorch", "run", str(PTE / pte), "--board", "pico2w", "--toolchain", "zig", "--json", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["emulator"] == "unicorn"
+    assert facts["max_error"] < 1e-5
+
+
+def test_a_model_file_without_torch_says_how_to_get_it(clean: Path, tmp_path: Path) -> None:
+    done = python(clean, "-m", "baretorch", "run", str(ROOT / "examples/sine/model.py"), "--board", "pico", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "torch" in done.stderr and 'pip install "baretorch[torch]"' in done.stderr
