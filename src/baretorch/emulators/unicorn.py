@@ -30,7 +30,12 @@ BOOT2_ADDRESS = 0x20041F00  # where the RP2040's boot ROM copies the second stag
 UNSET = b"\xa5"  # RAM holds nothing useful after power-up
 OUTPUT_ROOM = 1 << 20
 CALL_ROOM = 1 << 12
-WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP = 1, 2, 3  # why emulation stopped, as hooks/unicorn.c counts them
+WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, UNALIGNED = (
+    1,
+    2,
+    3,
+    4,
+)  # why emulation stopped, as hooks/unicorn.c counts them
 WAIT_INSTRUCTIONS = (b"\x20\xbf", b"\x30\xbf")  # WFE, WFI: invalid to Unicorn, harmless here
 
 REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
@@ -58,6 +63,7 @@ class _State(ctypes.Structure):
     _fields_ = [
         ("stop", ctypes.c_void_p),
         ("peek", ctypes.c_void_p),
+        ("register_value", ctypes.c_void_p),
         ("registers", ctypes.POINTER(_Register)),
         ("code", ctypes.c_char_p),
         ("input", ctypes.c_char_p),
@@ -84,6 +90,9 @@ class _State(ctypes.Structure):
         ("running", ctypes.c_uint32),
         ("polls", ctypes.c_uint32),
         ("stopped", ctypes.c_uint32),
+        ("unaligned", ctypes.c_uint32),
+        ("unaligned_pc", ctypes.c_uint32),
+        ("pc_register", ctypes.c_int),
     ]
 
 
@@ -105,6 +114,7 @@ class UnicornMachine:
         self._input = b""
         self._fault: DeviceFault | None = None
         self._bad_access: tuple[str, int] | None = None
+        self._access_hook: ctypes.c_size_t | None = None
         self._uc = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB | uc.UC_MODE_MCLASS)
         self._uc.ctl_set_cpu_model(getattr(arm, chip.cpu.unicorn or ""))
         self._map_memories(chip)
@@ -145,6 +155,8 @@ class UnicornMachine:
         """Let the image run until the hooks stop it or it faults; why it stopped."""
         state = self._state
         state.deadline, state.stopped, state.polls = deadline, 0, 0
+        if state.call_count:
+            self._trust_accesses()
         while True:
             try:
                 self._uc.emu_start(self._pc | 1, 0xFFFFFFFF)
@@ -154,6 +166,9 @@ class UnicornMachine:
                     self._fault = self._describe(error)
                     return 0
             self._pc = self._uc.reg_read(arm.UC_ARM_REG_PC)
+            if state.stopped == UNALIGNED:
+                what = f"unaligned access at {state.unaligned:#010x}"
+                self._fault = DeviceFault(f"the image stopped: {what}", have=self._where(state.unaligned_pc))
             if state.stopped:
                 return int(state.stopped)
 
@@ -187,16 +202,25 @@ class UnicornMachine:
                     have=f"{size:#x} bytes at {origin:#x}",
                     need=f"multiples of {PAGE:#x} that overlap nothing",
                 )
-        every = (ctypes.c_uint64(1), ctypes.c_uint64(0))  # an empty range means all addresses
-        uclib.uc_hook_add(
-            engine,
-            ctypes.byref(ctypes.c_size_t()),
-            uc.UC_HOOK_BLOCK,
-            ctypes.cast(hooks.bt_on_block, ctypes.c_void_p),
-            state,
-            *every,
-        )
+        self._add_hook(uc.UC_HOOK_BLOCK, hooks.bt_on_block)
+        if "v6m" in chip.cpu.features:
+            self._access_hook = self._add_hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, hooks.bt_on_access)
         self._uc.hook_add(uc.UC_HOOK_MEM_INVALID, self._on_bad_access)
+
+    def _add_hook(self, kind: int, function: object) -> ctypes.c_size_t:
+        """Have a C function called; hook_add takes only Python's."""
+        handle = ctypes.c_size_t()
+        every = (ctypes.c_uint64(1), ctypes.c_uint64(0))  # an empty range means all addresses
+        pointer = ctypes.cast(function, ctypes.c_void_p)  # type: ignore[arg-type]
+        uclib.uc_hook_add(self._uc._uch, ctypes.byref(handle), kind, pointer, ctypes.pointer(self._state), *every)
+        return handle
+
+    def _trust_accesses(self) -> None:
+        """Watching every access makes emulation ten times slower, and a model's calls all make the same ones."""
+        if self._access_hook is not None:
+            uclib.uc_hook_del(self._uc._uch, self._access_hook)
+            self._uc.ctl_flush_tb()
+            self._access_hook = None
 
     def _on_bad_access(self, _uc: object, access: int, address: int, size: int, _value: int, _data: object) -> bool:
         kinds = {uc.UC_MEM_WRITE_UNMAPPED: "write", uc.UC_MEM_WRITE_PROT: "write"}
@@ -236,8 +260,9 @@ class UnicornMachine:
     def _word(self, address: int) -> int:
         return int.from_bytes(self._peek(address, 4), "little")
 
-    def _where(self) -> list[str]:
+    def _where(self, pc: int | None = None) -> list[str]:
         values = {name: self._uc.reg_read(number) for name, number in REGISTERS.items()}
+        values["pc"] = values["pc"] if pc is None else pc
         cells = [f"{name} {value:08x}" for name, value in values.items()]
         at = f"at {values['pc']:#010x} in {self._code.function_at(values['pc'])}"
         caller = f"called from {values['lr'] & ~1:#010x} in {self._code.function_at(values['lr'] & ~1)}"
@@ -258,6 +283,8 @@ def _state(chip: Chip, code: Code) -> _State:
     return _State(
         stop=ctypes.cast(uclib.uc_emu_stop, ctypes.c_void_p).value,
         peek=ctypes.cast(uclib.uc_mem_read, ctypes.c_void_p).value,
+        register_value=ctypes.cast(uclib.uc_reg_read, ctypes.c_void_p).value,
+        pc_register=arm.UC_ARM_REG_PC,
         registers=(_Register * len(registers))(*(_Register(r.address, r.kind, r.empty, r.filled) for r in registers)),
         register_count=len(registers),
         input=b"",
