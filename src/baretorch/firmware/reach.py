@@ -16,9 +16,7 @@ _R_ARM_WORDS = frozenset({2, 38})  # ABS32, TARGET1
 _R_ARM_RELATIVE = 3  # REL32
 _R_ARM_BRANCHES = frozenset({10, 30})  # THM_CALL, THM_JUMP24
 _R_ARM_MOVW, _R_ARM_MOVT = 47, 48  # THM_MOVW_ABS_NC, THM_MOVT_ABS
-_R_RISCV_LABELS = frozenset(
-    {24, 25}
-)  # PCREL_LO12: they name the instruction with the upper half, which is followed itself
+_R_RISCV_LABELS = frozenset({24, 25})  # PCREL_LO12: they name the instruction with the upper half, itself followed
 _R_X86_64_RELATIVE = frozenset({2, 4, 9, 41, 42})  # PC32, PLT32, GOTPCREL and its relaxed forms
 _X86_64_BRANCHES = frozenset({0xE8, 0xE9})
 _X86_64_IMMEDIATES = {0x6B: 1, 0x80: 1, 0x83: 1, 0xC0: 1, 0xC1: 1, 0xC6: 1, 0x69: 4, 0x81: 4, 0xC7: 4}  # by opcode
