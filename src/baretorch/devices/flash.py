@@ -29,8 +29,9 @@ class Drive:
     board_id: str
 
 
-def flash(image: Image, method: str | None = None) -> str:
-    """Put the image on the board that is plugged in, by `method` or the first that works; where it went."""
+def flash(image: Image, method: str | None = None, folders: Sequence[Path] | None = None) -> str:
+    """Put the image on the board that is plugged in, by `method` or the first that works; where it went.
+    `folders` are where its drive may be mounted, if not in the usual places."""
     board = image.board
     if not board.flash_methods:
         raise CompileError(f"board {board.name} cannot be flashed", have=board.title)
@@ -39,7 +40,7 @@ def flash(image: Image, method: str | None = None) -> str:
             f"board {board.name} cannot be flashed by {method}", need=f"one of: {', '.join(board.flash_methods)}"
         )
     methods = board.flash_methods if method is None else (method,)
-    if "uf2" in methods and (drive := _drive_for(image, uf2_drives())) is not None:
+    if "uf2" in methods and (drive := _drive_for(image, uf2_drives(folders))) is not None:
         return flash_uf2(image, drive)
     if "pyocd" in methods and (program := _pyocd()) is not None:
         return flash_pyocd(image, program)
