@@ -37,25 +37,27 @@ def requirements(name: str, found: set[str]) -> set[str]:
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the built wheel and links to its plain requirements: all that Python sees there."""
     folder = tmp_path_factory.mktemp("clean")
-    wheel = run(
-        sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT),
-        cwd=folder,
-    )  # fmt: skip
-    assert wheel.returncode == 0, wheel.stderr
     site = folder / "site"
-    (built,) = folder.glob("*.whl")
-    done = run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(built), cwd=folder)
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    made = run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", ".", str(ROOT), cwd=folder)
+    assert made.returncode == 0, made.stderr
+    (wheel,) = folder.glob("*.whl")
+    done = run(*pip, "install", "--no-deps", "--target", str(site), str(wheel), cwd=folder)
     assert done.returncode == 0, done.stderr
     for name in requirements("baretorch", set()) - {"baretorch"}:
         for file in importlib.metadata.files(name) or ():
             top = file.parts[0]
             if top not in ("..", "__pycache__", "bin") and not (site / top).exists():
-                (site / top).symlink_to(Path(str(file.locate())).parents[len(file.parts) - 2] if len(file.parts) > 1 else file.locate())
+                (site / top).symlink_to(Path(str(importlib.metadata.distribution(name).locate_file(top))))
     return site
 
 
 def python(clean: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return run(sys.executable, "-S", *arguments, cwd=cwd, PYTHONPATH=str(clean))
+
+
+def baretorch(clean: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return python(clean, "-m", "baretorch", *arguments, cwd=cwd)
 
 
 def test_the_clean_room_is_clean(clean: Path, tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_the_clean_room_is_clean(clean: Path, tmp_path: Path) -> None:
 
 def test_compile_a_pte_without_torch(clean: Path, tmp_path: Path) -> None:
     pte = sorted(PTE.glob("*.pte"))[0]
-    done = python(clean, "-m", "baretorch", "compile", str(pte), "--board", "pico2w", "--out", "c", "--json", cwd=tmp_path)
+    done = baretorch(clean, "compile", str(pte), "--board", "pico2w", "--out", "c", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
     assert (tmp_path / "c" / "model.c").is_file()
@@ -76,9 +78,8 @@ def test_compile_a_pte_without_torch(clean: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pte", sorted(p.name for p in PTE.glob("*.pte")))
 def test_run_a_pte_without_torch(clean: Path, tmp_path: Path, pte: str) -> None:
     """Zig and Unicorn only: what `pip install baretorch` brings."""
-    done = python(
-        clean, "-m", "baretorch", "run", str(PTE / pte), "--board", "pico2w", "--toolchain", "zig", "--json", cwd=tmp_path
-    )
+    options = ("--board", "pico2w", "--toolchain", "zig", "--json")
+    done = baretorch(clean, "run", str(PTE / pte), *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert facts["emulator"] == "unicorn"
@@ -86,7 +87,7 @@ def test_run_a_pte_without_torch(clean: Path, tmp_path: Path, pte: str) -> None:
 
 
 def test_a_model_file_without_torch_says_how_to_get_it(clean: Path, tmp_path: Path) -> None:
-    done = python(clean, "-m", "baretorch", "run", str(ROOT / "examples/sine/model.py"), "--board", "pico", cwd=tmp_path)
+    done = baretorch(clean, "run", str(ROOT / "examples/sine/model.py"), "--board", "pico", cwd=tmp_path)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "torch" in done.stderr and 'pip install "baretorch[torch]"' in done.stderr

@@ -39,6 +39,7 @@ def load(path: str) -> Source:
         )
     name = _name(file)
     if file.suffix == ".py":
+        import baretorch.frontends.torch_export  # noqa: F401  (first, as its error says how to get torch)
         from baretorch.frontends.model_file import load_model_file
 
         module, inputs = load_model_file(file)

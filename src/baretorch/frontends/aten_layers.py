@@ -87,7 +87,8 @@ def batch_norm(
     channels = g.shape(x)[1]
     gamma = g.constant(weight, "batch_norm: weight") if weight else np.ones(channels)
     beta = g.constant(bias, "batch_norm: bias") if bias else np.zeros(channels)
-    scale = gamma / np.sqrt(g.constant(var, "batch_norm: running_var").astype(np.float64) + eps)
+    with np.errstate(invalid="ignore"):  # a negative variance gives NaN, as in PyTorch
+        scale = gamma / np.sqrt(g.constant(var, "batch_norm: running_var").astype(np.float64) + eps)
     shift = beta - g.constant(mean, "batch_norm: running_mean") * scale
     column = (channels, *(1,) * (len(g.shape(x)) - 2))
     scaled = g.b.add(Mul(), x, g.b.const("bn_scale", scale.astype(np.float32).reshape(column)))
