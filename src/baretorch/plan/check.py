@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from baretorch.errors import InternalError
 from baretorch.plan.types import Plan
 
@@ -21,7 +23,7 @@ def check_plan(plan: Plan) -> Plan:
     for time in range(-1, len(plan.steps) + 1):
         live.update(starts.get(time, ()))
         row = sorted((buffers[n] for n in live), key=lambda b: b.offset)
-        for low, high in zip(row, row[1:], strict=False):
+        for low, high in pairwise(row):
             if low.end > high.offset:
                 raise InternalError(f"buffers {low.name} and {high.name} overlap at step {time}")
         if 0 <= time < len(plan.steps):
