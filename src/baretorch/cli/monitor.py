@@ -145,7 +145,7 @@ def _display(trace: Trace, title: str, total: int, as_json: bool, plot: bool) ->
         return
     from rich.live import Live
 
-    height = max(6, min(18, screen.size.height - 8))
+    height = max(6, min(18, screen.size.height - 11))  # title and summary stay in sight
     with Live(console=screen, auto_refresh=False) as live:
         yield lambda: live.update(_plot(trace, total, height), refresh=True)
 
@@ -167,16 +167,17 @@ def _plot(trace: Trace, total: int, height: int) -> RenderableType:
     from baretorch.report.sweep import value_of
 
     sweep: Sweep = trace.sweep
-    places = range(max(total, 1))
-    x = [sweep.x(i) for i in places]
+    places = range(total)
+    expected = [value_of(sweep.expected[i % len(sweep.expected)][0]) for i in places]
+    name, y = sweep.reference, expected
     if sweep.truth is not None:
         name, y = "truth", [sweep.truth[i % len(sweep.truth)] for i in places]
-    else:
-        name, y = sweep.reference, [value_of(sweep.expected[i % len(sweep.expected)][0]) for i in places]
+    x = [sweep.x(i) for i in places]
     pairs = sorted(zip(x, y, strict=True))
     curve = Series(name, [p[0] for p in pairs], [p[1] for p in pairs], "bright_black", line=True)
     answers = Series("predicted by the board", trace.x, trace.predicted, "bright_red")
-    return Group(Plot([curve, answers], height), _line(trace))
+    y_range = (min(expected), max(expected))  # where answers will be: the plot does not jump when they come
+    return Group(Plot([curve, answers], height, y_range=y_range), _line(trace))
 
 
 def _summary(trace: Trace, png: str | None) -> str:

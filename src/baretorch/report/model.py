@@ -118,10 +118,10 @@ def model_screen(facts: ModelFacts) -> RenderableType:
     if len(facts.sheets) == 1 and isinstance(facts.sheets[0], Sheet):
         sheet = facts.sheets[0]
         word = "[green]fits[/]" if sheet.fits else "[red]does not fit[/]"
-        parts += [f"[bold]memory of {sheet.board.name}[/]  {word}", sheet_table(sheet)]
+        parts += ["", f"[bold]memory of {sheet.board.name}[/]  {word}", sheet_table(sheet)]
     elif facts.sheets:
         rows = [s if isinstance(s, Sheet) else (s[0], s[1].what) for s in facts.sheets]
-        parts.append(boards_table(rows))
+        parts += ["", boards_table(rows)]
     return Group(*parts)
 
 

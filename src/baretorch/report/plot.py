@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,11 +43,13 @@ class Plot:
         self._series = series
         self._height = max(2, height)
         self._x = _span([x for s in series for x in s.x], x_range)
-        self._y = _span([y for s in series for y in s.y], y_range)
+        low, high = _span([y for s in series for y in s.y], y_range)
+        margin = (high - low) / 20
+        self._y = (low - margin, high + margin)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ticks = {0: self._y[1], self._height // 2: sum(self._y) / 2, self._height - 1: self._y[0]}
-        labels = {row: figure(value) for row, value in ticks.items()}
+        bottom = self._height - 1
+        labels = {round((1 - _part(tick, self._y)) * bottom): figure(tick) for tick in _ticks(self._y)}
         gutter = max(map(len, labels.values())) + 1
         width = max(8, options.max_width - gutter - 2)
         dots, colours = self._draw(width)
@@ -101,6 +104,14 @@ def _span(values: Sequence[float], at_least: tuple[float, float] | None) -> tupl
     known = [v for v in (*values, *(at_least or ())) if v - v == 0]
     low, high = min(known, default=0.0), max(known, default=1.0)
     return (low, high) if low < high else (low - 0.5, high + 0.5)
+
+
+def _ticks(span: tuple[float, float]) -> list[float]:
+    """Round numbers inside the span, about five."""
+    size = (span[1] - span[0]) / 5
+    unit = 10.0 ** math.floor(math.log10(size))
+    step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size)
+    return [round(i * step, 12) for i in range(math.ceil(span[0] / step), math.floor(span[1] / step) + 1)]
 
 
 def _part(value: float, span: tuple[float, float]) -> float:

@@ -90,7 +90,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     best = "optimal" if ram.arena == bound else f"no plan can need less than {bound:,}"
     table.add_row("  arena", f"{ram.arena:,}", best)
     table.add_row("  static", f"{ram.static:,}", "")
-    peak = f"bound; at most {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
+    peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
     if facts is not None:
         _speed(table, facts)
