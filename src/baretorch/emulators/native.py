@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 from baretorch.emulators.process import Process
 from baretorch.firmware.types import Image
+
+if sys.platform == "linux":
+    import resource
 
 
 class NativeMachine(Process):
@@ -17,18 +23,18 @@ class NativeMachine(Process):
 
     def __init__(self, image: Image) -> None:
         super().__init__([str(image.elf)])
-        self._seconds = 0.0
 
     def read(self, timeout: float) -> bytes:
-        self._seconds += timeout
-        self._limit(math.ceil(self._seconds) + 1)
+        if sys.platform == "linux":
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, as the read will tell
+                seconds = math.ceil(self._cpu_seconds() + timeout) + 1
+                resource.prlimit(self.pid, resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
         return super().read(timeout)
 
     def instructions(self) -> tuple[int, ...]:
         return ()
 
-    def _limit(self, seconds: int) -> None:
-        if sys.platform == "linux":
-            import resource
-
-            resource.prlimit(self.pid, resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    def _cpu_seconds(self) -> float:
+        """What the process has used so far; proc(5) counts fields from 1, and the name (2) may hold spaces."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[14 - 3]) + int(fields[15 - 3])) / os.sysconf("SC_CLK_TCK")

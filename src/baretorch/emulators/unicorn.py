@@ -63,7 +63,6 @@ class _State(ctypes.Structure):
     _fields_ = [
         ("stop", ctypes.c_void_p),
         ("peek", ctypes.c_void_p),
-        ("register_value", ctypes.c_void_p),
         ("registers", ctypes.POINTER(_Register)),
         ("code", ctypes.c_char_p),
         ("input", ctypes.c_char_p),
@@ -90,9 +89,6 @@ class _State(ctypes.Structure):
         ("running", ctypes.c_uint32),
         ("polls", ctypes.c_uint32),
         ("stopped", ctypes.c_uint32),
-        ("unaligned", ctypes.c_uint32),
-        ("unaligned_pc", ctypes.c_uint32),
-        ("pc_register", ctypes.c_int),
     ]
 
 
@@ -114,8 +110,9 @@ class UnicornMachine:
         self._input = b""
         self._fault: DeviceFault | None = None
         self._bad_access: tuple[str, int] | None = None
-        self._access_hook: ctypes.c_size_t | None = None
-        self._uc = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB | uc.UC_MODE_MCLASS)
+        self._uc = uc.Uc(
+            uc.UC_ARCH_ARM, uc.UC_MODE_THUMB
+        )  # UC_MODE_MCLASS would make it a Cortex-M33, whatever is asked
         self._uc.ctl_set_cpu_model(getattr(arm, chip.cpu.unicorn or ""))
         self._map_memories(chip)
         self._add_hooks(chip)
@@ -155,8 +152,6 @@ class UnicornMachine:
         """Let the image run until the hooks stop it or it faults; why it stopped."""
         state = self._state
         state.deadline, state.stopped, state.polls = deadline, 0, 0
-        if state.call_count:
-            self._trust_accesses()
         while True:
             try:
                 self._uc.emu_start(self._pc | 1, 0xFFFFFFFF)
@@ -166,9 +161,6 @@ class UnicornMachine:
                     self._fault = self._describe(error)
                     return 0
             self._pc = self._uc.reg_read(arm.UC_ARM_REG_PC)
-            if state.stopped == UNALIGNED:
-                what = f"unaligned access at {state.unaligned:#010x}"
-                self._fault = DeviceFault(f"the image stopped: {what}", have=self._where(state.unaligned_pc))
             if state.stopped:
                 return int(state.stopped)
 
@@ -202,25 +194,10 @@ class UnicornMachine:
                     have=f"{size:#x} bytes at {origin:#x}",
                     need=f"multiples of {PAGE:#x} that overlap nothing",
                 )
-        self._add_hook(uc.UC_HOOK_BLOCK, hooks.bt_on_block)
-        if "v6m" in chip.cpu.features:
-            self._access_hook = self._add_hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, hooks.bt_on_access)
-        self._uc.hook_add(uc.UC_HOOK_MEM_INVALID, self._on_bad_access)
-
-    def _add_hook(self, kind: int, function: object) -> ctypes.c_size_t:
-        """Have a C function called; hook_add takes only Python's."""
-        handle = ctypes.c_size_t()
         every = (ctypes.c_uint64(1), ctypes.c_uint64(0))  # an empty range means all addresses
-        pointer = ctypes.cast(function, ctypes.c_void_p)  # type: ignore[arg-type]
-        uclib.uc_hook_add(self._uc._uch, ctypes.byref(handle), kind, pointer, ctypes.pointer(self._state), *every)
-        return handle
-
-    def _trust_accesses(self) -> None:
-        """Watching every access makes emulation ten times slower, and a model's calls all make the same ones."""
-        if self._access_hook is not None:
-            uclib.uc_hook_del(self._uc._uch, self._access_hook)
-            self._uc.ctl_flush_tb()
-            self._access_hook = None
+        block = ctypes.cast(hooks.bt_on_block, ctypes.c_void_p)
+        uclib.uc_hook_add(engine, ctypes.byref(ctypes.c_size_t()), uc.UC_HOOK_BLOCK, block, state, *every)
+        self._uc.hook_add(uc.UC_HOOK_MEM_INVALID, self._on_bad_access)
 
     def _on_bad_access(self, _uc: object, access: int, address: int, size: int, _value: int, _data: object) -> bool:
         kinds = {uc.UC_MEM_WRITE_UNMAPPED: "write", uc.UC_MEM_WRITE_PROT: "write"}
@@ -260,9 +237,8 @@ class UnicornMachine:
     def _word(self, address: int) -> int:
         return int.from_bytes(self._peek(address, 4), "little")
 
-    def _where(self, pc: int | None = None) -> list[str]:
+    def _where(self) -> list[str]:
         values = {name: self._uc.reg_read(number) for name, number in REGISTERS.items()}
-        values["pc"] = values["pc"] if pc is None else pc
         cells = [f"{name} {value:08x}" for name, value in values.items()]
         at = f"at {values['pc']:#010x} in {self._code.function_at(values['pc'])}"
         caller = f"called from {values['lr'] & ~1:#010x} in {self._code.function_at(values['lr'] & ~1)}"
@@ -272,9 +248,13 @@ class UnicornMachine:
         if self._bad_access is not None:
             kind, address = self._bad_access
             return DeviceFault(f"the image stopped: bad {kind} at {address:#010x}", have=self._where())
-        opcode = self._peek(self._uc.reg_read(arm.UC_ARM_REG_PC), 4)
-        code = opcode.hex(" ", 2) if opcode else "none"
-        return DeviceFault(f"the image stopped: {error} (instruction {code})", have=self._where())
+        kind = {
+            uc.UC_ERR_INSN_INVALID: "an instruction that the core does not have",
+            uc.UC_ERR_EXCEPTION: "an exception: unaligned access, breakpoint, supervisor call or missing FPU",
+        }.get(error.errno, str(error))
+        pc = self._uc.reg_read(arm.UC_ARM_REG_PC)
+        halfwords = " ".join(f"{int.from_bytes(self._peek(pc + i, 2), 'little'):04x}" for i in (0, 2))
+        return DeviceFault(f"the image stopped: {kind}", have=[f"opcode {halfwords}", *self._where()])
 
 
 def _state(chip: Chip, code: Code) -> _State:
@@ -283,8 +263,6 @@ def _state(chip: Chip, code: Code) -> _State:
     return _State(
         stop=ctypes.cast(uclib.uc_emu_stop, ctypes.c_void_p).value,
         peek=ctypes.cast(uclib.uc_mem_read, ctypes.c_void_p).value,
-        register_value=ctypes.cast(uclib.uc_reg_read, ctypes.c_void_p).value,
-        pc_register=arm.UC_ARM_REG_PC,
         registers=(_Register * len(registers))(*(_Register(r.address, r.kind, r.empty, r.filled) for r in registers)),
         register_count=len(registers),
         input=b"",

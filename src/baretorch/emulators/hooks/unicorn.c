@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER };
-enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, UNALIGNED };
+enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP };
 
 /* A register that does more than read as zero. */
 typedef struct {
@@ -32,7 +32,6 @@ typedef struct {
 typedef struct {
     int (*stop)(void *unicorn);
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
-    int (*register_value)(void *unicorn, int which, void *value);
     const bt_register *registers;
     const uint16_t *code;
     const uint8_t *input;
@@ -55,8 +54,6 @@ typedef struct {
     uint32_t running;       /* between the two */
     uint32_t polls;         /* reads of the console's status in a row that found no input */
     uint32_t stopped;
-    uint32_t unaligned, unaligned_pc; /* address and instruction of an access that Armv6-M refuses */
-    int pc_register;
 } bt_machine;
 
 static void stop(bt_machine *m, void *unicorn, uint32_t why)
@@ -144,19 +141,6 @@ void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *machine)
         if (now() > m->deadline)
             stop(m, unicorn, TIME_IS_UP);
     }
-}
-
-/* Unicorn lets unaligned accesses pass; Armv6-M does not. The first one is kept: a stop takes effect a little later. */
-void bt_on_access(void *unicorn, int kind, uint64_t address, int bytes, int64_t value, void *machine)
-{
-    bt_machine *m = machine;
-    (void)kind;
-    (void)value;
-    if ((address & (uint64_t)(bytes - 1)) == 0 || m->stopped == UNALIGNED)
-        return;
-    m->unaligned = (uint32_t)address;
-    m->register_value(unicorn, m->pc_register, &m->unaligned_pc);
-    stop(m, unicorn, UNALIGNED);
 }
 
 static const bt_register *find(const bt_machine *m, uint32_t address)
