@@ -1,52 +1,14 @@
 """The link against a device written in Python, with a line that loses, damages and invents bytes."""
 
 import random
-import struct
-from collections.abc import Callable
 
 import pytest
 
-from baretorch.devices.frames import Decoder, Frame, encode
+from baretorch.devices.frames import Frame, encode
 from baretorch.devices.link import Link, Reply
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.errors import CompileError
-
-HELLO = struct.pack("<BBBBI3I", 1, 2, 1, 0, 1000, 4, 2, 6) + b"tiny\0desk\0"
-
-
-class FakeDevice:
-    """Answers like the runtime. `line` may change what passes, in either direction."""
-
-    name = "serial"
-
-    def __init__(self, line: Callable[[bytes], bytes] = lambda data: data) -> None:
-        self.line = line
-        self.decoder = Decoder(limit=6)
-        self.out = b"baretorch: tiny on desk, ready\n"
-        self.runs = 0
-
-    def write(self, data: bytes) -> None:
-        for item in self.decoder.feed(self.line(data)):
-            if isinstance(item, Frame):
-                self.out += self.line(self.answer(item))
-
-    def answer(self, frame: Frame) -> bytes:
-        if frame.kind == ord("H"):
-            return encode(Frame(ord("h"), frame.seq, HELLO))
-        self.runs += 1
-        return encode(Frame(ord("r"), frame.seq, struct.pack("<II", 42, 512) + frame.payload[::-1]))
-
-    def read(self, timeout: float) -> bytes:
-        if not self.out:
-            raise DeviceHang("silent")
-        data, self.out = self.out, b""
-        return data
-
-    def instructions(self) -> tuple[int, ...]:
-        return ()
-
-    def close(self) -> None:
-        self.out = b""
+from tests.devices.fake import HELLO, FakeDevice
 
 
 def test_hello_and_run() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -132,7 +133,7 @@ def _mounted() -> list[Path]:
         mounts = Path("/proc/mounts").read_text(errors="replace")
     except OSError:
         return []
-    folders = [line.split()[1].encode().decode("unicode_escape") for line in mounts.splitlines()]
+    folders = [re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), line.split()[1]) for line in mounts.splitlines()]
     return [Path(folder) for folder in folders if folder.startswith(MOUNT_FOLDERS)]
 
 

@@ -1,0 +1,168 @@
+"""Flashing, with a folder that looks like a board's drive, and a program that looks like pyOCD."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from baretorch.devices import flash as module
+from baretorch.devices.flash import Drive, flash, flash_uf2, uf2_drives
+from baretorch.errors import CompileError
+from baretorch.firmware.types import FlashUse, Image, RamUse
+from baretorch.targets.boards import load_board
+
+PYOCD = """\
+#!{python}
+import sys
+with open({log!r}, "a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+if {says!r}:
+    sys.exit({says!r})
+"""
+
+
+def an_image(folder: Path, board: str) -> Image:
+    names = {suffix: folder / f"toy.{suffix}" for suffix in ("elf", "hex", "uf2", "map")}
+    for path in names.values():
+        path.write_text(path.name)
+    flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0)
+    target = load_board(board)
+    uf2 = names["uf2"] if "uf2" in target.flash_methods else None
+    return Image("toy", target, "gcc", names["elf"], None, names["hex"], uf2, names["map"], flash_use, ram_use, {})
+
+
+def a_drive(folder: Path, board_id: str) -> Path:
+    folder.mkdir()
+    (folder / "INFO_UF2.TXT").write_text(f"UF2 Bootloader v3.0\nModel: a board\nBoard-ID: {board_id}\n")
+    return folder
+
+
+@pytest.fixture
+def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What is mounted; nothing to begin with. No pyOCD either, and nobody waits long."""
+    folders: list[Path] = []
+    monkeypatch.setattr(module, "_mounted", lambda: folders)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(flash_uf2, "__defaults__", (0.0,))
+    return folders
+
+
+def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "") -> Path:
+    program, log = folder / "pyocd", folder / "log"
+    program.write_text(PYOCD.format(python=sys.executable, log=str(log), says=says))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    return log
+
+
+@pytest.mark.parametrize(("board", "board_id"), [("pico", "RPI-RP2"), ("pico2", "RP2350"), ("pico4ml", "RPI-RP2")])
+def test_the_uf2_file_is_copied(board: str, board_id: str, tmp_path: Path, mounted: list[Path]) -> None:
+    mounted += [tmp_path / "not there", tmp_path, a_drive(tmp_path / "drive", board_id)]
+    assert flash(an_image(tmp_path, board)) == f"{board_id} on {tmp_path / 'drive'}"
+    assert (tmp_path / "drive" / "toy.uf2").read_text() == "toy.uf2"
+
+
+def test_it_waits_until_the_drive_goes_away(tmp_path: Path) -> None:
+    drive = a_drive(tmp_path / "drive", "RPI-RP2")
+
+    def reboot() -> None:
+        time.sleep(0.3)
+        (drive / "INFO_UF2.TXT").unlink()
+
+    thread = threading.Thread(target=reboot)
+    start = time.monotonic()
+    thread.start()
+    flash_uf2(an_image(tmp_path, "pico"), Drive(drive, "RPI-RP2"), seconds=20)
+    thread.join()
+    assert 0.3 <= time.monotonic() - start < 10
+
+
+def test_a_board_that_reboots_before_the_file_is_closed(tmp_path: Path) -> None:
+    gone = Drive(tmp_path / "gone", "RPI-RP2")
+    assert flash_uf2(an_image(tmp_path, "pico"), gone, seconds=0) == f"RPI-RP2 on {gone.folder}"
+
+
+def test_a_drive_that_cannot_be_written(tmp_path: Path) -> None:
+    drive = a_drive(tmp_path / "drive", "RPI-RP2")
+    (drive / "toy.uf2").mkdir()
+    with pytest.raises(CompileError, match="cannot be written"):
+        flash_uf2(an_image(tmp_path, "pico"), Drive(drive, "RPI-RP2"), seconds=0)
+
+
+def test_the_drive_of_another_chip(tmp_path: Path, mounted: list[Path]) -> None:
+    mounted.append(a_drive(tmp_path / "drive", "RP2350"))
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "pico"))
+    assert error.value.what == "the drive is not of board pico"
+    assert error.value.need == ("Board-ID RPI-RP2",)
+
+
+def test_two_boards(tmp_path: Path, mounted: list[Path]) -> None:
+    mounted += [a_drive(tmp_path / name, "RPI-RP2") for name in ("one", "two")]
+    with pytest.raises(CompileError, match="several boards wait to be flashed"):
+        flash(an_image(tmp_path, "pico"))
+
+
+def test_nothing_to_flash_with(tmp_path: Path, mounted: list[Path]) -> None:
+    assert mounted == []
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "pico"))
+    assert error.value.render() == (
+        "error: no way found to flash board pico\n"
+        "  try   hold BOOTSEL while plugging in the board: it then shows up as a USB drive\n"
+        "        `pip install pyocd`, and connect the board's debug probe"
+    )
+
+
+def test_pyocd(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    log = a_pyocd(tmp_path, monkeypatch)
+    assert flash(an_image(tmp_path, "nucleo-h743zi")) == "stm32h743zitx through pyOCD"
+    assert log.read_text().splitlines() == [
+        f"load --target stm32h743zitx {tmp_path / 'toy.hex'}",
+        "reset --target stm32h743zitx",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("says", "remedy"),
+    [
+        ("No available debug probes are connected", "`pyocd list` shows those that are found"),
+        ("Target type stm32h743zitx not recognized", "`pyocd pack install stm32h743zitx`"),
+        ("SWD fault", "udev rules"),
+    ],
+)
+def test_pyocd_fails(
+    says: str, remedy: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_pyocd(tmp_path, monkeypatch, says)
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "nucleo-h743zi"))
+    assert error.value.have == (says,)
+    assert remedy in error.value.try_[0]
+
+
+def test_a_method_the_board_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "microbit"), "uf2")
+    assert error.value.render() == "error: board microbit cannot be flashed by uf2\n  need  one of: pyocd"
+
+
+def test_a_board_that_is_not_real(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="board mps2-an386 cannot be flashed"):
+        flash(an_image(tmp_path, "mps2-an386"))
+
+
+def test_mounted_drives_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /media/me/RPI-RP2 vfat rw 0 0\n/dev/sdc1 /mnt/über\\040b vfat rw 0 0\n"
+    monkeypatch.setattr(Path, "read_text", lambda path, **_: mounts)
+    assert module._mounted() == [Path("/media/me/RPI-RP2"), Path("/mnt/über b")]
+
+
+def test_other_folders_are_no_drives(tmp_path: Path) -> None:
+    drive = a_drive(tmp_path / "drive", "RPI-RP2")
+    assert uf2_drives([tmp_path, tmp_path / "none", drive]) == (Drive(drive, "RPI-RP2"),)

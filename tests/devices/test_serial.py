@@ -1,0 +1,123 @@
+"""A board behind a serial port, played by the other end of a pseudo-terminal."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import tty
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+import serial
+
+from baretorch.devices import serial as ports
+from baretorch.devices.link import Link
+from baretorch.devices.serial import Port, SerialMachine, serial_ports
+from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.errors import CompileError
+from tests.devices.fake import FakeDevice
+
+
+@pytest.fixture
+def board() -> Iterator[tuple[str, FakeDevice]]:
+    """The name of a port with a fake board on it."""
+    near, far = os.openpty()
+    tty.setraw(near)
+    device = FakeDevice()
+    device.out = b""
+
+    def serve() -> None:
+        while True:
+            try:
+                data = os.read(near, 4096)
+            except OSError:
+                return
+            device.write(data)
+            os.write(near, device.out)
+            device.out = b""
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield os.ttyname(far), device
+    os.close(far)
+    thread.join(5)
+    os.close(near)
+
+
+def test_hello_and_run_over_a_real_port(board: tuple[str, FakeDevice]) -> None:
+    machine = SerialMachine(board[0], 115200)
+    link = Link(machine)
+    assert link.hello("tiny").board == "desk"
+    assert link.run([b"abcd", b"ef"]).outputs == (b"fedcba",)
+    assert (machine.name, machine.instructions()) == ("serial", ())
+    machine.close()
+
+
+def test_silence_ends_in_time(board: tuple[str, FakeDevice]) -> None:
+    machine = SerialMachine(board[0], 115200)
+    with pytest.raises(DeviceHang, match=r"sent nothing in 0\.1 s"):
+        machine.read(0.1)
+    machine.close()
+
+
+def test_an_unplugged_board(monkeypatch: pytest.MonkeyPatch, board: tuple[str, FakeDevice]) -> None:
+    machine = SerialMachine(board[0], 115200)
+
+    def gone(*_: object) -> bytes:
+        raise serial.SerialException("device disconnected")
+
+    monkeypatch.setattr(machine._port, "read", gone)
+    with pytest.raises(DeviceFault, match="is gone"):
+        machine.read(0.1)
+    machine.close()
+
+
+def test_no_such_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "serial_ports", lambda: (Port("/dev/ttyACM0", "Pico", True),))
+    with pytest.raises(CompileError) as error:
+        SerialMachine("/dev/ttyNOPE", 115200)
+    assert error.value.render() == (
+        "error: there is no port /dev/ttyNOPE\n"
+        "  have  /dev/ttyACM0 (Pico)\n"
+        "  try   plug the board in with a USB cable that carries data"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (
+            errno.EACCES,
+            "error: no permission to use port /dev/ttyACM0\n"
+            "  try   `sudo usermod -aG dialout $USER`, then log in again",
+        ),
+        (
+            errno.EBUSY,
+            "error: port /dev/ttyACM0 is in use\n  try   close the other program, such as a serial monitor",
+        ),
+    ],
+)
+def test_a_port_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch, number: int, text: str) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise serial.SerialException(number, os.strerror(number))
+
+    monkeypatch.setattr(serial, "serial_for_url", refuse)
+    with pytest.raises(CompileError) as error:
+        SerialMachine("/dev/ttyACM0", 115200)
+    assert error.value.render() == text
+
+
+def test_ports_on_usb_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        SimpleNamespace(device="/dev/ttyS0", description="", vid=None),
+        SimpleNamespace(device="/dev/ttyACM1", description="ST-LINK", vid=0x0483),
+        SimpleNamespace(device="/dev/ttyACM0", description="Pico", vid=0x2E8A),
+    ]
+    monkeypatch.setattr(ports.list_ports, "comports", lambda: found)
+    assert serial_ports() == (
+        Port("/dev/ttyACM0", "Pico", True),
+        Port("/dev/ttyACM1", "ST-LINK", True),
+        Port("/dev/ttyS0", "/dev/ttyS0", False),
+    )
