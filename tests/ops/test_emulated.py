@@ -1,0 +1,28 @@
+"""The case table on emulated CPUs: every kernel variant that the CPU would use, equal to the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from baretorch.ir import Array
+from tests.ops.case import Case, run_reference
+from tests.ops.cases import TABLE
+from tests.ops.emulated import run_emulated
+from tests.ops.host import has_kernel
+
+CASES = [c for c in TABLE if has_kernel(c)]
+BOARDS = ["mps2-an385-v6m", "mps2-an386", "mps2-an505", "mps3-an547", "virt-rv32"]
+
+
+@pytest.fixture(scope="module", params=[(b, o) for b in BOARDS for o in ("speed", "size")], ids="-".join)
+def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Array]:
+    name, optimize = request.param
+    outputs = run_emulated(CASES, name, tmp_path_factory.mktemp(name), optimize)
+    return {c.name: y for c, y in zip(CASES, outputs, strict=True)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_cpu_computes_the_reference(case: Case, board: Mapping[str, Array]) -> None:
+    case.check(board[case.name], run_reference([case])[0])
