@@ -1,0 +1,5 @@
+import torch
+
+
+def inputs():
+    return (torch.ones(1, 4),)

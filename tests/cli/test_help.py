@@ -1,0 +1,56 @@
+"""The words of --help, and that asking for them is light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from baretorch.cli import VERBS
+from tests.cli.program import baretorch, check_golden
+
+
+@pytest.mark.parametrize("verb", [v.name for v in VERBS])
+def test_help_of_each_verb(verb: str) -> None:
+    result = baretorch(verb, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert "--json" in result.out and "--debug" in result.out
+    check_golden(f"help_{verb}", result.out)
+
+
+def test_help() -> None:
+    check_golden("help", baretorch("--help").out)
+
+
+def test_version() -> None:
+    assert baretorch("--version").out.startswith("baretorch 0.")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["boards", "--json"], ["completion", "bash"], ["doctor", "--json"]]
+)
+def test_torch_stays_out(arguments: list[str]) -> None:
+    """Neither `import baretorch` nor a verb that reads no model imports torch."""
+    code = (
+        "import sys, baretorch\n"
+        "from baretorch.cli import run_command\n"
+        f"code = run_command({arguments!r})\n"
+        "heavy = {'torch', 'torchao', 'executorch', 'unicorn', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_nearest_verb() -> None:
+    result = baretorch("inspekt", "model.py")
+    assert result.code == 2
+    assert "No such command 'inspekt'. Did you mean 'inspect'?" in result.err
+
+
+def test_usage_errors_in_json() -> None:
+    result = baretorch("run", "model.py", "--json")
+    assert result.code == 2
+    assert "--board" in result.json()["error"]
+    assert result.err == ""
