@@ -60,7 +60,7 @@ def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
     if isinstance(error, SyntaxError):
         line = error.lineno
     for frame in traceback.extract_tb(error.__traceback__):
-        if Path(frame.filename) == path:
+        if Path(frame.filename).resolve() == path.resolve():
             line = frame.lineno
     return CompileError(
         f"{what} failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": "),

@@ -5,10 +5,12 @@ Operators that the ATen table knows stay whole; the rest is decomposed by torch'
 
 from __future__ import annotations
 
+import io
+import logging
 import operator
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -260,10 +262,14 @@ def _origin(node: Any) -> Origin:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch's own deprecation notices are not the user's business."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """torch's own notices, and the program it prints where export fails, are not the user's business."""
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _reason(error: BaseException) -> str:
