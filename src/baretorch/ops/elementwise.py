@@ -50,6 +50,8 @@ class Clamp(Unary):
 
 @dataclass(frozen=True)
 class Tanh(Unary):
+    """The hyperbolic tangent of each element."""
+
     name: ClassVar[str] = "tanh"
 
     def value(self, x: Array) -> Array:
@@ -58,6 +60,8 @@ class Tanh(Unary):
 
 @dataclass(frozen=True)
 class Sigmoid(Unary):
+    """1 / (1 + e^-x) of each element."""
+
     name: ClassVar[str] = "sigmoid"
 
     def value(self, x: Array) -> Array:
@@ -96,6 +100,8 @@ class Binary(Op):
 
 @dataclass(frozen=True)
 class Add(Binary):
+    """a + b with NumPy's broadcasting, limited to [lo, hi]."""
+
     name: ClassVar[str] = "add"
 
     def value(self, a: Array, b: Array) -> Array:
@@ -104,6 +110,8 @@ class Add(Binary):
 
 @dataclass(frozen=True)
 class Mul(Binary):
+    """a * b with NumPy's broadcasting, limited to [lo, hi]."""
+
     name: ClassVar[str] = "mul"
 
     def value(self, a: Array, b: Array) -> Array:
