@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -69,6 +71,7 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 def image(board: str, body: str = REVERSE, inputs: int = 16, outputs: int = 16, toolchain: str | None = None) -> Image:
     """The image of a model whose C is `body`; built once per test run."""
     folder = Path(mkdtemp(prefix="baretorch-test-"))
+    atexit.register(shutil.rmtree, folder)
     source = folder / "glue.c"
     source.write_text(GLUE.format(body=body, inputs=inputs, outputs=outputs))
     return build("toy", load_board(board), folder, [source], folder, RUN, toolchain)

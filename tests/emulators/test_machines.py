@@ -10,7 +10,7 @@ from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
 from baretorch.emulators.types import DeviceFault, DeviceHang, Machine
 from baretorch.emulators.unicorn import UnicornMachine
-from tests.emulators.images import EMULATED, RUN, image
+from tests.emulators.images import EMULATED, REVERSE, RUN, image
 
 DATA = bytes(range(100, 116))
 BOTH = sorted(
@@ -186,10 +186,10 @@ def test_a_hang_on_unicorn_tells_where() -> None:
     machine = open_machine(image("pico", in_model("while (*(volatile const uint8_t *)x) {}")), RUN, "unicorn")
     link = Link(machine)
     link.hello()
-    machine.write(encode(Frame(RUN_FRAME, 9, DATA)))
     with pytest.raises(DeviceHang) as error:
-        machine.read(0.2)
-    assert "in inner" in error.value.render()
+        link.run([DATA], timeout=0.2)
+    assert error.value.have[0].endswith(" in inner")
+    assert error.value.have[1].endswith(" in toy_run")
 
 
 @pytest.mark.parametrize(("board", "emulator"), [("pico", "unicorn"), ("mps2-an386", "qemu"), ("host", "native")])
@@ -206,8 +206,7 @@ def test_garbage_on_the_line_is_survived(board: str, emulator: str) -> None:
 
 @pytest.mark.parametrize(("board", "emulator"), [("pico", "unicorn"), ("mps2-an386", "qemu"), ("host", "native")])
 def test_kilobytes_pass(board: str, emulator: str) -> None:
-    body = image.__wrapped__.__defaults__[0]  # the same model, larger
-    machine = open_machine(image(board, body, 8192, 8192), RUN, emulator)
+    machine = open_machine(image(board, REVERSE, 8192, 8192), RUN, emulator)
     data = bytes(i * 7 % 251 for i in range(8192))
     assert Link(machine).run([data]).outputs == (data[::-1],)
     machine.close()

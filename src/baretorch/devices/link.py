@@ -110,6 +110,7 @@ class Link:
 
     def _ask(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
         """Send a request until it is answered."""
+        where: tuple[str, ...] = ()
         for attempt in range(ATTEMPTS):
             try:
                 return self._exchange(kind, reply, payload, timeout)
@@ -120,12 +121,13 @@ class Link:
                         have=[str(error), *self._heard_lines()],
                         try_="a shorter cable, a common ground, or a lower baud rate in the board's TOML",
                     ) from None
-            except DeviceHang:
+            except DeviceHang as hang:
+                where = hang.have
                 if self.machine.name != "serial" or not self._listens(len(payload)):
                     break  # an emulator's line loses nothing: silence is a hang
         raise DeviceHang(
             f"no answer from the device within {timeout:g} s",
-            have=self._heard_lines(),
+            have=[*where, *self._heard_lines()],
             try_="check port, baud rate and wiring (TX to RX), or reset the board"
             if self.machine.name == "serial"
             else None,
