@@ -133,12 +133,18 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
 
 
 @pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("host", "native")])
-def test_a_killed_parent_leaves_nobody_behind(board: str, emulator: str) -> None:
+def test_a_killed_parent_leaves_nobody_behind(board: str, emulator: str, tmp_path: Path) -> None:
     """Not even an image in an endless loop, when there was no chance to clean up."""
     program = ORPHAN.format(board=board, body=ENDLESS, emulator=emulator)
     folder = Path(__file__).parent.parent.parent
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment,
     ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())

@@ -2,8 +2,8 @@
 
 Memories and register space are where the chip has them; the console and the counter behave, other registers read
 as zero or as the value the chip's description calls ready. There are no interrupts and no exceptions: what would be a
-fault on the chip ends the emulation with a DeviceFault. One kind passes unnoticed, and needs QEMU to be found: LDM, LDRD
-and VLDR at unaligned addresses on Armv7-M and later.
+fault on the chip ends the emulation with a DeviceFault. One kind passes unnoticed and takes QEMU to be found: LDM,
+LDRD and VLDR at unaligned addresses on Armv7-M and later.
 """
 
 from __future__ import annotations
