@@ -61,12 +61,16 @@ def monitor(
     from pathlib import Path
 
     from baretorch.cli.work import compiled_model
+    from baretorch.emulators import choose_emulator
     from baretorch.report.sweep import Trace, need_matplotlib, read_sweep, write_png
+    from baretorch.targets.boards import load_board
 
     if port and emulator:
         raise click.UsageError("--port and --emulator exclude each other")
     if png:
         need_matplotlib()
+    if not port:
+        emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage)
         sweep = read_sweep(model, compiled.source, compiled.graph)

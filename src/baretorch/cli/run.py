@@ -37,10 +37,13 @@ def run(
 ) -> Answer:
     """Compile, build, emulate and compare with PyTorch."""
     from baretorch.cli.work import built_image, compiled_model
+    from baretorch.emulators import choose_emulator
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen
+    from baretorch.targets.boards import load_board
 
+    emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, trace)
         image = built_image(compiled, out, toolchain, stage)

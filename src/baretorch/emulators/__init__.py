@@ -14,16 +14,20 @@ from baretorch.targets.types import Board
 
 def open_machine(image: Image, run_symbol: str, emulator: str | None = None) -> Machine:
     """Boot the image on `emulator`, or on the first of its board's emulators that is installed."""
-    board = image.board
+    return _open(image, run_symbol, choose_emulator(image.board, emulator))
+
+
+def choose_emulator(board: Board, emulator: str | None = None) -> str:
+    """`emulator`, or the first of the board's that is installed; CompileError if it cannot run the board."""
     if not board.emulators:
         raise CompileError(f"no emulator runs board {board.name}", have=board.title, try_=_boards_alike(board))
     if emulator is None:
-        emulator = next((e for e in board.emulators if _installed(e, board)), board.emulators[0])
+        return next((e for e in board.emulators if _installed(e, board)), board.emulators[0])
     if emulator not in board.emulators:
         raise CompileError(
             f"the emulator {emulator} cannot run board {board.name}", need=f"one of: {', '.join(board.emulators)}"
         )
-    return _open(image, run_symbol, emulator)
+    return emulator
 
 
 def _open(image: Image, run_symbol: str, emulator: str) -> Machine:

@@ -58,7 +58,7 @@ class Lifetimes:
         return cells
 
     def _line(self, owners: list[int | None]) -> RenderResult:
-        """Runs of one buffer as coloured blocks with its letter at the start."""
+        """Runs of one buffer as coloured blocks, with its letter at the start where there is room."""
         start = 0
         while start < len(owners):
             end = start
@@ -68,7 +68,8 @@ class Lifetimes:
             if owner is None:
                 yield Segment(" " * (end - start))
             else:
-                yield Segment(_letter(owner) + "░▒"[owner % 2] * (end - start - 1), _style(owner))
+                letter = _letter(owner) if end - start > 2 else ""  # with many steps letters would be noise
+                yield Segment(letter + "░▒"[owner % 2] * (end - start - len(letter)), _style(owner))
             start = end
 
     def _legend(self, width: int) -> RenderResult:
