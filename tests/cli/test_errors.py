@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.program import baretorch, check_golden, copy_model
-
-FIXTURES = Path(__file__).parent.parent / "frontends"
 
 
 def check_error(name: str, *arguments: str) -> None:
@@ -25,11 +22,17 @@ def check_error(name: str, *arguments: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["no_model", "raises", "syntax_error", "control_flow", "unsupported", "float64", "large_weights", "large_arena"]
+    "model",
+    ["no_model", "raises", "control_flow", "unsupported", "float64", "large_weights", "large_arena"],
 )
 def test_models(model: str, folder: Path) -> None:
     """Models that cannot be read, exported, compiled or held."""
     check_error(model, "run", copy_model(model, folder), "--board", "microbit")
+
+
+def test_syntax_error(folder: Path) -> None:
+    (folder / "syntax_error.py").write_text("def model(:\n")
+    check_error("syntax_error", "run", "syntax_error.py", "--board", "pico")
 
 
 def test_missing_file() -> None:
@@ -73,8 +76,9 @@ def test_missing_toolchains(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PATH", "")
     check_error("missing_gcc", "build", model, "--board", "pico", "--toolchain", "gcc")
     known = importlib.util.find_spec
-    without_zig: Callable[..., object] = lambda name, *rest: None if name == "ziglang" else known(name, *rest)  # noqa: E731
-    monkeypatch.setattr(importlib.util, "find_spec", without_zig)
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "ziglang" else known(name, *rest)
+    )
     check_error("missing_toolchain", "build", model, "--board", "pico")
 
 

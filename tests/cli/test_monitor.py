@@ -1,0 +1,146 @@
+"""Streaming inputs through a board, and the pictures made of the answers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from baretorch.report.lifetimes import Lifetimes
+from baretorch.report.plot import Plot, Series
+from tests.cli.program import baretorch, copy_model
+
+
+def test_json(folder: Path) -> None:
+    result = baretorch("monitor", copy_model("curve", folder), "--board", "pico2w", "--png", "p.png", "--json")
+    assert result.code == 0, result.err + result.out
+    data = result.json()
+    assert data["x"] == [0, 1, 2, 3, 4]
+    assert data["predicted"] == [1, 3, 5, 7, 9] and data["truth"] == [0, 2, 4, 6, 8]
+    assert data["max_error_truth"] == 1.0 and data["max_error"] == 0.0
+    assert data["where"] == "unicorn"
+    assert (folder / data["png"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_lines(folder: Path) -> None:
+    result = baretorch("monitor", copy_model("curve", folder), "--board", "host", "--count", "7")
+    lines = result.out.splitlines()
+    assert lines[0] == "curve on host, emulated by native: 7 inputs"
+    assert lines[1].split() == ["1", "input", "0.0000", "answer", "1.0000", "truth", "0.0000", "error", "+1.0000"]
+    assert lines[7].split()[:5] == ["7", "input", "1.0000", "answer", "3.0000"]
+    assert lines[8:] == ["7 answers", "largest error against truth 1", "largest error against PyTorch 0"]
+
+
+def test_inputs_where_there_is_no_sweep(folder: Path) -> None:
+    """Several outputs are shown as the index of the largest."""
+    data = baretorch("monitor", copy_model("tiny", folder), "--board", "host", "--count", "3", "--json").json()
+    assert data["x"] == [0, 1, 2] and data["truth"] is None and data["max_error_truth"] is None
+    assert set(data["predicted"]) <= {0, 1} and data["max_error"] < 1e-6
+
+
+def test_plot_without_a_terminal(folder: Path) -> None:
+    out = baretorch("monitor", copy_model("curve", folder), "--board", "host", "--plot").out
+    assert "── truth   ⣿ predicted by the board" in out
+    assert out.count("inputs") == 1 and "largest error against truth 1" in out
+
+
+def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from baretorch.report.sweep import Trace
+
+    add = Trace.add
+
+    def interrupted(self: Trace, index: int, outputs: object) -> None:
+        if index == 2:
+            raise KeyboardInterrupt
+        add(self, index, outputs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Trace, "add", interrupted)
+    result = baretorch("monitor", copy_model("curve", folder), "--board", "host")
+    assert result.code == 0
+    assert result.out.splitlines()[-3:] == [
+        "2 answers",
+        "largest error against truth 1",
+        "largest error against PyTorch 0",
+    ]
+
+
+def test_serial_port(folder: Path) -> None:
+    """A program behind a pseudo-terminal is to `--port` what a board behind a cable is."""
+    model = copy_model("curve", folder)
+    elf = baretorch("build", model, "--board", "host", "--json").json()["files"]["elf"]
+    ours, theirs = pty.openpty()
+    board = subprocess.Popen([elf], stdin=ours, stdout=ours)
+    try:
+        port = os.ttyname(theirs)
+        result = baretorch("monitor", model, "--board", "host", "--port", port, "--json")
+        assert result.code == 0, result.err + result.out
+        assert result.json()["predicted"] == [1, 3, 5, 7, 9] and result.json()["where"] == port
+    finally:
+        board.kill()
+        board.wait()
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_png_without_matplotlib(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else known(name, *rest)
+    )
+    result = baretorch("monitor", copy_model("curve", folder), "--board", "host", "--png", "p.png")
+    assert result.code == 1
+    assert 'pip install "baretorch[plot]"' in result.err
+
+
+def test_port_and_emulator_exclude_each_other() -> None:
+    result = baretorch("monitor", "m.py", "--board", "host", "--port", "x", "--emulator", "native")
+    assert result.code == 2
+
+
+def test_plot() -> None:
+    """A rising line: dots from the lower left to the upper right, in a frame of the asked size."""
+    text = _draw(Plot([Series("line", [0, 10], [0, 1], "red", line=True)], height=6), 40)
+    lines = text.splitlines()
+    assert len(lines) == 6 + 3 and max(map(len, lines)) <= 40
+    ends = [len(line.rstrip()) for line in lines[:6]]
+    assert ends == sorted(ends, reverse=True) and ends[0] >= 38 and ends[5] < 20
+    assert lines[7].split() == ["0", "10"]
+
+
+def test_plot_of_odd_values() -> None:
+    """Nothing, one point, equal values, NaN and infinity are no reason to fail."""
+    for values in ([], [3.0], [2.0, 2.0], [float("nan"), 1.0], [float("inf"), -1e30, 1e-30]):
+        text = _draw(Plot([Series("s", list(range(len(values))), values, "red")], height=4), 30)
+        assert "⣿ s" in text
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_lifetimes(folder: Path, width: int) -> None:
+    """Blocks do not reach beyond the width, and each buffer has its line in the legend."""
+    from baretorch.ir import Builder, DType
+    from baretorch.ops.elementwise import Tanh
+    from baretorch.plan import make_plan
+    from baretorch.targets.boards import load_board
+
+    b = Builder("deep")
+    x = b.input("x", (1, 100), DType.FLOAT32)
+    for _ in range(200):
+        x = b.add(Tanh(), x)
+    plan = make_plan(b.graph(["x"], [x]), load_board("pico"))
+    text = _draw(Lifetimes(plan), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert {"x", "tanh", "tanh_23"} <= {line.split()[1] for line in text.splitlines() if "bytes at" in line}
+    assert "and 177 smaller ones" in text
+    assert width < 80 or "step 0 to step 1" in text
+
+
+def _draw(what: object, width: int) -> str:
+    console = Console(width=width, color_system=None)
+    with console.capture() as text:
+        console.print(what)
+    return text.get()

@@ -1,0 +1,239 @@
+"""What each verb answers, to programs and to people."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import baretorch, copy_model
+
+PTE = Path(__file__).parent.parent / "frontends" / "data" / "cnn.pte"
+
+
+def test_run_json(folder: Path) -> None:
+    result = baretorch("run", copy_model("tiny", folder), "--board", "pico2w", "--json")
+    assert result.code == 0, result.err
+    data = result.json()
+    assert data["board"] == "pico2w" and data["emulator"] == "unicorn" and data["dtype"] == "float32"
+    assert data["macs"] == 4 * 8 + 8 * 2
+    assert data["instructions"] > data["macs"]
+    assert data["cycles"] is None and data["time_ms"] is None and data["clock_hz"] == 150_000_000
+    assert set(data["flash"]) == {"model_code", "code", "weights", "total"}
+    assert data["flash"]["total"] == data["flash"]["code"] + data["flash"]["weights"]
+    assert set(data["ram"]) >= {"arena", "static", "stack", "total"}
+    assert data["ram"]["arena"] >= data["arena_lower_bound"] > 0
+    assert data["max_error"] < 1e-6 and data["warnings"] == [] and data["float_layers"] == []
+    assert len(data["outputs"][0][0]) == 2
+    assert next(iter(data["files"])) == "uf2"
+    assert all(Path(path).is_file() for path in data["files"].values())
+    assert data["files"]["elf"] == "build/tiny-pico2w/tiny.elf"
+
+
+@pytest.mark.parametrize("options", [["--toolchain", "zig"], ["--emulator", "qemu"], ["--optimize", "size"]])
+def test_run_options(folder: Path, options: list[str]) -> None:
+    result = baretorch("run", copy_model("tiny", folder), "--board", "mps2-an386", *options, "--json")
+    assert result.code == 0, result.err
+    assert result.json()[options[0].removeprefix("--")] == options[1]
+
+
+def test_run_table(folder: Path) -> None:
+    result = baretorch("run", copy_model("tiny", folder), "--board", "pico2w", "--trace", "trace", "--out", "made")
+    assert result.code == 0, result.err
+    for words in ("Raspberry Pi Pico 2 W (pico2w)", "cortex-m33 at 150 MHz", "of 4 MiB FLASH", "of 512 KiB SRAM"):
+        assert words in result.out
+    assert "ms at least at 150 MHz, if every instruction took one cycle" in result.out
+    assert "against PyTorch" in result.out and "made/tiny.uf2" in result.out and "warning" not in result.out
+    assert (folder / "trace" / "00_frontend.txt").is_file()
+
+
+def test_inaccuracy_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from baretorch.report import facts
+
+    monkeypatch.setattr(facts, "largest_error", lambda have, want: 0.5)
+    result = baretorch("run", copy_model("tiny", folder), "--board", "host")
+    assert result.code == 0
+    assert "warning: inaccurate: the largest error 0.5 is more than 0.001 of" in result.out
+
+
+def test_model_that_prints(folder: Path) -> None:
+    result = baretorch("run", copy_model("chatty", folder), "--board", "host", "--json")
+    assert result.json()["max_error"] == 0.0
+    assert "making the model" in result.err
+
+
+def test_compile(folder: Path) -> None:
+    result = baretorch("compile", copy_model("tiny", folder), "--board", "pico", "--out", "c", "--json")
+    data = result.json()
+    assert {"c/model.c", "c/model.h", "c/weights.c"} <= set(data["files"])
+    assert all((folder / path).is_file() for path in data["files"])
+    assert data["weights"] >= 4 * (4 * 8 + 8 + 8 * 2 + 2)
+    assert data["run"] in (folder / "c" / "model.h").read_text()
+
+
+def test_pte_without_torch(folder: Path) -> None:
+    """A .pte is compiled and run where neither torch nor executorch is installed."""
+    shutil.copy(PTE, "net.pte")
+    code = (
+        "import sys\n"
+        "sys.modules.update(torch=None, executorch=None, torchao=None)\n"
+        "from baretorch.cli import main\n"
+        "main()\n"
+    )
+    for arguments in (["compile", "net.pte", "--out", "c"], ["run", "net.pte"]):
+        command = [sys.executable, "-c", code, *arguments, "--board", "pico2w", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr + done.stdout
+        data = json.loads(done.stdout)
+    assert data["reference"] == "the graph" and data["max_error"] < 1e-5
+
+
+def test_build(folder: Path) -> None:
+    model = copy_model("tiny", folder)
+    data = baretorch("build", model, "--board", "pico", "--out", "made", "--json").json()
+    assert Path(data["files"]["uf2"]).stat().st_size % 512 == 0
+    assert "instructions" not in data
+    assert sorted(p.name for p in folder.iterdir() if p.name.startswith(".")) == []
+    assert "made/tiny.uf2" in baretorch("build", model, "--board", "pico", "--out", "made").out
+
+
+def test_inspect(folder: Path) -> None:
+    model = copy_model("tiny", folder)
+    built = baretorch("build", model, "--board", "pico2w", "--json").json()
+    data = baretorch("inspect", model, "--board", "pico2w", "--json").json()
+    assert data["parameters"] == 4 * 8 + 8 + 8 * 2 + 2 and data["macs"] == 48
+    assert data["operators"] == [{"op": "linear", "kernel": "bt_linear_f32_fpu", "count": 2}]
+    assert data["plan"]["arena"] == built["ram"]["arena"]
+    (sheet,) = data["boards"]
+    assert sheet["fits"] and sheet["flash"]["used"] == built["flash"]["total"]
+    assert sheet["ram"]["items"]["arena"] == built["ram"]["arena"]
+    text = baretorch("inspect", model, "--board", "pico2w").out
+    assert "memory of pico2w  fits" in text and "input to step 0" in text
+
+
+def test_inspect_stages(folder: Path) -> None:
+    model = copy_model("tiny", folder)
+    words = {"aten": "aten::linear(", "core": "torch.ops.aten", "graph": "= linear(", "plan": "bt_linear_f32"}
+    for stage, word in words.items():
+        data = baretorch("inspect", model, "--stage", stage, "--json").json()
+        assert data["stage"] == stage and word in data["text"]
+        assert data["text"].splitlines()[0] in baretorch("inspect", model, "--stage", stage).out
+
+
+def test_inspect_all_boards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every board has a row: it fits, it does not and by how much, or nobody can tell."""
+    model = copy_model("large_arena", folder)
+    data = baretorch("inspect", model, "--board", "all", "--json").json()
+    rows = {row["board"]: row for row in data["boards"]}
+    assert rows["microbit"]["fits"] is False
+    assert rows["microbit"]["ram"]["room"] <= -133_120 and rows["microbit"]["flash"]["room"] > 0
+    assert rows["pico2w"]["fits"] is True
+    monkeypatch.setenv("PATH", "")
+    result = baretorch("inspect", model, "--board", "all", "--toolchain", "gcc")
+    assert result.code == 0
+    assert "no compiler for microbit" in result.out
+
+
+def test_boards(folder: Path) -> None:
+    rows = {b["name"]: b for b in baretorch("boards", "--json").json()["boards"]}
+    assert rows["pico2w"]["cpu"] == "cortex-m33" and rows["pico2w"]["ram"] == 512 << 10
+    assert baretorch("boards", "pico2w", "--json").json() == rows["pico2w"]
+    assert "0x20000000 .. 0x2007ffff" in baretorch("boards", "pico2w").out
+    assert all(name in baretorch("boards").out for name in rows)
+
+
+def test_ops() -> None:
+    rows = {op["name"]: op for op in baretorch("ops", "--json").json()["operators"]}
+    assert set(rows["linear"]["aten"]) == {"linear", "addmm", "mm"}
+    assert {"relu", "hardtanh"} <= set(rows["clamp"]["aten"]) and "relu" not in rows["add"]["aten"]
+    assert "transpose" in rows["permute"]["aten"] and "conv2d" not in rows["permute"]["aten"]
+    assert {"symbol", "source", "dtypes", "needs"} == set(rows["linear"]["kernels"][0])
+    assert baretorch("ops", "relu").out.startswith("relu becomes clamp\n")
+    assert "leaves the values as they are" in baretorch("ops", "dropout").out
+
+
+def test_every_lowered_operator_is_listed() -> None:
+    data = baretorch("ops", "--json").json()
+    listed = {name for op in data["operators"] for name in op["aten"]}
+    assert set(data["aten"]) - listed <= {"alias", "clone", "contiguous", "detach", "dropout", "lift_fresh", "to"}
+
+
+def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = baretorch("doctor", "--json").json()
+    tools = {t["name"]: t for t in data["tools"]}
+    assert data["ready"] and tools["unicorn"]["version"] == "2.1.4"
+    monkeypatch.setenv("PATH", "")
+    result = baretorch("doctor")
+    assert result.code == 0 and "apt-get install gcc-arm-none-eabi" in result.out
+    known = importlib.metadata.version
+
+    def without_unicorn(name: str) -> str:
+        if name == "unicorn":
+            raise importlib.metadata.PackageNotFoundError
+        return known(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", without_unicorn)
+    result = baretorch("doctor")
+    assert result.code == 1 and "missing" in result.out and "pip install unicorn" in result.out
+
+
+def test_export(folder: Path) -> None:
+    data = baretorch("export", copy_model("tiny", folder), "--out", "net.pte", "--json").json()
+    assert data["operators"] == {"aten::linear": 2, "aten::relu": 1}
+    assert data["bytes"] == (folder / "net.pte").stat().st_size
+    assert baretorch("compile", "net.pte", "--board", "pico", "--out", "c").code == 0
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+def test_new_runs_as_written(folder: Path, kind: str) -> None:
+    data = baretorch("new", "my_model.py", "--kind", kind, "--json").json()
+    assert data["next"] == "baretorch run my_model.py --board pico2w"
+    assert data["next"] in (folder / "my_model.py").read_text()
+    result = baretorch(*data["next"].split()[1:], "--json")
+    assert result.code == 0, result.err + result.out
+    assert result.json()["max_error"] < 1e-5
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    script = baretorch("completion", shell).out
+    assert "_BARETORCH_COMPLETE" in script
+    assert baretorch("completion", shell, "--json").json()["script"].split() == script.split()
+
+
+def test_board_names_complete() -> None:
+    words = {
+        "COMP_WORDS": "baretorch run m.py --board pico2",
+        "COMP_CWORD": "4",
+        "_BARETORCH_COMPLETE": "bash_complete",
+    }
+    command = [sys.executable, "-c", "from baretorch.cli import main; main()"]
+    done = subprocess.run(command, env=os.environ | words, capture_output=True, text=True)
+    assert done.stdout.split() == ["plain,pico2", "plain,pico2w"]
+
+
+def test_flash_to_a_drive(folder: Path) -> None:
+    """A folder that behaves as the boot ROM's drive: it goes away when it has the file."""
+    drive = folder / "drive"
+    drive.mkdir()
+    (drive / "INFO_UF2.TXT").write_text("Model: Raspberry Pi RP2350\nBoard-ID: RP2350\n")
+
+    def boot_rom() -> None:
+        while not list(drive.glob("*.uf2")):
+            time.sleep(0.01)
+        (drive / "INFO_UF2.TXT").unlink()
+
+    rom = threading.Thread(target=boot_rom, daemon=True)
+    rom.start()
+    data = baretorch("flash", copy_model("tiny", folder), "--board", "pico2w", "--drive", "drive", "--json").json()
+    rom.join()
+    assert data["file"] == "build/tiny-pico2w/tiny.uf2"
+    assert (drive / "tiny.uf2").read_bytes() == Path(data["file"]).read_bytes()
