@@ -135,7 +135,7 @@ def test_lifetimes(folder: Path, width: int) -> None:
     text = _draw(Lifetimes(plan), width)
     assert max(map(len, text.splitlines())) <= width
     assert {"x", "tanh", "tanh_23"} <= {line.split()[1] for line in text.splitlines() if "bytes at" in line}
-    assert "and 177 smaller ones" in text
+    assert "and 177 more" in text
     assert width < 80 or "step 0 to step 1" in text
 
 

@@ -85,7 +85,7 @@ class Lifetimes:
             )
             yield Segment("\n")
         if len(self._buffers) > len(shown):
-            yield Segment(f"  and {len(self._buffers) - len(shown)} smaller ones\n")
+            yield Segment(f"  and {len(self._buffers) - len(shown)} more\n")
 
 
 def _letter(number: int) -> str:
