@@ -96,15 +96,19 @@ def _named(row: Callable[..., Any], methods: bool) -> Iterator[type[Op]]:
 
 def _mentions(function: FunctionType, methods: bool) -> Iterator[object]:
     """What a function's code names: globals, members of global modules, and methods of the lowering."""
-    previous: object = None
-    for step in dis.get_instructions(function):
-        if step.opname == "LOAD_GLOBAL":
-            previous = function.__globals__.get(step.argval)
-            yield previous
-            continue
-        if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            if isinstance(previous, ModuleType):
-                yield getattr(previous, step.argval, None)
-            elif methods:
-                yield getattr(Lowering, step.argval, None)
-        previous = None
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if isinstance(c, CodeType)]  # comprehensions and lambdas
+        previous: object = None
+        for step in dis.get_instructions(code):
+            if step.opname == "LOAD_GLOBAL":
+                previous = function.__globals__.get(step.argval)
+                yield previous
+                continue
+            if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                if isinstance(previous, ModuleType):
+                    yield getattr(previous, step.argval, None)
+                elif methods:
+                    yield getattr(Lowering, step.argval, None)
+            previous = None

@@ -4,7 +4,7 @@ from torch import nn
 
 class Block(nn.Module):
     def forward(self, x):
-        return torch.fft.rfft(torch.cumsum(x, 1)).real
+        return torch.special.bessel_j0(torch.cumsum(x, 1))
 
 
 class Net(nn.Module):
