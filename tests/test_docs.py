@@ -1,0 +1,282 @@
+"""What people read is true: generated pages are fresh, links lead somewhere, snippets and commands work."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+from baretorch.cli import VERBS, cli
+from baretorch.targets.boards import load_board
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "baretorch"
+
+
+def load_make_docs() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools" / "make_docs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make_docs = load_make_docs()
+WRITTEN: list[Path] = make_docs.written_pages()
+PAGES = sorted({*WRITTEN, *(ROOT / name for name in make_docs.PAGES)})
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page, and the line above it."""
+
+    language: str
+    text: str
+    above: str
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@cache
+def split(page: Path) -> tuple[str, tuple[Block, ...]]:
+    """A page's running text, and its fenced blocks."""
+    text: list[str] = []
+    found: list[Block] = []
+    inside: list[str] | None = None
+    language = above = ""
+    for line in page.read_text().splitlines():
+        fence = re.fullmatch(r"(?:\d\.)? *```(\w*)", line)
+        if fence is None:
+            (text if inside is None else inside).append(line)
+        elif inside is None:
+            language, above, inside = fence[1], text[-1] if text else "", []
+        else:
+            found.append(Block(language, "\n".join(inside) + "\n", above))
+            inside = None
+    assert inside is None, f"{name_of(page)}: a block does not end"
+    return "\n".join(text), tuple(found)
+
+
+def blocks(page: Path) -> tuple[Block, ...]:
+    return split(page)[1]
+
+
+def prose(page: Path) -> str:
+    return split(page)[0]
+
+
+def inline_code(page: Path) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", prose(page))
+
+
+# --- generated text ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", make_docs.PAGES)
+def test_generated_page_is_fresh(name: str) -> None:
+    assert (ROOT / name).read_text() == make_docs.PAGES[name](), "run `make docs`"
+
+
+def transcripts() -> Iterator[tuple[Path, str, str]]:
+    for page in WRITTEN:
+        for match in make_docs.BLOCK.finditer(page.read_text()):
+            command, _, output = match[2].partition("\n")
+            yield page, command, output
+
+
+@cache
+def printed(command: str) -> str:
+    text: str = make_docs.output_of(command)
+    return text
+
+
+def words_of(output: str) -> str:
+    """An output without what depends on compiler, emulator and the machine's arithmetic: figures and drawings."""
+    plain = re.sub(r"[\u2500-\u259f\u2800-\u28ff]+", "", output)
+    plain = re.sub(r"\b(gcc|zig)\b", "TOOL", plain)
+    return "\n".join(re.sub(r"[+-]?[\d.,]*\d(e-?\d+)?", "#", " ".join(line.split())) for line in plain.splitlines())
+
+
+@pytest.mark.parametrize(("page", "command", "output"), [pytest.param(*t, id=t[1][2:]) for t in transcripts()])
+def test_shown_output_is_what_the_command_prints(page: Path, command: str, output: str) -> None:
+    fresh = printed(command)
+    assert fresh and "error:" not in fresh
+    assert words_of(output) == words_of(fresh), "run `make docs`"
+    if "--stage" in command or " boards " in command:  # nothing in it depends on the machine
+        assert output == fresh, "run `make docs`"
+
+
+def test_sine_tutorial_quotes_the_c_that_is_emitted() -> None:
+    import baretorch
+
+    model = baretorch.compile(ROOT / "examples/sine/model.py", board="pico2w")
+    (quoted,) = [b.text for b in blocks(ROOT / "examples/sine/README.md") if b.language == "c"]
+    assert quoted in model.c_files["model.c"]
+
+
+def test_json_page_lists_the_keys_of_run() -> None:
+    data: dict[str, Any] = json.loads(printed("$ baretorch run examples/sine/model.py --board pico2w --json"))
+    keys = {k for k in data if k not in ("flash", "ram")}
+    keys |= {f"{group}.{k}" for group in ("flash", "ram") for k in data[group]}
+    section = (ROOT / "docs/reference/json.md").read_text().split("## run\n")[1].split("\n## ")[0]
+    listed = {k for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for k in re.findall(r"`([^`]+)`", row)}
+    assert listed == keys
+
+
+# --- links and paths --------------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(there), f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_named_exist(page: Path) -> None:
+    """A path in `code` is relative to the repository, the package or the page; foo, NAME and my_ stand for yours."""
+    for code in inline_code(page):
+        if re.fullmatch(r"[\w./-]+/[\w.-]*", code) and not re.search(r"foo|NAME|my_|^build/|^/", code):
+            assert any((base / code).exists() for base in (ROOT, PACKAGE, page.parent)), code
+
+
+def test_every_page_is_linked() -> None:
+    """From the README or from another page."""
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)\s#]+[^)\s]*)\)", prose(page))
+    }
+    assert [name_of(p) for p in PAGES if p not in linked and p != ROOT / "README.md"] == []
+
+
+def test_no_trace_of_a_machine() -> None:
+    for page in PAGES:
+        assert not re.search(r"/(tmp|work|root|home)/", page.read_text()), name_of(page)
+
+
+# --- snippets ---------------------------------------------------------------------------------------------------------
+
+PYTHON = [(page, block) for page in PAGES for block in blocks(page) if block.language == "python"]
+
+
+@pytest.mark.parametrize(("page", "block"), [pytest.param(p, b, id=name_of(p)) for p, b in PYTHON])
+def test_python_snippet(page: Path, block: Block) -> None:
+    code = compile(block.text, name_of(page), "exec")
+    if block.above == "<!-- runnable -->":
+        exec(code, {"__name__": "snippet"})
+
+
+def test_some_snippets_run() -> None:
+    assert sum(block.above == "<!-- runnable -->" for _, block in PYTHON) >= 2
+
+
+def test_the_board_of_the_how_to_loads(tmp_path: Path) -> None:
+    page = ROOT / "docs/how-to/your-own-board.md"
+    files = {b.text.split("\n")[0].removeprefix("# "): b.text for b in blocks(page) if b.language == "toml"}
+    assert set(files) == {"my-board.toml", "rp2040-16m.toml"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    board = load_board(str(tmp_path / "my-board.toml"))
+    assert (board.chip.memory("FLASH").size, board.chip.uart.baud) == (16 << 20, 921600)
+
+
+def test_the_how_to_explains_every_key() -> None:
+    """The keys that our own boards and chips use are just those in the tables."""
+    page = (ROOT / "docs/how-to/your-own-board.md").read_text()
+    listed = {k for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for k in re.findall(r"`(\w+)`", row)}
+    used: set[str] = {"memory", "uart", "counter", "ready"}
+    for path in (PACKAGE / "boards").rglob("*.toml"):
+        rows: dict[str, Any] = tomllib.loads(path.read_text())
+        for key, value in rows.items():
+            inner = [value] if isinstance(value, dict) else value if key in ("memory", "ready") else []
+            used |= {key, *(k for table in inner for k in table)}
+    assert listed | {"memory", "uart", "counter", "ready", "address", "value"} == used
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The command lines of a page's ```sh and ```console blocks, without prompt."""
+    for block in blocks(page):
+        lines = [line.strip() for line in block.text.splitlines()]
+        if block.language == "console":
+            yield from (line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+        elif block.language == "sh":
+            yield from lines
+
+
+def parse(arguments: list[str]) -> None:
+    """Parse a command line as `baretorch` would, without running it."""
+    with cli.make_context("baretorch", arguments) as outer:
+        name, verb, rest = cli.resolve_command(outer, [*outer._protected_args, *outer.args])
+        assert verb is not None
+        verb.make_context(name, rest, parent=outer).close()
+
+
+COMMANDS = sorted({c for page in PAGES for c in commands(page) if re.search(r"\bbaretorch ", c)})
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_line_is_valid(line: str) -> None:
+    words = shlex.split(line.partition(" | ")[0], comments=True)
+    assert words[0] == "baretorch"
+    parse(words[1:])
+
+
+def test_bad_command_lines_are_noticed() -> None:
+    for line in ("fly model.py", "run model.py", "run model.py --board pico --int9", "inspect m.py --stage none"):
+        with pytest.raises(click.UsageError):
+            parse(line.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_in_running_text_exist(page: Path) -> None:
+    """Verb and options of `baretorch …` in the text, where arguments may be left out; and targets of `make …`."""
+    verbs = {verb.name: verb for verb in VERBS}
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for code in inline_code(page):
+        words = code.split()
+        if words[0] == "make" and len(words) > 1:
+            assert words[1] in targets, code
+        if words[0] == "baretorch" and len(words) > 1:
+            verb = verbs.get(words[1])
+            assert verb is not None, code
+            known = {o for p in verb.params for o in p.opts}
+            assert {w for w in words if w.startswith("--")} <= known, code
+
+
+# --- error texts ------------------------------------------------------------------------------------------------------
+
+
+def test_error_texts_of_troubleshooting_are_ours() -> None:
+    """Each heading in `code` is the text of an error; … stands for what varies."""
+    source = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    titles = re.findall(r"^### `(.*)`$", (ROOT / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+    assert len(titles) > 20
+    for title in titles:
+        for piece in filter(None, (p.strip() for p in title.removeprefix("warning: ").split("…"))):
+            assert piece in source, title

@@ -1,0 +1,219 @@
+"""Writes the generated parts of the docs: `make docs`.
+
+Two kinds. The pages of docs/reference that PAGES lists are made whole, from the tables the compiler itself uses.
+In every other page a ```console block below the line `<!-- output -->` shows what its command prints: the command
+is run, in a folder that holds nothing but examples/, and the rest of the block is written anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from baretorch.cli import VERBS, cli, run_command
+from baretorch.report.support import aten_names, support
+from baretorch.report.words import capacity, frequency
+from baretorch.targets.boards import board_names, load_board
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTE = "<!-- Written by `make docs`; do not edit. -->\n"
+BLOCK = re.compile(r"(<!-- output -->\n```console\n)(.*?)(```\n)", re.DOTALL)
+
+
+def boards_page() -> str:
+    """The board table and one memory map per chip, from the TOML files."""
+    boards = [load_board(name) for name in board_names()]
+    rows = [
+        (
+            f"`{b.name}`",
+            b.title,
+            b.chip.cpu.name,
+            frequency(b.chip.clock_hz),
+            capacity(b.chip.memory(b.chip.code).size),
+            capacity(b.chip.memory(b.chip.data).size),
+            ", ".join(b.emulators) or "none",
+            ", ".join(b.flash_methods) or "–",
+        )
+        for b in boards
+    ]
+    titles = ("board", "what it is", "CPU", "clock", "flash", "RAM", "emulators", "flashed by")
+    text = [
+        NOTE,
+        "# Boards",
+        "",
+        "`baretorch boards` prints this table, `baretorch boards pico2w` one board. The first emulator that is",
+        "installed runs the image. [Your own board](../how-to/your-own-board.md) is one TOML file.",
+        "",
+        *table(titles, rows, "lllrrrll"),
+        "",
+        "Flash and RAM are the banks that image and data go to; a chip may have more, see below.",
+        "",
+        "## Notes",
+        "",
+        *table(("board", "console and flashing"), [(f"`{b.name}`", b.notes) for b in boards], "ll"),
+        "",
+        "## Memory maps",
+        "",
+    ]
+    maps = [
+        (b.chip.name, m.name, m.kind, f"`0x{m.origin:08x}`", capacity(m.size), role(b.chip.code, b.chip.data, m.name))
+        for b in {b.chip.name: b for b in boards if b.name != "host"}.values()
+        for m in b.chip.memories
+    ]
+    text += table(("chip", "bank", "kind", "origin", "size", "holds"), sorted(maps), "llllrl")
+    return "\n".join(text) + "\n"
+
+
+def role(code: str, data: str, bank: str) -> str:
+    return {code: "the image", data: "data, arena, stack"}.get(bank, "–")
+
+
+def ops_page() -> str:
+    """Operators, their kernels, and the PyTorch operators that become them."""
+    operators = support()
+    made = {name for o in operators for name in o.aten}
+    vanish = [f"`{name}`" for name in aten_names() if name not in made]
+    text = [
+        NOTE,
+        "# Operators",
+        "",
+        "`baretorch ops` prints this, `baretorch ops conv2d` one operator. PyTorch operators are named as",
+        "`torch.export` names them (`aten::…`); others that PyTorch can decompose into these work too.",
+        "",
+        *table(
+            ("operator", "types", "made from"),
+            [
+                (
+                    f"[{o.name}](#{o.name})",
+                    ", ".join(sorted({t for k in o.kernels for t in k.dtypes})) or "any",
+                    ", ".join(f"`{a}`" for a in o.aten),
+                )
+                for o in operators
+            ],
+            "lll",
+        ),
+        "",
+        f"These cost nothing, because they change no value at inference: {', '.join(vanish)}.",
+    ]
+    for o in operators:
+        text += ["", f"## {o.name}", "", cell(o.meaning), ""]
+        kernels = [
+            (f"`{k.symbol}`", f"`kernels/{k.source}`", ", ".join(k.dtypes), ", ".join(k.needs) or "any CPU")
+            for k in o.kernels
+        ]
+        if kernels:
+            text += table(("kernel", "file", "types", "CPU features"), kernels, "llll")
+        else:
+            text.append("No kernel: the planner gives the result its input's memory.")
+    text += [
+        "",
+        "The first kernel of a table that the CPU can run and that fits the shapes is used. `ref` is portable C and",
+        "runs everywhere; the others compute the same on CPUs with the features named.",
+    ]
+    return "\n".join(text) + "\n"
+
+
+def cli_page() -> str:
+    """The help of every verb."""
+    text = [
+        NOTE,
+        "# Command line",
+        "",
+        "Exit codes: 0 done; 1 something you can fix, told on standard error; 2 wrong usage; 70 a bug in Baretorch.",
+        "With `--json` standard output is one JSON object, also for errors: see [json.md](json.md).",
+        "",
+        "```text",
+        help_of(cli, "baretorch"),
+        "```",
+    ]
+    for verb in VERBS:
+        text += ["", f"## {verb.name}", "", "```text", help_of(verb, f"baretorch {verb.name}"), "```"]
+    return "\n".join(text) + "\n"
+
+
+def help_of(command: click.Command, name: str) -> str:
+    settings = {**(cli.context_settings or {}), "terminal_width": 100}
+    with click.Context(command, info_name=name, **settings) as context:
+        return command.get_help(context)
+
+
+def table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], align: str) -> list[str]:
+    """A Markdown table; `align` has a letter per column, l or r."""
+    rule = "|".join({"l": "---", "r": "--:"}[a] for a in align)
+    return [f"| {' | '.join(titles)} |", f"|{rule}|", *(f"| {' | '.join(map(cell, row))} |" for row in rows)]
+
+
+def cell(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/reference/boards.md": boards_page,
+    "docs/reference/ops.md": ops_page,
+    "docs/reference/cli.md": cli_page,
+}
+
+
+def written_pages() -> list[Path]:
+    """The pages that people write."""
+    found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples", "changelog") for p in (ROOT / d).rglob("*.md"))]
+    return sorted(p for p in found if p.relative_to(ROOT).as_posix() not in PAGES)
+
+
+def refreshed(text: str) -> str:
+    """The page with what its commands print now."""
+
+    def anew(match: re.Match[str]) -> str:
+        head, body, tail = match.groups()
+        command = body.splitlines()[0]
+        return f"{head}{command}\n{output_of(command)}{tail}"
+
+    return BLOCK.sub(anew, text)
+
+
+def output_of(line: str) -> str:
+    """What `$ baretorch …`, perhaps with `| grep WORD` behind it, prints."""
+    words = shlex.split(line)
+    words, word = (words[:-3], words[-1]) if words[-3:-1] == ["|", "grep"] else (words, "")
+    if words[:2] != ["$", "baretorch"] or "|" in words:
+        raise SystemExit(f"not a command that make_docs runs: {line}")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), contextlib.chdir(examples_only()):
+        run_command(words[2:])
+    return "".join(f"{row.rstrip()}\n" for row in out.getvalue().splitlines() if word in row)
+
+
+def examples_only() -> Path:
+    """A folder with nothing but examples/, so that the build folder of the checkout stays as it is."""
+    folder = Path(tempfile.gettempdir()) / f"baretorch-docs-{os.getpid()}"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
+    return folder
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        write(ROOT / name, page())
+    for path in written_pages():
+        write(path, refreshed(path.read_text()))
+
+
+def write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
