@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from baretorch.errors import InternalError
-from baretorch.ir import Builder, DType, Graph, Node, Tensor, interpret, verify
+from baretorch.ir import Builder, DType, Graph, Node, State, Tensor, interpret, verify
 from baretorch.ops.elementwise import Add, Clamp
+
+ONES = np.ones(2, np.float32)
 
 
 def graph() -> Graph:
@@ -38,7 +40,11 @@ def broken() -> list[tuple[Graph, str]]:
         (replace(g, inputs=("x", "x")), "an input is named twice"),
         (replace(g, inputs=("c",)), "input c is a constant"),
         (replace(g, tensors=stray), "tensors nobody makes: ['stray']"),
-        (replace(g, state=("y",)), "state y has no initial value"),
+        (replace(g, state=(State("y", "y", ONES),)), "node 1 clamp makes y a second time"),
+        (
+            replace(g, inputs=(), state=(State("x", "s", np.ones(3, np.float32)),)),
+            "state x float32[2] begins otherwise",
+        ),
         (replace(g, nodes=(add, Node(Clamp(0.0, 1.0), ("s",), ("y", "x")))), "node 1 clamp has 2 outputs"),
         (replace(g, tensors=wrong), "but s float32[3] is declared"),
         (replace(g, tensors={**g.tensors, "c": replace(g["c"], shape=(4,))}), "c float32[4] holds data of shape (2,)"),
@@ -50,6 +56,17 @@ def test_each_fault_is_named(bad: Graph, text: str) -> None:
     with pytest.raises(InternalError) as caught:
         verify(bad)
     assert text in str(caught.value)
+
+
+def test_state_is_carried_from_run_to_run() -> None:
+    b = Builder("sum")
+    x, total = b.input("x", (2,), DType.FLOAT32), b.input("total", (2,), DType.FLOAT32)
+    y = b.add(Add(), x, total, name="y")
+    g = verify(b.graph([x], [y], [State(total, y, ONES)]))
+    memory: dict[str, np.ndarray] = {}
+    runs = [interpret(g, [ONES], memory=memory)["y"].tolist() for _ in range(3)]
+    assert runs == [[2, 2], [3, 3], [4, 4]]
+    assert interpret(g, [ONES])["y"].tolist() == [2, 2]
 
 
 def test_names_are_made_unique() -> None:

@@ -76,7 +76,7 @@ NOWHERE = Origin()
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value of the graph. `data` is set for constants and for the initial value of state."""
+    """A value of the graph. `data` is set for constants."""
 
     name: str
     shape: Shape
@@ -125,6 +125,10 @@ class Op:
         """The meaning, in NumPy. Simple, slow, and the judge of every kernel."""
         raise NotImplementedError
 
+    def view(self, inputs: Sequence[Tensor]) -> int | None:
+        """Where in its first input's memory the output already lies, in bytes; None if it must be computed."""
+        return None
+
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         """Multiply-accumulates, as the field counts them."""
         return 0
@@ -137,16 +141,26 @@ class Node:
     outputs: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """A value that outlives a run. `name` is its tensor, as it is when a run begins; after the run it is what the
+    tensor `next` was. Before the first run it is `initial`."""
+
+    name: str
+    next: str
+    initial: Array
+
+
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in execution order over named tensors. `state` names tensors that outlive a run."""
+    """Nodes in execution order over named tensors."""
 
     name: str
     tensors: Mapping[str, Tensor]
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    state: tuple[str, ...] = ()
+    state: tuple[State, ...] = ()
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -169,7 +183,7 @@ class Graph:
         return sum(n.op.macs(self.of(n.inputs), self.of(n.outputs)) for n in self.nodes)
 
     def constants(self) -> tuple[Tensor, ...]:
-        return tuple(t for t in self.tensors.values() if t.data is not None and t.name not in self.state)
+        return tuple(t for t in self.tensors.values() if t.data is not None)
 
 
 @dataclass
@@ -224,7 +238,7 @@ class Builder:
         self.nodes.append(Node(op, inputs, tuple(outs)))
         return tuple(outs)
 
-    def graph(self, inputs: Sequence[str], outputs: Sequence[str], state: Sequence[str] = ()) -> Graph:
+    def graph(self, inputs: Sequence[str], outputs: Sequence[str], state: Sequence[State] = ()) -> Graph:
         return Graph(self.name, dict(self.tensors), tuple(self.nodes), tuple(inputs), tuple(outputs), tuple(state))
 
 
@@ -242,12 +256,11 @@ def verify(graph: Graph) -> Graph:
             need(t.data.shape == t.shape, f"{t} holds data of shape {t.data.shape}")
             need(t.data.dtype == t.dtype.numpy, f"{t} holds data of type {t.data.dtype}")
     need(len(set(graph.inputs)) == len(graph.inputs), "an input is named twice")
-    known = set(graph.inputs) | {t.name for t in graph.tensors.values() if t.data is not None}
+    given = [*graph.inputs, *(s.name for s in graph.state)]
+    known = set(given) | {t.name for t in graph.tensors.values() if t.data is not None}
     need(known <= set(graph.tensors), "an input has no tensor")
-    for name in graph.inputs:
+    for name in given:
         need(graph[name].data is None, f"input {name} is a constant")
-    for name in graph.state:
-        need(name in graph.tensors and graph[name].data is not None, f"state {name} has no initial value")
     for i, node in enumerate(graph.nodes):
         where = f"node {i} {node.op.name}"
         for name in node.inputs:
@@ -262,13 +275,23 @@ def verify(graph: Graph) -> Graph:
             known.add(name)
     for name in graph.outputs:
         need(name in known, f"output {name} is never made")
+    for state in graph.state:
+        need(state.next in known, f"the next value of state {state.name} is never made")
+        then, now = graph[state.next], graph[state.name]
+        need((then.shape, then.dtype) == (now.shape, now.dtype), f"state {now} becomes {then}")
+        begins = state.initial
+        need((begins.shape, begins.dtype) == (now.shape, now.dtype.numpy), f"state {now} begins otherwise")
     need(set(graph.tensors) <= known, f"tensors nobody makes: {sorted(set(graph.tensors) - known)}")
     return graph
 
 
-def interpret(graph: Graph, inputs: Sequence[Array], keep: bool = False) -> dict[str, Array]:
-    """Run the graph with the NumPy references. Gives the outputs by name; with `keep`, every tensor."""
+def interpret(
+    graph: Graph, inputs: Sequence[Array], keep: bool = False, memory: dict[str, Array] | None = None
+) -> dict[str, Array]:
+    """Run the graph with the NumPy references. Gives the outputs by name; with `keep`, every tensor.
+    `memory` holds the state between runs; a run reads it, if there is something in it, and leaves the next there."""
     values: dict[str, Array] = {n: t.data for n, t in graph.tensors.items() if t.data is not None}
+    values |= {s.name: s.initial for s in graph.state} | (memory or {})
     for name, value in zip(graph.inputs, inputs, strict=True):
         t = graph[name]
         if value.shape != t.shape or value.dtype != t.dtype.numpy:
@@ -279,6 +302,8 @@ def interpret(graph: Graph, inputs: Sequence[Array], keep: bool = False) -> dict
         for name, result in zip(node.outputs, results, strict=True):
             t = graph[name]
             values[name] = np.asarray(result, dtype=t.dtype.numpy).reshape(t.shape)
+    if memory is not None:
+        memory.update({s.name: values[s.next] for s in graph.state})
     return values if keep else {n: values[n] for n in graph.outputs}
 
 

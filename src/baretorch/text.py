@@ -13,12 +13,12 @@ import ast
 import base64
 import binascii
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Builder, DType, Graph, Node, Op, Origin, Quant, Tensor, verify
+from baretorch.ir import Array, Builder, DType, Graph, Node, Op, Origin, Quant, State, Tensor, verify
 from baretorch.ops import op_named
 
 _NAME = r"[\w.]+"
@@ -31,13 +31,15 @@ def to_text(graph: Graph, data: bool = True) -> str:
     lines = [f"graph {graph.name}"]
     for name in graph.inputs:
         lines.append(f"input  {_tensor(graph[name])}")
+    for s in graph.state:
+        lines.append(f"state  {_tensor(graph[s.name])} = {_data(s.initial) if data else '…'}")
     for t in graph.tensors.values():
         if t.data is not None:
-            kind = "state " if t.name in graph.state else "const "
-            lines.append(f"{kind} {_tensor(t)} = {_data(t) if data else '…'}")
+            lines.append(f"const  {_tensor(t)} = {_data(t.data) if data else '…'}")
     for node in graph.nodes:
         lines.append(_node(graph, node))
     lines.append(f"output {', '.join(graph.outputs)}")
+    lines += [f"next   {s.name} = {s.next}" for s in graph.state]
     return "\n".join(lines) + "\n"
 
 
@@ -46,7 +48,8 @@ def parse(text: str) -> Graph:
     b = Builder()
     inputs: list[str] = []
     outputs: list[str] = []
-    state: list[str] = []
+    state: list[State] = []
+    initial: dict[str, Array] = {}
     for number, line in enumerate(text.splitlines(), 1):
         word, _, rest = line.partition(" ")
         try:
@@ -56,9 +59,13 @@ def parse(text: str) -> Graph:
                 inputs.append(b.tensor(_parse_tensor(rest.strip())))
             elif word in ("const", "state"):
                 declared, _, encoded = rest.strip().partition(" = ")
-                b.tensor(_parse_constant(declared, encoded))
-                if word == "state":
-                    state.append(declared.split(":")[0])
+                t = _parse_constant(declared, encoded)
+                b.tensor(t if word == "const" else replace(t, data=None))
+                if word == "state" and t.data is not None:
+                    initial[t.name] = t.data
+            elif word == "next":
+                name, _, then = rest.strip().partition(" = ")
+                state.append(State(name, then, initial[name]))
             elif word == "output":
                 outputs.extend(n.strip() for n in rest.split(",") if n.strip())
             elif line.strip():
@@ -78,9 +85,8 @@ def _tensor(t: Tensor) -> str:
     return f"{t.name}: {t.type}{quant}"
 
 
-def _data(t: Tensor) -> str:
-    assert t.data is not None
-    return base64.b64encode(t.data.tobytes()).decode() or "-"
+def _data(data: Array) -> str:
+    return base64.b64encode(data.tobytes()).decode() or "-"
 
 
 def _node(graph: Graph, node: Node) -> str:

@@ -30,6 +30,10 @@ void toy_run(const void *from, void *to);
 
 {body}
 
+void bt_model_reset(void)
+{{
+}}
+
 void bt_model_call(void)
 {{
     toy_run(input, output);

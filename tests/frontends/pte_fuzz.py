@@ -2,7 +2,8 @@
 
     python pte_fuzz.py <files per fixture>
 
-Each is read, lowered and optimized. Prints how many were read and how many refused, then or later. Any exception but CompileError ends it with a traceback.
+Each is read, lowered and optimized. Prints how many were read and how many refused, then or later. Any exception
+but CompileError ends it with a traceback.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sigmoid, Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.move import Cat, Copy, Slice
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
@@ -41,6 +42,9 @@ TOLERANCE: dict[type[Op], tuple[float, float]] = {
     Permute: (0.0, 0.0),
     Reshape: (0.0, 0.0),
     Pad: (0.0, 0.0),
+    Slice: (0.0, 0.0),
+    Cat: (0.0, 0.0),
+    Copy: (0.0, 0.0),
 }
 
 
@@ -63,7 +67,9 @@ class Case:
         split = len(arrays) if self.activations is None else self.activations
         for i, a in enumerate(arrays):
             if i < split:
-                b.input(f"x{i}", a.shape, DType.FLOAT32)
+                dtype = DType.of(a.dtype.name)
+                assert dtype is not None
+                b.input(f"x{i}", a.shape, dtype)
             else:
                 b.const(f"c{i}", a)
         names = tuple(b.tensors)
@@ -73,7 +79,7 @@ class Case:
     def check(self, got: Array, want: Array) -> None:
         """Shapes are equal, NaN and infinities are in the same places, the rest is within the op's tolerance."""
         rtol, atol = TOLERANCE[type(self.op)]
-        assert got.dtype == want.dtype == np.float32
+        assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=f"{self.name}: {self.op}")
 
 
@@ -107,6 +113,11 @@ def spoiled(*shapes: Shape) -> Inputs:
         return arrays
 
     return build
+
+
+def counted(dtype: str, *shapes: Shape) -> Inputs:
+    """Any type: small different numbers."""
+    return lambda rng: tuple(rng.integers(0, 100, s).astype(dtype) for s in shapes)
 
 
 def values(*rows: npt.ArrayLike) -> Inputs:

@@ -13,10 +13,11 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Binary, Clamp, Mul, Sigmoid, Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.move import Cat, Copy, Slice
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
-from tests.ops.case import Case, Inputs, normal, spoiled, values
+from tests.ops.case import Case, Inputs, counted, normal, spoiled, values
 
 
 def nchw(x: torch.Tensor) -> torch.Tensor:
@@ -289,6 +290,38 @@ LAYOUT = (
     pad("six dimensions", Pad(((0, 0), (0, 0), (1, 1), (0, 0), (1, 0), (0, 0)), nan), (2, 1, 2, 3, 1, 2)),
 )
 
+
+def slice_(axis: int, start: int, stop: int, step: int, shape: Shape, dtype: str = "float32") -> Case:
+    part = (slice(None),) * axis + (slice(start, stop, step),)
+    name = f"slice {dtype} {shape} axis {axis} {start}:{stop}:{step}"
+    return Case(name, Slice(axis, start, stop, step), counted(dtype, shape), lambda x: x[part])
+
+
+def cat(axis: int, *shapes: Shape, dtype: str = "float32") -> Case:
+    name = f"cat {dtype} axis {axis} {' '.join(map(str, shapes))}"
+    return Case(name, Cat(axis), counted(dtype, *shapes), lambda *xs: torch.cat(xs, axis))
+
+
+MOVE = (
+    slice_(0, 1, 3, 1, (4, 5)),  # a view
+    slice_(1, 1, 4, 1, (3, 5, 2)),
+    slice_(1, 0, 5, 2, (3, 5, 2)),
+    slice_(2, 1, 7, 3, (2, 3, 8)),
+    slice_(0, 2, 2, 1, (4, 5)),  # nothing
+    slice_(1, 1, 2, 1, (1, 3, 5), "int64"),
+    slice_(1, 1, 4, 1, (3, 5), "bool"),
+    slice_(0, 1, 3, 1, (4, 3), "int8"),  # would be a view that is not word-aligned
+    slice_(1, 1, 3, 1, (2, 3), "int32"),
+    cat(0, (2, 3), (1, 3), (4, 3)),
+    cat(1, (2, 3), (2, 1)),
+    cat(2, (2, 2, 3), (2, 2, 1), (2, 2, 2)),
+    cat(0, (3,), (0,), (2,)),
+    cat(0, (3,), (2,), dtype="bool"),
+    cat(1, (2, 3), (2, 2), dtype="int64"),
+    Case("copy", Copy(), normal((3, 4)), lambda x: x.clone()),
+    Case("copy int32", Copy(), counted("int32", (5,)), lambda x: x.clone()),
+)
+
 TABLE: tuple[Case, ...] = (
     *LINEAR,
     *CONV2D,
@@ -298,4 +331,5 @@ TABLE: tuple[Case, ...] = (
     *SOFTMAX,
     *ELEMENTWISE,
     *LAYOUT,
+    *MOVE,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from baretorch import pipeline
@@ -12,9 +11,10 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.frontends import Source
 from baretorch.frontends.program import AtenProgram
-from baretorch.ir import Array, Graph, Node, Tensor, verify
+from baretorch.ir import Array
 from baretorch.targets.boards import load_board
 from tests.ops.case import Case
+from tests.ops.merge import merged
 
 PER_IMAGE = 120  # the protocol counts inputs and outputs in a byte each
 
@@ -33,25 +33,6 @@ def run_emulated(cases: Sequence[Case], board: str, folder: Path, optimize: str,
         finally:
             machine.close()
     return outputs
-
-
-def merged(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
-    """One graph that holds each case's graph, names prefixed by its number."""
-    tensors: dict[str, Tensor] = {}
-    nodes: list[Node] = []
-    inputs: list[str] = []
-    outputs: list[str] = []
-    arrays: list[Array] = []
-    for i, case in enumerate(cases):
-        graph = case.graph()
-        new = {name: f"k{i}_{name}" for name in graph.tensors}
-        tensors |= {new[n]: replace(t, name=new[n]) for n, t in graph.tensors.items()}
-        for node in graph.nodes:
-            nodes.append(Node(node.op, tuple(new[n] for n in node.inputs), tuple(new[n] for n in node.outputs)))
-        inputs += [new[n] for n in graph.inputs]
-        outputs += [new[n] for n in graph.outputs]
-        arrays += case.arrays()[: len(graph.inputs)]
-    return verify(Graph("cases", tensors, tuple(nodes), tuple(inputs), tuple(outputs))), arrays
 
 
 def _batches(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:

@@ -1,4 +1,7 @@
-"""The rung "portable C on the host": a whole table in one program, with address and undefined-behaviour checks."""
+"""The rung "portable C on the host": a whole table in one program, with address and undefined-behaviour checks.
+
+Every buffer has its own place in the arena, with poisoned bytes on both sides.
+"""
 
 from __future__ import annotations
 
@@ -6,52 +9,71 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isinf, isnan
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import baretorch
+from baretorch.emit import emit
+from baretorch.emit.names import Port, make_names
 from baretorch.ir import Array
-from baretorch.ops import kernels_of
-from baretorch.ops.kernel import Call, Kernel, Literal
+from baretorch.plan import make_plan
+from baretorch.plan.types import Buffer, Plan
+from baretorch.targets.boards import load_board
 from tests.ops.case import Case
+from tests.ops.merge import merged
 
 HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-strict-aliasing")
+GAP = 64
 
+MAIN = """\
+#include <stdio.h>
+#include <sanitizer/asan_interface.h>
+#include "model.h"
+#include "weights.h"
 
-def has_kernel(case: Case) -> bool:
-    """False for operators that are views."""
-    return bool(kernels_of(case.op))
+int main(int argc, char **argv)
+{
+    static const struct { size_t from, bytes; } gaps[] = { %(gaps)s };
+    FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
+    (void)argc;
+    for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++)
+        __asan_poison_memory_region((char *)cases_arena + gaps[i].from, gaps[i].bytes);
+    if (%(reads)s)
+        return 1;
+    cases_run(%(nulls)s);
+    if (%(writes)s)
+        return 2;
+    return fclose(out);
+}
+"""
 
 
 def run_host(cases: Sequence[Case], inline: bool) -> list[Array]:
     """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
-    jobs = [_job(c) for c in cases]
-    with tempfile.TemporaryDirectory() as folder:
-        source, program, inputs, outputs = (Path(folder, n) for n in ("cases.c", "cases", "inputs", "outputs"))
-        source.write_text(_driver(jobs))
-        inputs.write_bytes(b"".join(a.tobytes() for job in jobs for a in job.reads))
-        kernels = () if inline else sorted({KERNELS / job.kernel.source for job in jobs})
-        form = ("-DBT_INLINE_KERNELS",) if inline else ()
-        flags = ("-O1", "-g", *WARNINGS, *SANITIZERS, *form, f"-I{KERNELS}", f"-I{HERE}")
-        run("gcc", *flags, source, HERE / "host_main.c", *kernels, "-o", program)
-        run(program, inputs, outputs)
-        flat = np.frombuffer(outputs.read_bytes(), np.float32)
-    parts = np.split(flat, np.cumsum([job.call.y.count for job in jobs]))
-    assert parts.pop().size == 0, "the program wrote more than the outputs"
-    return [part.reshape(job.call.y.shape) for part, job in zip(parts, jobs, strict=True)]
-
-
-def call_of(case: Case) -> Call[Any]:
-    graph = case.graph()
-    (node,) = graph.nodes
-    return Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
+    graph, arrays = merged(cases)
+    plan = _spread(make_plan(graph, load_board("host")))
+    c = emit(plan, "speed" if inline else "size")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path, text in {**c.files, "main.c": _main(plan)}.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        (folder / "inputs").write_bytes(b"".join(a.tobytes() for a in arrays))
+        sources = [folder / s for s in (*c.sources, "main.c")]
+        run("gcc", "-O1", "-g", *WARNINGS, *SANITIZERS, f"-I{folder}", *sources, "-o", folder / "cases")
+        run(folder / "cases", folder / "inputs", folder / "outputs")
+        raw = (folder / "outputs").read_bytes()
+    outputs = []
+    for t in graph.of(graph.outputs):
+        outputs.append(np.frombuffer(raw[: t.bytes], t.dtype.numpy).reshape(t.shape))
+        raw = raw[t.bytes :]
+    assert not raw, "the program wrote more than the outputs"
+    return outputs
 
 
 def run(*command: str | Path) -> str:
@@ -62,55 +84,27 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A call of a kernel and the arrays it reads, in the order of its arguments."""
-
-    call: Call[Any]
-    kernel: Kernel[Any]
-    reads: tuple[Array, ...]
-
-
-def _job(case: Case) -> _Job:
-    call = call_of(case)
-    kernel = next(k for k in kernels_of(case.op) if not k.needs and k.fits(call))
-    arrays = zip(call.inputs, case.arrays(), strict=True)
-    direct = tuple(a for t, a in arrays if t.data is None or kernel.pack is None)
-    return _Job(call, kernel, direct + tuple(p.data for p in (kernel.pack(call) if kernel.pack else ())))
+def _spread(plan: Plan) -> Plan:
+    """No two buffers touch, whenever they live."""
+    at, buffers = GAP, []
+    for b in plan.buffers:
+        buffers.append(Buffer(b.name, b.size, b.first, b.last, b.bank, at))
+        at += -(-b.size // 8) * 8 + GAP
+    return replace(plan, buffers=tuple(buffers), arena=at)
 
 
-def _driver(jobs: Sequence[_Job]) -> str:
-    """A C file with a function per call and the table of them."""
-    kernels = {job.kernel for job in jobs}
-    sources = sorted({k.source for k in kernels})
-    headers = sorted({k.header for k in kernels})
-    lines = ['#include "host_case.h"', "#ifdef BT_INLINE_KERNELS"]
-    lines += [f'#include "{s}"' for s in sources] + ["#else"] + [f'#include "{h}"' for h in headers] + ["#endif"]
-    rows = []
-    for i, job in enumerate(jobs):
-        params = job.kernel.params(job.call)
-        fields = ", ".join(f".{name} = {_literal(value)}" for name, value in params.fields)
-        arguments = "".join(f", b[{k}]" for k in range(len(job.reads) + 1))
-        lines += [
-            f"static void case_{i}(void **b)",
-            "{",
-            f"    static const {params.struct} p = {{{fields}}};",
-            f"    {job.kernel.symbol}(&p{arguments});",
-            "}",
-        ]
-        sizes = ", ".join(str(n) for n in (*(a.nbytes for a in job.reads), job.call.y.bytes))
-        rows.append(f"    {{case_{i}, {len(job.reads) + 1}, {{{sizes}}}}},")
-    lines += ["const host_case host_cases[] = {", *rows, "};", f"const size_t host_case_count = {len(jobs)};", ""]
-    return "\n".join(lines)
+def _main(plan: Plan) -> str:
+    names = make_names(plan)
+    edges = [0, *(edge for b in plan.buffers for edge in (b.offset, b.end)), plan.arena]
+    gaps = ", ".join(f"{{ {a}, {b - a} }}" for a, b in zip(edges[::2], edges[1::2], strict=True))
 
+    def move(what: str, port: Port, file: str) -> str:
+        t = plan.graph[port.operand.tensor]
+        return f"{what}({port.macro}, 1, {t.bytes}, {file}) != {t.bytes}" if t.bytes else "0"
 
-def _literal(value: Literal) -> str:
-    if isinstance(value, tuple):
-        return f"{{{', '.join(map(_literal, value))}}}"
-    if isinstance(value, int):
-        return str(value)
-    if isnan(value):
-        return '__builtin_nanf("")'
-    if isinf(value):
-        return "BT_INF" if value > 0 else "-BT_INF"
-    return f"{float(np.float32(value)).hex()}f"
+    return MAIN % {
+        "gaps": gaps,
+        "reads": "\n        || ".join(move("fread", p, "in") for p in names.inputs),
+        "writes": "\n        || ".join(move("fwrite", p, "out") for p in names.outputs),
+        "nulls": ", ".join(["NULL"] * (len(names.inputs) + len(names.outputs))),
+    }

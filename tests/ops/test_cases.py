@@ -10,9 +10,7 @@ from baretorch.ir import Array
 from baretorch.ops import OPS
 from tests.ops.case import TOLERANCE, Case, run_reference, run_torch
 from tests.ops.cases import TABLE
-from tests.ops.host import has_kernel, run_host
-
-WITH_KERNEL = [c for c in TABLE if has_kernel(c)]
+from tests.ops.host import run_host
 
 
 def by_name(case: Case) -> str:
@@ -21,8 +19,8 @@ def by_name(case: Case) -> str:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["out-of-line", "inlined"])
 def host(request: pytest.FixtureRequest) -> Mapping[str, Array]:
-    outputs = run_host(WITH_KERNEL, inline=request.param)
-    return {c.name: y for c, y in zip(WITH_KERNEL, outputs, strict=True)}
+    outputs = run_host(TABLE, inline=request.param)
+    return {c.name: y for c, y in zip(TABLE, outputs, strict=True)}
 
 
 @pytest.mark.parametrize("case", TABLE, ids=by_name)
@@ -30,7 +28,7 @@ def test_reference_means_what_pytorch_does(case: Case) -> None:
     case.check(run_reference([case])[0], run_torch([case])[0])
 
 
-@pytest.mark.parametrize("case", WITH_KERNEL, ids=by_name)
+@pytest.mark.parametrize("case", TABLE, ids=by_name)
 def test_portable_c_is_the_reference(case: Case, host: Mapping[str, Array]) -> None:
     case.check(host[case.name], run_reference([case])[0])
 

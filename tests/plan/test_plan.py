@@ -17,10 +17,11 @@ from baretorch.ir import Builder, DType, Graph, interpret
 from baretorch.ops.elementwise import Add, Tanh
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.move import Cat, Place, Slice
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
-from baretorch.plan.types import Buffer, Plan
+from baretorch.plan.types import Buffer, Operand, Plan
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 
@@ -36,7 +37,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     inputs = list(live)
     for _ in range(draw(st.integers(0, 25))):
         a = draw(st.sampled_from(live))
-        kind = draw(st.integers(0, 3))
+        kind = draw(st.integers(0, 5))
         if kind == 0:
             live.append(b.add(Tanh(), a))
         elif kind == 1:
@@ -44,6 +45,16 @@ def graphs(draw: st.DrawFn) -> Graph:
         elif kind == 2:
             same = [t for t in live if b.tensors[t].shape == b.tensors[a].shape]
             live.append(b.add(Add(), a, draw(st.sampled_from(same))))
+        elif kind == 3:
+            shape = b.tensors[a].shape
+            axis = draw(st.integers(0, len(shape) - 1))
+            start = draw(st.integers(0, shape[axis] - 1))
+            live.append(b.add(Slice(axis, start, draw(st.integers(start + 1, shape[axis]))), a))
+        elif kind == 4:
+            rank = len(b.tensors[a].shape)
+            others = [t for t in live if b.tensors[t].shape[:-1] == b.tensors[a].shape[:-1]]
+            parts = draw(st.lists(st.sampled_from(others), min_size=1, max_size=4))
+            live.append(b.add(Cat(rank - 1), a, *parts))
         else:
             weight = np.ones((draw(st.integers(1, 40)), b.tensors[a].shape[-1]), np.float32)
             live.append(b.add(Linear(), a, b.const("w", weight / weight.size)))
@@ -58,29 +69,27 @@ def simulate(plan: Plan, inputs: list[np.ndarray]) -> list[np.ndarray]:
     constants = {c.name: c.data for c in plan.constants}
     graph = plan.graph
 
-    def view(name: str, storage: str) -> np.ndarray:
-        t = graph[name]
-        at = offset[storage]
+    def view(operand: Operand) -> np.ndarray:
+        t = graph[operand.tensor]
+        at = offset[operand.storage] + operand.offset
         return memory[at : at + t.bytes].view(t.dtype.numpy).reshape(t.shape)
 
     for operand, value in zip(plan.inputs, inputs, strict=True):
-        view(operand.tensor, operand.storage)[...] = value
+        view(operand)[...] = value
     for step in plan.steps:
-        (node,) = step.nodes
         if step.scratch:
-            at = offset[step.scratch]
-            memory[at : at + plan.buffer(step.scratch).size] = 0x5A
-        values = []
-        where = {o.tensor: o.storage for o in step.operands}
-        for name in node.inputs:
-            data = graph[name].data
-            values.append(data if data is not None else view(name, where[name]))
-        for name, result in zip(node.outputs, node.op.reference(*values), strict=True):
-            view(name, where[name])[...] = result
-    return [
-        constants[o.storage].reshape(graph[o.tensor].shape) if o.constant else view(o.tensor, o.storage)
-        for o in plan.outputs
-    ]
+            at = offset[step.scratch.name]
+            memory[at : at + step.scratch.size] = 0x5A
+        where = {o.tensor: o for o in step.operands}
+        call = step.call
+        values = [t.data if t.data is not None else view(where[t.name]) for t in call.inputs]
+        if isinstance(call.op, Place):
+            part = (slice(None),) * call.op.axis + (slice(call.op.start, call.op.start + call.x.shape[call.op.axis]),)
+            view(where[call.y.name])[part] = values[0]
+            continue
+        for t, result in zip(call.outputs, call.op.reference(*values), strict=True):
+            view(where[t.name])[...] = result
+    return [constants[o.storage].reshape(graph[o.tensor].shape) if o.constant else view(o) for o in plan.outputs]
 
 
 @settings(max_examples=300, deadline=None)

@@ -67,6 +67,10 @@ __attribute__((noinline)) void doubler_run(void)
     }
 }
 
+void bt_model_reset(void)
+{
+}
+
 void bt_model_call(void)
 {
     doubler_run();

@@ -16,10 +16,10 @@ HEADER = struct.Struct("<2sBBI")
 CRC = struct.Struct("<I")
 FRAME_BYTES = HEADER.size + CRC.size  # besides the payload
 
-HELLO, RUN = ord("H"), ord("R")  # host to device
-HELLO_REPLY, RUN_REPLY, ERROR_REPLY = ord("h"), ord("r"), ord("e")  # device to host
+HELLO, RUN, RESET = ord("H"), ord("R"), ord("Z")  # host to device
+HELLO_REPLY, RUN_REPLY, RESET_REPLY, ERROR_REPLY = ord("h"), ord("r"), ord("z"), ord("e")  # device to host
 NO_FRAME = 0
-KINDS = bytes((HELLO, RUN, HELLO_REPLY, RUN_REPLY, ERROR_REPLY))
+KINDS = bytes((HELLO, RUN, RESET, HELLO_REPLY, RUN_REPLY, RESET_REPLY, ERROR_REPLY))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from baretorch.devices.frames import (
     FRAME_BYTES,
     HELLO,
     HELLO_REPLY,
+    RESET,
+    RESET_REPLY,
     RUN,
     RUN_REPLY,
     Decoder,
@@ -107,6 +109,11 @@ class Link:
             )
         ticks, stack_peak = _RUN_REPLY.unpack_from(payload)
         return Reply(_split(payload[_RUN_REPLY.size :], hello.outputs), ticks, stack_peak)
+
+    def reset(self) -> None:
+        """Let the model forget what it remembers between runs."""
+        self.hello()
+        self._ask(RESET, RESET_REPLY, b"", HELLO_SECONDS if self.machine.name == "serial" else START_SECONDS)
 
     def _ask(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
         """Send a request until it is answered."""

@@ -58,7 +58,7 @@ void {names.run}({_parameters(plan, names)});
 /* The same with the caller's arena: {up}_ARENA_BYTES, aligned to 4. Reentrant. Inputs and outputs lie at */
 {offsets}
 void {names.run}_in(void *arena, {_parameters(plan, names)});
-
+{_reset_h(plan, names)}
 #endif
 """
 
@@ -100,6 +100,44 @@ void {names.run}({_parameters(plan, names)})
 {{
     {names.run}_in({names.arena}, {arguments});
 }}
+{_reset_c(plan, names)}"""
+
+
+def _reset_h(plan: Plan, names: Names) -> str:
+    if not plan.state:
+        return ""
+    lines = "\n".join(f" *   {s.operand.tensor}  {plan.graph[s.operand.tensor].type}" for s in plan.state)
+    return f"""
+/* The model remembers between runs:
+{lines}
+ * Reset it before the first run, and whenever it should forget. */
+void {names.model}_reset(void);
+void {names.model}_reset_in(void *arena);
+"""
+
+
+def _reset_c(plan: Plan, names: Names) -> str:
+    if not plan.state:
+        return ""
+    lines = []
+    for s in plan.state:
+        t = plan.graph[s.operand.tensor]
+        target = f"AT(void, {_offset(plan, s.operand)})"
+        if s.initial is None:
+            lines.append(f"    __builtin_memset({target}, 0, {t.bytes});")
+        else:
+            lines.append(f"    __builtin_memcpy({target}, {names.constants[s.initial]}, {t.bytes});")
+    body = "\n".join(lines)
+    return f"""
+void {names.model}_reset_in(void *arena)
+{{
+{body}
+}}
+
+void {names.model}_reset(void)
+{{
+    {names.model}_reset_in({names.arena});
+}}
 """
 
 
@@ -131,6 +169,11 @@ __attribute__((noinline)) void bt_model_call(void)
     {names.run}({nulls});
     __asm__ volatile(".globl bt_model_returned\\nbt_model_returned:" ::: "memory");
 }}
+
+void bt_model_reset(void)
+{{
+    {f"{names.model}_reset();" if plan.state else "/* it remembers nothing */"}
+}}
 """
 
 
@@ -144,14 +187,13 @@ class _Writer:
     taken: set[str] = field(default_factory=set)
 
     def step(self, step: Step) -> str:
-        (node,) = step.nodes
-        out = self.plan.graph[node.outputs[0]]
-        shapes = ", ".join(self.plan.graph[n].type for n in node.inputs if self.plan.graph[n].data is None)
-        what = f"{node.op.name} {attributes(node.op)}".strip()
+        call, out = step.call, step.call.y
+        shapes = ", ".join(t.type for t in call.inputs if t.data is None)
+        what = f"{call.op.name} {attributes(call.op)}".strip()
         comment = f"    /* {str(out.origin) or out.name}: {what}: {shapes} -> {out.type} */"
         arguments = ", ".join(self.argument(o) for o in step.operands)
         if step.scratch:
-            arguments += f", AT(void, {self.plan.buffer(step.scratch).offset})"
+            arguments += f", AT(void, {self.plan.buffer(step.scratch.name).offset})"
         if self.inline:
             return f"{comment}\n    {self.instance(step)}({arguments});"
         return f"{comment}\n    {step.kernel.symbol}(&{self.parameters(step)}, {arguments});"
@@ -166,7 +208,7 @@ class _Writer:
         """The function that is this kernel with these parameters; equal layers share it."""
         key = (step.kernel.symbol, step.params)
         if key not in self.instances:
-            name = unique(f"{step.nodes[0].op.name}_{len(self.instances) + 1}", self.taken)
+            name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name
             arguments = list(self.arguments(step))
             declared = ", ".join(f"{kind} *{arg}" for kind, arg in arguments)
@@ -181,7 +223,7 @@ class _Writer:
         """The constant parameter struct of this step; equal ones are shared."""
         key = (step.params.struct, step.params)
         if key not in self.instances:
-            name = unique(f"{step.nodes[0].op.name}_{len(self.instances) + 1}", self.taken)
+            name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name
             self.definitions.append(f"static const {_struct(step.params, name, 0)}\n")
         return self.instances[key]
@@ -189,7 +231,7 @@ class _Writer:
     def arguments(self, step: Step) -> Iterator[tuple[str, str]]:
         """Type and name of each argument of an instance."""
         taken: set[str] = {"p"}
-        outputs = step.nodes[0].outputs
+        outputs = {t.name for t in step.call.outputs}
         constants = {c.name: c for c in self.plan.constants}
         for o in step.operands:
             if o.constant:

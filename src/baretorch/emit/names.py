@@ -45,7 +45,7 @@ def make_names(plan: Plan) -> Names:
     inputs = tuple(_port(model, operand, operand.tensor, taken) for operand in plan.inputs)
     single = len(plan.outputs) == 1
     outputs = tuple(_port(model, operand, "y" if single else f"y{i}", taken) for i, operand in enumerate(plan.outputs))
-    used: set[str] = {f"{model}_run", f"{model}_run_in", f"{model}_arena"}
+    used = {f"{model}_{own}" for own in ("run", "run_in", "arena", "reset", "reset_in")}
     constants = {c.name: unique(f"{model}_{c.name}", used) for c in plan.constants}
     return Names(model, inputs, outputs, constants)
 

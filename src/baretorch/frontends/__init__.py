@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,14 @@ from baretorch.ir import Array
 @dataclass(frozen=True)
 class Source:
     """A model as read. `examples` are in the memory order of the C interface, `expected` what PyTorch gives for
-    them; None where there is no PyTorch model to ask. `exported` is torch's own program, where there is one."""
+    them, and `expected_again` what it gives for them once more, which differs if it remembers; None where there is no
+    PyTorch model to ask. `exported` is torch's own program, where there is one."""
 
     name: str
     program: AtenProgram
     examples: tuple[Array, ...]
     expected: tuple[Array, ...] | None
+    expected_again: tuple[Array, ...] | None = None
     module: Any = None
     torch_inputs: tuple[Any, ...] = ()
     exported: Any = None
@@ -59,8 +62,9 @@ def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
     program = torch_export.read_exported(exported, name)
     flat = torch_export.flat_inputs(inputs)
     examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
-    expected = torch_export.run_module(module, inputs, program.output_orders)
-    return Source(name, program, examples, expected, module, tuple(inputs), exported)
+    own = deepcopy(module) if program.state else module
+    expected, again = (torch_export.run_module(own, inputs, program.output_orders) for _ in range(2))
+    return Source(name, program, examples, expected, again, module, tuple(inputs), exported)
 
 
 def _from_pt2(file: Path, name: str) -> Source:
@@ -73,8 +77,9 @@ def _from_pt2(file: Path, name: str) -> Source:
     args = exported.example_inputs[0]
     flat = torch_export.flat_inputs(args)
     examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
-    expected = torch_export.run_module(exported.module(), args, program.output_orders)
-    return Source(name, program, examples, expected, None, tuple(args), exported)
+    own = exported.module()
+    expected, again = (torch_export.run_module(own, args, program.output_orders) for _ in range(2))
+    return Source(name, program, examples, expected, again, None, tuple(args), exported)
 
 
 def _from_pte(file: Path, name: str) -> Source:

@@ -18,7 +18,7 @@ from baretorch.frontends import aten_pools as pools
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
-from baretorch.ir import Builder, Graph, verify
+from baretorch.ir import Builder, DType, Graph, State, verify
 from baretorch.ops.elementwise import Sigmoid, Tanh
 
 
@@ -36,6 +36,11 @@ def to_graph(program: AtenProgram) -> Graph:
         inputs.append(name)
         back = tuple(int(d) for d in np.argsort(i.order))
         g.values[i.name] = name if back == tuple(range(len(back))) else g.permute(name, back)
+    for s in program.state:
+        initial = program.constants[s.name]
+        dtype = DType.of(initial.dtype.name)
+        assert dtype is not None
+        g.values[s.name] = b.input(s.name, initial.shape, dtype)
     for call in program.calls:
         b.origin = call.origin
         try:
@@ -55,7 +60,8 @@ def to_graph(program: AtenProgram) -> Graph:
     for name, order in zip(program.outputs, program.output_orders, strict=True):
         out = g.value(name)
         outputs.append(out if order == tuple(range(len(order))) else g.permute(out, order))
-    return verify(b.graph(inputs, outputs))
+    state = [State(g.values[s.name], g.value(s.next), program.constants[s.name]) for s in program.state]
+    return verify(b.graph(inputs, outputs, state))
 
 
 def _bind(g: Lowering, call: AtenCall, result: Result) -> None:
@@ -126,6 +132,17 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::t": shapes.t,
     "aten::constant_pad_nd": shapes.constant_pad,
     "aten::pad": shapes.pad,
+    "aten::cat": shapes.cat,
+    "aten::concat": shapes.cat,
+    "aten::stack": shapes.stack,
+    "aten::slice": shapes.slice_,
+    "aten::narrow": lambda g, x, axis, start, length: shapes.slice_(g, x, axis, start, start + length),
+    "aten::select": shapes.select,
+    "aten::split": shapes.split,
+    "aten::split_with_sizes": shapes.split,
+    "aten::chunk": shapes.chunk,
+    "aten::unbind": shapes.unbind,
+    "aten::copy": shapes.copy_,
     "aten::clone": shapes.same,
     "aten::contiguous": shapes.same,
     "aten::detach": shapes.same,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ir import DType
 from baretorch.ops.layout import Pad, Reshape
+from baretorch.ops.move import Cat, Slice
 
 
 def reshape(g: Lowering, x: str, shape: Ints) -> str:
@@ -87,3 +89,52 @@ def to(g: Lowering, x: str, *args: Any) -> str:
     if wanted is not None and wanted is not g[x].dtype:
         raise CompileError(f"a cast from {g[x].dtype.label} to {wanted.label} is not supported")
     return x
+
+
+def cat(g: Lowering, tensors: Sequence[str], axis: int = 0) -> str:
+    some = [t for t in tensors if g.shape(t) != (0,)]  # PyTorch lets an empty vector pass for any shape
+    return some[0] if len(some) == 1 else g.b.add(Cat(g.axis(some[0], axis)), *some)
+
+
+def stack(g: Lowering, tensors: Sequence[str], axis: int = 0) -> str:
+    at = axis + len(g.shape(tensors[0])) + 1 if axis < 0 else axis
+    return cat(g, [unsqueeze(g, t, at) for t in tensors], at)
+
+
+def slice_(g: Lowering, x: str, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1) -> str:
+    axis = g.axis(x, axis)
+    length = g.shape(x)[axis]
+    begin, end, _ = slice(start, stop).indices(length)
+    if (begin, end, step) == (0, length, 1):
+        return x
+    return g.b.add(Slice(axis, begin, max(begin, end), step), x)
+
+
+def select(g: Lowering, x: str, axis: int, index: int) -> str:
+    axis = g.axis(x, axis)
+    at = index + g.shape(x)[axis] if index < 0 else index
+    return squeeze(g, slice_(g, x, axis, at, at + 1), axis)
+
+
+def split(g: Lowering, x: str, sizes: int | Ints, axis: int = 0) -> tuple[str, ...]:
+    axis = g.axis(x, axis)
+    length = g.shape(x)[axis]
+    if isinstance(sizes, int):
+        sizes = [min(sizes, length - at) for at in range(0, length, sizes)]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(slice_(g, x, axis, at, at + n) for at, n in zip(starts, sizes, strict=True))
+
+
+def chunk(g: Lowering, x: str, chunks: int, axis: int = 0) -> tuple[str, ...]:
+    return split(g, x, -(-g.shape(x)[g.axis(x, axis)] // chunks), axis)
+
+
+def unbind(g: Lowering, x: str, axis: int = 0) -> tuple[str, ...]:
+    return tuple(select(g, x, axis, i) for i in range(g.shape(x)[g.axis(x, axis)]))
+
+
+def copy_(g: Lowering, x: str, source: str, non_blocking: bool = False) -> str:
+    """What x becomes: the source, in x's shape."""
+    if g.shape(source) != g.shape(x):
+        raise CompileError("copy_: only equal shapes are supported", have=f"{g[x]}, {g[source]}")
+    return source

@@ -47,6 +47,14 @@ class AtenInput:
 
 
 @dataclass(frozen=True)
+class AtenState:
+    """A buffer that the program changes: `constants[name]` is its initial value, `next` its value after a run."""
+
+    name: str
+    next: str
+
+
+@dataclass(frozen=True)
 class AtenProgram:
     """`outputs` name values; an output may be an input or a constant. `constants` hold contiguous data."""
 
@@ -56,6 +64,7 @@ class AtenProgram:
     calls: tuple[AtenCall, ...]
     outputs: tuple[str, ...]
     output_orders: tuple[tuple[int, ...], ...]  # memory format of each output, as `AtenInput.order`
+    state: tuple[AtenState, ...] = ()
     notes: tuple[str, ...] = field(default=())  # what the reader wants the user to know
     file: str = ""  # set if read from a file that may be damaged: what does not fit together is its fault
 
@@ -63,12 +72,14 @@ class AtenProgram:
         """One line per call, for people."""
         lines = [f"input  {i.name}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]
         for name, data in self.constants.items():
-            lines.append(f"const  {name}: {data.dtype.name}{list(data.shape)}")
+            kind = "state" if name in {s.name for s in self.state} else "const"
+            lines.append(f"{kind}  {name}: {data.dtype.name}{list(data.shape)}")
         for call in self.calls:
             results = ", ".join(r or "_" for r in call.results)
             where = f"  # {call.origin}" if str(call.origin) else ""
             lines.append(f"{results} = {call.target}({', '.join(map(show, call.args))}){where}")
         lines.append(f"output {', '.join(self.outputs)}")
+        lines += [f"next   {s.name} = {s.next}" for s in self.state]
         return "\n".join(lines)
 
 

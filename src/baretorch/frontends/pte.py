@@ -45,7 +45,7 @@ def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:
         _forget_unread(reader.calls, names),
         names,
         tuple(memory_order(t.shape, t.order) for t in outputs),
-        (f"only method {method} is read, not {', '.join(others)}",) if others else (),
+        notes=(f"only method {method} is read, not {', '.join(others)}",) if others else (),
     )
 
 

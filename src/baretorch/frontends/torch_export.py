@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import TABLE
-from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.ir import Array, DType, Origin
 
 try:
@@ -73,6 +73,7 @@ def read_exported(exported: Any, name: str) -> AtenProgram:
     calls: list[AtenCall] = []
     outputs: list[str] = []
     orders: list[tuple[int, ...]] = []
+    state: list[AtenState] = []
     for node in exported.graph.nodes:
         if node.op == "placeholder":
             spec = specs[node.name]
@@ -95,13 +96,18 @@ def read_exported(exported: Any, name: str) -> AtenProgram:
                     orders.append(_order(value.meta["val"]))
                 elif spec.kind is OutputKind.USER_OUTPUT:
                     raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
+                elif spec.kind is OutputKind.BUFFER_MUTATION:
+                    state.append(AtenState(spec.target, names.get(value.name, value.name)))
                 else:
                     raise CompileError(
-                        f"the model changes its buffer {spec.target!r}", need="a model without state for now"
+                        f"the model changes {spec.target!r}, which is not a buffer",
+                        need="state in registered buffers",
+                        try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
                     )
     used = {a.name for call in calls for a in _refs(call.args)} | set(outputs)
+    used |= {name for s in state for name in (s.name, s.next)}
     constants = {n: c for n, c in constants.items() if n in used}
-    return AtenProgram(name, tuple(inputs), constants, tuple(calls), tuple(outputs), tuple(orders))
+    return AtenProgram(name, tuple(inputs), constants, tuple(calls), tuple(outputs), tuple(orders), tuple(state))
 
 
 def core_aten(exported: Any) -> str:
@@ -239,7 +245,7 @@ def _array(tensor: Any, name: str) -> Array:
             need=f"one of {', '.join(d.label for d in DType)}",
             try_="convert the model with model.float()",
         )
-    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+    return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
 
 
 def _attribute(module: Any, path: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from baretorch.errors import InternalError
 from baretorch.ir import Op
-from baretorch.ops import conv2d, elementwise, layout, linear, pool, reduce, softmax
+from baretorch.ops import conv2d, elementwise, layout, linear, move, pool, reduce, softmax
 from baretorch.ops.kernel import Kernel
 
 
@@ -34,9 +34,15 @@ OPS: tuple[OpRow, ...] = (
     OpRow(layout.Permute, layout.PERMUTE),
     OpRow(layout.Reshape, layout.RESHAPE),
     OpRow(layout.Pad, layout.PAD),
+    OpRow(move.Slice, move.SLICE_KERNELS),
+    OpRow(move.Cat, move.CAT_KERNELS),
+    OpRow(move.Copy, move.COPY_KERNELS),
 )
 
-_BY_TYPE = {row.op: row for row in OPS}
+# What only plans hold: parts of an operator that takes several steps.
+PLAN_OPS: tuple[OpRow, ...] = (OpRow(move.Place, move.PLACE_KERNELS),)
+
+_BY_TYPE = {row.op: row for row in (*OPS, *PLAN_OPS)}
 _BY_NAME = {row.op.name: row.op for row in OPS}
 
 

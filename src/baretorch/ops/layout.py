@@ -61,6 +61,9 @@ class Reshape(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (inputs[0].reshape(self.shape),)
 
+    def view(self, inputs: Sequence[Tensor]) -> int | None:
+        return 0
+
 
 @dataclass(frozen=True)
 class Pad(Op):

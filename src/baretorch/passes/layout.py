@@ -28,7 +28,8 @@ def layout(graph: Graph) -> Graph:
     for node in graph.nodes:
         walk.visit(node)
     outputs = tuple(walk.real(name) for name in graph.outputs)
-    return rebuilt(replace(graph, outputs=outputs), walk.nodes, walk.new.values())
+    state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
+    return rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())
 
 
 @dataclass

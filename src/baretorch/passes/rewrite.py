@@ -24,7 +24,8 @@ def rebuilt(
     outputs = tuple(map(final, graph.outputs))
     tensors = {**graph.tensors, **{t.name: t for t in new}}
     kept: list[Node] = []
-    live = set(outputs) | set(graph.state)
+    state = tuple(replace(s, next=final(s.next)) for s in graph.state)
+    live = set(outputs) | {name for s in state for name in (s.name, s.next)}
     for node in reversed(renamed):
         if live.intersection(node.outputs):
             kept.append(node)
@@ -35,6 +36,7 @@ def rebuilt(
         graph,
         nodes=tuple(reversed(kept)),
         outputs=outputs,
+        state=state,
         tensors={n: t for n, t in tensors.items() if n in live},
     )
 

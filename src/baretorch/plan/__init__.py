@@ -3,44 +3,66 @@
 from __future__ import annotations
 
 from baretorch.errors import CompileError
-from baretorch.ir import Graph
+from baretorch.ir import Array, Graph, Node, State
 from baretorch.ops.kernel import Call
+from baretorch.ops.move import Copy
 from baretorch.plan.check import check_plan
-from baretorch.plan.offsets import aligned, lower_bound, place
-from baretorch.plan.select import is_view, make_steps
-from baretorch.plan.types import Buffer, Constant, Operand, Plan, Step
+from baretorch.plan.offsets import lower_bound, place
+from baretorch.plan.select import make_steps, select_kernel
+from baretorch.plan.storage import places, settled
+from baretorch.plan.types import Buffer, Constant, Operand, Place, Plan, StateBuffer, Step
 from baretorch.targets.types import Board
 
 
 def make_plan(graph: Graph, board: Board) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it."""
-    storage = _storage(graph)
+    graph = settled(graph)
+    storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
+    steps += [_update(graph, s, storage, board) for s in graph.state if storage[s.next].buffer != s.name]
     buffers = _lifetimes(graph, steps, storage)
     placed, arena = place(buffers, board.chip.data)
     known = {c.name for c in constants}
-    outputs = []
-    for name in graph.outputs:
-        root = storage[name]
-        fixed = graph[root].data
-        if fixed is not None and root not in known:
-            constants.append(Constant(root, fixed))
-            known.add(root)
-        outputs.append(Operand(name, root, constant=fixed is not None))
+
+    def constant(name: str, data: Array) -> str:
+        if name not in known:
+            constants.append(Constant(name, data))
+            known.add(name)
+        return name
+
+    def operand(name: str) -> Operand:
+        at = storage[name]
+        fixed = graph[at.buffer].data
+        if fixed is not None:
+            return Operand(name, constant(at.buffer, fixed), constant=True)
+        return Operand(name, at.buffer, False, at.offset)
+
     plan = Plan(
         graph,
         board.chip.cpu.name,
         tuple(steps),
         tuple(placed),
-        tuple(constants),
-        tuple(Operand(n, storage[n], constant=False) for n in graph.inputs),
-        tuple(outputs),
-        arena,
-        lower_bound(buffers),
+        inputs=tuple(map(operand, graph.inputs)),
+        outputs=tuple(map(operand, graph.outputs)),
+        state=tuple(
+            StateBuffer(operand(s.name), constant(f"{s.name}.initial", s.initial) if s.initial.any() else None)
+            for s in graph.state
+        ),
+        constants=tuple(constants),
+        arena=arena,
+        lower_bound=lower_bound(buffers),
     )
     check_plan(plan)
     check_budget(plan, board)
     return plan
+
+
+def _update(graph: Graph, state: State, storage: dict[str, Place], board: Board) -> Step:
+    """The step at the end of a run that gives the state its next value."""
+    call = Call(Copy(), (graph[state.next],), (graph[state.name],))
+    kernel = select_kernel(call, board.chip.cpu)
+    operands = tuple(Operand(n, storage[n].buffer, False, storage[n].offset) for n in (state.next, state.name))
+    return Step(kernel, call, (Node(call.op, (state.next,), (state.name,)),), kernel.params(call), operands)
 
 
 def check_budget(plan: Plan, board: Board) -> None:
@@ -83,35 +105,26 @@ def peak_layers(plan: Plan) -> list[str]:
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
-def _storage(graph: Graph) -> dict[str, str]:
-    """The tensor whose memory each tensor is: itself, or for a view what it looks at."""
-    storage = {name: name for name in graph.tensors}
-    for node in graph.nodes:
-        if is_view(node):
-            storage[node.outputs[0]] = storage[node.inputs[0]]
-    return storage
-
-
-def _lifetimes(graph: Graph, steps: list[Step], storage: dict[str, str]) -> list[Buffer]:
+def _lifetimes(graph: Graph, steps: list[Step], storage: dict[str, Place]) -> list[Buffer]:
     first: dict[str, int] = {}
     last: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for name in graph.inputs:
         first[name] = last[name] = -1
-    sizes = {}
     for i, step in enumerate(steps):
         for operand in step.operands:
             if not operand.constant:
                 first.setdefault(operand.storage, i)
                 last[operand.storage] = i
         if step.scratch:
-            (node,) = step.nodes
-            first[step.scratch] = last[step.scratch] = i
-            call = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
-            sizes[step.scratch] = step.kernel.scratch(call)
+            first[step.scratch.name] = last[step.scratch.name] = i
+            sizes[step.scratch.name] = step.scratch.size
     for name in graph.outputs:
-        if graph[storage[name]].data is None:
-            last[storage[name]] = len(steps)
+        if graph[storage[name].buffer].data is None:
+            last[storage[name].buffer] = len(steps)
+    for s in graph.state:
+        first[s.name], last[s.name] = -1, len(steps)
     return [Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n]) for n in first]
 
 
-__all__ = ["aligned", "check_budget", "check_plan", "make_plan", "peak_layers"]
+__all__ = ["check_budget", "check_plan", "make_plan", "peak_layers"]

@@ -22,7 +22,7 @@ def check_plan(plan: Plan) -> Plan:
     live: set[str] = set()
     for time in range(-1, len(plan.steps) + 1):
         live.update(starts.get(time, ()))
-        row = sorted((buffers[n] for n in live), key=lambda b: b.offset)
+        row = sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: b.offset)
         for low, high in pairwise(row):
             if low.end > high.offset:
                 raise InternalError(f"buffers {low.name} and {high.name} overlap at step {time}")
@@ -30,7 +30,7 @@ def check_plan(plan: Plan) -> Plan:
             step = plan.steps[time]
             wanted = [(o.storage, o.offset + plan.graph[o.tensor].bytes) for o in step.operands if not o.constant]
             if step.scratch:
-                wanted.append((step.scratch, 0))
+                wanted.append((step.scratch.name, step.scratch.size))
             for name, size in wanted:
                 if name not in live or size > buffers[name].size:
                     raise InternalError(f"step {time} uses {name}, which is not there")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baretorch.ir import Array, Graph, Node
-from baretorch.ops.kernel import Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,22 @@ class Buffer:
     def meets(self, other: Buffer) -> bool:
         """Both are alive at some step."""
         return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies: so many bytes into a buffer."""
+
+    buffer: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of a step's own, while it runs."""
+
+    name: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -61,13 +77,22 @@ class Step:
     """One kernel call. `region` None is the whole output; `after` are the steps it waits for."""
 
     kernel: Kernel[Any]
+    call: Call[Any]
     nodes: tuple[Node, ...]
     params: Params
     operands: tuple[Operand, ...]
-    scratch: str | None = None
+    scratch: Scratch | None = None
     region: Region | None = None
     executor: str = "core0"
     after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class StateBuffer:
+    """State in RAM, and the constant it begins as; None if it begins as zeros."""
+
+    operand: Operand
+    initial: str | None
 
 
 @dataclass(frozen=True)
@@ -81,6 +106,7 @@ class Plan:
     constants: tuple[Constant, ...]
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
+    state: tuple[StateBuffer, ...]
     arena: int
     lower_bound: int
 

@@ -45,5 +45,6 @@ typedef struct {
 
 extern const bt_model bt_the_model;
 void bt_model_call(void);
+void bt_model_reset(void); /* forget what it remembers between calls */
 
 #endif

@@ -14,11 +14,13 @@ enum {
     /* from the host */
     BT_FRAME_HELLO = 'H', /* no payload */
     BT_FRAME_RUN = 'R',   /* all inputs, one after the other */
+    BT_FRAME_RESET = 'Z', /* no payload: forget what the model remembers */
 
     /* from the device */
     BT_FRAME_MODEL = 'h',  /* version u8, inputs u8, outputs u8, 0 u8, counter Hz u32, u32 bytes of each input and
                               output, model name NUL, board name NUL */
     BT_FRAME_RESULT = 'r', /* ticks of the call u32, deepest stack in bytes u32, all outputs */
+    BT_FRAME_DONE = 'z',   /* no payload: it has forgotten */
     BT_FRAME_ERROR = 'e'   /* one of the codes below u8, text NUL */
 };
 

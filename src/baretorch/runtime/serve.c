@@ -168,7 +168,7 @@ static void serve_frame(void)
     uint32_t expected = 0;
     if (type == BT_FRAME_RUN) {
         expected = total_bytes(bt_the_model.inputs, bt_the_model.input_count);
-    } else if (type != BT_FRAME_HELLO) {
+    } else if (type != BT_FRAME_HELLO && type != BT_FRAME_RESET) {
         send_error(seq, BT_ERROR_TYPE, "unknown frame type");
         return;
     }
@@ -183,6 +183,10 @@ static void serve_frame(void)
         send_error(seq, BT_ERROR_CRC, "bytes were lost or changed: the CRC differs");
     } else if (type == BT_FRAME_RUN) {
         run(seq);
+    } else if (type == BT_FRAME_RESET) {
+        bt_model_reset();
+        begin(BT_FRAME_DONE, seq, 0);
+        end();
     } else {
         send_model(seq);
     }
@@ -190,6 +194,7 @@ static void serve_frame(void)
 
 void bt_serve(void)
 {
+    bt_model_reset();
     bt_print("baretorch: ");
     bt_print(bt_the_model.name);
     bt_print(" on " BT_BOARD_NAME ", ready\n");

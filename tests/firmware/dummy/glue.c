@@ -12,6 +12,10 @@ const bt_model bt_the_model = {
     .output_count = 1,
 };
 
+void bt_model_reset(void)
+{
+}
+
 void bt_model_call(void)
 {
     static volatile int kept;

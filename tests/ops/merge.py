@@ -1,0 +1,28 @@
+"""All cases as one model with many inputs and outputs, so that one program runs the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from baretorch.ir import Array, Graph, Node, Tensor, verify
+from tests.ops.case import Case
+
+
+def merged(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
+    """One graph that holds each case's graph, names prefixed by its number, and all inputs."""
+    tensors: dict[str, Tensor] = {}
+    nodes: list[Node] = []
+    inputs: list[str] = []
+    outputs: list[str] = []
+    arrays: list[Array] = []
+    for i, case in enumerate(cases):
+        graph = case.graph()
+        new = {name: f"k{i}_{name}" for name in graph.tensors}
+        tensors |= {new[n]: replace(t, name=new[n]) for n, t in graph.tensors.items()}
+        for node in graph.nodes:
+            nodes.append(Node(node.op, tuple(new[n] for n in node.inputs), tuple(new[n] for n in node.outputs)))
+        inputs += [new[n] for n in graph.inputs]
+        outputs += [new[n] for n in graph.outputs]
+        arrays += case.arrays()[: len(graph.inputs)]
+    return verify(Graph("cases", tensors, tuple(nodes), tuple(inputs), tuple(outputs))), arrays
