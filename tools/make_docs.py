@@ -7,13 +7,14 @@ is run, in a folder that holds nothing but examples/, and the rest of the block 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
-import os
 import re
 import shlex
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import click
@@ -192,13 +193,13 @@ def output_of(line: str) -> str:
     return "".join(f"{row.rstrip()}\n" for row in out.getvalue().splitlines() if word in row)
 
 
+@cache
 def examples_only() -> Path:
     """A folder with nothing but examples/, so that the build folder of the checkout stays as it is."""
-    folder = Path(tempfile.gettempdir()) / f"baretorch-docs-{os.getpid()}"
-    folder.mkdir(exist_ok=True)
-    if not (folder / "examples").exists():
-        (folder / "examples").symlink_to(ROOT / "examples")
-    return folder
+    temporary = tempfile.TemporaryDirectory(prefix="baretorch-docs-")
+    atexit.register(temporary.cleanup)
+    (Path(temporary.name) / "examples").symlink_to(ROOT / "examples")
+    return Path(temporary.name)
 
 
 def main() -> None:
