@@ -15,37 +15,10 @@ import numpy.typing as npt
 import torch
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Shape, interpret, verify
-from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.elementwise import Add, Clamp, Mul, Sigmoid, Tanh
-from baretorch.ops.layout import Pad, Permute, Reshape
-from baretorch.ops.linear import Linear
-from baretorch.ops.move import Cat, Copy, Slice
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
-from baretorch.ops.reduce import Mean
-from baretorch.ops.softmax import Softmax
 
 Inputs = Callable[[np.random.Generator], tuple[Array, ...]]
-
-# How far a rung may be from the one above: |got - want| <= atol + rtol |want|.
-TOLERANCE: dict[type[Op], tuple[float, float]] = {
-    Linear: (1e-5, 1e-5),  # atol: sums of up to some hundred products of about 1, in another order than PyTorch's
-    Conv2d: (1e-5, 1e-5),  # the same
-    AvgPool2d: (1e-6, 1e-6),  # sums of a few dozen elements, as above
-    Mean: (1e-6, 1e-6),  # as above
-    Softmax: (2e-6, 1e-37),  # rtol: exp, sum and 1 / sum round; atol: results below FLT_MIN may become 0
-    Tanh: (4e-7, 0.0),  # 3 ULP and PyTorch's own
-    Sigmoid: (4e-7, 1e-37),  # the same; atol as in softmax
-    Add: (0.0, 0.0),
-    Mul: (0.0, 0.0),
-    Clamp: (0.0, 0.0),
-    MaxPool2d: (0.0, 0.0),
-    Permute: (0.0, 0.0),
-    Reshape: (0.0, 0.0),
-    Pad: (0.0, 0.0),
-    Slice: (0.0, 0.0),
-    Cat: (0.0, 0.0),
-    Copy: (0.0, 0.0),
-}
+Outputs = tuple[Array, ...]
+EXACT = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -53,8 +26,9 @@ class Case:
     name: str
     op: Op
     inputs: Inputs
-    torch: Callable[..., torch.Tensor]
+    torch: Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
     activations: int | None = None  # the inputs after that many are constants; None: all are activations
+    tolerance: tuple[float, float] = EXACT  # |got - want| <= atol + rtol |want|, for (rtol, atol)
 
     def arrays(self) -> tuple[Array, ...]:
         """The inputs, the same every time."""
@@ -73,29 +47,45 @@ class Case:
             else:
                 b.const(f"c{i}", a)
         names = tuple(b.tensors)
-        out = b.add(self.op, *names, name="y")
-        return verify(b.graph(names[:split], [out]))
+        outputs = b.add_many(self.op, *names)
+        return verify(b.graph(names[:split], outputs))
 
-    def check(self, got: Array, want: Array) -> None:
-        """Shapes are equal, NaN and infinities are in the same places, the rest is within the op's tolerance."""
-        rtol, atol = TOLERANCE[type(self.op)]
-        assert got.dtype == want.dtype
-        np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=f"{self.name}: {self.op}")
+    def check(self, got: Outputs, want: Outputs) -> None:
+        """Shapes and types are equal, NaN and infinities are in the same places, the rest is within the tolerance."""
+        rtol, atol = self.tolerance
+        assert len(got) == len(want)
+        for have, need in zip(got, want, strict=True):
+            assert (have.dtype, have.shape) == (need.dtype, need.shape)
+            np.testing.assert_allclose(have, need, rtol=rtol, atol=atol, err_msg=f"{self.name}: {self.op}")
 
 
-def run_torch(cases: Sequence[Case]) -> list[Array]:
+def run_torch(cases: Sequence[Case]) -> list[Outputs]:
     """PyTorch eager: what is right."""
     with torch.no_grad():
-        return [c.torch(*(torch.from_numpy(a.copy()) for a in c.arrays())).contiguous().numpy() for c in cases]
+        return [_arrays(c.torch(*(torch.from_numpy(a.copy()) for a in c.arrays()))) for c in cases]
 
 
-def run_reference(cases: Sequence[Case]) -> list[Array]:
+def _arrays(result: torch.Tensor | tuple[torch.Tensor, ...]) -> Outputs:
+    tensors = (result,) if isinstance(result, torch.Tensor) else result
+    return tuple(t.contiguous().numpy() for t in tensors)
+
+
+def run_reference(cases: Sequence[Case]) -> list[Outputs]:
     """The NumPy references, through the interpreter of Graphs."""
     outputs = []
     for c in cases:
         graph = c.graph()
-        outputs.append(interpret(graph, c.arrays()[: len(graph.inputs)])[graph.outputs[0]])
+        values = interpret(graph, c.arrays()[: len(graph.inputs)])
+        outputs.append(tuple(values[name] for name in graph.outputs))
     return outputs
+
+
+def nchw(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 3, 1, 2)
+
+
+def nhwc(x: torch.Tensor) -> torch.Tensor:
+    return x.permute(0, 2, 3, 1)
 
 
 def normal(*shapes: Shape) -> Inputs:

@@ -17,12 +17,11 @@ import numpy as np
 import baretorch
 from baretorch.emit import emit
 from baretorch.emit.names import Port, make_names
-from baretorch.ir import Array
 from baretorch.plan import make_plan
 from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.boards import load_board
-from tests.ops.case import Case
-from tests.ops.merge import merged
+from tests.ops.case import Case, Outputs
+from tests.ops.merge import merged, shared_out
 
 HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
@@ -53,7 +52,7 @@ int main(int argc, char **argv)
 """
 
 
-def run_host(cases: Sequence[Case], inline: bool) -> list[Array]:
+def run_host(cases: Sequence[Case], inline: bool) -> list[Outputs]:
     """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
     graph, arrays = merged(cases)
     plan = _spread(make_plan(graph, load_board("host")))
@@ -73,7 +72,7 @@ def run_host(cases: Sequence[Case], inline: bool) -> list[Array]:
         outputs.append(np.frombuffer(raw[: t.bytes], t.dtype.numpy).reshape(t.shape))
         raw = raw[t.bytes :]
     assert not raw, "the program wrote more than the outputs"
-    return outputs
+    return shared_out(cases, outputs)
 
 
 def run(*command: str | Path) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from baretorch.ir import Array, Graph, Node, Tensor, verify
-from tests.ops.case import Case
+from tests.ops.case import Case, Outputs
 
 
 def merged(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
@@ -26,3 +26,9 @@ def merged(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
         outputs += [new[n] for n in graph.outputs]
         arrays += case.arrays()[: len(graph.inputs)]
     return verify(Graph("cases", tensors, tuple(nodes), tuple(inputs), tuple(outputs))), arrays
+
+
+def shared_out(cases: Sequence[Case], outputs: Sequence[Array]) -> list[Outputs]:
+    """The merged graph's outputs, case by case."""
+    rest = iter(outputs)
+    return [tuple(next(rest) for _ in case.graph().outputs) for case in cases]

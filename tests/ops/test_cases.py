@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from baretorch.ir import Array
 from baretorch.ops import OPS
-from tests.ops.case import TOLERANCE, Case, run_reference, run_torch
+from tests.ops.case import Case, Outputs, run_reference, run_torch
 from tests.ops.cases import TABLE
 from tests.ops.host import run_host
 
@@ -18,7 +17,7 @@ def by_name(case: Case) -> str:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["out-of-line", "inlined"])
-def host(request: pytest.FixtureRequest) -> Mapping[str, Array]:
+def host(request: pytest.FixtureRequest) -> Mapping[str, Outputs]:
     outputs = run_host(TABLE, inline=request.param)
     return {c.name: y for c, y in zip(TABLE, outputs, strict=True)}
 
@@ -29,11 +28,11 @@ def test_reference_means_what_pytorch_does(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", TABLE, ids=by_name)
-def test_portable_c_is_the_reference(case: Case, host: Mapping[str, Array]) -> None:
+def test_portable_c_is_the_reference(case: Case, host: Mapping[str, Outputs]) -> None:
     case.check(host[case.name], run_reference([case])[0])
 
 
-def test_every_operator_has_cases_and_a_tolerance() -> None:
+def test_every_operator_has_cases() -> None:
     ops = {row.op for row in OPS}
-    assert ops == {type(c.op) for c in TABLE} == set(TOLERANCE)
+    assert ops == {type(c.op) for c in TABLE}
     assert len({c.name for c in TABLE}) == len(TABLE)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from baretorch.ir import Array
-from tests.ops.case import Case, run_reference
+from tests.ops.case import Case, Outputs, run_reference
 from tests.ops.cases import TABLE
 from tests.ops.emulated import run_emulated
 
@@ -15,12 +14,12 @@ BOARDS = ["mps2-an385-v6m", "mps2-an386", "mps2-an505", "mps3-an547", "virt-rv32
 
 
 @pytest.fixture(scope="module", params=[(b, o) for b in BOARDS for o in ("speed", "size")], ids="-".join)
-def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Array]:
+def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outputs]:
     name, optimize = request.param
     outputs = run_emulated(TABLE, name, tmp_path_factory.mktemp(name), optimize)
     return {c.name: y for c, y in zip(TABLE, outputs, strict=True)}
 
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda c: c.name)
-def test_the_cpu_computes_the_reference(case: Case, board: Mapping[str, Array]) -> None:
+def test_the_cpu_computes_the_reference(case: Case, board: Mapping[str, Outputs]) -> None:
     case.check(board[case.name], run_reference([case])[0])

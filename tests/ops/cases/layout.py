@@ -1,0 +1,81 @@
+"""Cases of operators that move elements about."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import torch
+import torch.nn.functional as F
+
+from baretorch.ir import Shape
+from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.move import Cat, Copy, Slice
+from tests.ops.case import Case, counted, normal
+
+
+def permute(shape: Shape, dims: tuple[int, ...]) -> Case:
+    return Case(f"permute {shape} to {dims}", Permute(dims), normal(shape), lambda x: x.permute(dims))
+
+
+def reshape(shape: Shape, to: Shape) -> Case:
+    return Case(f"reshape {shape} to {to}", Reshape(to), normal(shape), lambda x: x.reshape(to))
+
+
+def pad(name: str, op: Pad, shape: Shape) -> Case:
+    last_first = [n for pair in reversed(op.padding) for n in pair]
+    return Case(f"pad {name}", op, normal(shape), lambda x: F.pad(x, last_first, value=op.value))
+
+
+def slice_(axis: int, start: int, stop: int, step: int, shape: Shape, dtype: str = "float32") -> Case:
+    part = (slice(None),) * axis + (slice(start, stop, step),)
+    name = f"slice {dtype} {shape} axis {axis} {start}:{stop}:{step}"
+    return Case(name, Slice(axis, start, stop, step), counted(dtype, shape), lambda x: x[part])
+
+
+def cat(axis: int, *shapes: Shape, dtype: str = "float32") -> Case:
+    name = f"cat {dtype} axis {axis} {' '.join(map(str, shapes))}"
+    return Case(name, Cat(axis), counted(dtype, *shapes), lambda *xs: torch.cat(xs, axis))
+
+
+LAYOUT = (
+    permute((3, 4), (1, 0)),
+    permute((5,), (0,)),
+    permute((), ()),
+    permute((1, 4, 5, 3), (0, 3, 1, 2)),
+    permute((2, 3, 4, 5), (0, 2, 3, 1)),
+    permute((2, 1, 3), (1, 2, 0)),
+    permute((2, 3, 4, 2, 3, 2), (5, 4, 3, 2, 1, 0)),
+    permute((2, 2, 2, 2, 2, 2), (1, 0, 3, 2, 5, 4)),
+    permute((2, 3, 1, 2, 2, 2, 2), (6, 1, 2, 0, 3, 4, 5)),
+    reshape((2, 3, 4), (4, 6)),
+    reshape((1,), ()),
+    pad("none", Pad(((0, 0),), 1.0), (4,)),
+    pad("image", Pad(((0, 0), (1, 2), (3, 0), (0, 0)), 0.0), (2, 3, 4, 2)),
+    pad("every side", Pad(((1, 0), (2, 1), (1, 2), (1, 1)), -inf), (2, 3, 2, 2)),
+    pad("crop", Pad(((-1, 2), (1, -2)), 0.5), (4, 5)),
+    pad("crop all", Pad(((-1, -1), (-1, 0)), 0.5), (3, 2)),
+    pad("six dimensions", Pad(((0, 0), (0, 0), (1, 1), (0, 0), (1, 0), (0, 0)), nan), (2, 1, 2, 3, 1, 2)),
+)
+
+
+MOVE = (
+    slice_(0, 1, 3, 1, (4, 5)),  # a view
+    slice_(1, 1, 4, 1, (3, 5, 2)),
+    slice_(1, 0, 5, 2, (3, 5, 2)),
+    slice_(2, 1, 7, 3, (2, 3, 8)),
+    slice_(0, 2, 2, 1, (4, 5)),  # nothing
+    slice_(1, 1, 2, 1, (1, 3, 5), "int64"),
+    slice_(1, 1, 4, 1, (3, 5), "bool"),
+    slice_(0, 1, 3, 1, (4, 3), "int8"),  # would be a view that is not word-aligned
+    slice_(1, 1, 3, 1, (2, 3), "int32"),
+    cat(0, (2, 3), (1, 3), (4, 3)),
+    cat(1, (2, 3), (2, 1)),
+    cat(2, (2, 2, 3), (2, 2, 1), (2, 2, 2)),
+    cat(0, (3,), (0,), (2,)),
+    cat(0, (3,), (2,), dtype="bool"),
+    cat(1, (2, 3), (2, 2), dtype="int64"),
+    Case("copy", Copy(), normal((3, 4)), lambda x: x.clone()),
+    Case("copy int32", Copy(), counted("int32", (5,)), lambda x: x.clone()),
+)
+
+CASES = (*LAYOUT, *MOVE)
