@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
-from tests.ops import cases
 from tests.ops.case import Case, normal, spoiled
+from tests.ops.cases import elementwise, layers, pools
 
 
 def pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -32,7 +32,7 @@ def conv2d(draw: st.DrawFn) -> Case:
     x = (draw(st.integers(1, 2)), height, width, groups * depth)
     weight = (groups * multiple, *kernel, depth)
     bias = draw(st.sampled_from([(), ((groups * multiple,),)]))
-    return cases.conv2d(f"of {x}, {weight}", op, normal(x, weight, *bias))
+    return layers.conv2d(f"of {x}, {weight}", op, normal(x, weight, *bias))
 
 
 @st.composite
@@ -43,7 +43,7 @@ def max_pool2d(draw: st.DrawFn) -> Case:
     height, width = draw(pairs(1, 9))
     assume(height + 2 * top > dilation[0] * (kernel[0] - 1) and width + 2 * left > dilation[1] * (kernel[1] - 1))
     x = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 3)))
-    return cases.max_pool2d(f"of {x}", op, draw(builders)(x))
+    return pools.max_pool2d(f"of {x}", op, draw(builders)(x))
 
 
 @st.composite
@@ -55,7 +55,7 @@ def avg_pool2d(draw: st.DrawFn) -> Case:
     height, width = draw(pairs(1, 9))
     assume(height + 2 * top >= kernel[0] and width + 2 * left >= kernel[1])
     x = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 3)))
-    return cases.avg_pool2d(f"of {x}", op, draw(builders)(x))
+    return pools.avg_pool2d(f"of {x}", op, draw(builders)(x))
 
 
 @st.composite
@@ -65,4 +65,4 @@ def broadcast(draw: st.DrawFn) -> Case:
     a, b = (tuple(n if k else 1 for n, k in zip(out, draw(keep), strict=True)) for _ in range(2))
     b = b[draw(st.integers(0, len(b))) :]
     op = draw(st.sampled_from([Add(), Mul(), Add(lo=0.0), Mul(lo=-1.0, hi=0.5)]))
-    return cases.binary(f"of {a}, {b}", op, draw(builders)(a, b))
+    return elementwise.binary(f"of {a}, {b}", op, draw(builders)(a, b))
