@@ -28,7 +28,7 @@ def largest_error() -> float:
     """The same image once more, from Python: its answers against sin(x)."""
     model = baretorch.compile(ROOT / MODEL, board=BOARD)
     xs = torch.linspace(0, 2 * math.pi, 200)
-    error = max(abs(float(model.run(x.reshape(1, 1))) - math.sin(x)) for x in xs)
+    error = max(abs(model.run(x.reshape(1, 1)).item() - math.sin(x)) for x in xs)
     model.close()
     return error
 

@@ -4,9 +4,24 @@ import baretorch
 model = baretorch.compile(net, (example,), board="pico2w")
 """
 
-__version__ = "0.1.0"  # above the imports: what they import reads it
+from __future__ import annotations
 
-from baretorch.api import Memory, Model, compile
-from baretorch.errors import CompileError, InternalError
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from baretorch.api import Memory, Model, compile
+    from baretorch.errors import CompileError, InternalError
+
+__version__ = "0.1.0"
 __all__ = ["CompileError", "InternalError", "Memory", "Model", "__version__", "compile"]
+
+
+def __getattr__(name: str) -> object:
+    """Load a part of the interface when it is first asked for: the command line starts faster."""
+    from importlib import import_module
+
+    if name in ("CompileError", "InternalError"):
+        return getattr(import_module("baretorch.errors"), name)
+    if name in ("Memory", "Model", "compile"):
+        return getattr(import_module("baretorch.api"), name)
+    raise AttributeError(f"module 'baretorch' has no attribute {name!r}")

@@ -124,6 +124,8 @@ def _stream(
     due = time.monotonic()
     for i in range(total):
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
+        if compiled.graph.state and i % len(trace.sweep.inputs) == 0:
+            link.reset()  # the reference, too, begins each sweep with nothing remembered
         trace.add(i, call(link, compiled.graph, inputs))
         show()
         if rate is not None:

@@ -29,6 +29,7 @@ _CODE = (
     "-ffunction-sections",
     "-fdata-sections",
     "-fno-common",
+    "-fno-strict-aliasing",  # tensors of different types take turns in the arena's bytes
     "-fno-unwind-tables",
     "-fno-asynchronous-unwind-tables",
     "-ffp-contract=fast",  # fused multiply-add where the FPU has it

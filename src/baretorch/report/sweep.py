@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     if not samples:
         raise CompileError("sweep() gives no inputs", at=model)
     program, inputs, expected_all, truths = source.program, [], [], []
+    module = deepcopy(source.module) if program.state else source.module
     for sample in samples:
         arrays = tuple(to_numpy(x, i.order) for x, i in zip(flat_inputs(sample), program.inputs, strict=False))
         if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
@@ -102,7 +104,7 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
                 need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
             )
         inputs.append(arrays)
-        expected_all.append(run_module(source.module, sample, program.output_orders))
+        expected_all.append(run_module(module, sample, program.output_orders))
         if truth is not None:
             truths.append(value_of(np.asarray(truth(*sample))))
     return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")
