@@ -161,6 +161,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     state: tuple[State, ...] = ()
+    labels: tuple[str, ...] = ()  # what the caller calls the outputs; empty: y, or y0, y1 …
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
@@ -256,6 +257,7 @@ def verify(graph: Graph) -> Graph:
             need(t.data.shape == t.shape, f"{t} holds data of shape {t.data.shape}")
             need(t.data.dtype == t.dtype.numpy, f"{t} holds data of type {t.data.dtype}")
     need(len(set(graph.inputs)) == len(graph.inputs), "an input is named twice")
+    need(len(graph.labels) in (0, len(graph.outputs)), f"{len(graph.labels)} labels for {len(graph.outputs)} outputs")
     given = [*graph.inputs, *(s.name for s in graph.state)]
     known = set(given) | {t.name for t in graph.tensors.values() if t.data is not None}
     need(known <= set(graph.tensors), "an input has no tensor")

@@ -39,6 +39,8 @@ def to_text(graph: Graph, data: bool = True) -> str:
     for node in graph.nodes:
         lines.append(_node(graph, node))
     lines.append(f"output {', '.join(graph.outputs)}")
+    if graph.labels:
+        lines.append(f"labels {', '.join(graph.labels)}")
     lines += [f"next   {s.name} = {s.next}" for s in graph.state]
     return "\n".join(lines) + "\n"
 
@@ -50,6 +52,7 @@ def parse(text: str) -> Graph:
     outputs: list[str] = []
     state: list[State] = []
     initial: dict[str, Array] = {}
+    labels: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         word, _, rest = line.partition(" ")
         try:
@@ -63,6 +66,8 @@ def parse(text: str) -> Graph:
                 b.tensor(t if word == "const" else replace(t, data=None))
                 if word == "state" and t.data is not None:
                     initial[t.name] = t.data
+            elif word == "labels":
+                labels = tuple(n.strip() for n in rest.split(","))
             elif word == "next":
                 name, _, then = rest.strip().partition(" = ")
                 state.append(State(name, then, initial[name]))
@@ -72,7 +77,7 @@ def parse(text: str) -> Graph:
                 _parse_node(b, line)
         except (ValueError, SyntaxError, binascii.Error, KeyError) as error:
             raise CompileError(f"line {number} is not a graph line: {error}", have=line.strip()) from None
-    return verify(b.graph(inputs, outputs, state))
+    return verify(replace(b.graph(inputs, outputs, state), labels=labels))
 
 
 def attributes(op: Op) -> str:

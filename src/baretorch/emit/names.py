@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baretorch.emit.c import identifier, unique
+from baretorch.ir import Graph
 from baretorch.plan.types import Operand, Plan
 
 
@@ -43,11 +44,17 @@ def make_names(plan: Plan) -> Names:
     model = identifier(plan.graph.name)
     taken: set[str] = set()
     inputs = tuple(_port(model, operand, operand.tensor, taken) for operand in plan.inputs)
-    single = len(plan.outputs) == 1
-    outputs = tuple(_port(model, operand, "y" if single else f"y{i}", taken) for i, operand in enumerate(plan.outputs))
+    labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
+    outputs = tuple(_port(model, operand, label, taken) for operand, label in labelled)
     used = {f"{model}_{own}" for own in ("run", "run_in", "arena", "reset", "reset_in")}
     constants = {c.name: unique(f"{model}_{c.name}", used) for c in plan.constants}
     return Names(model, inputs, outputs, constants)
+
+
+def output_labels(graph: Graph) -> tuple[str, ...]:
+    """What the outputs are called: as the model calls them, else y, or y0, y1 …"""
+    single = len(graph.outputs) == 1
+    return graph.labels or tuple("y" if single else f"y{i}" for i in range(len(graph.outputs)))
 
 
 def role(tensor: str) -> str:

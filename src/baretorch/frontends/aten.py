@@ -9,6 +9,7 @@ removes what cancels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def to_graph(program: AtenProgram) -> Graph:
         out = g.value(name)
         outputs.append(out if order == tuple(range(len(order))) else g.permute(out, order))
     state = [State(g.values[s.name], g.value(s.next), program.constants[s.name]) for s in program.state]
-    return verify(b.graph(inputs, outputs, state))
+    return verify(replace(b.graph(inputs, outputs, state), labels=program.labels))
 
 
 def _bind(g: Lowering, call: AtenCall, result: Result) -> None:
@@ -90,8 +91,25 @@ def _unsupported(calls: Sequence[AtenCall]) -> CompileError:
     return CompileError(
         f"{len(names)} {some} not supported: {', '.join(names)}",
         at=at,
-        try_="`baretorch ops` lists what is supported",
+        try_=[*(INSTEAD[n] for n in names if n in INSTEAD), "`baretorch ops` lists what is supported"],
     )
+
+
+# What to write instead of an operator that cannot be compiled.
+INSTEAD = {
+    "cond": "instead of torch.cond: torch.where(condition, a, b), which computes both and picks",
+    "while_loop": "instead of while_loop: a Python loop of fixed length, which export unrolls",
+    "scan": "instead of scan: nn.LSTM, nn.GRU or nn.RNN, which stay loops, or a Python loop of fixed length",
+    "nonzero": "instead of nonzero: torch.where(mask, x, 0): shapes must be known before the image is built",
+    "masked_select": "instead of x[mask]: torch.where(mask, x, 0): shapes must be known before the image is built",
+    "unique": "instead of unique: nothing; shapes must be known before the image is built",
+    "randn": "instead of random numbers in the model: pass them as an input",
+    "rand": "instead of random numbers in the model: pass them as an input",
+    "bernoulli": "instead of random numbers in the model: pass them as an input",
+    "complex": "instead of complex numbers: two real tensors",
+    "_fft_r2c": "instead of an FFT: a matrix product with constant sine and cosine tables, or spectra as inputs",
+    "stft": "instead of stft: conv1d with constant sine and cosine kernels, or spectra as inputs",
+}
 
 
 TABLE: dict[str, Callable[..., Result]] = {

@@ -65,6 +65,7 @@ class AtenProgram:
     outputs: tuple[str, ...]
     output_orders: tuple[tuple[int, ...], ...]  # memory format of each output, as `AtenInput.order`
     state: tuple[AtenState, ...] = ()
+    labels: tuple[str, ...] = ()  # what the outputs are called, where the program says
     notes: tuple[str, ...] = field(default=())  # what the reader wants the user to know
     file: str = ""  # set if read from a file that may be damaged: what does not fit together is its fault
 

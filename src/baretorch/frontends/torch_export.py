@@ -86,7 +86,7 @@ def read_exported(exported: Any, name: str) -> AtenProgram:
         elif node.op == "call_function":
             if node.target is not operator.getitem:
                 calls.append(_call(node, names))
-        elif node.op == "get_attr":
+        elif node.op == "get_attr" and isinstance(_attribute(exported.graph_module, node.target), torch.Tensor):
             names[node.name] = node.target
             constants[node.target] = _array(_attribute(exported.graph_module, node.target), node.target)
         elif node.op == "output":
@@ -107,7 +107,16 @@ def read_exported(exported: Any, name: str) -> AtenProgram:
     used = {a.name for call in calls for a in _refs(call.args)} | set(outputs)
     used |= {name for s in state for name in (s.name, s.next)}
     constants = {n: c for n, c in constants.items() if n in used}
-    return AtenProgram(name, tuple(inputs), constants, tuple(calls), tuple(outputs), tuple(orders), tuple(state))
+    return AtenProgram(
+        name,
+        tuple(inputs),
+        constants,
+        tuple(calls),
+        tuple(outputs),
+        tuple(orders),
+        tuple(state),
+        _labels(exported.call_spec.out_spec),
+    )
 
 
 def core_aten(exported: Any) -> str:
@@ -248,6 +257,18 @@ def _array(tensor: Any, name: str) -> Array:
     return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
 
 
+def _labels(spec: Any) -> tuple[str, ...]:
+    """A name for each output: its keys and indices in the structure that forward returns; y if that is one tensor."""
+    pytree = torch.utils._pytree
+    tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    paths = [path for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+    labels = []
+    for path in paths:
+        keys = [str(getattr(k, "key", getattr(k, "idx", getattr(k, "name", k)))) for k in path]
+        labels.append("_".join(["y", *keys]) if not keys or keys[0].isdigit() else "_".join(keys))
+    return tuple(label.replace("y_", "y", 1) if label.startswith("y_") else label for label in labels)
+
+
 def _attribute(module: Any, path: str) -> Any:
     for part in path.split("."):
         module = getattr(module, part)
@@ -260,7 +281,7 @@ def _origin(node: Any) -> Origin:
     source = ""
     for line in (node.meta.get("stack_trace") or "").splitlines():
         line = line.strip()
-        if line.startswith('File "') and "/torch/" not in line:
+        if line.startswith('File "') and "/torch/" not in line and '"<' not in line:
             file, _, rest = line.removeprefix('File "').partition('", line ')
             source = f"{Path(file).name}:{rest.split(',')[0]}"
     return Origin(path.removeprefix("L['self']").strip("."), source)
