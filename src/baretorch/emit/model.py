@@ -232,10 +232,9 @@ class _Writer:
         """Type and name of each argument of an instance."""
         taken: set[str] = {"p"}
         outputs = {t.name for t in step.call.outputs}
-        constants = {c.name: c for c in self.plan.constants}
         for o in step.operands:
             if o.constant:
-                yield f"const {c_type(constants[o.storage].data)}", unique(role(o.tensor), taken)
+                yield f"const {c_type(self.plan.constant(o.storage).data)}", unique(role(o.tensor), taken)
             elif o.tensor in outputs:
                 yield self.plan.graph[o.tensor].dtype.c, unique("y", taken)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from baretorch.ir import Array, Graph, Node
@@ -111,7 +112,18 @@ class Plan:
     lower_bound: int
 
     def buffer(self, name: str) -> Buffer:
-        return next(b for b in self.buffers if b.name == name)
+        return self._buffers[name]
+
+    def constant(self, name: str) -> Constant:
+        return self._constants[name]
+
+    @cached_property
+    def _buffers(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.buffers}
+
+    @cached_property
+    def _constants(self) -> dict[str, Constant]:
+        return {c.name: c for c in self.constants}
 
     def weight_bytes(self) -> int:
         return sum(c.data.nbytes for c in self.constants)
