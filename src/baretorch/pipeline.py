@@ -5,7 +5,7 @@ source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,12 +46,13 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model compiled for a board, up to C."""
+    """A model compiled for a board, up to C. `graph` and `plan` are those of the method that an image serves."""
 
     source: Source
     board: Board
     graph: Graph
     plan: Plan
+    plans: Mapping[str, Plan]
     c: CFiles
     optimize: str
 
@@ -71,13 +72,24 @@ def optimized(graph: Graph, trace: Path | None = None) -> Graph:
 
 
 def compile_source(source: Source, board: Board, optimize: str = "speed", trace: Path | None = None) -> Compiled:
-    graph = optimized(to_graph(source.program), trace)
-    return compile_graph(source, graph, board, optimize)
+    """All the way to C; with `trace`, the graph of the served method after each pass is written there."""
+    graphs = {
+        name: optimized(to_graph(program), trace if name == source.method else None)
+        for name, program in source.methods.items()
+    }
+    return compile_graphs(source, graphs, board, optimize)
+
+
+def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, optimize: str = "speed") -> Compiled:
+    """From optimized graphs, one per method."""
+    plans = {name: make_plan(graph, board) for name, graph in graphs.items()}
+    c = emit(source.name, plans, optimize, source.method)
+    return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
 
 
 def compile_graph(source: Source, graph: Graph, board: Board, optimize: str = "speed") -> Compiled:
-    plan = make_plan(graph, board)
-    return Compiled(source, board, graph, plan, emit(plan, optimize), optimize)
+    """From one optimized graph: the served method alone."""
+    return compile_graphs(source, {source.method: graph}, board, optimize)
 
 
 def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:

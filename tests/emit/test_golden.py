@@ -61,7 +61,8 @@ CASES = {
 
 def generated(case: str) -> CFiles:
     build, optimize = CASES[case]
-    return emit(make_plan(build(), load_board("host")), optimize)
+    graph = build()
+    return emit(graph.name, {"forward": make_plan(graph, load_board("host"))}, optimize)
 
 
 def text(files: CFiles) -> str:

@@ -56,7 +56,7 @@ def run_host(cases: Sequence[Case], inline: bool) -> list[Outputs]:
     """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
     graph, arrays = merged(cases)
     plan = _spread(make_plan(graph, load_board("host")))
-    c = emit(plan, "speed" if inline else "size")
+    c = emit("cases", {"forward": plan}, "speed" if inline else "size")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path, text in {**c.files, "main.c": _main(plan)}.items():
@@ -93,7 +93,7 @@ def _spread(plan: Plan) -> Plan:
 
 
 def _main(plan: Plan) -> str:
-    names = make_names(plan)
+    method = make_names("cases", {"forward": plan}).first
     edges = [0, *(edge for b in plan.buffers for edge in (b.offset, b.end)), plan.arena]
     gaps = ", ".join(f"{{ {a}, {b - a} }}" for a, b in zip(edges[::2], edges[1::2], strict=True))
 
@@ -103,7 +103,7 @@ def _main(plan: Plan) -> str:
 
     return MAIN % {
         "gaps": gaps,
-        "reads": "\n        || ".join(move("fread", p, "in") for p in names.inputs),
-        "writes": "\n        || ".join(move("fwrite", p, "out") for p in names.outputs),
-        "nulls": ", ".join(["NULL"] * (len(names.inputs) + len(names.outputs))),
+        "reads": "\n        || ".join(move("fread", p, "in") for p in method.inputs),
+        "writes": "\n        || ".join(move("fwrite", p, "out") for p in method.outputs),
+        "nulls": ", ".join("NULL" for _ in method.ports),
     }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from baretorch.emit.model import glue_c, model_c, model_h
+from baretorch.emit.glue import glue_c
+from baretorch.emit.header import model_h
+from baretorch.emit.model import model_c
 from baretorch.emit.names import make_names
 from baretorch.emit.weights import weights_c, weights_h
 from baretorch.plan.types import Plan
@@ -23,22 +26,24 @@ class CFiles:
     glue: str  # glue.c's text, for images of ours
 
 
-def emit(plan: Plan, optimize: str = "speed") -> CFiles:
-    """C for the plan. `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel."""
-    names = make_names(plan)
+def emit(name: str, plans: Mapping[str, Plan], optimize: str = "speed", served: str | None = None) -> CFiles:
+    """C for a model with these methods; the image's server calls the one `served`, else the first.
+    `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel."""
+    names = make_names(name, plans)
+    method = names.methods[served] if served else names.first
     files = {
-        "model.h": model_h(plan, names),
-        "model.c": model_c(plan, names, optimize),
-        "weights.h": weights_h(plan, names),
-        "weights.c": weights_c(plan, names),
+        "model.h": model_h(names),
+        "model.c": model_c(names, optimize),
+        "weights.h": weights_h(names),
+        "weights.c": weights_c(names),
     }
-    kernel_sources = sorted({s.kernel.source for s in plan.steps})
+    kernel_sources = sorted({s.kernel.source for plan in plans.values() for s in plan.steps})
     for path in _with_includes([*kernel_sources, "bt.h"]):
         files[f"kernels/{path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]
     if optimize == "size":
         sources += [f"kernels/{s}" for s in kernel_sources]
-    return CFiles(names.run, files, tuple(sources), glue_c(plan, names))
+    return CFiles(method.run, files, tuple(sources), glue_c(names, method))
 
 
 def _with_includes(paths: list[str]) -> list[str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from baretorch.emit.c import c_type, values
-from baretorch.emit.model import banner
 from baretorch.emit.names import Names
-from baretorch.plan.types import Plan
+from baretorch.emit.spell import banner
 
 
-def weights_h(plan: Plan, names: Names) -> str:
+def weights_h(names: Names) -> str:
     rows = "\n".join(
-        f"extern const {c_type(c.data)} {names.constants[c.name]}[{max(c.data.size, 1)}];" for c in plan.constants
+        f"extern const {c_type(data)} {name}[{max(data.size, 1)}];" for name, data in names.constants.items()
     )
-    return f"""{banner(plan, names, "its constants")}
-#ifndef {names.upper}_WEIGHTS_H
-#define {names.upper}_WEIGHTS_H
+    return f"""{banner(names, "its constants")}
+#ifndef {names.model.upper()}_WEIGHTS_H
+#define {names.model.upper()}_WEIGHTS_H
 
 #include <stdint.h>
 
@@ -24,13 +23,12 @@ def weights_h(plan: Plan, names: Names) -> str:
 """
 
 
-def weights_c(plan: Plan, names: Names) -> str:
-    parts = [f'{banner(plan, names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
-    for c in plan.constants:
-        name = names.constants[c.name]
-        shape = ", ".join(map(str, c.data.shape))
+def weights_c(names: Names) -> str:
+    parts = [f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
+    for name, data in names.constants.items():
+        shape = ", ".join(map(str, data.shape))
         parts.append(
-            f"/* {c.name}: {c.data.dtype.name}[{shape}], {c.data.nbytes} bytes */\n"
-            f"BT_WEIGHTS({name}) const {c_type(c.data)} {name}[{max(c.data.size, 1)}] = {{\n{values(c.data)}\n}};\n"
+            f"/* {data.dtype.name}[{shape}], {data.nbytes} bytes */\n"
+            f"BT_WEIGHTS({name}) const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{values(data)}\n}};\n"
         )
     return "\n".join(parts)

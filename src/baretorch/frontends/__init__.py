@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.program import AtenProgram
+from baretorch.frontends.program import AtenProgram, AtenState
 from baretorch.ir import Array
 
 
@@ -19,7 +19,8 @@ from baretorch.ir import Array
 class Source:
     """A model as read. `examples` are in the memory order of the C interface, `expected` what PyTorch gives for
     them, and `expected_again` what it gives for them once more, which differs if it remembers; None where there is no
-    PyTorch model to ask. `exported` is torch's own program, where there is one."""
+    PyTorch model to ask. `exported` is torch's own program, where there is one. `method` is the one that this is all
+    about; `methods` are all that are compiled, over shared weights."""
 
     name: str
     program: AtenProgram
@@ -29,10 +30,16 @@ class Source:
     module: Any = None
     torch_inputs: tuple[Any, ...] = ()
     exported: Any = None
+    method: str = "forward"
+    methods: Mapping[str, AtenProgram] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.methods:
+            object.__setattr__(self, "methods", {self.method: self.program})
 
 
-def load(path: str) -> Source:
-    """Read a model file: .py with model() and inputs(), .pt2, or .pte."""
+def load(path: str, method: str | None = None) -> Source:
+    """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first."""
     file = Path(path)
     if not file.is_file():
         raise CompileError(
@@ -45,26 +52,54 @@ def load(path: str) -> Source:
         import baretorch.frontends.torch_export  # noqa: F401  (first, as its error says how to get torch)
         from baretorch.frontends.model_file import load_model_file
 
-        module, inputs = load_model_file(file)
-        return from_module(module, inputs, name)
+        module, methods = load_model_file(file)
+        return from_methods(module, methods, name, method)
     if file.suffix == ".pt2":
         return _from_pt2(file, name)
     if file.suffix == ".pte":
-        return _from_pte(file, name)
+        return _from_pte(file, name, method)
     raise CompileError(f"{path}: unknown kind of model file {file.suffix!r}", need="a .py, .pt2 or .pte file")
 
 
 def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
     """An nn.Module and its example inputs."""
+    return from_methods(module, {"forward": tuple(inputs)}, name)
+
+
+def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
+    """An nn.Module and example inputs for each of its methods."""
     from baretorch.frontends import torch_export
 
-    exported = torch_export.export_module(module, inputs)
-    program = torch_export.read_exported(exported, name)
+    method = _one_of(methods, method)
+    inputs = methods[method]
+    exported = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
+    within = {m: "" if m == "forward" else torch_export.METHOD_WITHIN for m in methods}
+    programs = shared_state({m: torch_export.read_exported(e, name, within[m]) for m, e in exported.items()})
+    program = programs[method]
     flat = torch_export.flat_inputs(inputs)
     examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
-    own = deepcopy(module) if program.state else module
+    own = getattr(deepcopy(module) if program.state else module, method)
     expected, again = (torch_export.run_module(own, inputs, program.output_orders) for _ in range(2))
-    return Source(name, program, examples, expected, again, module, tuple(inputs), exported)
+    return Source(name, program, examples, expected, again, module, tuple(inputs), exported[method], method, programs)
+
+
+def shared_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:
+    """What one method changes is state to all of them: those that only read it, and those that do not know it."""
+    initial = {s.name: p.constants[s.name] for p in programs.values() for s in p.state}
+    shared = {}
+    for name, p in programs.items():
+        own = {s.name: s for s in p.state}
+        state = tuple(own.get(s, AtenState(s, s)) for s in initial)
+        shared[name] = replace(p, state=state, constants={**p.constants, **initial})
+    return shared
+
+
+def _one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
+    if wanted is None:
+        return next(iter(methods))
+    if wanted not in methods:
+        raise CompileError(f"the model has no method {wanted!r}", have=", ".join(methods))
+    return wanted
 
 
 def _from_pt2(file: Path, name: str) -> Source:
@@ -82,11 +117,11 @@ def _from_pt2(file: Path, name: str) -> Source:
     return Source(name, program, examples, expected, again, None, tuple(args), exported)
 
 
-def _from_pte(file: Path, name: str) -> Source:
+def _from_pte(file: Path, name: str, method: str | None) -> Source:
     from baretorch.frontends.pte import read_pte
 
-    program = replace(read_pte(file.read_bytes(), name), file=str(file))
-    return Source(name, program, _random(program), None)
+    program = replace(read_pte(file.read_bytes(), name, method or "forward"), file=str(file))
+    return Source(name, program, _random(program), None, method=method or "forward")
 
 
 def _random(program: AtenProgram) -> tuple[Array, ...]:

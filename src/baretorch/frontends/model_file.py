@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,24 +19,51 @@ def import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"baretorch_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        with _beside(path):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise _user_error(path, "the file", error) from error
-    finally:
-        sys.path.pop(0)
     return module
 
 
-def load_model_file(path: Path) -> tuple[Any, tuple[Any, ...]]:
-    """What model() and inputs() return; inputs always as a tuple."""
+def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]]]:
+    """What model() returns, and example inputs for each of its methods: those of methods(), or inputs() for forward."""
     file = import_file(path)
     module = _call(path, file, "model")
-    inputs = _call(path, file, "inputs")
-    if not isinstance(inputs, (tuple, list)):
-        inputs = (inputs,)
-    return module, tuple(inputs)
+    methods = _call(path, file, "methods") if hasattr(file, "methods") else {"forward": _call(path, file, "inputs")}
+    for name in methods:
+        if not callable(getattr(module, name, None)):
+            raise CompileError(
+                f"methods() names {name!r}, which the model does not have", at=path.name, need="names of its methods"
+            )
+    return module, {name: tuple(x) if isinstance(x, (tuple, list)) else (x,) for name, x in methods.items()}
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[None]:
+    """Let the file import modules from its own folder, and forget them afterwards: another model file may have a
+    neighbour of the same name."""
+    folder = str(path.resolve().parent)
+    known = set(sys.modules)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        new = {name: sys.modules[name] for name in set(sys.modules) - known}
+        own = {name for name, m in new.items() if "." not in name and _home(m) == folder}
+        for name in new:
+            if name.partition(".")[0] in own:
+                del sys.modules[name]
+
+
+def _home(module: ModuleType) -> str:
+    """The folder in which a top-level module or package was found."""
+    file = getattr(module, "__file__", None)
+    if not file:
+        return ""
+    return str(Path(file).parent.parent if hasattr(module, "__path__") else Path(file).parent)
 
 
 def _call(path: Path, file: ModuleType, name: str) -> Any:

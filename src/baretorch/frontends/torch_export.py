@@ -11,6 +11,7 @@ import operator
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,29 @@ except ImportError as error:
 _SUFFIXES = ("_copy", "_")
 
 
-def export_module(module: Any, inputs: Sequence[Any]) -> Any:
+METHOD_WITHIN = "module."  # where _Method keeps the user's model
+
+
+class _Method(torch.nn.Module):  # type: ignore[misc]
+    """A module whose forward is another's method; torch.export knows only forward."""
+
+    def __init__(self, module: Any, name: str) -> None:
+        super().__init__()
+        self.module = module
+        self.name = name
+
+    def forward(self, *inputs: Any) -> Any:
+        return getattr(self.module, self.name)(*inputs)
+
+
+def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -> Any:
     """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
     if not isinstance(module, torch.nn.Module):
         raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
     module = module.eval()
     try:
         with _quiet(), torch.no_grad():
-            return torch.export.export(module, tuple(inputs))
+            return torch.export.export(module if method == "forward" else _Method(module, method), tuple(inputs))
     except Exception as error:
         raise CompileError(
             "torch.export cannot export this model",
@@ -61,8 +77,8 @@ def load_pt2(path: Path) -> Any:
         raise CompileError(f"{path} is not a .pt2 program", have=_reason(error)) from error
 
 
-def read_exported(exported: Any, name: str) -> AtenProgram:
-    """The ATen program of an ExportedProgram."""
+def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
+    """The ATen program of an ExportedProgram. `within` is the path of the user's model in the exported one."""
     exported = _decompose(exported)
     signature = exported.graph_signature
     inputs: list[AtenInput] = []
@@ -81,11 +97,11 @@ def read_exported(exported: Any, name: str) -> AtenProgram:
                 inputs.append(_input(node))
                 names[node.name] = node.name
             elif isinstance(stored.get(spec.target), torch.Tensor):
-                names[node.name] = spec.target
-                constants[spec.target] = _array(stored[spec.target], spec.target)
+                names[node.name] = spec.target.removeprefix(within)
+                constants[names[node.name]] = _array(stored[spec.target], names[node.name])
         elif node.op == "call_function":
             if node.target is not operator.getitem:
-                calls.append(_call(node, names))
+                calls.append(_call(node, names, within))
         elif node.op == "get_attr" and isinstance(_attribute(exported.graph_module, node.target), torch.Tensor):
             names[node.name] = node.target
             constants[node.target] = _array(_attribute(exported.graph_module, node.target), node.target)
@@ -97,7 +113,7 @@ def read_exported(exported: Any, name: str) -> AtenProgram:
                 elif spec.kind is OutputKind.USER_OUTPUT:
                     raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
                 elif spec.kind is OutputKind.BUFFER_MUTATION:
-                    state.append(AtenState(spec.target, names.get(value.name, value.name)))
+                    state.append(AtenState(spec.target.removeprefix(within), names.get(value.name, value.name)))
                 else:
                     raise CompileError(
                         f"the model changes {spec.target!r}, which is not a buffer",
@@ -153,7 +169,7 @@ def _decompose(exported: Any) -> Any:
         return exported.run_decompositions(table)
 
 
-def _call(node: Any, names: dict[str, str]) -> AtenCall:
+def _call(node: Any, names: dict[str, str], within: str) -> AtenCall:
     values = node.meta["val"]
     if isinstance(values, (tuple, list)):
         results: list[str | None] = [None] * len(values)
@@ -163,7 +179,9 @@ def _call(node: Any, names: dict[str, str]) -> AtenCall:
     else:
         results, metas = [node.name], [values]
     shapes = tuple(_shape(m, node) if isinstance(m, torch.Tensor) else None for m in metas)
-    return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, _origin(node))
+    origin = _origin(node)
+    origin = replace(origin, path=origin.path.removeprefix(within))
+    return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, origin)
 
 
 def _target(node: Any) -> str:

@@ -21,7 +21,7 @@ def make_plan(graph: Graph, board: Board) -> Plan:
     steps, constants = make_steps(graph, board.chip.cpu, storage)
     steps += [_update(graph, s, storage, board) for s in graph.state if storage[s.next].buffer != s.name]
     buffers = _lifetimes(graph, steps, storage)
-    placed, arena = place(buffers, board.chip.data)
+    placed, arena = place(buffers, board.chip.data, {s.name for s in graph.state})
     known = {c.name for c in constants}
 
     def constant(name: str, data: Array) -> str:

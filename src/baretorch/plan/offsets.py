@@ -6,7 +6,7 @@ tried, largest first and longest-lived first, and the smaller arena wins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from baretorch.plan.types import Buffer
@@ -31,8 +31,11 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
     return peak
 
 
-def place(buffers: Sequence[Buffer], bank: str) -> tuple[list[Buffer], int]:
-    """The buffers with offsets, in their old order, and the size of the arena."""
+def place(buffers: Sequence[Buffer], bank: str, lowest: Collection[str] = ()) -> tuple[list[Buffer], int]:
+    """The buffers with offsets, in their old order, and the size of the arena. Those named in `lowest` come first, by
+    name: state lies at the same place whatever method of a model runs."""
+    pinned = sorted((b for b in buffers if b.name in lowest), key=lambda b: b.name)
+    others = [b for b in buffers if b.name not in lowest]
     orders: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
         lambda b: (-b.size, b.first),
         lambda b: (b.first - b.last, -b.size, b.first),
@@ -41,7 +44,7 @@ def place(buffers: Sequence[Buffer], bank: str) -> tuple[list[Buffer], int]:
     best: list[Buffer] | None = None
     best_size = 0
     for key in orders:
-        placed = _place_in_order(sorted(buffers, key=key), bank)
+        placed = _place_in_order([*pinned, *sorted(others, key=key)], bank)
         size = max((aligned(b.end) for b in placed.values()), default=0)
         if best is None or size < best_size:
             best, best_size = [placed[b.name] for b in buffers], size

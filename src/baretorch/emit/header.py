@@ -1,0 +1,85 @@
+"""model.h: the interface of the model."""
+
+from __future__ import annotations
+
+from baretorch.emit.c import c_type
+from baretorch.emit.names import Method, Names, Port
+from baretorch.emit.spell import banner, offset, parameters, tensor_of, words
+
+
+def model_h(names: Names) -> str:
+    """Shapes, sizes, and one call per method."""
+    up = names.model.upper()
+    methods = "\n".join(_method(names, m) for m in names.methods.values())
+    shown = {m.constants[o.storage] for m in names.methods.values() for o in m.plan.outputs if o.constant}
+    constants = "".join(
+        f"extern const {c_type(data)} {name}[{max(data.size, 1)}];\n"
+        for name, data in names.constants.items()
+        if name in shown
+    )
+    return f"""{banner(names, "interface")}
+#ifndef {up}_MODEL_H
+#define {up}_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* RAM the model works in, inputs and outputs included. */
+#define {up}_ARENA_BYTES {names.arena_bytes}
+extern uint32_t {names.arena}[{words(names.arena_bytes)}];
+{constants}
+{methods}{_reset(names)}
+#endif
+"""
+
+
+def _method(names: Names, method: Method) -> str:
+    ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
+    about = "\n".join(f" *   {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports)
+    sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
+    slots = "\n".join(f"#define {p.macro} {_slot(names, method, p)}" for p, _ in ports)
+    offsets = "\n".join(
+        f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}" for p, _ in ports if not p.operand.constant
+    )
+    return f"""/* Inputs and outputs of {method.run}, with their shapes in memory order:
+{about}
+ */
+{sizes}
+
+/* Where they lie. Write an input there and pass NULL for it, and nothing is copied; read an output there after
+ * the run. The bytes of an input are reused during the run. */
+{slots}
+
+/* Runs the model once. Each pointer may be NULL: see above. Not reentrant. */
+void {method.run}({parameters(method)});
+
+/* The same with the caller's arena: {names.model.upper()}_ARENA_BYTES, aligned to 4. Reentrant. There they lie at */
+{offsets}
+void {method.run}_in(void *arena, {parameters(method)});
+"""
+
+
+def _reset(names: Names) -> str:
+    plan = names.first.plan
+    if not plan.state:
+        return ""
+    lines = "\n".join(f" *   {s.operand.tensor}  {plan.graph[s.operand.tensor].type}" for s in plan.state)
+    return f"""
+/* The model remembers between runs:
+{lines}
+ * Reset it before the first run, and whenever it should forget. */
+void {names.model}_reset(void);
+void {names.model}_reset_in(void *arena);
+"""
+
+
+def _type(method: Method, port: Port) -> str:
+    t = tensor_of(method, port)
+    return f"{t.dtype.c}[{', '.join(map(str, t.shape))}]"
+
+
+def _slot(names: Names, method: Method, port: Port) -> str:
+    c = tensor_of(method, port).dtype.c
+    if port.operand.constant:
+        return f"((const {c} *){method.constants[port.operand.storage]})"
+    return f"(({c} *)(void *)((uint8_t *){names.arena} + {offset(method.plan, port.operand)}))"

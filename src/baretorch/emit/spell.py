@@ -1,0 +1,34 @@
+"""How a plan's memory and parameters are written in C."""
+
+from __future__ import annotations
+
+from baretorch import __version__
+from baretorch.emit.names import Method, Names, Port
+from baretorch.ir import Tensor
+from baretorch.plan.types import Operand, Plan
+
+
+def banner(names: Names, what: str) -> str:
+    """The first lines of every generated file."""
+    return f"/* {names.model}: {what}\n * Made by Baretorch {__version__} for {names.first.plan.cpu}. */"
+
+
+def tensor_of(method: Method, port: Port) -> Tensor:
+    return method.plan.graph[port.operand.tensor]
+
+
+def offset(plan: Plan, operand: Operand) -> int:
+    """Bytes from the arena's start."""
+    return plan.buffer(operand.storage).offset + operand.offset
+
+
+def parameters(method: Method) -> str:
+    """The parameters of the run function."""
+    inputs = [f"const {tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
+    outputs = [f"{tensor_of(method, p).dtype.c} *{p.name}" for p in method.outputs]
+    return ", ".join(inputs + outputs) or "void"
+
+
+def words(bytes_: int) -> int:
+    """The length of an array of words that holds so many bytes; C has no empty arrays."""
+    return max(-(-bytes_ // 4), 1)
