@@ -7,7 +7,7 @@ from typing import Any
 
 from baretorch.errors import InternalError
 from baretorch.ir import Op
-from baretorch.ops import conv2d, elementwise, layout, linear, move, pool, reduce, softmax
+from baretorch.ops import conv2d, conv_transpose2d, elementwise, layout, linear, move, pool, reduce, softmax, upsample
 from baretorch.ops.kernel import Kernel
 
 
@@ -22,8 +22,13 @@ class OpRow:
 OPS: tuple[OpRow, ...] = (
     OpRow(linear.Linear, linear.KERNELS),
     OpRow(conv2d.Conv2d, conv2d.KERNELS),
+    OpRow(conv_transpose2d.ConvTranspose2d, conv_transpose2d.KERNELS),
     OpRow(pool.MaxPool2d, pool.MAX),
     OpRow(pool.AvgPool2d, pool.AVG),
+    OpRow(pool.AdaptiveMaxPool2d, pool.ADAPTIVE_MAX),
+    OpRow(pool.AdaptiveAvgPool2d, pool.ADAPTIVE_AVG),
+    OpRow(upsample.UpsampleNearest2d, upsample.NEAREST),
+    OpRow(upsample.UpsampleBilinear2d, upsample.BILINEAR),
     OpRow(reduce.Mean, reduce.KERNELS),
     OpRow(softmax.Softmax, softmax.KERNELS),
     OpRow(elementwise.Add, elementwise.ADD),

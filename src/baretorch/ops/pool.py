@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -104,6 +105,57 @@ class AvgPool2d(Op):
         return axes(self.kernel, self.stride, self.padding, ceil_mode=self.ceil_mode)
 
 
+@dataclass(frozen=True)
+class AdaptiveMaxPool2d(Op):
+    """The maximum of each of size[0] x size[1] windows that cover the image; NaN wins.
+
+    Window i of n along a side of s begins at floor(i * s / n) and ends before ceil((i + 1) * s / n): windows may differ
+    in size by one and share a row. Where all are equal and share nothing, it is a plain pool.
+    """
+
+    name: ClassVar[str] = "adaptive_max_pool2d"
+    size: Pair
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer_adaptive(self, inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (_adapted(inputs[0], self.size, lambda part: part.max(axis=(1, 2))),)
+
+
+@dataclass(frozen=True)
+class AdaptiveAvgPool2d(Op):
+    """The average of each of size[0] x size[1] windows that cover the image, as those of adaptive_max_pool2d."""
+
+    name: ClassVar[str] = "adaptive_avg_pool2d"
+    size: Pair
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer_adaptive(self, inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (_adapted(inputs[0], self.size, lambda part: part.mean(axis=(1, 2), dtype=np.float64)),)
+
+
+def _infer_adaptive(op: AdaptiveMaxPool2d | AdaptiveAvgPool2d, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+    need_float32(op, inputs)
+    (x,) = inputs
+    need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
+    need(min(*x.shape[1:3], *op.size) > 0, op, f"output size {op.size}", inputs, "an image and a size of 1 or more")
+    return (Signature((x.shape[0], *op.size, x.shape[3]), DType.FLOAT32),)
+
+
+def _adapted(x: Array, size: Pair, pool: Callable[[Array], Array]) -> Array:
+    y = np.empty((x.shape[0], *size, x.shape[3]), np.float32)
+    rows, columns = (
+        [slice(i * s // n, -(-(i + 1) * s // n)) for i in range(n)] for s, n in zip(x.shape[1:3], size, strict=True)
+    )
+    with np.errstate(all="ignore"):
+        for i, j in product(range(size[0]), range(size[1])):
+            y[:, i, j] = pool(x[:, rows[i], columns[j]])
+    return y
+
+
 def _sizes(call: Call[MaxPool2d] | Call[AvgPool2d]) -> tuple[tuple[str, int], ...]:
     batch, in_h, in_w, channels = call.x.shape
     _, out_h, out_w, _ = call.y.shape
@@ -151,5 +203,17 @@ def _avg_params(call: Call[AvgPool2d]) -> Params:
     )
 
 
+def _adaptive_params(call: Call[AdaptiveMaxPool2d] | Call[AdaptiveAvgPool2d]) -> Params:
+    batch, in_h, in_w, channels = call.x.shape
+    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels}
+    return Params("bt_adaptive_pool2d_f32", (*sizes.items(), ("out_h", call.op.size[0]), ("out_w", call.op.size[1])))
+
+
 MAX: tuple[Kernel[MaxPool2d], ...] = (Kernel("bt_max_pool2d_f32_ref", "pool/ref.c", _max_params),)
 AVG: tuple[Kernel[AvgPool2d], ...] = (Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params),)
+ADAPTIVE_MAX: tuple[Kernel[AdaptiveMaxPool2d], ...] = (
+    Kernel("bt_adaptive_max_pool2d_f32_ref", "pool/ref.c", _adaptive_params),
+)
+ADAPTIVE_AVG: tuple[Kernel[AdaptiveAvgPool2d], ...] = (
+    Kernel("bt_adaptive_avg_pool2d_f32_ref", "pool/ref.c", _adaptive_params),
+)

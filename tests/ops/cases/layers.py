@@ -1,4 +1,4 @@
-"""Cases of linear and conv2d."""
+"""Cases of linear, conv2d and conv_transpose2d."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.linear import Linear
 from tests.ops.case import Case, Inputs, nchw, nhwc, normal, spoiled
 
@@ -28,6 +29,20 @@ def conv2d(name: str, op: Conv2d, inputs: Inputs) -> Case:
         return nhwc(F.max_pool2d(y, op.pool).clamp(op.lo, op.hi))
 
     return Case(f"conv2d {name}", op, inputs, run, activations=1, tolerance=SUMS)
+
+
+def conv_transpose2d(name: str, op: ConvTranspose2d, inputs: Inputs) -> Case:
+    """PyTorch pads all sides alike: compute the whole there and cut or pad it."""
+    top, bottom, left, right = op.padding
+
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        out, h, w, depth = weight.shape
+        weight = weight.reshape(op.groups, out // op.groups, h, w, depth).permute(0, 4, 1, 2, 3).flatten(0, 1)
+        y = F.conv_transpose2d(nchw(x), weight, None, op.stride, 0, 0, op.groups, op.dilation)
+        y = nhwc(F.pad(y, (-left, -right, -top, -bottom)))
+        return (y if bias is None else y + bias).clamp(op.lo, op.hi)
+
+    return Case(f"conv_transpose2d {name}", op, inputs, run, activations=1, tolerance=SUMS)
 
 
 LINEAR = (
@@ -71,4 +86,27 @@ CONV2D = (
     conv2d("nan and infinity, pool", Conv2d(lo=0.0, pool=(2, 2)), spoiled((1, 12, 12, 2), (3, 3, 3, 2), (3,))),
 )
 
-CASES = (*LINEAR, *CONV2D)
+CONV_TRANSPOSE2D = (
+    conv_transpose2d("one by one", ConvTranspose2d(), normal((1, 1, 1, 1), (1, 1, 1, 1), (1,))),
+    conv_transpose2d("no bias", ConvTranspose2d(), normal((1, 4, 3, 2), (3, 3, 3, 2))),
+    conv_transpose2d("doubles", ConvTranspose2d((2, 2)), normal((1, 4, 3, 5), (4, 2, 2, 5), (4,))),
+    conv_transpose2d("doubles, batch", ConvTranspose2d((2, 2), (1, 0, 1, 0)), normal((2, 4, 5, 3), (2, 3, 3, 3), (2,))),
+    conv_transpose2d(
+        "output padding", ConvTranspose2d((3, 3), (0, -2, 1, -1)), normal((1, 3, 4, 2), (3, 2, 3, 2), (3,))
+    ),
+    conv_transpose2d("stride above kernel", ConvTranspose2d((3, 4)), normal((1, 3, 2, 2), (3, 2, 1, 2), (3,))),
+    conv_transpose2d(
+        "dilation", ConvTranspose2d((1, 2), (2, 1, 0, 2), (2, 3)), normal((1, 5, 4, 2), (3, 3, 2, 2), (3,))
+    ),
+    conv_transpose2d(
+        "groups", ConvTranspose2d((2, 1), (1, 1, 0, 1), groups=2), normal((1, 4, 5, 6), (4, 3, 3, 3), (4,))
+    ),
+    conv_transpose2d(
+        "depthwise", ConvTranspose2d((2, 2), (1, 1, 1, 1), groups=4), normal((1, 3, 4, 4), (8, 4, 4, 1), (8,))
+    ),
+    conv_transpose2d("one row", ConvTranspose2d((1, 2), (0, 0, 1, 0)), normal((1, 1, 9, 3), (4, 1, 3, 3), (4,))),
+    conv_transpose2d("relu6", ConvTranspose2d((2, 2), lo=0.0, hi=6.0), normal((1, 3, 3, 9), (3, 3, 3, 9), (3,))),
+    conv_transpose2d("nan and infinity", ConvTranspose2d((2, 2)), spoiled((1, 5, 5, 2), (2, 2, 2, 2), (2,))),
+)
+
+CASES = (*LINEAR, *CONV2D, *CONV_TRANSPOSE2D)

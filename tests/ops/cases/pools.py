@@ -7,7 +7,7 @@ from math import inf
 import torch
 import torch.nn.functional as F
 
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from tests.ops.case import Case, Inputs, nchw, nhwc, normal, spoiled
 
 
@@ -35,6 +35,20 @@ def avg_pool2d(name: str, op: AvgPool2d, inputs: Inputs) -> Case:
         return nhwc(F.avg_pool2d(x, op.kernel, op.stride, padding, op.ceil_mode, op.count_include_pad, divisor))
 
     return Case(f"avg_pool2d {name}", op, inputs, run, tolerance=(1e-6, 1e-6))  # sums in another order
+
+
+def adaptive_max_pool2d(name: str, size: tuple[int, int], inputs: Inputs) -> Case:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return nhwc(F.adaptive_max_pool2d(nchw(x), size))
+
+    return Case(f"adaptive_max_pool2d {name}", AdaptiveMaxPool2d(size), inputs, run)
+
+
+def adaptive_avg_pool2d(name: str, size: tuple[int, int], inputs: Inputs) -> Case:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return nhwc(F.adaptive_avg_pool2d(nchw(x), size))
+
+    return Case(f"adaptive_avg_pool2d {name}", AdaptiveAvgPool2d(size), inputs, run, tolerance=(1e-6, 1e-6))
 
 
 MAX_POOL2D = (
@@ -83,4 +97,18 @@ AVG_POOL2D = (
     avg_pool2d("nan and infinity", AvgPool2d((2, 2), (1, 1)), spoiled((1, 9, 9, 2))),
 )
 
-CASES = (*MAX_POOL2D, *AVG_POOL2D)
+ADAPTIVE = tuple(
+    pool(name, size, inputs)
+    for pool in (adaptive_max_pool2d, adaptive_avg_pool2d)
+    for name, size, inputs in (
+        ("one by one", (1, 1), normal((1, 1, 1, 1))),
+        ("global", (1, 1), normal((2, 5, 7, 3))),
+        ("unequal", (3, 4), normal((1, 7, 9, 2))),
+        ("overlapping", (5, 3), normal((2, 7, 5, 2))),
+        ("more out than in", (5, 4), normal((1, 2, 3, 2))),
+        ("all of it", (4, 6), normal((1, 4, 6, 2))),
+        ("nan and infinity", (3, 4), spoiled((1, 7, 7, 2))),
+    )
+)
+
+CASES = (*MAX_POOL2D, *AVG_POOL2D, *ADAPTIVE)

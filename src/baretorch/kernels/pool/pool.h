@@ -25,10 +25,20 @@ typedef struct {
     int32_t divisor;           /* fixed divisor, or 0 */
 } bt_avg_pool2d_f32;
 
+/* Windows that cover the image: number h of out_h begins at row h * in_h / out_h, rounded down, and ends before row
+ * (h + 1) * in_h / out_h, rounded up; the same for columns. */
+typedef struct {
+    int32_t batch;
+    int32_t in_h, in_w, channels;
+    int32_t out_h, out_w;
+} bt_adaptive_pool2d_f32;
+
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][channels], y: [batch][out_h][out_w][channels] */
 void bt_max_pool2d_f32_ref(const bt_max_pool2d_f32 *p, const float *x, float *y);
 void bt_avg_pool2d_f32_ref(const bt_avg_pool2d_f32 *p, const float *x, float *y);
+void bt_adaptive_max_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y);
+void bt_adaptive_avg_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y);
 #endif
 
 #endif

@@ -59,3 +59,40 @@ BT_KERNEL void bt_avg_pool2d_f32_ref(const bt_avg_pool2d_f32 *p, const float *x,
         }
     }
 }
+
+/* Both adaptive pools; `average` is a literal. */
+BT_INLINE void bt_adaptive_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y, bool average)
+{
+    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->channels) {
+        for (int32_t h = 0; h < p->out_h; h++) {
+            int32_t top = h * p->in_h / p->out_h, bottom = ((h + 1) * p->in_h + p->out_h - 1) / p->out_h;
+            for (int32_t w = 0; w < p->out_w; w++) {
+                int32_t left = w * p->in_w / p->out_w, right = ((w + 1) * p->in_w + p->out_w - 1) / p->out_w;
+                float count = (float)((bottom - top) * (right - left));
+                for (int32_t c = 0; c < p->channels; c++) {
+                    float sum = 0.0f, max = -BT_INF;
+                    for (int32_t ih = top; ih < bottom; ih++) {
+                        for (int32_t iw = left; iw < right; iw++) {
+                            float v = x[(ih * p->in_w + iw) * p->channels + c];
+                            if (average)
+                                sum += v;
+                            else
+                                max = bt_max_f32(max, v);
+                        }
+                    }
+                    *y++ = average ? sum / count : max;
+                }
+            }
+        }
+    }
+}
+
+BT_KERNEL void bt_adaptive_max_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y)
+{
+    bt_adaptive_pool2d_f32_ref(p, x, y, false);
+}
+
+BT_KERNEL void bt_adaptive_avg_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y)
+{
+    bt_adaptive_pool2d_f32_ref(p, x, y, true);
+}

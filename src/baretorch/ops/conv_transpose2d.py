@@ -1,0 +1,147 @@
+"""conv_transpose2d on NHWC: the way back through a strided convolution, with bias and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, prod
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops.check import need, need_float32
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.window import Padding, Pair
+
+
+@dataclass(frozen=True)
+class ConvTranspose2d(Op):
+    """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
+
+    Each input spreads the kernel over the output at its own place times `stride`. `padding` (top, bottom, left, right)
+    is cut off the whole; PyTorch's output_padding is subtracted from bottom and right, which may become negative: then
+    places no input reaches are added.
+    """
+
+    name: ClassVar[str] = "conv_transpose2d"
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+    lo: float = -inf
+    hi: float = inf
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_float32(self, inputs)
+        x, weight = inputs[:2]
+        need(
+            len(x.shape) == len(weight.shape) == 4,
+            self,
+            "input and weight must have four dimensions",
+            inputs,
+            "x[N, H, W, C] and weight[O, KH, KW, C / groups]",
+        )
+        out, _, _, depth = weight.shape
+        need(
+            self.groups > 0 and x.shape[3] == depth * self.groups and out % self.groups == 0,
+            self,
+            f"{x.shape[3]} input and {out} output channels do not fit groups of {self.groups}",
+            inputs,
+            "weight[O, KH, KW, C / groups], with O a multiple of groups",
+        )
+        need(
+            all(t.shape == (out,) for t in inputs[2:]),
+            self,
+            "the bias has not one value per output channel",
+            inputs,
+            f"bias[{out}]",
+        )
+        need(
+            min(*x.shape[1:3], *weight.shape[1:3], *self.stride, *self.dilation) > 0,
+            self,
+            "an image or a window without size or stride",
+            inputs,
+            "image, kernel, stride and dilation of 1 or more",
+        )
+        h, w = self._size(x.shape, weight.shape)
+        need(h > 0 and w > 0, self, "the output is empty", inputs, f"less padding than {self.padding}")
+        return (Signature((x.shape[0], h, w, out), DType.FLOAT32),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, weight = (i.astype(np.float64) for i in inputs[:2])
+        n, in_h, in_w, _ = x.shape
+        out, kernel_h, kernel_w, depth = weight.shape
+        h, w = self._size(x.shape, weight.shape)
+        top, _, left, _ = self.padding
+        (sh, sw), (dh, dw) = self.stride, self.dilation
+        rows, columns = top + h, left + w  # of the canvas; what lies beyond is cut off
+        canvas = np.zeros((n, max(rows, in_h * sh + kernel_h * dh), max(columns, in_w * sw + kernel_w * dw), out))
+        groups = x.reshape(n, in_h, in_w, self.groups, depth)
+        with np.errstate(all="ignore"):
+            for i in range(kernel_h):
+                for j in range(kernel_w):
+                    part = np.einsum("nhwgc,goc->nhwgo", groups, weight[:, i, j].reshape(self.groups, -1, depth))
+                    spread = canvas[:, i * dh :: sh, j * dw :: sw][:, :in_h, :in_w]
+                    spread += part.reshape(n, in_h, in_w, out)
+            y = canvas[:, top:rows, left:columns]
+            if len(inputs) > 2:
+                y = y + inputs[2]
+            return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return inputs[0].count * prod(inputs[1].shape[:3]) // self.groups
+
+    def _size(self, x: Shape, weight: Shape) -> Pair:
+        """Height and width of the output."""
+        top, bottom, left, right = self.padding
+        return (
+            (x[1] - 1) * self.stride[0] + self.dilation[0] * (weight[1] - 1) + 1 - top - bottom,
+            (x[2] - 1) * self.stride[1] + self.dilation[1] * (weight[2] - 1) + 1 - left - right,
+        )
+
+
+def _params(call: Call[ConvTranspose2d]) -> Params:
+    op = call.op
+    batch, in_h, in_w, in_ = call.x.shape
+    _, out_h, out_w, out = call.y.shape
+    _, kernel_h, kernel_w, _ = call.inputs[1].shape
+    return Params(
+        "bt_conv_transpose2d_f32",
+        (
+            ("batch", batch),
+            ("in_h", in_h),
+            ("in_w", in_w),
+            ("in", in_),
+            ("out_h", out_h),
+            ("out_w", out_w),
+            ("out", out),
+            ("kernel_h", kernel_h),
+            ("kernel_w", kernel_w),
+            ("stride_h", op.stride[0]),
+            ("stride_w", op.stride[1]),
+            ("pad_top", op.padding[0]),
+            ("pad_left", op.padding[2]),
+            ("dilation_h", op.dilation[0]),
+            ("dilation_w", op.dilation[1]),
+            ("groups", op.groups),
+            ("lo", op.lo),
+            ("hi", op.hi),
+        ),
+    )
+
+
+def _pack(call: Call[ConvTranspose2d]) -> tuple[Packed, ...]:
+    """Tap by tap: the kernel finds the taps that meet an output and adds one after the other."""
+    weight = data_of(call.inputs, 1)
+    bias = data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(weight.shape[0], np.float32)
+    return (Packed("weight", weight.transpose(1, 2, 0, 3)), Packed("bias", bias))
+
+
+def _fits(call: Call[ConvTranspose2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+KERNELS: tuple[Kernel[ConvTranspose2d], ...] = (
+    Kernel("bt_conv_transpose2d_f32_ref", "conv_transpose2d/ref.c", _params, fits=_fits, pack=_pack),
+)
