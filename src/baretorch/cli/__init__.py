@@ -70,7 +70,7 @@ class _Group(click.Group):
 def cli() -> None:
     """PyTorch models on bare-metal microcontrollers.
 
-    MODEL is a Python file with model() and inputs(), a .pt2 or a .pte.
+    MODEL is a Python file with model() and inputs(), a .pt2 or a .pte; MODEL::METHOD picks one of several methods.
     """
 
 

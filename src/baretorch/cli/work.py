@@ -26,8 +26,10 @@ def compiled_model(model: str, board: str, stage: Stage, optimize: str = "speed"
 
 
 def read_model(model: str, stage: Stage) -> Source:
-    stage(f"read {Path(model).name}")
-    return load(model)
+    """The model at a path, which may end in `::method`."""
+    path, _, method = model.partition("::")
+    stage(f"read {Path(path).name}")
+    return load(path, method or None)
 
 
 def built_image(compiled: Compiled, out: str | None, toolchain: str | None, stage: Stage) -> Image:

@@ -80,7 +80,8 @@ def value_of(array: Array) -> float:
 
 def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     """The sweep() and truth() of a model file, or just the example inputs."""
-    file = import_file(Path(model)) if model.endswith(".py") else None
+    path = model.partition("::")[0]
+    file = import_file(Path(path)) if path.endswith(".py") else None
     sweep: Callable[[], Sequence[Any]] | None = getattr(file, "sweep", None)
     truth: Callable[..., Any] | None = getattr(file, "truth", None)
     if source.module is None or source.torch_inputs == ():
@@ -93,7 +94,7 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     if not samples:
         raise CompileError("sweep() gives no inputs", at=model)
     program, inputs, expected_all, truths = source.program, [], [], []
-    module = deepcopy(source.module) if program.state else source.module
+    module = getattr(deepcopy(source.module) if program.state else source.module, source.method)
     for sample in samples:
         arrays = tuple(to_numpy(x, i.order) for x, i in zip(flat_inputs(sample), program.inputs, strict=False))
         if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
