@@ -29,9 +29,10 @@ def import_file(path: Path) -> ModuleType:
 
 def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]]]:
     """What model() returns, and example inputs for each of its methods: those of methods(), or inputs() for forward."""
-    file = import_file(path)
-    module = _call(path, file, "model")
-    methods = _call(path, file, "methods") if hasattr(file, "methods") else {"forward": _call(path, file, "inputs")}
+    with _beside(path):  # also for what these functions import
+        file = import_file(path)
+        module = _call(path, file, "model")
+        methods = _call(path, file, "methods") if hasattr(file, "methods") else {"forward": _call(path, file, "inputs")}
     for name in methods:
         if not callable(getattr(module, name, None)):
             raise CompileError(
