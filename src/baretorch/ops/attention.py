@@ -1,0 +1,143 @@
+"""attention: softmax(scale q k^T + mask) v, one row of scores at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops.check import need, need_float32
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
+from baretorch.ops.matmul import broadcast
+
+LOOPS = 3  # over heads and batches
+
+
+@dataclass(frozen=True)
+class Attention(Op):
+    """q[..., L, E], k[..., S, E], v[..., S, F], optional mask[..., L, S] -> [..., L, F].
+
+    The mask is added to the scores, or true where a key takes part; a query that no key is left for gives zeros.
+    If `causal`, a query sees no later key. q, k and v are read permuted by their dims, the result is stored permuted
+    by `y_dims`: heads need not be moved about."""
+
+    name: ClassVar[str] = "attention"
+    scale: float
+    causal: bool = False
+    q_dims: Dims = ()
+    k_dims: Dims = ()
+    v_dims: Dims = ()
+    y_dims: Dims = ()
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_float32(self, inputs[:3])
+        for t, dims in zip(inputs, (self.q_dims, self.k_dims, self.v_dims), strict=False):
+            need_dims(self, dims, t)
+        result = self.result(inputs)
+        need(
+            result is not None,
+            self,
+            "the shapes do not fit together",
+            inputs,
+            "q[..., L, E], k[..., S, E], v[..., S, F] and a mask that broadcasts to [..., L, S]",
+        )
+        assert result is not None
+        if len(inputs) > 3:
+            types = (DType.FLOAT32, DType.BOOL)
+            need(inputs[3].dtype in types, self, "the mask's type is not supported", inputs, "a float32 or bool mask")
+        return (Signature(permuted(result, self.y_dims), DType.FLOAT32),)
+
+    def seen(self, inputs: Sequence[Tensor]) -> list[Shape]:
+        """The shapes of q, k, v as the formula has them, and the mask's."""
+        orders = (self.q_dims, self.k_dims, self.v_dims, ())
+        return [permuted(t.shape, dims) for t, dims in zip(inputs, orders, strict=False)]
+
+    def result(self, inputs: Sequence[Tensor]) -> Shape | None:
+        """The shape of the result before it is permuted; None if the operands do not fit together."""
+        q, k, v, *mask = self.seen(inputs)
+        if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
+            return None
+        pair = broadcast(q[:-2], k[:-2])
+        batch = None if pair is None else broadcast(pair, v[:-2])
+        if batch is None:
+            return None
+        scores = (*batch, q[-2], k[-2])
+        if mask and (len(mask[0]) < 2 or broadcast(mask[0], scores) != scores):
+            return None
+        return (*batch, q[-2], v[-1])
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        orders = (self.q_dims, self.k_dims, self.v_dims)
+        q, k, v = (x.astype(np.float64).transpose(d or range(x.ndim)) for x, d in zip(inputs, orders, strict=False))
+        with np.errstate(all="ignore"):
+            scores = self.scale * (q @ np.swapaxes(k, -1, -2))
+            if len(inputs) > 3:
+                mask = inputs[3]
+                scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+            if self.causal:
+                scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf)
+            largest = np.fmax.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
+            e = np.exp(scores - np.where(largest == -np.inf, 0.0, largest))
+            total = e.sum(axis=-1, keepdims=True)
+            y = (np.where(total == 0.0, 0.0, e / total) @ v).astype(np.float32)
+        return (y.transpose(self.y_dims or range(y.ndim)),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        q, k, v = self.seen(inputs)[:3]
+        return outputs[0].count // max(v[-1], 1) * k[-2] * (q[-1] + v[-1])
+
+
+def _steps(call: Call[Attention]) -> tuple[list[int], list[Dims]]:
+    """The loops over batches and heads, and per operand q, k, v, y, mask its step in each and per row and column."""
+    op = call.op
+    q, k, v, *mask = op.seen(call.inputs)
+    y = op.result(call.inputs)
+    assert y is not None
+    inputs = [steps(t.shape, dims) for t, dims in zip(call.inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
+    operands = [*zip((q, k, v), inputs, strict=True), (y, steps_into(y, op.y_dims))]
+    operands += [(m, repeating(m, steps(m, ()), m)) for m in mask] or [((1, 1), (0, 0))]
+    counts, outer = nested(y[:-2], *(repeating(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
+    return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
+
+
+def _params(call: Call[Attention]) -> Params:
+    q, k, v = call.op.seen(call.inputs)[:3]
+    counts, rows = _steps(call)
+    return Params(
+        "bt_attention_f32",
+        (
+            ("batch", filled(counts, LOOPS, 1)),
+            ("queries", q[-2]),
+            ("keys", k[-2]),
+            ("width", q[-1]),
+            ("v_width", v[-1]),
+            *zip(("q_step", "k_step", "v_step", "y_step", "mask_step"), rows, strict=True),
+            ("causal", int(call.op.causal)),
+            ("scale", call.op.scale),
+        ),
+    )
+
+
+def _row(symbol: str, mask: DType | None) -> Kernel[Attention]:
+    def fits(call: Call[Attention]) -> bool:
+        given = call.inputs[3].dtype if len(call.inputs) > 3 else None
+        return given is mask and len(_steps(call)[0]) <= LOOPS
+
+    return Kernel(
+        symbol,
+        "attention/ref.c",
+        _params,
+        fits=fits,
+        scratch=lambda call: 4 * call.op.seen(call.inputs)[1][-2],
+    )
+
+
+KERNELS: tuple[Kernel[Attention], ...] = (
+    _row("bt_attention_f32_ref", None),
+    _row("bt_attention_masked_f32_ref", DType.FLOAT32),
+    _row("bt_attention_chosen_f32_ref", DType.BOOL),
+)

@@ -1,0 +1,113 @@
+"""matmul: y = clamp(a b), for activations on both sides. A constant right side is a linear layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops.check import need, need_float32
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
+
+LOOPS = 3  # over matrices
+
+
+@dataclass(frozen=True)
+class Matmul(Op):
+    """a[..., m, k] b[..., k, n] -> [..., m, n], limited to [lo, hi]; the leading dimensions broadcast.
+
+    The operands are read permuted by `a_dims` and `b_dims`, the result is stored permuted by `y_dims`."""
+
+    name: ClassVar[str] = "matmul"
+    lo: float = -inf
+    hi: float = inf
+    a_dims: Dims = ()
+    b_dims: Dims = ()
+    y_dims: Dims = ()
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_float32(self, inputs)
+        need_dims(self, self.a_dims, inputs[0])
+        need_dims(self, self.b_dims, inputs[1])
+        result = self.result(inputs)
+        need(
+            result is not None,
+            self,
+            "the shapes do not fit together",
+            inputs,
+            "a[..., m, k] and b[..., k, n] with leading dimensions that are equal or 1",
+        )
+        assert result is not None
+        return (Signature(permuted(result, self.y_dims), DType.FLOAT32),)
+
+    def operands(self, inputs: Sequence[Tensor]) -> tuple[Shape, Shape]:
+        a, b = inputs
+        return permuted(a.shape, self.a_dims), permuted(b.shape, self.b_dims)
+
+    def result(self, inputs: Sequence[Tensor]) -> Shape | None:
+        """The shape of the result before it is permuted; None if the operands do not fit together."""
+        a, b = self.operands(inputs)
+        batch = broadcast(a[:-2], b[:-2])
+        if min(len(a), len(b)) < 2 or a[-1] != b[-2] or batch is None:
+            return None
+        return (*batch, a[-2], b[-1])
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        orders = (self.a_dims, self.b_dims)
+        a, b = (x.astype(np.float64).transpose(d or range(x.ndim)) for x, d in zip(inputs, orders, strict=True))
+        with np.errstate(all="ignore"):
+            y = np.clip(a @ b, self.lo, self.hi).astype(np.float32)
+        return (y.transpose(self.y_dims or range(y.ndim)),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return outputs[0].count * self.operands(inputs)[0][-1]
+
+
+def broadcast(a: Shape, b: Shape) -> Shape | None:
+    """NumPy's rule; None if the shapes do not fit."""
+    try:
+        return tuple(int(n) for n in np.broadcast_shapes(a, b))
+    except ValueError:
+        return None
+
+
+def _steps(call: Call[Matmul]) -> tuple[list[int], list[Dims]]:
+    """The loops over matrices, and per operand a, b, y its step in each and per row and column."""
+    op = call.op
+    a, b = op.operands(call.inputs)
+    y = op.result(call.inputs)
+    assert y is not None
+    operands = (
+        (a, steps(call.inputs[0].shape, op.a_dims)),
+        (b, steps(call.inputs[1].shape, op.b_dims)),
+        (y, steps_into(y, op.y_dims)),
+    )
+    counts, outer = nested(y[:-2], *(repeating(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
+    return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
+
+
+def _params(call: Call[Matmul]) -> Params:
+    a, b = call.op.operands(call.inputs)
+    counts, rows = _steps(call)
+    return Params(
+        "bt_matmul_f32",
+        (
+            ("batch", filled(counts, LOOPS, 1)),
+            ("m", a[-2]),
+            ("k", a[-1]),
+            ("n", b[-1]),
+            *zip(("a_step", "b_step", "y_step"), rows, strict=True),
+            ("lo", call.op.lo),
+            ("hi", call.op.hi),
+        ),
+    )
+
+
+KERNELS: tuple[Kernel[Matmul], ...] = (
+    Kernel("bt_matmul_f32_ref", "matmul/ref.c", _params, fits=lambda call: len(_steps(call)[0]) <= LOOPS),
+)

@@ -1,0 +1,162 @@
+"""lstm, gru, rnn: one layer in one direction, as a loop over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops.check import need, need_float32
+from baretorch.ops.kernel import Call, Kernel, Params
+
+
+@dataclass(frozen=True)
+class Recurrent(Op):
+    """x[T, N, I], states[N, H] or none, w_ih[gates * H, I], w_hh[gates * H, H], bias[biases * H]
+    -> y[T, N, H] and the states at the end. States not given are zeros.
+
+    `batch_first`: x and y are [N, T, ...]. `reverse`: from the last time to the first."""
+
+    gates: ClassVar[int]
+    biases: ClassVar[int]
+    states: ClassVar[int] = 1
+    reverse: bool = False
+    batch_first: bool = False
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_float32(self, inputs)
+        x, *state, w_ih, w_hh, bias = (t.shape for t in inputs)
+        hidden = w_hh[-1]
+        time, batch = self.extent(inputs[0])
+        wanted = [(self.gates * hidden, x[-1]), (self.gates * hidden, hidden), (self.biases * hidden,)]
+        need(
+            len(x) == 3
+            and time > 0
+            and [w_ih, w_hh, bias] == wanted
+            and len(state) in (0, self.states)
+            and all(s == (batch, hidden) for s in state),
+            self,
+            "the shapes do not fit together",
+            inputs,
+            f"x[T, N, I] with T above 0, states [N, H] or none, weights [{self.gates} H, I] and [{self.gates} H, H], "
+            f"bias [{self.biases} H]",
+        )
+        y = Signature((*x[:2], hidden), DType.FLOAT32)
+        return (y, *(Signature((batch, hidden), DType.FLOAT32) for _ in range(self.states)))
+
+    def extent(self, x: Tensor) -> tuple[int, int]:
+        """T and N."""
+        a, b = (*x.shape, 0, 0)[:2]
+        return (b, a) if self.batch_first else (a, b)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, *state, w_ih, w_hh, bias = (i.astype(np.float64) for i in inputs)
+        if self.batch_first:
+            x = x.swapaxes(0, 1)
+        if not state:
+            state = [np.zeros((x.shape[1], w_hh.shape[1]))] * self.states
+        y = np.empty((*x.shape[:2], w_hh.shape[1]))
+        with np.errstate(all="ignore"):
+            for t in reversed(range(len(x))) if self.reverse else range(len(x)):
+                state = self.step(x[t] @ w_ih.T, state[0] @ w_hh.T, bias, state)
+                y[t] = state[0]
+        results = (y.swapaxes(0, 1) if self.batch_first else y, *state)
+        return tuple(r.astype(np.float32) for r in results)
+
+    def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
+        """The next states, from the products of the weights with the input and with the state before."""
+        raise NotImplementedError
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        time, batch = self.extent(inputs[0])
+        return time * batch * (inputs[-3].count + inputs[-2].count)
+
+
+@dataclass(frozen=True)
+class Lstm(Recurrent):
+    """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c."""
+
+    name: ClassVar[str] = "lstm"
+    gates: ClassVar[int] = 4
+    biases: ClassVar[int] = 4
+    states: ClassVar[int] = 2
+
+    def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
+        i, f, g, o = np.split(x + h + bias, 4, axis=1)
+        c = _sigmoid(f) * state[1] + _sigmoid(i) * np.tanh(g)
+        return [_sigmoid(o) * np.tanh(c), c]
+
+
+@dataclass(frozen=True)
+class Gru(Recurrent):
+    """Gates r, z, n; n = tanh(x + b + sigmoid(r) (h + b')); h = (1 - sigmoid(z)) n + sigmoid(z) h.
+    The bias is that of r, z and n, then b', which the reset gate applies to."""
+
+    name: ClassVar[str] = "gru"
+    gates: ClassVar[int] = 3
+    biases: ClassVar[int] = 4
+
+    def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
+        width = state[0].shape[1]
+        r, z = np.split(_sigmoid((x + h)[:, : 2 * width] + bias[: 2 * width]), 2, axis=1)
+        n = np.tanh(x[:, 2 * width :] + bias[2 * width : 3 * width] + r * (h[:, 2 * width :] + bias[3 * width :]))
+        return [n + z * (state[0] - n)]
+
+
+@dataclass(frozen=True)
+class Rnn(Recurrent):
+    """h = tanh(x + h + bias), or relu instead of tanh."""
+
+    name: ClassVar[str] = "rnn"
+    gates: ClassVar[int] = 1
+    biases: ClassVar[int] = 1
+    relu: bool = False
+
+    def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
+        total = x + h + bias
+        return [np.maximum(total, 0.0) if self.relu else np.tanh(total)]
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
+def _params(call: Call[Any]) -> Params:
+    time, batch = call.op.extent(call.x)
+    inner, hidden = call.x.shape[-1], call.inputs[-2].shape[1]
+    outer, between = (1, time) if call.op.batch_first else (batch, 1)  # steps of time and batch, in rows
+    return Params(
+        "bt_recurrent_f32",
+        (
+            ("time", time),
+            ("batch", batch),
+            ("in", inner),
+            ("hidden", hidden),
+            ("x_time", outer * inner),
+            ("x_batch", between * inner),
+            ("y_time", outer * hidden),
+            ("y_batch", between * hidden),
+            ("reverse", int(call.op.reverse)),
+            ("relu", int(isinstance(call.op, Rnn) and call.op.relu)),
+        ),
+    )
+
+
+def _rows(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
+    """The kernels with states given and with states of zeros; `scratch` in floats per unit."""
+
+    def room(call: Call[Any]) -> int:
+        return 4 * scratch * call.inputs[-2].shape[1]
+
+    return (
+        Kernel(f"bt_{name}_f32_ref", "recurrent/ref.c", _params, fits=lambda c: len(c.inputs) > 4, scratch=room),
+        Kernel(f"bt_{name}_zero_f32_ref", "recurrent/ref.c", _params, scratch=room),
+    )
+
+
+LSTM = _rows("lstm", 4)
+GRU = _rows("gru", 4)
+RNN = _rows("rnn", 0)
