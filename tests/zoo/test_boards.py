@@ -1,0 +1,32 @@
+"""Every model of the zoo on every board where it fits, with both toolchains."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from baretorch.errors import CompileError
+from baretorch.targets.boards import board_names, load_board
+from tests.zoo.zoo import MODELS, check, run
+
+BOARDS = [name for name in board_names() if load_board(name).emulators]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_model_on_board(name: str, board: str, toolchain: str, tmp_path: Path) -> None:
+    """It runs like PyTorch, or the error says how many bytes are missing."""
+    try:
+        facts = run(name, board, toolchain, tmp_path)
+    except CompileError as error:
+        short = re.findall(r"(\w+) is (\d+) bytes too small", error.what)
+        assert short, error
+        sizes = {m.name: m.size for m in load_board(board).chip.memories}
+        needs = dict(re.findall(r"(\w+) (\d+) bytes:", " ".join(error.need)))
+        assert all(int(gap) == int(needs[bank]) - sizes[bank] > 0 for bank, gap in short)
+    else:
+        check(facts)

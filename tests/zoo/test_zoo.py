@@ -1,0 +1,115 @@
+"""Every model of the zoo compiles, and answers like PyTorch on the host and on an emulated Cortex-M4F."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from baretorch import frontends, pipeline
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import to_graph
+from baretorch.targets.boards import load_board
+from tests.zoo.zoo import MODELS, ZOO, check, run, source
+
+# MACs as the field counts them, of the models that others measure too
+MACS = {
+    "kws": 2_656_768,
+    "vww": 7_489_664,
+    "ic": 12_501_632,
+    "ad": 264_192,
+    "tinyrps": 7_740_032,
+    "mnist_mlp": 317_600,
+    "sine": 288,
+}
+TOO_LARGE = "mobilenet_v2"  # its weights alone, for every microcontroller of the board list
+
+
+def macs(name: str) -> int:
+    return pipeline.optimized(to_graph(source(name).program)).macs()
+
+
+def parameters(name: str) -> int:
+    return sum(p.numel() for p in source(name).module.parameters())
+
+
+def docstring(name: str) -> str:
+    text = (ZOO / f"{name}.py").read_text().split('"""')[1]
+    return " ".join(text.split())
+
+
+def test_every_file_of_the_zoo_is_tested() -> None:
+    assert set(MODELS) == {path.stem for path in ZOO.glob("*.py")} - {"common"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("board", ["host", "mps2-an386"])
+def test_model_answers_like_pytorch(name: str, board: str, tmp_path: Path) -> None:
+    if (name, board) == (TOO_LARGE, "mps2-an386"):
+        board = "virt-rv32"
+    check(run(name, board, "gcc", tmp_path))
+
+
+def test_too_large_a_model_says_by_how_much(tmp_path: Path) -> None:
+    board = load_board("mps2-an386")
+    compiled = pipeline.compile_source(source(TOO_LARGE), board)
+    with pytest.raises(CompileError) as raised:
+        pipeline.build_image(compiled, tmp_path, "gcc")
+    short = re.search(r"CODE is (\d+) bytes too small", raised.value.what)
+    assert short
+    weights = compiled.plan.weight_bytes()
+    gap = weights - board.chip.memory("CODE").size
+    assert gap < int(short[1]) < gap + 100_000  # the rest is code
+    assert f"{weights} of weights" in " ".join(raised.value.need)
+
+
+@pytest.mark.parametrize("name", MACS)
+def test_macs_are_the_fields(name: str) -> None:
+    assert macs(name) == MACS[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_docstring_and_readme_give_the_size(name: str) -> None:
+    count, work = parameters(name), macs(name)
+    text = docstring(name)
+    assert f"{count:,} parameters" in text
+    assert f"{work:,} MACs" in text
+    row = re.search(rf"^\| \[`{name}`\]\({name}\.py\) \|.*$", (ZOO / "README.md").read_text(), re.MULTILINE)
+    assert row and row[0].endswith(f"| {count:,} | {work:,} |")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model_is_the_same_every_time_and_looks_at_its_input(name: str) -> None:
+    """Random weights can die out on the way; then every answer would be right."""
+    first, again = source(name), frontends.load(str(ZOO / f"{name}.py"))
+    assert first.expected is not None and again.expected is not None
+    assert all(np.array_equal(a, b) for a, b in zip(first.expected, again.expected, strict=True))
+    other = tuple(x.flip(-1) if x.numel() > 1 else -x for x in again.torch_inputs)
+    with torch.no_grad():
+        y, z = again.module(*again.torch_inputs), again.module(*other)
+    assert float((y - z).abs().max()) > 1e-2 * float(y.abs().max())
+    assert not again.module.training
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_image_models_take_no_transposition(name: str) -> None:
+    """Channels-last inputs meet channels-last kernels."""
+    examples = source(name).torch_inputs
+    if any(x.dim() == 4 for x in examples):
+        graph = pipeline.optimized(to_graph(source(name).program))
+        moved = [n for n in graph.nodes if n.op.name in ("permute", "pad")]
+        assert not moved
+
+
+def test_model_files_can_be_imported_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a notebook, say: nothing in them needs Baretorch."""
+    monkeypatch.syspath_prepend(str(ZOO))
+    spec = spec_from_file_location("sine", ZOO / "sine.py")
+    assert spec is not None and spec.loader is not None
+    file = module_from_spec(spec)
+    spec.loader.exec_module(file)
+    assert file.model()(*file.inputs()).shape == (1, 1)

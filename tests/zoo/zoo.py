@@ -1,0 +1,44 @@
+"""The models of the zoo, and how exactly each must equal PyTorch."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from baretorch import pipeline
+from baretorch.frontends import Source, load
+from baretorch.report.facts import RunFacts, compare
+from baretorch.targets.boards import load_board
+
+ROOT = Path(__file__).resolve().parents[2]
+ZOO = ROOT / "zoo"
+
+MODELS = (
+    "ad", "cnn1d", "decoder", "encoder", "gru", "ic", "kws", "lenet5", "lstm", "mnist_mlp", "mobilenet_v2",
+    "mobilenet_v2_block", "sine", "softmax", "squeeze_excite", "squeezenet_like", "streaming_gru", "tcn", "tinyrps",
+    "unet_small", "vit_tiny", "vww",
+)  # fmt: skip
+
+TOLERANCE = 1e-4  # of the largest magnitude that PyTorch expects
+
+
+@cache
+def source(name: str) -> Source:
+    return load(str(ZOO / f"{name}.py"))
+
+
+def run(name: str, board: str, toolchain: str, folder: Path) -> RunFacts:
+    """The model, run on the board's emulator."""
+    compiled = pipeline.compile_source(source(name), load_board(board))
+    image = pipeline.build_image(compiled, folder, toolchain)
+    return compare(compiled, image, pipeline.run_image(compiled, image))
+
+
+def check(facts: RunFacts) -> None:
+    """PyTorch's answer, within the tolerance, in memory that was set aside for it."""
+    assert facts.reference == "PyTorch"
+    assert facts.largest > 0
+    assert facts.max_error <= TOLERANCE * facts.largest
+    if facts.image.board.name != "host":
+        assert facts.run.instructions
+        assert 0 < facts.run.stack_peak <= facts.image.ram.stack
