@@ -45,10 +45,7 @@ class _Method(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, module: Any, name: str) -> None:
         super().__init__()
         self.module = module
-        self.name = name
-
-    def forward(self, *inputs: Any) -> Any:
-        return getattr(self.module, self.name)(*inputs)
+        self.forward = getattr(module, name)  # itself, so that its parameters keep their names
 
 
 def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -> Any:
