@@ -1,65 +1,280 @@
-"""Reductions over some of the axes."""
+"""Reductions: the elements along some of the axes become one.
+
+A further reduction is a class with its function and types, a row in the C file's list, and a row in the registry.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import ClassVar
+from math import inf, prod
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
-from baretorch.ops.check import need_axes, need_float32
+from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.loops import filled, nested, steps
+
+LOOPS = 3  # nested loops of the kernels over the axes that are kept, and over those that are not
+
+Types = Mapping[DType, DType]  # of the input and of the output
+FLOAT: Types = {DType.FLOAT32: DType.FLOAT32}
+NUMBERS: Types = {**FLOAT, DType.INT32: DType.INT32, DType.INT64: DType.INT64}
+SUMS: Types = {**FLOAT, DType.INT32: DType.INT64, DType.INT64: DType.INT64, DType.BOOL: DType.INT64}
+TRUTHS: Types = dict.fromkeys(SUMS, DType.BOOL)
+
+SUFFIXES = {DType.FLOAT32: "f32", DType.INT32: "s32", DType.INT64: "s64", DType.BOOL: "bool"}
 
 
 @dataclass(frozen=True)
-class Mean(Op):
-    """The mean over `axes`, which stay as dimensions of 1 if `keepdim`."""
+class Reduction(Op):
+    """The elements along `axes` become one; the axes stay as dimensions of 1 if `keepdim`."""
 
-    name: ClassVar[str] = "mean"
+    types: ClassVar[Types] = FLOAT
+    of_nothing: ClassVar[bool] = True  # no elements give a result too
     axes: tuple[int, ...]
     keepdim: bool
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_float32(self, inputs)
-        need_axes(self, self.axes, inputs[0])
-        shape = tuple(
-            1 if i in self.axes else n for i, n in enumerate(inputs[0].shape) if self.keepdim or i not in self.axes
-        )
-        return (Signature(shape, DType.FLOAT32),)
+        (x,) = inputs
+        need_type(self, self.types, x)
+        need_axes(self, self.axes, x)
+        if not self.of_nothing:
+            need_elements(self, self.axes, x)
+        return (Signature(reduced(x.shape, self.axes, self.keepdim), self.types[x.dtype]),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        x = inputs[0].astype(np.float64)
-        count = prod(x.shape[a] for a in self.axes)
+        (x,) = inputs
+        dtype = DType.of(x.dtype.name)
+        assert dtype is not None
         with np.errstate(all="ignore"):
-            y = x.sum(axis=self.axes, keepdims=self.keepdim) / np.float64(count)
-        return (np.asarray(y, np.float32),)
+            y = np.asarray(self.value(x.astype(np.float64 if dtype is DType.FLOAT32 else np.int64)))
+            return (y.astype(self.types[dtype].numpy).reshape(reduced(x.shape, self.axes, self.keepdim)),)
+
+    def value(self, x: Array) -> Any:
+        """The result from float64 or int64, with the axes left as dimensions of 1."""
+        raise NotImplementedError
+
+    def divisor(self, shape: Shape) -> float:
+        """What the kernel divides by, if it divides."""
+        return float(prod(shape[a] for a in self.axes))
 
 
-def _split(shape: Shape, axes: Sequence[int]) -> tuple[int, int, int] | None:
-    """Elements before, within and after `axes`, if these are neighbours; dimensions of 1 do not count."""
-    wide = [i for i, n in enumerate(shape) if n != 1]
-    run = [i for i in wide if i in axes]
-    if not run:
-        return prod(shape), 1, 1
-    if run != [i for i in wide if run[0] <= i <= run[-1]]:
-        return None
-    return prod(shape[: run[0]]), prod(shape[run[0] : run[-1] + 1]), prod(shape[run[-1] + 1 :])
+@dataclass(frozen=True)
+class Sum(Reduction):
+    """The sum over `axes`; integers and truth values are counted in int64."""
+
+    name: ClassVar[str] = "sum"
+    types: ClassVar[Types] = SUMS
+
+    def value(self, x: Array) -> Any:
+        return x.sum(axis=self.axes, keepdims=True)
 
 
-def _params(call: Call[Mean]) -> Params:
-    split = _split(call.x.shape, call.op.axes)
-    assert split is not None, "`fits` was not asked"
-    return Params("bt_reduce_f32", tuple(zip(("outer", "length", "inner"), split, strict=True)))
+@dataclass(frozen=True)
+class Mean(Reduction):
+    """The mean over `axes`."""
+
+    name: ClassVar[str] = "mean"
+
+    def value(self, x: Array) -> Any:
+        return np.divide(x.sum(axis=self.axes, keepdims=True), self.divisor(x.shape))
 
 
-KERNELS: tuple[Kernel[Mean], ...] = (
-    Kernel(
-        "bt_mean_f32_ref",
-        "reduce/ref.c",
-        _params,
-        fits=lambda call: _split(call.x.shape, call.op.axes) is not None,
-    ),
-)
+@dataclass(frozen=True)
+class Prod(Reduction):
+    """The product over `axes`."""
+
+    name: ClassVar[str] = "prod"
+
+    def value(self, x: Array) -> Any:
+        return x.prod(axis=self.axes, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Amax(Reduction):
+    """The largest element over `axes`; NaN if one is NaN."""
+
+    name: ClassVar[str] = "amax"
+    types: ClassVar[Types] = NUMBERS
+    of_nothing: ClassVar[bool] = False
+
+    def value(self, x: Array) -> Any:
+        return x.max(axis=self.axes, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Amin(Reduction):
+    """The smallest element over `axes`; NaN if one is NaN."""
+
+    name: ClassVar[str] = "amin"
+    types: ClassVar[Types] = NUMBERS
+    of_nothing: ClassVar[bool] = False
+
+    def value(self, x: Array) -> Any:
+        return x.min(axis=self.axes, keepdims=True)
+
+
+@dataclass(frozen=True)
+class AnyOf(Reduction):
+    """Whether any element over `axes` is not zero."""
+
+    name: ClassVar[str] = "any"
+    types: ClassVar[Types] = TRUTHS
+
+    def value(self, x: Array) -> Any:
+        return x.any(axis=self.axes, keepdims=True)
+
+
+@dataclass(frozen=True)
+class AllOf(Reduction):
+    """Whether all elements over `axes` are not zero."""
+
+    name: ClassVar[str] = "all"
+    types: ClassVar[Types] = TRUTHS
+
+    def value(self, x: Array) -> Any:
+        return x.all(axis=self.axes, keepdims=True)
+
+
+@dataclass(frozen=True)
+class VectorNorm(Reduction):
+    """The norm of order `ord` over `axes`: 1, 2, inf (the largest absolute value) or -inf (the smallest)."""
+
+    name: ClassVar[str] = "vector_norm"
+    ord: float
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need(self.ord in _NORMS, self, f"order {self.ord} is not supported", inputs, "order 1, 2, inf or -inf")
+        if abs(self.ord) == inf:
+            need_elements(self, self.axes, inputs[0])
+        return super().infer(inputs)
+
+    def value(self, x: Array) -> Any:
+        size = np.abs(x)
+        if abs(self.ord) == inf:
+            return (np.max if self.ord > 0 else np.min)(size, axis=self.axes, keepdims=True)
+        if self.ord == 1:
+            return size.sum(axis=self.axes, keepdims=True)
+        return np.sqrt((size * size).sum(axis=self.axes, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Var(Reduction):
+    """The variance over `axes`: squared deviations from the mean, divided by their number less `correction`."""
+
+    name: ClassVar[str] = "var"
+    correction: float
+
+    def value(self, x: Array) -> Any:
+        mean = np.divide(x.sum(axis=self.axes, keepdims=True), super().divisor(x.shape))
+        return np.divide(((x - mean) ** 2).sum(axis=self.axes, keepdims=True), self.divisor(x.shape))
+
+    def divisor(self, shape: Shape) -> float:
+        return max(super().divisor(shape) - self.correction, 0.0)
+
+
+@dataclass(frozen=True)
+class Std(Var):
+    """The standard deviation over `axes`: the root of the variance."""
+
+    name: ClassVar[str] = "std"
+
+    def value(self, x: Array) -> Any:
+        return np.sqrt(super().value(x))
+
+
+@dataclass(frozen=True)
+class LogSumExp(Reduction):
+    """The logarithm of the sum of e^x over `axes`."""
+
+    name: ClassVar[str] = "logsumexp"
+
+    def value(self, x: Array) -> Any:
+        top = x.max(axis=self.axes, keepdims=True, initial=-inf)
+        top = np.where(np.isinf(top), 0.0, top)
+        return np.log(np.exp(x - top).sum(axis=self.axes, keepdims=True)) + top
+
+
+# --- what other operators along axes use, too ---------------------------------------------------------------
+
+
+def reduced(shape: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
+    return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdim or i not in axes)
+
+
+def need_type(op: Op, types: Types, x: Tensor) -> None:
+    labels = [t.label for t in types]
+    need(
+        x.dtype in types,
+        op,
+        f"{x.dtype.label} is not supported",
+        [x],
+        " or ".join(filter(None, [", ".join(labels[:-1]), labels[-1]])),
+        "cast the tensor with .float() in the model",
+    )
+
+
+def need_elements(op: Op, axes: Sequence[int], x: Tensor) -> None:
+    need(all(x.shape[a] for a in axes), op, "there is none among no elements", [x], "axes that are not empty")
+
+
+def reduction_loops(shape: Shape, axes: Sequence[int], *others: Sequence[int]) -> tuple[tuple[str, Shape], ...] | None:
+    """Counts and steps of the loops over kept and over reduced axes, as fields of a parameter struct; None if there
+    are too many. `others` are further steps per axis, beside those of a tensor of this shape."""
+    fields: list[tuple[str, Shape]] = []
+    for name, chosen in (("kept", False), ("reduced", True)):
+        some = [i for i in range(len(shape)) if (i in axes) is chosen]
+        counts, walks = nested(
+            tuple(shape[i] for i in some), *(tuple(s[i] for i in some) for s in (steps(shape, ()), *others))
+        )
+        if len(counts) > LOOPS:
+            return None
+        fields.append((name, filled(counts, LOOPS, 1)))
+        fields += zip((f"{name}_step", f"{name}_place"), (filled(w, LOOPS, 0) for w in walks), strict=False)
+    return tuple(fields)
+
+
+# --- kernels ------------------------------------------------------------------------------------------------
+
+
+def _params(call: Call[Any]) -> Params:
+    loops = reduction_loops(call.x.shape, call.op.axes)
+    assert loops is not None, "`fits` was not asked"
+    return Params("bt_reduce", (*loops, ("divisor", call.op.divisor(call.x.shape))))
+
+
+R = TypeVar("R", bound=Reduction)
+
+
+def _kernel(symbol: str, dtype: DType, also: Callable[[Call[R]], bool] = lambda call: True) -> Kernel[R]:
+    def fits(call: Call[R]) -> bool:
+        return call.x.dtype is dtype and also(call) and reduction_loops(call.x.shape, call.op.axes) is not None
+
+    return Kernel(symbol, "reduce/ref.c", _params, fits=fits)
+
+
+def _kernels(op: type[R]) -> tuple[Kernel[R], ...]:
+    return tuple(_kernel(f"bt_{op.name}_{SUFFIXES[dtype]}_ref", dtype) for dtype in op.types)
+
+
+_NORMS = {1.0: "1", 2.0: "2", inf: "max", -inf: "min"}
+
+
+def _norm(order: float, name: str) -> Kernel[VectorNorm]:
+    return _kernel(f"bt_norm_{name}_f32_ref", DType.FLOAT32, lambda call: call.op.ord == order)
+
+
+SUM = _kernels(Sum)
+MEAN = _kernels(Mean)
+PROD = _kernels(Prod)
+AMAX = _kernels(Amax)
+AMIN = _kernels(Amin)
+ANY = _kernels(AnyOf)
+ALL = _kernels(AllOf)
+VECTOR_NORM = tuple(_norm(order, name) for order, name in _NORMS.items())
+VAR = _kernels(Var)
+STD = _kernels(Std)
+LOGSUMEXP = _kernels(LogSumExp)

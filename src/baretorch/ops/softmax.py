@@ -1,15 +1,15 @@
-"""softmax along one axis."""
+"""softmax and its logarithm, along one axis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops.along import along
 from baretorch.ops.check import need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
 
@@ -29,16 +29,28 @@ class Softmax(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x = inputs[0].astype(np.float64)
         with np.errstate(all="ignore"):
-            e = np.exp(x - x.max(axis=self.axis, keepdims=True, initial=-np.inf))
-            return ((e / e.sum(axis=self.axis, keepdims=True)).astype(np.float32),)
+            y = self.value(x - x.max(axis=self.axis, keepdims=True, initial=-np.inf))
+            return (np.asarray(y, np.float32),)
+
+    def value(self, x: Array) -> Any:
+        """The result from x whose largest element is 0."""
+        e = np.exp(x)
+        return e / e.sum(axis=self.axis, keepdims=True)
 
 
-def _params(call: Call[Softmax]) -> Params:
-    shape, axis = call.x.shape, call.op.axis
-    return Params(
-        "bt_softmax_f32",
-        (("outer", prod(shape[:axis])), ("length", shape[axis]), ("inner", prod(shape[axis + 1 :]))),
-    )
+@dataclass(frozen=True)
+class LogSoftmax(Softmax):
+    """x -> x less the logarithm of the sum of e^x along `axis`."""
+
+    name: ClassVar[str] = "log_softmax"
+
+    def value(self, x: Array) -> Any:
+        return x - np.log(np.exp(x).sum(axis=self.axis, keepdims=True))
 
 
-KERNELS: tuple[Kernel[Softmax], ...] = (Kernel("bt_softmax_f32_ref", "softmax/ref.c", _params),)
+def _params(call: Call[Any]) -> Params:
+    return Params("bt_softmax_f32", along(call.x.shape, call.op.axis))
+
+
+SOFTMAX: tuple[Kernel[Softmax], ...] = (Kernel("bt_softmax_f32_ref", "softmax/ref.c", _params),)
+LOG_SOFTMAX: tuple[Kernel[LogSoftmax], ...] = (Kernel("bt_log_softmax_f32_ref", "softmax/ref.c", _params),)

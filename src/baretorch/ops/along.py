@@ -1,0 +1,124 @@
+"""Operators along one axis that look at its elements in order: argmax, argmin, cumsum, topk (and so sort)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops.check import need, need_axes
+from baretorch.ops.kernel import Call, Kernel, Literal, Params
+from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_elements, need_type, reduced
+
+
+@dataclass(frozen=True)
+class ArgMax(Op):
+    """Where along `axis` the largest element is, the first of equal ones. NaN counts as largest."""
+
+    name: ClassVar[str] = "argmax"
+    types: ClassVar[Types] = dict.fromkeys(NUMBERS, DType.INT64)
+    axis: int
+    keepdim: bool
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need_type(self, self.types, x)
+        need_axes(self, (self.axis,), x)
+        need_elements(self, (self.axis,), x)
+        return (Signature(reduced(x.shape, (self.axis,), self.keepdim), DType.INT64),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (np.argmax(inputs[0], axis=self.axis, keepdims=self.keepdim),)
+
+
+@dataclass(frozen=True)
+class ArgMin(ArgMax):
+    """Where along `axis` the smallest element is, the first of equal ones. NaN counts as smallest."""
+
+    name: ClassVar[str] = "argmin"
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (np.argmin(inputs[0], axis=self.axis, keepdims=self.keepdim),)
+
+
+@dataclass(frozen=True)
+class CumSum(Op):
+    """The sum of the elements so far along `axis`; integers and truth values are counted in int64."""
+
+    name: ClassVar[str] = "cumsum"
+    axis: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need_type(self, SUMS, x)
+        need_axes(self, (self.axis,), x)
+        return (Signature(x.shape, SUMS[x.dtype]),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        (x,) = inputs
+        if x.dtype != np.float32:
+            return (np.cumsum(x, axis=self.axis, dtype=np.int64),)
+        with np.errstate(all="ignore"):
+            return (np.cumsum(x, axis=self.axis, dtype=np.float64).astype(np.float32),)
+
+
+@dataclass(frozen=True)
+class TopK(Op):
+    """The k largest or smallest elements along `axis`, in order, and where they were. Equal elements keep their order,
+    and NaN counts as largest; so all elements are a stable sort."""
+
+    name: ClassVar[str] = "topk"
+    k: int
+    axis: int
+    largest: bool = True
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need_type(self, FLOAT, x)
+        need_axes(self, (self.axis,), x)
+        length = x.shape[self.axis]
+        need(0 <= self.k <= length, self, f"there are no {self.k} of {length} elements", inputs, f"k up to {length}")
+        shape: Shape = (*x.shape[: self.axis], self.k, *x.shape[self.axis + 1 :])
+        return (Signature(shape, DType.FLOAT32), Signature(shape, DType.INT64))
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        (x,) = inputs
+        if self.largest:  # the last of a stable sort of what stands backwards is the first of the largest
+            backwards = np.argsort(np.flip(x, self.axis), axis=self.axis, kind="stable")
+            order = x.shape[self.axis] - 1 - np.flip(backwards, self.axis)
+        else:
+            order = np.argsort(x, axis=self.axis, kind="stable")
+        indices = np.take(order, np.arange(self.k), axis=self.axis)
+        return np.take_along_axis(x, indices, self.axis), indices.astype(np.int64)
+
+
+def along(shape: Shape, axis: int) -> tuple[tuple[str, Literal], ...]:
+    """How many elements lie before, along and after an axis, as fields of a parameter struct."""
+    return (("outer", prod(shape[:axis])), ("length", shape[axis]), ("inner", prod(shape[axis + 1 :])))
+
+
+def _params(call: Call[Any]) -> Params:
+    return Params("bt_along", along(call.x.shape, call.op.axis))
+
+
+def _topk_params(call: Call[TopK]) -> Params:
+    op = call.op
+    return Params("bt_topk_f32", (*along(call.x.shape, op.axis), ("k", op.k), ("largest", int(op.largest))))
+
+
+def _kernels(op: type[Op], types: Types) -> tuple[Kernel[Any], ...]:
+    def kernel(dtype: DType) -> Kernel[Any]:
+        symbol = f"bt_{op.name}_{SUFFIXES[dtype]}_ref"
+        return Kernel(symbol, "along/ref.c", _params, fits=lambda call: call.x.dtype is dtype)
+
+    return tuple(map(kernel, types))
+
+
+ARGMAX = _kernels(ArgMax, ArgMax.types)
+ARGMIN = _kernels(ArgMin, ArgMin.types)
+CUMSUM = _kernels(CumSum, SUMS)
+TOPK: tuple[Kernel[TopK], ...] = (Kernel("bt_topk_f32_ref", "along/ref.c", _topk_params),)
