@@ -24,6 +24,7 @@ from baretorch.passes.fold_padding import fold_padding
 from baretorch.passes.fuse_clamp import fuse_clamp
 from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
+from baretorch.passes.sink_views import sink_views
 from baretorch.passes.views import views
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -34,6 +35,8 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     dead_code,
     fold_constants,  # weights arrive permuted by frontends; layout needs them plain
     layout,
+    sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
+    views,  # … and so is a pair of them that cancels
     fold_affine,  # needs channels last, so that a channel is the last axis
     fold_padding,
     fuse_clamp,  # conv, relu, pool: the relu first …

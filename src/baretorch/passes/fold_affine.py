@@ -9,9 +9,12 @@ import numpy as np
 
 from baretorch.ir import Array, Graph, Node, Op, Tensor, with_data
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
 from baretorch.passes.rewrite import fresh, rebuilt
+
+LAYERS = (Linear, Conv2d, ConvTranspose2d)  # weight[out, ...] and bias[out] make y[..., out]
 
 
 def fold_affine(graph: Graph) -> Graph:
@@ -32,7 +35,7 @@ def fold_affine(graph: Graph) -> Graph:
         index = layer_of.get(node.inputs[0]) if node.inputs else None
         factor = _per_channel(graph, node) if index is not None else None
         if index is None or factor is None:
-            if isinstance(node.op, (Linear, Conv2d)) and _foldable(graph, node, uses):
+            if isinstance(node.op, LAYERS) and _foldable(graph, node, uses):
                 layer_of[node.outputs[0]] = len(nodes)
             nodes.append(node)
             continue
@@ -51,7 +54,7 @@ def fold_affine(graph: Graph) -> Graph:
             bias = bias + channels
         stem = layer.inputs[2] if len(layer.inputs) > 2 else f"{weight.name}_bias"
         bias_name = constant(stem, weight, bias.astype(np.float32))
-        assert isinstance(layer.op, (Linear, Conv2d)) and isinstance(node.op, (Mul, Add))
+        assert isinstance(layer.op, LAYERS) and isinstance(node.op, (Mul, Add))
         op = replace(layer.op, lo=node.op.lo, hi=node.op.hi)
         (out,) = node.outputs
         nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)
@@ -70,7 +73,7 @@ def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
 def _plain(op: Op) -> bool:
     """Nothing stands between the layer's sum and its result."""
     pool = op.pool if isinstance(op, Conv2d) else (1, 1)
-    return isinstance(op, (Linear, Conv2d)) and (op.lo, op.hi) == (-inf, inf) and pool == (1, 1)
+    return isinstance(op, LAYERS) and (op.lo, op.hi) == (-inf, inf) and pool == (1, 1)
 
 
 def _read_once(graph: Graph, name: str, uses: dict[str, list[Node]]) -> bool:

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 from baretorch.ir import Graph, Node
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.linear import Linear
 from baretorch.passes.rewrite import rebuilt
+
+LIMITED = (Linear, Conv2d, ConvTranspose2d, Add, Mul, Clamp)  # operators with limits of their own
 
 
 def fuse_clamp(graph: Graph) -> Graph:
@@ -22,13 +25,13 @@ def fuse_clamp(graph: Graph) -> Graph:
             index = maker.get(x)
             if index is not None and len(uses[x]) == 1 and x not in graph.outputs:
                 op = nodes[index].op
-                assert isinstance(op, (Linear, Conv2d, Add, Mul, Clamp))
+                assert isinstance(op, LIMITED)
                 lo, hi = compose((op.lo, op.hi), (node.op.lo, node.op.hi))
                 nodes[index] = replace(nodes[index], op=replace(op, lo=lo, hi=hi))
                 rename[out] = x  # the result keeps the layer's name and origin
                 maker[out] = index
                 continue
-        if isinstance(node.op, (Linear, Conv2d, Add, Mul, Clamp)):
+        if isinstance(node.op, LIMITED):
             maker[node.outputs[0]] = len(nodes)
         nodes.append(node)
     return rebuilt(graph, nodes, rename=rename)

@@ -3,24 +3,27 @@
 Convolutions and pools are NHWC, PyTorch's model is NCHW, so the frontends put a permutation on each side of
 them. Walking forward, this pass keeps every permutation as a note ("this value is that one, permuted"),
 computes elementwise operators on the value underneath, cancels permutations that meet, and turns the order of a
-flattened image into the order of the next linear layer's columns. Only what is left is executed.
+flattened image into the order of the next linear layer's columns. A reshape is applied underneath (regroup.py), so
+that signals [N, C, L] and images of height 1 are the same to it. Only what is left is executed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
 from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ops.along import ArgMax, CumSum, TopK
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sigmoid, Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.reduce import Mean
+from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.ops.reduce import Reduction
 from baretorch.ops.softmax import Softmax
+from baretorch.passes.regroup import Dims, regroup
 from baretorch.passes.rewrite import fresh, rebuilt
-
-Dims = tuple[int, ...]
 
 
 def layout(graph: Graph) -> Graph:
@@ -40,6 +43,9 @@ class _Walk:
     new: dict[str, Tensor] = field(default_factory=dict)
     lazy: dict[str, tuple[str, Dims]] = field(default_factory=dict)  # name -> (base, dims): name is base permuted
     made: dict[str, str] = field(default_factory=dict)  # lazy name -> tensor where it was executed after all
+    moved: dict[str, tuple[str, tuple[Dims, ...]]] = field(
+        default_factory=dict
+    )  # base -> (root, groups): see `reshape`
     columns: dict[str, tuple[str, Array]] = field(default_factory=dict)  # flattened image -> (base, column order)
 
     def visit(self, node: Node) -> None:
@@ -48,6 +54,8 @@ class _Walk:
             self.permute(node, op)
         elif isinstance(op, Reshape) and self.flattens(node):
             self.flatten(node)
+        elif isinstance(op, Reshape) and node.inputs[0] in self.lazy:
+            self.reshape(node)
         elif isinstance(op, Linear) and node.inputs[0] in self.columns:
             self.linear(node)
         elif not self.commute(node):
@@ -68,9 +76,45 @@ class _Walk:
             if dims == tuple(range(len(dims))):
                 self.made[name] = base
             else:
-                self.emit(Permute(dims), (base,), (name,))
+                self.execute(base, dims, name)
                 self.made[name] = name
         return self.made[name]
+
+    def execute(self, base: str, dims: Dims, name: str) -> None:
+        """Permute base by dims. What was moved to make base is moved to its final place at once."""
+        root, groups = self.moved.get(base, (base, ()))
+        shape, sizes = self.tensor(base).shape, self.tensor(root).shape
+        if groups and shape == tuple(prod(sizes[d] for d in group) for group in groups):
+            order = [d for i in dims for d in groups[i]]
+            order += [d for d in range(len(sizes)) if d not in order]
+            moved = self.step(Permute(tuple(order)), root, name)
+            self.emit(Reshape(self.tensor(name).shape), (moved,), (name,))
+        else:
+            self.emit(Permute(dims), (base,), (name,))
+
+    def step(self, op: Op, x: str, to: str) -> str:
+        """A new tensor on the way to another."""
+        (signature,) = op.infer([self.tensor(x)])
+        name = self.name(f"{to}_nhwc")
+        self.new[name] = replace(self.graph[to], name=name, shape=signature.shape)
+        self.emit(op, (x,), (name,))
+        return name
+
+    def reshape(self, node: Node) -> None:
+        """Reshape what is underneath. If that takes a move, `moved` remembers from where: should the result be wanted
+        in another order after all, it is moved there directly, and the first move is left out as unused."""
+        (x,), (out,) = node.inputs, node.outputs
+        base, dims = self.lazy[x]
+        new = regroup(self.tensor(base).shape, dims, self.graph[out].shape)
+        if new is None:
+            self.emit(node.op, (self.real(x),), node.outputs)
+            return
+        root, made_of = self.moved.get(base, (base, tuple((d,) for d in range(len(dims)))))
+        under = base if new.free else self.step(Permute(new.order), base, out)
+        name = self.step(Reshape(new.shape), under, out)
+        if root != base or not new.free:
+            self.moved[name] = (root, tuple(tuple(r for d in group for r in made_of[d]) for group in new.groups))
+        self.lazy[out] = (name, new.out)
 
     def permute(self, node: Node, op: Permute) -> None:
         base, dims = self.view(node.inputs[0])
@@ -85,32 +129,36 @@ class _Walk:
     def commute(self, node: Node) -> bool:
         """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
         op = node.op
-        dims = next((self.lazy[n][1] for n in node.inputs if n in self.lazy), None)
+        # Weights of norms lie along the axes that the operator names, whatever their order.
+        carried = node.inputs[:1] if isinstance(op, (LayerNorm, GroupNorm)) else node.inputs
+        dims = next((self.lazy[n][1] for n in carried if n in self.lazy), None)
         if dims is None:
             return False
         out_dims = dims
         inverse = tuple(int(i) for i in np.argsort(dims))
         if isinstance(op, (Clamp, Tanh, Sigmoid)):
             new_op: Op = op
-        elif isinstance(op, Softmax):
-            new_op = Softmax(dims[op.axis])
+        elif isinstance(op, (Softmax, CumSum, TopK)):
+            new_op = replace(op, axis=dims[op.axis])
+        elif isinstance(op, LayerNorm):
+            new_op = replace(op, axes=tuple(dims[a] for a in op.axes))
+        elif isinstance(op, GroupNorm) and dims[0] == 0:
+            new_op = replace(op, axis=dims[op.axis])
         elif isinstance(op, Pad):
             new_op = replace(op, padding=tuple(op.padding[i] for i in inverse))
-        elif isinstance(op, Mean):
-            axes = tuple(sorted(dims[a] for a in op.axes))
-            if axes != tuple(range(axes[0], axes[-1] + 1)):
-                return False  # the kernel wants one run of axes
-            new_op = replace(op, axes=axes)
-            if not op.keepdim:
-                kept = [d for i, d in enumerate(dims) if i not in op.axes]
-                out_dims = tuple(sorted(kept).index(d) for d in kept)
+        elif isinstance(op, Reduction):
+            new_op = replace(op, axes=tuple(sorted(dims[a] for a in op.axes)))
+            out_dims = dims if op.keepdim else _without(dims, op.axes)
+        elif isinstance(op, ArgMax):
+            new_op = replace(op, axis=dims[op.axis])
+            out_dims = dims if op.keepdim else _without(dims, (op.axis,))
         elif isinstance(op, (Add, Mul)):
             new_op = op
         else:
             return False
         inputs = []
         for name in node.inputs:
-            base = self.under(name, dims, inverse)
+            base = self.under(name, dims, inverse) if name in carried else self.real(name)
             if base is None:
                 return False
             inputs.append(base)
@@ -131,13 +179,14 @@ class _Walk:
         return self.constant(t, full.transpose(inverse))
 
     def result(self, node: Node, op: Op, inputs: tuple[str, ...], dims: Dims) -> None:
-        """Emit under a new name; the node's own name is that, permuted."""
-        (out,) = node.outputs
-        (signature,) = op.infer([self.tensor(n) for n in inputs])
-        name = self.name(f"{out}_nhwc")
-        self.new[name] = replace(self.graph[out], name=name, shape=signature.shape)
-        self.emit(op, inputs, (name,))
-        self.lazy[out] = (name, dims)
+        """Emit under new names; the node's own names are those, permuted."""
+        names = []
+        for out, signature in zip(node.outputs, op.infer([self.tensor(n) for n in inputs]), strict=True):
+            name = self.name(f"{out}_nhwc")
+            self.new[name] = replace(self.graph[out], name=name, shape=signature.shape)
+            self.lazy[out] = (name, dims)
+            names.append(name)
+        self.emit(op, inputs, tuple(names))
 
     # --- a permuted image, flattened for a linear layer ---------------------------------------------------
 
@@ -161,10 +210,7 @@ class _Walk:
         # columns[k]: the column of the PyTorch order that stands at place k of the base's own order
         columns = np.arange(self.graph[out].shape[1]).reshape(shape[1:])
         order = columns.transpose([int(i) - 1 for i in np.argsort(dims)[1:]]).reshape(-1)
-        name = self.name(f"{out}_nhwc")
-        self.new[name] = replace(self.graph[out], name=name)
-        self.emit(Reshape(self.graph[out].shape), (base,), (name,))
-        self.columns[out] = (name, order)
+        self.columns[out] = (self.step(Reshape(self.graph[out].shape), base, out), order)
 
     def linear(self, node: Node) -> None:
         base, order = self.columns[node.inputs[0]]
@@ -182,3 +228,9 @@ class _Walk:
 
     def name(self, stem: str) -> str:
         return fresh(self.graph, self.new, stem)
+
+
+def _without(dims: Dims, axes: Dims) -> Dims:
+    """The permutation that is left when the permuted value loses these axes."""
+    kept = [d for i, d in enumerate(dims) if i not in axes]
+    return tuple(sorted(kept).index(d) for d in kept)
