@@ -14,8 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.frontends import aten_conv as conv
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_pools as pools
+from baretorch.frontends import aten_reduce as reduce
+from baretorch.frontends import aten_resampling as resampling
+from baretorch.frontends import aten_sequence as sequence
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
@@ -75,8 +79,11 @@ def _bind(g: Lowering, call: AtenCall, result: Result) -> None:
         g.values[name] = made
     for name in call.results[len(results) :]:
         if name is not None:
+            which = "first result" if len(results) == 1 else f"first {len(results)} results"
             raise CompileError(
-                f"{call.target}: only its first {len(results)} result(s) can be used", at=str(call.origin) or None
+                f"{call.target.removeprefix('aten::')}: only its {which} can be used",
+                at=str(call.origin) or None,
+                try_="leave return_indices at False" if "pool" in call.target else None,
             )
 
 
@@ -113,11 +120,30 @@ INSTEAD = {
 
 
 TABLE: dict[str, Callable[..., Result]] = {
-    "aten::linear": layers.linear,
-    "aten::addmm": layers.addmm,
-    "aten::mm": layers.mm,
-    "aten::convolution": layers.convolution,
-    "aten::conv2d": layers.conv2d,
+    "aten::linear": sequence.linear,
+    "aten::addmm": sequence.addmm,
+    "aten::baddbmm": sequence.addmm,
+    "aten::addmv": sequence.addmm,
+    "aten::matmul": sequence.matmul,
+    "aten::mm": sequence.matmul,
+    "aten::bmm": sequence.matmul,
+    "aten::mv": sequence.matmul,
+    "aten::dot": sequence.matmul,
+    "aten::lstm": sequence.lstm,
+    "aten::gru": sequence.gru,
+    "aten::rnn_tanh": lambda g, *args: sequence.rnn(g, False, *args),
+    "aten::rnn_relu": lambda g, *args: sequence.rnn(g, True, *args),
+    "aten::lstm_cell": sequence.lstm_cell,
+    "aten::gru_cell": sequence.gru_cell,
+    "aten::rnn_tanh_cell": lambda g, *args: sequence.rnn_cell(g, False, *args),
+    "aten::rnn_relu_cell": lambda g, *args: sequence.rnn_cell(g, True, *args),
+    "aten::scaled_dot_product_attention": sequence.attention,
+    "aten::full": sequence.full,
+    "aten::convolution": conv.convolution,
+    "aten::conv1d": conv.conv,
+    "aten::conv2d": conv.conv,
+    "aten::conv_transpose1d": conv.conv_transpose,
+    "aten::conv_transpose2d": conv.conv_transpose,
     "aten::batch_norm": layers.batch_norm,
     "aten::_native_batch_norm_legit_no_training": layers.batch_norm,
     "aten::add": layers.add,
@@ -131,14 +157,60 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::clamp_max": lambda g, x, hi: layers.clamp(g, x, None, hi),
     "aten::tanh": lambda g, x: g.b.add(Tanh(), x),
     "aten::sigmoid": lambda g, x: g.b.add(Sigmoid(), x),
-    "aten::softmax": layers.softmax,
-    "aten::_softmax": layers.softmax,
+    "aten::max_pool1d": pools.max_pool1d,
     "aten::max_pool2d": pools.max_pool2d,
     "aten::max_pool2d_with_indices": pools.max_pool2d,
+    "aten::avg_pool1d": pools.avg_pool1d,
     "aten::avg_pool2d": pools.avg_pool2d,
-    "aten::adaptive_avg_pool2d": pools.adaptive_avg_pool2d,
-    "aten::_adaptive_avg_pool2d": pools.adaptive_avg_pool2d,
-    "aten::mean": pools.mean,
+    "aten::adaptive_avg_pool1d": pools.adaptive_avg_pool,
+    "aten::adaptive_avg_pool2d": pools.adaptive_avg_pool,
+    "aten::_adaptive_avg_pool2d": pools.adaptive_avg_pool,
+    "aten::adaptive_max_pool1d": pools.adaptive_max_pool,
+    "aten::adaptive_max_pool2d": pools.adaptive_max_pool,
+    "aten::upsample_nearest1d": resampling.nearest,
+    "aten::upsample_nearest2d": resampling.nearest,
+    "aten::_upsample_nearest_exact1d": resampling.nearest_exact,
+    "aten::_upsample_nearest_exact2d": resampling.nearest_exact,
+    "aten::upsample_linear1d": resampling.linear,
+    "aten::upsample_bilinear2d": resampling.linear,
+    "aten::pixel_shuffle": resampling.pixel_shuffle,
+    "aten::pixel_unshuffle": resampling.pixel_unshuffle,
+    "aten::channel_shuffle": resampling.channel_shuffle,
+    "aten::native_channel_shuffle": resampling.channel_shuffle,
+    "aten::sum": reduce.sum_,
+    "aten::mean": reduce.mean,
+    "aten::prod": reduce.prod,
+    "aten::amax": reduce.amax,
+    "aten::amin": reduce.amin,
+    "aten::aminmax": reduce.aminmax,
+    "aten::max": reduce.max_,
+    "aten::min": reduce.min_,
+    "aten::any": reduce.any_,
+    "aten::all": reduce.all_,
+    "aten::var": reduce.var,
+    "aten::std": reduce.std,
+    "aten::var_mean": reduce.var_mean,
+    "aten::std_mean": reduce.std_mean,
+    "aten::logsumexp": reduce.logsumexp,
+    "aten::linalg_vector_norm": reduce.vector_norm,
+    "aten::norm": reduce.norm,
+    "aten::argmax": reduce.argmax,
+    "aten::argmin": reduce.argmin,
+    "aten::cumsum": reduce.cumsum,
+    "aten::topk": reduce.topk,
+    "aten::sort": reduce.sort,
+    "aten::argsort": reduce.argsort,
+    "aten::softmax": reduce.softmax,
+    "aten::_softmax": reduce.softmax,
+    "aten::log_softmax": reduce.log_softmax,
+    "aten::_log_softmax": reduce.log_softmax,
+    "aten::layer_norm": reduce.layer_norm,
+    "aten::native_layer_norm": reduce.layer_norm,
+    "aten::rms_norm": reduce.rms_norm,
+    "aten::_fused_rms_norm": reduce.rms_norm,
+    "aten::group_norm": reduce.group_norm,
+    "aten::native_group_norm": reduce.native_group_norm,
+    "aten::instance_norm": reduce.instance_norm,
     "aten::view": shapes.reshape,
     "aten::reshape": shapes.reshape,
     "aten::_unsafe_view": shapes.reshape,

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, Scalar, four, pair, sides
-from baretorch.ops.conv2d import Conv2d
+from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.linear import Linear
-from baretorch.ops.softmax import Softmax
 
 
 def linear(g: Lowering, x: str, weight: str, bias: str | None = None) -> str:
@@ -31,56 +29,18 @@ def mm(g: Lowering, x: str, weight_t: str) -> str:
     return linear(g, x, g.permute(weight_t, (1, 0)))
 
 
-def convolution(
-    g: Lowering,
-    x: str,
-    weight: str,
-    bias: str | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: int,
-) -> str:
-    if transposed:
-        raise CompileError("conv_transpose is not supported", try_="`baretorch ops conv2d` lists what is supported")
-    return conv2d(g, x, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    g: Lowering,
-    x: str,
-    weight: str,
-    bias: str | None = None,
-    stride: Ints = (1,),
-    padding: Ints | str = (0,),
-    dilation: Ints = (1,),
-    groups: int = 1,
-) -> str:
-    if len(g.shape(x)) != 4 or len(g.shape(weight)) != 4:
-        raise CompileError(
-            "conv2d: only batches of 2-D images are supported",
-            have=f"{g[x]}, {g[weight]}",
-            need="x[N, C, H, W] and weight[O, C/groups, KH, KW]",
-        )
-    kernel, dil = g.shape(weight)[2:], pair(dilation)
-    if isinstance(padding, str):
-        padding = (0, 0) if padding == "valid" else tuple(d * (k - 1) for d, k in zip(dil, kernel, strict=True))
-        # "same": PyTorch puts the odd one of each total at the end.
-        around: tuple[int, ...] = tuple(s for total in padding for s in (total // 2, total - total // 2))
-    else:
-        around = sides(padding)
-    op = Conv2d(pair(stride), four(around), dil, groups)
-    return g.nhwc(op, x, g.permute(weight, TO_NHWC), *((bias,) if bias else ()))
-
-
 def batch_norm(
     g: Lowering, x: str, weight: str | None, bias: str | None, mean: str | None, var: str | None, *rest: Any
 ) -> str:
     """Two constants per channel: x * scale + shift. A pass folds them into the layer before.
 
     batch_norm has (training, momentum, eps, cudnn) after the four tensors, the core variants (momentum, eps)."""
+    if mean is None or var is None:
+        raise CompileError(
+            "batch_norm has no running statistics",
+            need="the mean and variance of the training data",
+            try_="track_running_stats=True, or GroupNorm, InstanceNorm or LayerNorm for statistics of the input",
+        )
     if isinstance(rest[0], bool) and rest[0]:
         raise CompileError("batch_norm is in training mode", try_="call model.eval() before returning the model")
     eps = rest[2] if isinstance(rest[0], bool) else rest[1]
@@ -123,7 +83,3 @@ def clamp(g: Lowering, x: str, lo: Scalar | None = None, hi: Scalar | None = Non
     if isinstance(lo, str) or isinstance(hi, str):
         raise CompileError("clamp: only numbers are supported as limits", need="min and max as Python numbers")
     return g.b.add(Clamp(-inf if lo is None else float(lo), inf if hi is None else float(hi)), x)
-
-
-def softmax(g: Lowering, x: str, axis: int, *_: Any) -> str:
-    return g.b.add(Softmax(g.axis(x, axis)), x)

@@ -1,13 +1,22 @@
-"""Rows of the ATen table: pooling and reductions."""
+"""Rows of the ATen table: pooling."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from baretorch.errors import CompileError
-from baretorch.frontends.lowering import Ints, Lowering, four, image, pair, sides
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.frontends.lowering import Ints, Lowering, sides, spatial
+from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
+
+
+def max_pool1d(
+    g: Lowering,
+    x: str,
+    kernel: Ints,
+    stride: Ints = (),
+    padding: Ints = (0,),
+    dilation: Ints = (1,),
+    ceil_mode: bool = False,
+) -> str:
+    return max_pool2d(g, x, kernel, stride, padding, dilation, ceil_mode, dims=1)
 
 
 def max_pool2d(
@@ -18,10 +27,23 @@ def max_pool2d(
     padding: Ints = (0,),
     dilation: Ints = (1,),
     ceil_mode: bool = False,
+    dims: int = 2,
 ) -> str:
-    image(g, "max_pool2d", x)
-    op = MaxPool2d(pair(kernel), pair(stride or kernel), four(sides(padding)), pair(dilation), ceil_mode)
-    return g.nhwc(op, x)
+    size, step, reach = (spatial(v, dims, 1) for v in (kernel, stride or kernel, dilation))
+    op = MaxPool2d(size, step, sides(spatial(padding, dims, 0)), reach, ceil_mode)
+    return g.nhwc(op, x, dims=dims)
+
+
+def avg_pool1d(
+    g: Lowering,
+    x: str,
+    kernel: Ints,
+    stride: Ints = (),
+    padding: Ints = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> str:
+    return avg_pool2d(g, x, kernel, stride, padding, ceil_mode, count_include_pad, dims=1)
 
 
 def avg_pool2d(
@@ -33,29 +55,33 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor: int | None = None,
+    dims: int = 2,
 ) -> str:
-    image(g, "avg_pool2d", x)
-    around = four(sides(padding))
-    op = AvgPool2d(pair(kernel), pair(stride or kernel), around, ceil_mode, count_include_pad, divisor or 0)
-    return g.nhwc(op, x)
+    size, step = (spatial(v, dims, 1) for v in (kernel, stride or kernel))
+    around = sides(spatial(padding, dims, 0))
+    return g.nhwc(AvgPool2d(size, step, around, ceil_mode, count_include_pad, divisor or 0), x, dims=dims)
 
 
-def adaptive_avg_pool2d(g: Lowering, x: str, size: Ints) -> str:
-    image(g, "adaptive_avg_pool2d", x)
-    have, want = g.shape(x)[2:], pair(size)
-    if want == (1, 1):
-        return g.b.add(Mean((2, 3), True), x)
-    if any(h % w for h, w in zip(have, want, strict=True)):
-        raise CompileError(
-            "adaptive_avg_pool2d: windows of unequal size are not supported",
-            have=f"{g[x]} to {want[0]} x {want[1]}",
-            need="an output size that divides the input's height and width",
-        )
-    kernel = (have[0] // want[0], have[1] // want[1])
-    return g.nhwc(AvgPool2d(kernel, kernel, (0, 0, 0, 0)), x)
+def adaptive_avg_pool(g: Lowering, x: str, size: Ints) -> str:
+    """adaptive_avg_pool1d or 2d: the size tells. Windows of equal size are a plain pool, a single one is a mean."""
+    dims, rank = len(size), len(g.shape(x))
+    if all(n == 1 for n in size):
+        return g.b.add(Mean(tuple(range(rank - dims, rank)), True), x)
+    kernel = _equal(g, x, size)
+    op = AvgPool2d(kernel, kernel) if kernel else AdaptiveAvgPool2d(spatial(size, dims, 1))
+    return g.nhwc(op, x, dims=dims)
 
 
-def mean(g: Lowering, x: str, axes: Ints | None = None, keepdim: bool = False, dtype: Any = None) -> str:
-    if axes is None or len(axes) == 0:
-        axes = range(len(g.shape(x)))
-    return g.b.add(Mean(tuple(sorted(g.axis(x, a) for a in axes)), keepdim), x)
+def adaptive_max_pool(g: Lowering, x: str, size: Ints) -> str:
+    """adaptive_max_pool1d or 2d, without the indices."""
+    kernel = _equal(g, x, size)
+    op = MaxPool2d(kernel, kernel) if kernel else AdaptiveMaxPool2d(spatial(size, len(size), 1))
+    return g.nhwc(op, x, dims=len(size))
+
+
+def _equal(g: Lowering, x: str, size: Ints) -> tuple[int, int] | None:
+    """The size of every window, if all have the same and none overlap."""
+    have = g.shape(x)[-len(size) :]
+    if any(n == 0 or h % n for h, n in zip(have, size, strict=True)):
+        return None
+    return spatial([h // n for h, n in zip(have, size, strict=True)], len(size), 1)

@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.program import Arg, AtenProgram, Ref
 from baretorch.ir import Array, Builder, Op, Tensor
-from baretorch.ops.layout import Permute
+from baretorch.ops.layout import Permute, Reshape
 
 Ints: TypeAlias = Sequence[int]
 Scalar: TypeAlias = int | float
@@ -67,9 +67,26 @@ class Lowering:
         name = f"{x}_permuted" if self[x].data is not None else None  # a weight keeps its name
         return self.b.add(Permute(tuple(dims)), x, name=name)
 
-    def nhwc(self, op: Op, x: str, *constants: str) -> str:
-        """Apply an NHWC operator to an NCHW value."""
-        return self.permute(self.b.add(op, self.permute(x, TO_NHWC), *constants), TO_NCHW)
+    def reshape(self, x: str, shape: Ints) -> str:
+        name = f"{x}_reshaped" if self[x].data is not None else None
+        return x if tuple(shape) == self.shape(x) else self.b.add(Reshape(tuple(shape)), x, name=name)
+
+    def nhwc(self, op: Op, x: str, *constants: str, dims: int = 2) -> str:
+        """Apply an NHWC operator to x[N, C, H, W], or if `dims` is 1 to x[N, C, L], signals being images of height 1.
+        The batch may be missing."""
+        shape = self.shape(x)
+        if len(shape) not in (dims + 1, dims + 2):
+            sizes = "C, H, W" if dims == 2 else "C, L"
+            raise CompileError(
+                f"{op.name}: the input has {len(shape)} dimensions",
+                have=str(self[x]),
+                need=f"x[N, {sizes}] or x[{sizes}]",
+            )
+        *batch, channels = shape[:-dims]
+        image = self.reshape(x, (*(batch or [1]), channels, *(1,) * (2 - dims), *shape[-dims:]))
+        y = self.permute(self.b.add(op, self.permute(image, TO_NHWC), *constants), TO_NCHW)
+        made = self.shape(y)
+        return self.reshape(y, (*batch, made[1], *made[-dims:]))
 
 
 def pair(value: Ints | int) -> tuple[int, int]:
@@ -77,16 +94,12 @@ def pair(value: Ints | int) -> tuple[int, int]:
     return (values[0], values[-1])
 
 
-def sides(padding: Ints | int) -> tuple[int, int, int, int]:
-    h, w = pair(padding)
+def spatial(value: Ints | int, dims: int, height: int) -> tuple[int, int]:
+    """An attribute's value for height and width; signals, of one dimension, have this `height`."""
+    return pair(value) if dims == 2 else (height, pair(value)[1])
+
+
+def sides(padding: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The same above and below, left and right."""
+    h, w = padding
     return (h, h, w, w)
-
-
-def four(around: Ints) -> tuple[int, int, int, int]:
-    top, bottom, left, right = around
-    return (top, bottom, left, right)
-
-
-def image(g: Lowering, what: str, x: str) -> None:
-    if len(g.shape(x)) != 4:
-        raise CompileError(f"{what}: only batches of 2-D images are supported", have=str(g[x]), need="x[N, C, H, W]")

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, Op, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.window import Pair
@@ -40,7 +40,7 @@ class UpsampleNearest2d(Op):
     def sources(self, axis: int, size: int) -> Array:
         """The input that each output along the height (0) or width (1) takes."""
         at = (np.arange(self.size[axis], dtype=np.float32) + np.float32(0.5 * self.exact)) * np.float32(self.step[axis])
-        return np.minimum(np.floor(at), size - 1).astype(np.int16)
+        return np.asarray(np.minimum(np.floor(at), size - 1), np.int16)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _infer(op: UpsampleNearest2d | UpsampleBilinear2d, inputs: Sequence[Tensor])
     (x,) = inputs
     need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
     need(
-        0 < min(*x.shape[1:3], *op.size) and max(*x.shape[1:3], *op.size) < LARGEST,
+        min(*x.shape[1:3], *op.size) > 0 and max(*x.shape[1:3], *op.size) < LARGEST,
         op,
         f"from {x.shape[1]} x {x.shape[2]} to {op.size[0]} x {op.size[1]} is not possible",
         inputs,
