@@ -105,6 +105,18 @@ def spoiled(*shapes: Shape) -> Inputs:
     return build
 
 
+def negative_nan(*shapes: Shape) -> Inputs:
+    """As `normal`, but the first input has one NaN whose sign bit is set, as x86 makes them."""
+
+    def build(rng: np.random.Generator) -> tuple[Array, ...]:
+        arrays = normal(*shapes)(rng)
+        flat = arrays[0].reshape(-1)
+        flat[rng.integers(flat.size)] = -np.float32(np.nan)
+        return arrays
+
+    return build
+
+
 def counted(dtype: str, *shapes: Shape) -> Inputs:
     """Any type: small different numbers."""
     return lambda rng: tuple(rng.integers(0, 100, s).astype(dtype) for s in shapes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.window import Padding, Pair, axes, outputs
 
 
@@ -76,26 +76,31 @@ class Conv2d(Op):
         return (Signature((x.shape[0], h, w, out), DType.FLOAT32),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        x, weight = (i.astype(np.float64) for i in inputs[:2])
+        with np.errstate(all="ignore"):
+            y = self.sums(*inputs[:2])
+            if len(inputs) > 2:
+                y = y + inputs[2]
+            return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+
+    def sums(self, x: Array, weight: Array) -> Array:
+        """The convolution and its pool in float64, without bias and limits."""
+        x, weight = x.astype(np.float64), weight.astype(np.float64)
         h, w = self._unpooled(x.shape, weight.shape)
         out, kernel_h, kernel_w, depth = weight.shape
         top, bottom, left, right = self.padding
         padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
         sums = np.zeros((x.shape[0], h, w, self.groups, out // self.groups))
         (sh, sw), (dh, dw) = self.stride, self.dilation
-        with np.errstate(all="ignore"):
-            for i in range(kernel_h):
-                for j in range(kernel_w):
-                    part = padded[:, i * dh :: sh, j * dw :: sw][:, :h, :w].reshape(-1, h, w, self.groups, depth)
-                    taps = weight[:, i, j].reshape(self.groups, -1, depth)
-                    sums += np.einsum("nhwgc,goc->nhwgo", part, taps)
-            y = sums.reshape(-1, h, w, out)
-            if len(inputs) > 2:
-                y = y + inputs[2]
-            ph, pw = self.pool
-            h, w = self._pooled((h, w))
-            y = y[:, : h * ph, : w * pw].reshape(-1, h, ph, w, pw, out).max(axis=(2, 4))
-            return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+        for i in range(kernel_h):
+            for j in range(kernel_w):
+                part = padded[:, i * dh :: sh, j * dw :: sw][:, :h, :w].reshape(-1, h, w, self.groups, depth)
+                taps = weight[:, i, j].reshape(self.groups, -1, depth)
+                sums += np.einsum("nhwgc,goc->nhwgo", part, taps)
+        y = sums.reshape(-1, h, w, out)
+        ph, pw = self.pool
+        h, w = self._pooled((h, w))
+        pooled: Array = y[:, : h * ph, : w * pw].reshape(-1, h, ph, w, pw, out).max(axis=(2, 4))
+        return pooled
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * prod(self.pool) * prod(inputs[1].shape[1:])
@@ -108,45 +113,114 @@ class Conv2d(Op):
         return size[0] // self.pool[0], size[1] // self.pool[1]
 
 
-def _params(call: Call[Conv2d]) -> Params:
+def geometry_params(call: Call[Conv2d]) -> tuple[tuple[str, int], ...]:
+    """The fields that say where the windows lie; the int8 convolution has the same."""
     op = call.op
     batch, in_h, in_w, in_ = call.x.shape
     _, out_h, out_w, out = call.y.shape
     _, kernel_h, kernel_w, _ = call.inputs[1].shape
-    return Params(
-        "bt_conv2d_f32",
-        (
-            ("batch", batch),
-            ("in_h", in_h),
-            ("in_w", in_w),
-            ("in", in_),
-            ("out_h", out_h),
-            ("out_w", out_w),
-            ("out", out),
-            ("kernel_h", kernel_h),
-            ("kernel_w", kernel_w),
-            ("stride_h", op.stride[0]),
-            ("stride_w", op.stride[1]),
-            ("pad_top", op.padding[0]),
-            ("pad_left", op.padding[2]),
-            ("dilation_h", op.dilation[0]),
-            ("dilation_w", op.dilation[1]),
-            ("groups", op.groups),
-            ("pool_h", op.pool[0]),
-            ("pool_w", op.pool[1]),
-            ("lo", op.lo),
-            ("hi", op.hi),
-        ),
+    return (
+        ("batch", batch),
+        ("in_h", in_h),
+        ("in_w", in_w),
+        ("in", in_),
+        ("out_h", out_h),
+        ("out_w", out_w),
+        ("out", out),
+        ("kernel_h", kernel_h),
+        ("kernel_w", kernel_w),
+        ("stride_h", op.stride[0]),
+        ("stride_w", op.stride[1]),
+        ("pad_top", op.padding[0]),
+        ("pad_left", op.padding[2]),
+        ("dilation_h", op.dilation[0]),
+        ("dilation_w", op.dilation[1]),
+        ("groups", op.groups),
+        ("pool_h", op.pool[0]),
+        ("pool_w", op.pool[1]),
     )
 
 
+def _params(call: Call[Conv2d]) -> Params:
+    return Params("bt_conv2d_f32", (*geometry_params(call), ("lo", call.op.lo), ("hi", call.op.hi)))
+
+
+def _flat_params(call: Call[Conv2d]) -> Params:
+    """As `_params`, but all pixels of a pointwise convolution are one row, which has no edges."""
+    op, x, y = call.op, call.x, call.y
+    if call.inputs[1].shape[1:3] != (1, 1) or replace(op, lo=-inf, hi=inf) != Conv2d():
+        return _params(call)
+    row = 1, 1, prod(x.shape[:3])
+    return _params(
+        replace(
+            call,
+            inputs=(replace(x, shape=(*row, x.shape[3])), *call.inputs[1:]),
+            outputs=(replace(y, shape=(*row, y.shape[3])),),
+        )
+    )
+
+
+def _bias(call: Call[Conv2d]) -> Array:
+    return data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(call.inputs[1].shape[0], np.float32)
+
+
 def _pack(call: Call[Conv2d]) -> tuple[Packed, ...]:
-    bias = data_of(call.inputs, 2) if len(call.inputs) > 2 else np.zeros(call.inputs[1].shape[0], np.float32)
-    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", bias))
+    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", _bias(call)))
+
+
+def _pack_eights(call: Call[Conv2d]) -> tuple[Packed, ...]:
+    weight = data_of(call.inputs, 1)
+    return (Packed("weight", in_eights(weight.reshape(weight.shape[0], -1))), Packed("bias", _bias(call)))
 
 
 def _fits(call: Call[Conv2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-KERNELS: tuple[Kernel[Conv2d], ...] = (Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack),)
+def _rows_together(call: Call[Conv2d]) -> bool:
+    """The inputs that meet one row of the kernel lie together."""
+    return _fits(call) and (call.op.dilation[1] == 1 or call.inputs[1].shape[2] == 1)
+
+
+def _fits_dense(call: Call[Conv2d]) -> bool:
+    return _rows_together(call) and call.op.groups == 1
+
+
+def _fits_depthwise(call: Call[Conv2d]) -> bool:
+    return _rows_together(call) and call.x.shape[3] == call.y.shape[3] == call.op.groups and call.op.pool == (1, 1)
+
+
+def _pool_scratch(call: Call[Conv2d]) -> int:
+    return 4 * prod(call.op.pool) * call.y.shape[3]
+
+
+_FPU = frozenset({"v7m", "dsp", "fpu"})
+
+KERNELS: tuple[Kernel[Conv2d], ...] = (
+    Kernel(
+        "bt_conv2d_f32_fpu",
+        "conv2d/fpu.c",
+        _flat_params,
+        needs=_FPU,
+        fits=lambda call: _fits_dense(call) and call.op.pool == (1, 1),
+        pack=_pack_eights,
+    ),
+    Kernel(
+        "bt_conv2d_pool_f32_fpu",
+        "conv2d/fpu.c",
+        _params,
+        needs=_FPU,
+        fits=_fits_dense,
+        pack=_pack_eights,
+        scratch=_pool_scratch,
+    ),
+    Kernel(
+        "bt_conv2d_depthwise_f32_fpu",
+        "conv2d/fpu.c",
+        _params,
+        needs=_FPU,
+        fits=_fits_depthwise,
+        pack=_pack_eights,
+    ),
+    Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack),
+)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+import numpy as np
+
 from baretorch.ir import Array, Op, Tensor
 
 Literal: TypeAlias = int | float | tuple[int, ...]
@@ -76,3 +78,11 @@ def data_of(tensors: Sequence[Tensor], index: int) -> Array:
     data = tensors[index].data
     assert data is not None, f"{tensors[index]} is not constant"
     return data
+
+
+def in_eights(rows: Array) -> Array:
+    """[out, in] -> [out // 8, in, 8], then the rows left over as they are: kernels compute eight outputs together."""
+    out, in_ = rows.shape
+    full = out - out % 8
+    eights = rows[:full].reshape(full // 8, 8, in_).transpose(0, 2, 1)
+    return np.concatenate([eights.reshape(-1), rows[full:].reshape(-1)])

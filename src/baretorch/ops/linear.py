@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,7 @@ def _pack(call: Call[Linear]) -> tuple[Packed, ...]:
 
 
 def _pack_eights(call: Call[Linear]) -> tuple[Packed, ...]:
-    """Eight rows together, input by input; rows left over stay as they are."""
-    weight = data_of(call.inputs, 1)
-    out, in_ = weight.shape
-    full = out - out % 8
-    eights = weight[:full].reshape(full // 8, 8, in_).transpose(0, 2, 1)
-    packed = np.concatenate([eights.reshape(-1), weight[full:].reshape(-1)])
-    return (Packed("weight", packed), Packed("bias", _bias(call)))
+    return (Packed("weight", in_eights(data_of(call.inputs, 1))), Packed("bias", _bias(call)))
 
 
 def _fits(call: Call[Linear]) -> bool:
@@ -80,7 +74,7 @@ KERNELS: tuple[Kernel[Linear], ...] = (
         "bt_linear_f32_fpu",
         "linear/fpu.c",
         _params,
-        needs=frozenset({"v7m", "fpu"}),
+        needs=frozenset({"v7m", "dsp", "fpu"}),
         fits=_fits,
         pack=_pack_eights,
     ),

@@ -24,6 +24,15 @@ typedef struct {
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
 void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+
+/* weight: [out / 8][kernel_h][kernel_w][in / groups][8], then [out % 8][kernel_h][kernel_w][in / groups];
+ * of groups and dilation_w either 1 is needed, or groups that are the channels. The pool needs scratch for
+ * [pool_h][pool_w][out]; the others take no pool. */
+void bt_conv2d_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
+                            void *scratch);
+void bt_conv2d_depthwise_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                 float *y);
 #endif
 
 #endif
