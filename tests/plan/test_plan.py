@@ -17,7 +17,7 @@ from baretorch.ir import Builder, DType, Graph, interpret
 from baretorch.ops.elementwise import Add, Tanh
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
-from baretorch.ops.move import Cat, Place, Slice
+from baretorch.ops.move import Cat, Change, Slice, SliceScatter
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
@@ -37,7 +37,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     inputs = list(live)
     for _ in range(draw(st.integers(0, 25))):
         a = draw(st.sampled_from(live))
-        kind = draw(st.integers(0, 5))
+        kind = draw(st.integers(0, 6))
         if kind == 0:
             live.append(b.add(Tanh(), a))
         elif kind == 1:
@@ -55,6 +55,9 @@ def graphs(draw: st.DrawFn) -> Graph:
             others = [t for t in live if b.tensors[t].shape[:-1] == b.tensors[a].shape[:-1]]
             parts = draw(st.lists(st.sampled_from(others), min_size=1, max_size=4))
             live.append(b.add(Cat(rank - 1), a, *parts))
+        elif kind == 5:
+            part = [t for t in live if (s := b.tensors[t].shape)[:-1] == b.tensors[a].shape[:-1] and s[-1] <= b.tensors[a].shape[-1]]
+            live.append(b.add(SliceScatter(len(b.tensors[a].shape) - 1, 0), a, draw(st.sampled_from(part))))
         else:
             weight = np.ones((draw(st.integers(1, 40)), b.tensors[a].shape[-1]), np.float32)
             live.append(b.add(Linear(), a, b.const("w", weight / weight.size)))
@@ -83,9 +86,8 @@ def simulate(plan: Plan, inputs: list[np.ndarray]) -> list[np.ndarray]:
         where = {o.tensor: o for o in step.operands}
         call = step.call
         values = [t.data if t.data is not None else view(where[t.name]) for t in call.inputs]
-        if isinstance(call.op, Place):
-            part = (slice(None),) * call.op.axis + (slice(call.op.start, call.op.start + call.x.shape[call.op.axis]),)
-            view(where[call.y.name])[part] = values[0]
+        if isinstance(call.op, Change):
+            call.op.write(view(where[call.y.name]), *values)
             continue
         for t, result in zip(call.outputs, call.op.reference(*values), strict=True):
             view(where[t.name])[...] = result

@@ -107,7 +107,7 @@ class _Writer:
 
     inline: bool
     definitions: list[str] = field(default_factory=list)
-    instances: dict[tuple[str, Params], str] = field(default_factory=dict)
+    instances: dict[tuple[object, ...], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
     def step(self, method: Method, step: Step) -> str:
@@ -129,7 +129,7 @@ class _Writer:
 
     def instance(self, method: Method, step: Step) -> str:
         """The function that is this kernel with these parameters; equal layers share it."""
-        key = (step.kernel.symbol, step.params)
+        key = (step.kernel.symbol, step.params, tuple(kind for kind, _ in self.arguments(method.plan, step)))
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name

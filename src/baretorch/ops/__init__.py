@@ -7,7 +7,27 @@ from typing import Any
 
 from baretorch.errors import InternalError
 from baretorch.ir import Op
-from baretorch.ops import conv2d, conv_transpose2d, elementwise, layout, linear, move, pool, reduce, softmax, upsample
+from baretorch.ops import (
+    along,
+    attention,
+    conv2d,
+    conv_transpose2d,
+    elementwise,
+    index,
+    layout,
+    linear,
+    matmul,
+    move,
+    norm,
+    pool,
+    qconv2d,
+    qlinear,
+    quantize,
+    recurrent,
+    reduce,
+    softmax,
+    upsample,
+)
 from baretorch.ops.kernel import Kernel
 
 
@@ -21,6 +41,11 @@ class OpRow:
 
 OPS: tuple[OpRow, ...] = (
     OpRow(linear.Linear, linear.KERNELS),
+    OpRow(matmul.Matmul, matmul.KERNELS),
+    OpRow(attention.Attention, attention.KERNELS),
+    OpRow(recurrent.Lstm, recurrent.LSTM),
+    OpRow(recurrent.Gru, recurrent.GRU),
+    OpRow(recurrent.Rnn, recurrent.RNN),
     OpRow(conv2d.Conv2d, conv2d.KERNELS),
     OpRow(conv_transpose2d.ConvTranspose2d, conv_transpose2d.KERNELS),
     OpRow(pool.MaxPool2d, pool.MAX),
@@ -29,8 +54,25 @@ OPS: tuple[OpRow, ...] = (
     OpRow(pool.AdaptiveAvgPool2d, pool.ADAPTIVE_AVG),
     OpRow(upsample.UpsampleNearest2d, upsample.NEAREST),
     OpRow(upsample.UpsampleBilinear2d, upsample.BILINEAR),
-    OpRow(reduce.Mean, reduce.KERNELS),
-    OpRow(softmax.Softmax, softmax.KERNELS),
+    OpRow(reduce.Sum, reduce.SUM),
+    OpRow(reduce.Mean, reduce.MEAN),
+    OpRow(reduce.Prod, reduce.PROD),
+    OpRow(reduce.Amax, reduce.AMAX),
+    OpRow(reduce.Amin, reduce.AMIN),
+    OpRow(reduce.AnyOf, reduce.ANY),
+    OpRow(reduce.AllOf, reduce.ALL),
+    OpRow(reduce.VectorNorm, reduce.VECTOR_NORM),
+    OpRow(reduce.Var, reduce.VAR),
+    OpRow(reduce.Std, reduce.STD),
+    OpRow(reduce.LogSumExp, reduce.LOGSUMEXP),
+    OpRow(along.ArgMax, along.ARGMAX),
+    OpRow(along.ArgMin, along.ARGMIN),
+    OpRow(along.CumSum, along.CUMSUM),
+    OpRow(along.TopK, along.TOPK),
+    OpRow(softmax.Softmax, softmax.SOFTMAX),
+    OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX),
+    OpRow(norm.LayerNorm, norm.LAYER_NORM),
+    OpRow(norm.GroupNorm, norm.GROUP_NORM),
     OpRow(elementwise.Add, elementwise.ADD),
     OpRow(elementwise.Mul, elementwise.MUL),
     OpRow(elementwise.Clamp, elementwise.CLAMP),
@@ -38,14 +80,30 @@ OPS: tuple[OpRow, ...] = (
     OpRow(elementwise.Sigmoid, elementwise.SIGMOID),
     OpRow(layout.Permute, layout.PERMUTE),
     OpRow(layout.Reshape, layout.RESHAPE),
+    OpRow(layout.Expand, layout.EXPAND),
+    OpRow(layout.Flip, layout.FLIP),
     OpRow(layout.Pad, layout.PAD),
-    OpRow(move.Slice, move.SLICE_KERNELS),
-    OpRow(move.Cat, move.CAT_KERNELS),
-    OpRow(move.Copy, move.COPY_KERNELS),
+    OpRow(quantize.Quantize, quantize.QUANTIZE),
+    OpRow(quantize.Dequantize, quantize.DEQUANTIZE),
+    OpRow(qlinear.QLinear, qlinear.KERNELS),
+    OpRow(qconv2d.QConv2d, qconv2d.KERNELS),
+    OpRow(move.Slice, move.SLICE),
+    OpRow(move.Cat, move.CAT),
+    OpRow(move.SliceScatter, move.SLICE_SCATTER),
+    OpRow(move.Copy, move.COPY),
+    OpRow(index.IndexSelect, index.INDEX_SELECT),
+    OpRow(index.Gather, index.GATHER),
+    OpRow(index.IndexPut, index.INDEX_PUT),
+    OpRow(index.Scatter, index.SCATTER),
+    OpRow(index.RavelIndex, index.RAVEL_INDEX),
 )
 
 # What only plans hold: parts of an operator that takes several steps.
-PLAN_OPS: tuple[OpRow, ...] = (OpRow(move.Place, move.PLACE_KERNELS),)
+PLAN_OPS: tuple[OpRow, ...] = (
+    OpRow(move.Place, move.PLACE),
+    OpRow(index.Put, index.PUT),
+    OpRow(index.PutAlong, index.PUT_ALONG),
+)
 
 _BY_TYPE = {row.op: row for row in (*OPS, *PLAN_OPS)}
 _BY_NAME = {row.op.name: row.op for row in OPS}

@@ -1,19 +1,19 @@
-"""Operators that move elements and do not change them: permute, reshape, pad."""
+"""Operators that rearrange a whole tensor of any type: permute, reshape, expand, flip, pad."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.strided import Loop, Move, move_kernels, steps
 
-PERMUTE_LOOPS = 6
 PAD_LOOPS = 4
 
 
@@ -98,28 +98,67 @@ class Pad(Op):
             slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(x.shape, self.padding, strict=True)
         )
         grow = [(max(before, 0), max(after, 0)) for before, after in self.padding]
-        return (np.pad(x[crop], grow, constant_values=self.value),)
+        return (np.pad(x[crop], grow, constant_values=np.array(self.value).astype(x.dtype)),)
 
 
-def _permute_loops(call: Call[Permute]) -> list[tuple[int, int]]:
-    """The loops over the output as (count, step in x); dimensions that travel together are one loop."""
-    shape = call.x.shape
-    loops: list[tuple[int, int]] = []
-    for d in call.op.dims:
-        count, step = shape[d], prod(shape[d + 1 :])
-        if count == 1:
-            continue
-        if loops and loops[-1][1] == count * step:
-            loops[-1] = (loops[-1][0] * count, step)
-        else:
-            loops.append((count, step))
-    return loops
+@dataclass(frozen=True)
+class Expand(Op):
+    """Dimensions of 1, and such as are missing at the front, repeated to `shape`: broadcasting, written out."""
+
+    name: ClassVar[str] = "expand"
+    shape: Shape
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        front = len(self.shape) - len(x.shape)
+        need(
+            front >= 0 and all(n in (1, to) for n, to in zip(x.shape, self.shape[front:], strict=True)),
+            self,
+            f"shape {x.shape} does not expand to {self.shape}",
+            inputs,
+            "counted from the last, dimensions that are equal or 1",
+        )
+        return (Signature(self.shape, x.dtype, x.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (np.broadcast_to(inputs[0], self.shape).copy(),)
 
 
-def _permute_params(call: Call[Permute]) -> Params:
-    loops = _permute_loops(call)
-    shape, step = zip(*([(1, 0)] * (PERMUTE_LOOPS - len(loops)) + loops), strict=True)
-    return Params("bt_permute_f32", (("shape", shape), ("step", step)))
+@dataclass(frozen=True)
+class Flip(Op):
+    """The elements of these axes in reverse order."""
+
+    name: ClassVar[str] = "flip"
+    axes: tuple[int, ...]
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need_axes(self, self.axes, x)
+        return (Signature(x.shape, x.dtype, x.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (np.flip(inputs[0], self.axes).copy(),)
+
+
+def _permute(call: Call[Permute]) -> Move:
+    x, y = steps(call.x.shape), steps(call.y.shape)
+    return Move(
+        call.x.dtype.size,
+        tuple(Loop(call.x.shape[d], x[d], y[i]) for i, d in enumerate(call.op.dims)),
+    )
+
+
+def _expand(call: Call[Expand]) -> Move:
+    shape = (1,) * (len(call.y.shape) - len(call.x.shape)) + call.x.shape
+    x = (0 if n == 1 else step for n, step in zip(shape, steps(shape), strict=True))
+    return Move(call.x.dtype.size, tuple(map(Loop, call.y.shape, x, steps(call.y.shape))))
+
+
+def _flip(call: Call[Flip]) -> Move:
+    shape, y = call.x.shape, steps(call.x.shape)
+    x = tuple(-step if i in call.op.axes else step for i, step in enumerate(y))
+    start = sum((shape[a] - 1) * y[a] for a in call.op.axes)
+    return Move(call.x.dtype.size, tuple(map(Loop, shape, x, y)), x_start=start)
 
 
 def _pad_loops(call: Call[Pad]) -> list[tuple[int, int, int]]:
@@ -140,27 +179,22 @@ def _pad_loops(call: Call[Pad]) -> list[tuple[int, int, int]]:
 def _pad_params(call: Call[Pad]) -> Params:
     loops = _pad_loops(call)
     in_, out, before = zip(*([(1, 1, 0)] * (PAD_LOOPS - len(loops)) + loops), strict=True)
-    return Params("bt_pad_f32", (("in", in_), ("out", out), ("before", before), ("value", call.op.value)))
+    dtype = call.x.dtype.numpy
+    bits = np.array(call.op.value).astype(dtype).view(f"i{dtype.itemsize}")
+    return Params("bt_pad", (("in", in_), ("out", out), ("before", before), ("value", int(bits))))
 
 
-def _is_float32(call: Call[Any]) -> bool:
-    return call.x.dtype is DType.FLOAT32
-
-
-PERMUTE: tuple[Kernel[Permute], ...] = (
-    Kernel(
-        "bt_permute_f32_ref",
-        "layout/ref.c",
-        _permute_params,
-        fits=lambda call: _is_float32(call) and len(_permute_loops(call)) <= PERMUTE_LOOPS,
-    ),
-)
-RESHAPE: tuple[Kernel[Reshape], ...] = ()
-PAD: tuple[Kernel[Pad], ...] = (
-    Kernel(
-        "bt_pad_f32_ref",
-        "layout/ref.c",
+def _pad_kernel(size: int) -> Kernel[Pad]:
+    return Kernel(
+        f"bt_pad_{8 * size}_ref",
+        "pad/ref.c",
         _pad_params,
-        fits=lambda call: _is_float32(call) and len(_pad_loops(call)) <= PAD_LOOPS,
-    ),
-)
+        fits=lambda call: call.x.dtype.size == size and len(_pad_loops(call)) <= PAD_LOOPS,
+    )
+
+
+PERMUTE: tuple[Kernel[Permute], ...] = move_kernels(_permute)
+RESHAPE: tuple[Kernel[Reshape], ...] = ()
+EXPAND: tuple[Kernel[Expand], ...] = move_kernels(_expand)
+FLIP: tuple[Kernel[Flip], ...] = move_kernels(_flip)
+PAD: tuple[Kernel[Pad], ...] = tuple(map(_pad_kernel, (1, 2, 4, 8)))

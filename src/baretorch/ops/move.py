@@ -1,7 +1,7 @@
-"""Operators that copy parts of tensors, of any type: slice, cat, copy. One kernel serves them all.
+"""Operators that copy parts of tensors, of any type: slice, cat, slice_scatter, copy.
 
-A slice of the outermost dimension is a view. A cat becomes one `place` per input: the plan's way to let several
-steps make one tensor.
+A slice of the outermost dimension is a view. A cat becomes one `place` per input, a slice_scatter a copy and a
+`place`: the plan's way to let several steps make one tensor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from baretorch.ir import Array, Op, Signature, Tensor
 from baretorch.ops.check import need, need_axes
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.strided import Loop, Move, move_kernels, steps
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,45 @@ class Slice(Op):
 
 
 @dataclass(frozen=True)
-class Cat(Op):
+class Assembled(Op):
+    """An operator whose output several steps make, one after the other."""
+
+    def pieces(self, call: Call[Any]) -> tuple[Call[Any], ...]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Overwrite(Assembled):
+    """An operator that changes some elements of its first input. It begins with a copy, unless the plan finds that
+    nobody reads that input afterwards and changes it where it is."""
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x = inputs[0]
+        return (Signature(x.shape, x.dtype, x.quant),)
+
+    def pieces(self, call: Call[Any]) -> tuple[Call[Any], ...]:
+        return (Call(Copy(), (call.x,), call.outputs), Call(self.change(), call.inputs[1:], call.outputs))
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        y = inputs[0].copy()
+        self.change().write(y, *inputs[1:])
+        return (y,)
+
+    def change(self) -> Change:
+        """What is done to the copy with the other inputs."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Change(Op):
+    """A step that makes a part of its output and leaves the rest. Only in plans: in a Graph it would not be a value."""
+
+    def write(self, y: Array, *inputs: Array) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Cat(Assembled):
     """The inputs one after the other along an axis."""
 
     name: ClassVar[str] = "cat"
@@ -90,12 +129,50 @@ class Cat(Op):
 
 
 @dataclass(frozen=True)
-class Place(Op):
-    """Write the input into the output from `start` of an axis on. Only in plans: in a Graph it would not be a value."""
+class SliceScatter(Overwrite):
+    """x, but elements start, start + step, … of one axis are those of the second input."""
+
+    name: ClassVar[str] = "slice_scatter"
+    axis: int
+    start: int
+    step: int = 1
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, source = inputs
+        need_axes(self, (self.axis,), x)
+        count = source.shape[self.axis] if len(source.shape) == len(x.shape) else -1
+        shape = (*x.shape[: self.axis], count, *x.shape[self.axis + 1 :])
+        last = self.start + (count - 1) * self.step
+        need(
+            source.shape == shape
+            and source.dtype is x.dtype
+            and self.start >= 0
+            and self.step > 0
+            and last < x.shape[self.axis],
+            self,
+            f"the source is no part of axis {self.axis} from {self.start} on in steps of {self.step}",
+            inputs,
+            "a source of the input's type and, but for the axis, of its shape",
+        )
+        return super().infer(inputs)
+
+    def change(self) -> Change:
+        return Place(self.axis, self.start, self.step)
+
+
+@dataclass(frozen=True)
+class Place(Change):
+    """Write the input into the output from `start` of an axis on, at every `step`."""
 
     name: ClassVar[str] = "place"
     axis: int
     start: int
+    step: int = 1
+
+    def write(self, y: Array, *inputs: Array) -> None:
+        (x,) = inputs
+        stop = self.start + x.shape[self.axis] * self.step
+        y[(slice(None),) * self.axis + (slice(self.start, stop, self.step),)] = x
 
 
 @dataclass(frozen=True)
@@ -112,38 +189,24 @@ class Copy(Op):
         return (inputs[0].copy(),)
 
 
-def _move(
-    outer: int, count: int, size: int, x: tuple[int, int, int] = (0, 0, 0), y: tuple[int, int, int] = (0, 0, 0)
-) -> Params:
-    """x and y: start, bytes per outer index, bytes per block."""
-    fields = [("outer", outer), ("count", count), ("bytes", size)]
-    for who, (start, per_outer, step) in (("x", x), ("y", y)):
-        fields += [(f"{who}_start", start), (f"{who}_outer", per_outer), (f"{who}_step", step)]
-    return Params("bt_move", tuple(fields))
+def _slice(call: Call[Slice]) -> Move:
+    op, x, y = call.op, steps(call.x.shape), steps(call.y.shape)
+    loops = (Loop(n, x[i] * (op.step if i == op.axis else 1), y[i]) for i, n in enumerate(call.y.shape))
+    return Move(call.x.dtype.size, tuple(loops), x_start=op.start * x[op.axis])
 
 
-def _slice(call: Call[Slice]) -> Params:
-    op, x = call.op, call.x
-    inner = prod(x.shape[op.axis + 1 :]) * x.dtype.size
-    outer, count = prod(x.shape[: op.axis]), call.y.shape[op.axis]
-    start, whole = op.start * inner, x.shape[op.axis] * inner
-    if op.step == 1:
-        return _move(outer, 1, count * inner, (start, whole, 0), (0, count * inner, 0))
-    return _move(outer, count, inner, (start, whole, op.step * inner), (0, count * inner, inner))
+def _place(call: Call[Place]) -> Move:
+    op, x, y = call.op, steps(call.x.shape), steps(call.y.shape)
+    loops = (Loop(n, x[i], y[i] * (op.step if i == op.axis else 1)) for i, n in enumerate(call.x.shape))
+    return Move(call.x.dtype.size, tuple(loops), y_start=op.start * y[op.axis])
 
 
-def _place(call: Call[Place]) -> Params:
-    op, x, y = call.op, call.x, call.y
-    inner = prod(x.shape[op.axis + 1 :]) * x.dtype.size
-    size = x.shape[op.axis] * inner
-    return _move(prod(x.shape[: op.axis]), 1, size, (0, size, 0), (op.start * inner, y.shape[op.axis] * inner, 0))
+def _copy(call: Call[Copy]) -> Move:
+    return Move(call.x.dtype.size, (Loop(call.x.count, 1, 1),))
 
 
-def _copy(call: Call[Copy]) -> Params:
-    return _move(1, 1, call.x.bytes)
-
-
-CAT_KERNELS: tuple[Kernel[Cat], ...] = ()  # the plan makes places of it
-SLICE_KERNELS: tuple[Kernel[Slice], ...] = (Kernel("bt_move_ref", "move/ref.c", _slice),)
-PLACE_KERNELS: tuple[Kernel[Place], ...] = (Kernel("bt_move_ref", "move/ref.c", _place),)
-COPY_KERNELS: tuple[Kernel[Copy], ...] = (Kernel("bt_move_ref", "move/ref.c", _copy),)
+CAT: tuple[Kernel[Cat], ...] = ()  # the plan makes places of it
+SLICE_SCATTER: tuple[Kernel[SliceScatter], ...] = ()  # a copy and a place
+SLICE: tuple[Kernel[Slice], ...] = move_kernels(_slice)
+PLACE: tuple[Kernel[Place], ...] = move_kernels(_place)
+COPY: tuple[Kernel[Copy], ...] = move_kernels(_copy)

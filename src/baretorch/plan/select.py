@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.ir import Graph, Tensor
 from baretorch.ops import kernels_of
 from baretorch.ops.kernel import Call, Kernel, Packed
-from baretorch.ops.move import Cat
+from baretorch.ops.move import Assembled, Copy
 from baretorch.ops.move import Place as Placed
 from baretorch.plan.types import Constant, Operand, Place, Scratch, Step
 from baretorch.targets.types import Cpu
@@ -54,8 +54,8 @@ def make_steps(graph: Graph, cpu: Cpu, storage: Mapping[str, Place]) -> tuple[li
         if node.op.view(graph.of(node.inputs)) is not None:
             continue
         whole = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
-        for call in node.op.pieces(whole) if isinstance(node.op, Cat) else (whole,):
-            if isinstance(call.op, Placed) and _in_place(call, storage):
+        for call in node.op.pieces(whole) if isinstance(node.op, Assembled) else (whole,):
+            if isinstance(call.op, (Placed, Copy)) and _in_place(call, storage):
                 continue
             kernel = select_kernel(call, cpu)
             operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
@@ -69,9 +69,9 @@ def make_steps(graph: Graph, cpu: Cpu, storage: Mapping[str, Place]) -> tuple[li
 
 
 def _in_place(call: Call[Any], storage: Mapping[str, Place]) -> bool:
-    """The input was made where the cat wants it."""
+    """The input already lies where the step would write it."""
     (x,), (y,) = call.inputs, call.outputs
-    start = call.op.start * prod(y.shape[call.op.axis + 1 :]) * y.dtype.size
+    start = call.op.start * prod(y.shape[call.op.axis + 1 :]) * y.dtype.size if isinstance(call.op, Placed) else 0
     return x.data is None and storage[x.name] == Place(storage[y.name].buffer, storage[y.name].offset + start)
 
 

@@ -1,7 +1,7 @@
 """Which memory each tensor is: its own, a part of another's, or of what it will become.
 
 A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
-wants them, so that it costs nothing.
+wants them, so that it costs nothing. What overwrites a part of a tensor that nobody reads afterwards does it in place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from baretorch.ir import Graph, Node
-from baretorch.ops.move import Cat, Copy
+from baretorch.ops.move import Cat, Copy, Overwrite
 from baretorch.passes.rewrite import fresh
 from baretorch.plan.types import Place
 
@@ -40,7 +40,15 @@ def places(graph: Graph) -> dict[str, Place]:
     """Where each tensor lies."""
     inside: dict[str, Place] = {}  # tensor -> place in another tensor
     computed: set[str] = set()
-    for node in graph.nodes:
+    last = _last_reads(graph)
+
+    def resolve(name: str) -> Place:
+        offset = 0
+        while name in inside:
+            name, offset = inside[name].buffer, offset + inside[name].offset
+        return Place(name, offset)
+
+    for time, node in enumerate(graph.nodes):
         inputs = graph.of(node.inputs)
         offset = node.op.view(inputs)
         if offset is not None:
@@ -54,11 +62,17 @@ def places(graph: Graph) -> dict[str, Place]:
                 if free and at % 4 == 0:
                     inside[x.name] = Place(node.outputs[0], at)
                 at += x.bytes
-
-    def resolve(name: str) -> Place:
-        offset = 0
-        while name in inside:
-            name, offset = inside[name].buffer, offset + inside[name].offset
-        return Place(name, offset)
+        elif isinstance(node.op, Overwrite):
+            root = resolve(node.inputs[0]).buffer
+            shared = [name for name in (root, *inside) if resolve(name).buffer == root]
+            unread = all(last.get(name, -1) <= time for name in shared)
+            if unread and graph[root].data is None and not set(shared) & set(node.inputs[1:]):
+                inside[node.outputs[0]] = Place(node.inputs[0])
 
     return {name: resolve(name) for name in graph.tensors}
+
+
+def _last_reads(graph: Graph) -> dict[str, int]:
+    """The last node that reads each tensor; what is read after the run counts as read by the node after the last."""
+    last = {name: time for time, node in enumerate(graph.nodes) for name in node.inputs}
+    return last | dict.fromkeys((*graph.outputs, *(s.next for s in graph.state)), len(graph.nodes))

@@ -1,0 +1,281 @@
+"""Elements chosen by indices that are tensors: index_select (also embedding), gather, index_put, scatter.
+
+An index below 0 counts from the end; one that is still outside is taken as the nearest inside, where PyTorch
+raises. Indices are int32 or int64; of an int64 the lower half counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops.check import need, need_axes
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.move import Change, Overwrite
+from baretorch.ops.strided import UNITS, unit_of
+
+INDICES = (DType.INT32, DType.INT64)
+ADDABLE = (DType.FLOAT32, DType.INT32)
+
+O = TypeVar("O", bound=Op)
+
+
+@dataclass(frozen=True)
+class IndexSelect(Op):
+    """x, index -> x with the entries `index` of one axis; the axis becomes the dimensions of the index."""
+
+    name: ClassVar[str] = "index_select"
+    axis: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, index = inputs
+        need_axes(self, (self.axis,), x)
+        _need_indices(self, inputs, index, x.shape[self.axis])
+        return (Signature((*x.shape[: self.axis], *index.shape, *x.shape[self.axis + 1 :]), x.dtype, x.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, index = inputs
+        return (np.take(x, inside(index, x.shape[self.axis]), self.axis),)
+
+
+@dataclass(frozen=True)
+class Gather(Op):
+    """x, index -> y[.., i, ..] = x[.., index[.., i, ..], ..] along one axis; the other dimensions are equal."""
+
+    name: ClassVar[str] = "gather"
+    axis: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, index = inputs
+        need_axes(self, (self.axis,), x)
+        _need_indices(self, inputs, index, x.shape[self.axis])
+        _need_alike(self, inputs, x, index, self.axis)
+        return (Signature(index.shape, x.dtype, x.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, index = inputs
+        return (np.take_along_axis(x, inside(index, x.shape[self.axis]), self.axis),)
+
+
+@dataclass(frozen=True)
+class IndexPut(Overwrite):
+    """x, index, source -> x, but the entries `index` of one axis are the source's, or have them added."""
+
+    name: ClassVar[str] = "index_put"
+    axis: int
+    accumulate: bool = False
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, index, source = inputs
+        need_axes(self, (self.axis,), x)
+        _need_indices(self, inputs, index, x.shape[self.axis])
+        shape = (*x.shape[: self.axis], *index.shape, *x.shape[self.axis + 1 :])
+        need(source.shape == shape, self, "the source does not have the indexed shape", inputs, f"a source of {shape}")
+        _need_source(self, inputs, self.accumulate)
+        return super().infer(inputs)
+
+    def change(self) -> Change:
+        return Put(self.axis, self.accumulate)
+
+
+@dataclass(frozen=True)
+class Scatter(Overwrite):
+    """x, index, source -> x, but y[.., index[.., i, ..], ..] = source[.., i, ..] along one axis, or += it."""
+
+    name: ClassVar[str] = "scatter"
+    axis: int
+    accumulate: bool = False
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, index, source = inputs
+        need_axes(self, (self.axis,), x)
+        _need_indices(self, inputs, index, x.shape[self.axis])
+        _need_alike(self, inputs, x, index, self.axis)
+        need(source.shape == index.shape, self, "source and index differ in shape", inputs, "equal shapes")
+        _need_source(self, inputs, self.accumulate)
+        return super().infer(inputs)
+
+    def change(self) -> Change:
+        return PutAlong(self.axis, self.accumulate)
+
+
+@dataclass(frozen=True)
+class Put(Change):
+    """The change that index_put makes: index, source -> y."""
+
+    name: ClassVar[str] = "put"
+    axis: int
+    accumulate: bool
+
+    def write(self, y: Array, *inputs: Array) -> None:
+        index, source = inputs
+        at = inside(index, y.shape[self.axis]).reshape(-1)
+        rows = source.reshape(*y.shape[: self.axis], at.size, *y.shape[self.axis + 1 :])
+        _write(y, (slice(None),) * self.axis + (at,), rows, self.accumulate)
+
+
+@dataclass(frozen=True)
+class PutAlong(Change):
+    """The change that scatter makes: index, source -> y."""
+
+    name: ClassVar[str] = "put_along"
+    axis: int
+    accumulate: bool
+
+    def write(self, y: Array, *inputs: Array) -> None:
+        index, source = inputs
+        at = list(np.indices(index.shape, sparse=True))
+        at[self.axis] = inside(index, y.shape[self.axis])
+        _write(y, tuple(at), source, self.accumulate)
+
+
+@dataclass(frozen=True)
+class RavelIndex(Op):
+    """a, b -> a * sizes[1] + b: indices into two axes of these sizes as one index into both as one."""
+
+    name: ClassVar[str] = "ravel_index"
+    sizes: tuple[int, int]
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        a, b = inputs
+        for index, size in zip(inputs, self.sizes, strict=True):
+            _need_indices(self, inputs, index, size)
+        need(a.shape == b.shape, self, "the indices differ in shape", inputs, "equal shapes")
+        return (Signature(a.shape, DType.INT32),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = map(inside, inputs, self.sizes)
+        return ((a * self.sizes[1] + b).astype(np.int32),)
+
+
+def inside(index: Array, size: int) -> Array:
+    """Indices as the kernels understand them: int32, from the end where negative, and then the nearest inside."""
+    low = index.astype(np.int32).astype(np.int64)
+    return np.clip(np.where(low < 0, low + size, low), 0, max(size - 1, 0))
+
+
+def _write(y: Array, at: tuple[object, ...], source: Array, accumulate: bool) -> None:
+    if accumulate:
+        np.add.at(y, at, source)  # type: ignore[arg-type]
+    else:
+        y[at] = source  # type: ignore[index]
+
+
+def _need_indices(op: Op, inputs: Sequence[Tensor], index: Tensor, size: int) -> None:
+    need(
+        index.dtype in INDICES,
+        op,
+        f"{index.dtype.label} is no type of an index",
+        inputs,
+        "int32 or int64",
+        "index.to(torch.int32)",
+    )
+    need(size > 0 or index.count == 0, op, "an axis without elements is indexed", inputs, "an axis with elements")
+
+
+def _need_alike(op: Op, inputs: Sequence[Tensor], x: Tensor, index: Tensor, axis: int) -> None:
+    same = len(x.shape) == len(index.shape) and all(
+        a == b for i, (a, b) in enumerate(zip(x.shape, index.shape, strict=True)) if i != axis
+    )
+    need(same, op, "input and index differ in more than the axis", inputs, f"equal sizes but for axis {axis}")
+
+
+def _need_source(op: Op, inputs: Sequence[Tensor], accumulate: bool) -> None:
+    x, _, source = inputs
+    need(source.dtype is x.dtype, op, "source and input differ in type", inputs, "equal types")
+    need(
+        not accumulate or x.dtype in ADDABLE,
+        op,
+        f"adding {x.dtype.label} is not supported",
+        inputs,
+        "float32 or int32",
+    )
+
+
+# --- kernels ----------------------------------------------------------------------------------------------
+
+
+def _split(shape: Shape, axis: int) -> tuple[int, int]:
+    return prod(shape[:axis]), prod(shape[axis + 1 :])
+
+
+def _rows(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
+    """Whole rows by one index each: (unit, parameters)."""
+    outer, inner = _split(indexed.shape, axis)
+    size = inner * indexed.dtype.size
+    unit = unit_of(size)
+    return unit, _params(outer, index.count, 1, size // unit, indexed.shape[axis], (0, 1, 0), index)
+
+
+def _elements(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
+    """Every element by its own index: (unit, parameters)."""
+    outer, inner = _split(indexed.shape, axis)
+    count, unit = index.shape[axis], unit_of(indexed.dtype.size)
+    run = indexed.dtype.size // unit
+    return unit, _params(outer, count, inner, run, indexed.shape[axis], (count * inner, inner, 1), index)
+
+
+def _params(
+    outer: int, count: int, inner: int, run: int, size: int, steps: tuple[int, int, int], index: Tensor
+) -> Params:
+    fields = (("outer", outer), ("count", count), ("inner", inner), ("run", run), ("size", size))
+    names = ("index_outer", "index_step", "index_inner")
+    return Params("bt_index", (*fields, *zip(names, steps, strict=True), ("words", index.dtype.size // 4)))
+
+
+def _by_unit(stem: str, prepare: Callable[[Call[O]], tuple[int, Params]], plain: Callable[[O], bool]) -> list[Kernel[O]]:
+    def row(unit: int) -> Kernel[O]:
+        return Kernel(
+            f"{stem}_{8 * unit}_ref",
+            "index/ref.c",
+            lambda call: prepare(call)[1],
+            fits=lambda call: plain(call.op) and prepare(call)[0] == unit,
+        )
+
+    return [row(unit) for unit in UNITS]
+
+
+def _adding(prepare: Callable[[Call[O]], tuple[int, Params]]) -> list[Kernel[O]]:
+    def row(dtype: DType, suffix: str) -> Kernel[O]:
+        return Kernel(
+            f"bt_scatter_add_{suffix}_ref",
+            "index/ref.c",
+            lambda call: prepare(call)[1],
+            fits=lambda call: call.y.dtype is dtype,
+        )
+
+    return [row(DType.FLOAT32, "f32"), row(DType.INT32, "i32")]
+
+
+def _put(call: Call[Put]) -> tuple[int, Params]:
+    return _rows(call.op.axis, call.y, call.inputs[0])
+
+
+def _put_along(call: Call[PutAlong]) -> tuple[int, Params]:
+    return _elements(call.op.axis, call.y, call.inputs[0])
+
+
+def _ravel(call: Call[RavelIndex]) -> Params:
+    words = tuple(t.dtype.size // 4 for t in call.inputs)
+    return Params("bt_ravel_index", (("count", call.y.count), ("size", call.op.sizes), ("words", words)))
+
+
+INDEX_SELECT: tuple[Kernel[IndexSelect], ...] = tuple(
+    _by_unit("bt_gather", lambda call: _rows(call.op.axis, call.x, call.inputs[1]), lambda op: True)
+)
+GATHER: tuple[Kernel[Gather], ...] = tuple(
+    _by_unit("bt_gather", lambda call: _elements(call.op.axis, call.x, call.inputs[1]), lambda op: True)
+)
+INDEX_PUT: tuple[Kernel[IndexPut], ...] = ()  # a copy and a put
+SCATTER: tuple[Kernel[Scatter], ...] = ()  # a copy and a put_along
+PUT: tuple[Kernel[Put], ...] = (*_by_unit("bt_scatter", _put, lambda op: not op.accumulate), *_adding(_put))
+PUT_ALONG: tuple[Kernel[PutAlong], ...] = (
+    *_by_unit("bt_scatter", _put_along, lambda op: not op.accumulate),
+    *_adding(_put_along),
+)
+RAVEL_INDEX: tuple[Kernel[RavelIndex], ...] = (Kernel("bt_ravel_index_ref", "index/ref.c", _ravel),)
