@@ -1,0 +1,33 @@
+/* c[n, h, w, o] = bias[o] + sum over kh, kw, i of x[n, h * stride_h - pad_top + kh * dilation_h,
+ *                     w * stride_w - pad_left + kw * dilation_w, g * (in / groups) + i] * weight[o, kh, kw, i]
+ * where g is the group of o, and x is x_zero outside of its bounds;
+ * y[n, h, w, o] = requantize(max of c over the pool_h x pool_w window at (h * pool_h, w * pool_w)) */
+#ifndef BT_QCONV2D_H
+#define BT_QCONV2D_H
+
+#include "../int8.h"
+
+typedef struct {
+    int32_t batch;
+    int32_t in_h, in_w, in;
+    int32_t out_h, out_w, out; /* of y: after the pool */
+    int32_t kernel_h, kernel_w;
+    int32_t stride_h, stride_w;
+    int32_t pad_top, pad_left;
+    int32_t dilation_h, dilation_w;
+    int32_t groups;
+    int32_t pool_h, pool_w;
+    int32_t shift;
+    int32_t x_zero;
+    int32_t zero;
+    int32_t lo;
+    int32_t hi;
+} bt_qconv2d;
+
+#ifndef BT_INLINE_KERNELS
+/* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
+void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                    const int32_t *multiplier, int8_t *y);
+#endif
+
+#endif

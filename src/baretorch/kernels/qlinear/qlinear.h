@@ -1,0 +1,23 @@
+/* y[b, o] = requantize(bias[o] + sum over i of x[b, i] * weight[o, i]), with multiplier[o] */
+#ifndef BT_QLINEAR_H
+#define BT_QLINEAR_H
+
+#include "../int8.h"
+
+typedef struct {
+    int32_t batch;
+    int32_t in;
+    int32_t out;
+    int32_t shift;
+    int32_t zero;
+    int32_t lo;
+    int32_t hi;
+} bt_qlinear;
+
+#ifndef BT_INLINE_KERNELS
+/* weight: [out][in] */
+void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                    const int32_t *multiplier, int8_t *y);
+#endif
+
+#endif

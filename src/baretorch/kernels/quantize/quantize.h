@@ -1,0 +1,20 @@
+/* Between float32 and int8. */
+#ifndef BT_QUANTIZE_H
+#define BT_QUANTIZE_H
+
+#include "../int8.h"
+
+typedef struct {
+    int32_t count;
+    int32_t zero;
+    float factor; /* quantize: 1 / scale; dequantize: scale */
+} bt_quantize;
+
+#ifndef BT_INLINE_KERNELS
+/* y = clamp(x * factor rounded half to even + zero); NaN gives zero */
+void bt_quantize_ref(const bt_quantize *p, const float *x, int8_t *y);
+/* y = (x - zero) * factor */
+void bt_dequantize_ref(const bt_quantize *p, const int8_t *x, float *y);
+#endif
+
+#endif

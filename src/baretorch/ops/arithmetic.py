@@ -1,0 +1,53 @@
+"""The integer arithmetic of int8 models, once in NumPy; kernels/int8.h has it in C. See docs/arithmetic.md.
+
+    y = clamp(zero + (((acc << shift) * multiplier + 2^31) >> 32), lo, hi)
+
+with multiplier / 2^32 * 2^shift = the real factor between the accumulator's scale and the output's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array
+
+LARGEST_SHIFT = 15
+
+
+def requantize(acc: Array, multiplier: Array, shift: int, zero: int, lo: int, hi: int) -> Array:
+    """Accumulators (int32, channels last) -> int8. Exactly what every kernel computes."""
+    wide = np.left_shift(acc.astype(np.int64), shift) * multiplier.astype(np.int64)
+    rounded = np.right_shift(wide + (1 << 31), 32)
+    return np.clip(rounded + zero, lo, hi).astype(np.int8)
+
+
+def multipliers(factors: Sequence[float]) -> tuple[Array, int]:
+    """(multiplier per channel, one shift for all) for real factors: each below 1/2 after the shift."""
+    largest = max(factors, default=0.0)
+    shift = 0
+    while largest / (1 << shift) >= 0.5:
+        shift += 1
+        if shift > LARGEST_SHIFT:
+            raise CompileError(
+                f"a layer's output scale is {largest:.3g} times too fine for its accumulator",
+                need=f"a factor below {(1 << LARGEST_SHIFT) / 2:g}",
+                try_="calibrate with data that reaches the values the layer has in use",
+            )
+    exact = [round(f / (1 << shift) * (1 << 32)) for f in factors]
+    return np.array([min(m, 0x7FFFFFFF) for m in exact], np.int32), shift
+
+
+def quantize(x: Array, scale: float, zero: int) -> Array:
+    """float32 -> int8: x times 1 / scale in float32, half to even. NaN becomes the zero point."""
+    with np.errstate(all="ignore"):
+        scaled = np.rint(x.astype(np.float32) * np.float32(1.0 / scale))
+        scaled = np.where(np.isnan(scaled), 0, scaled)
+        return (np.clip(scaled, -128 - zero, 127 - zero) + zero).astype(np.int8)
+
+
+def dequantize(q: Array, scale: float, zero: int) -> Array:
+    """int8 -> float32."""
+    return ((q.astype(np.int32) - zero).astype(np.float32) * np.float32(scale)).astype(np.float32)

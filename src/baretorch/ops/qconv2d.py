@@ -1,0 +1,77 @@
+"""qconv2d: the int8 convolution on NHWC, with limits and a following max pool in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import conv2d
+from baretorch.ops.arithmetic import requantize
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.qlinear import need_accumulator
+from baretorch.ops.window import Padding, Pair
+
+
+@dataclass(frozen=True)
+class QConv2d(Op):
+    """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
+
+    Outside of the image stands x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights,
+    in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts."""
+
+    name: ClassVar[str] = "qconv2d"
+    x_zero: int
+    zero: int
+    shift: int = 0
+    lo: int = -128
+    hi: int = 127
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+    pool: Pair = (1, 1)
+
+    @property
+    def geometry(self) -> Conv2d:
+        """The float convolution of the same shape."""
+        return Conv2d(self.stride, self.padding, self.dilation, self.groups, pool=self.pool)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_accumulator(self, inputs)
+        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
+        return (replace(signature, dtype=DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Exact in float64: accumulators are integers below 2^53."""
+        x, weight, bias, multiplier = inputs
+        top, bottom, left, right = self.padding
+        around = ((0, 0), (top, bottom), (left, right), (0, 0))
+        padded = np.pad(x, around, constant_values=self.x_zero)
+        acc = replace(self.geometry, padding=(0, 0, 0, 0)).sums(padded, weight) + bias
+        return (requantize(acc.astype(np.int64), multiplier, self.shift, self.zero, self.lo, self.hi),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return self.geometry.macs(inputs, outputs)
+
+
+def _params(call: Call[QConv2d]) -> Params:
+    op = call.op
+    shape = conv2d.geometry_params(Call(op.geometry, call.inputs, call.outputs))
+    own = (("shift", op.shift), ("x_zero", op.x_zero), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi))
+    return Params("bt_qconv2d", (*shape, *own))
+
+
+def _pack(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
+
+
+def _fits(call: Call[QConv2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+KERNELS: tuple[Kernel[QConv2d], ...] = (Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack),)

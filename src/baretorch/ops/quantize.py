@@ -1,0 +1,62 @@
+"""quantize and dequantize: between float32 and int8, at the edges of an int8 model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ops import arithmetic
+from baretorch.ops.check import need
+from baretorch.ops.kernel import Call, Kernel, Params
+
+
+@dataclass(frozen=True)
+class Quantize(Op):
+    """float32 -> int8: x / scale + zero, half to even, limited to -128..127."""
+
+    name: ClassVar[str] = "quantize"
+    scale: float
+    zero: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(x.dtype is DType.FLOAT32, self, f"{x.dtype.label} cannot be quantized", inputs, "float32")
+        return (Signature(x.shape, DType.INT8, Quant((self.scale,), (self.zero,))),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (arithmetic.quantize(inputs[0], self.scale, self.zero),)
+
+
+@dataclass(frozen=True)
+class Dequantize(Op):
+    """int8 -> float32: (x - zero) * scale."""
+
+    name: ClassVar[str] = "dequantize"
+    scale: float
+    zero: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(x.dtype is DType.INT8, self, f"{x.dtype.label} is not quantized", inputs, "int8")
+        return (Signature(x.shape, DType.FLOAT32),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        return (arithmetic.dequantize(inputs[0], self.scale, self.zero),)
+
+
+def _quantize(call: Call[Quantize]) -> Params:
+    inverse = float(np.float32(1.0 / call.op.scale))
+    return Params("bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", inverse)))
+
+
+def _dequantize(call: Call[Dequantize]) -> Params:
+    scale = float(np.float32(call.op.scale))
+    return Params("bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", scale)))
+
+
+QUANTIZE: tuple[Kernel[Quantize], ...] = (Kernel("bt_quantize_ref", "quantize/ref.c", _quantize),)
+DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize),)
