@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
-from tests.zoo.zoo import MODELS, check, run
+from tests.zoo.zoo import MODELS, check, check_shortage, run
 
 BOARDS = [name for name in board_names() if load_board(name).emulators]
 
@@ -23,10 +22,6 @@ def test_model_on_board(name: str, board: str, toolchain: str, tmp_path: Path) -
     try:
         facts = run(name, board, toolchain, tmp_path)
     except CompileError as error:
-        short = re.findall(r"(\w+) is (\d+) bytes too small", error.what)
-        assert short, error
-        sizes = {m.name: m.size for m in load_board(board).chip.memories}
-        needs = dict(re.findall(r"(\w+) (\d+) bytes:", " ".join(error.need)))
-        assert all(int(gap) == int(needs[bank]) - sizes[bank] > 0 for bank, gap in short)
+        check_shortage(error, name, board)
     else:
         check(facts)

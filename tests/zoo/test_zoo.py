@@ -13,8 +13,7 @@ import torch
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import to_graph
-from baretorch.targets.boards import load_board
-from tests.zoo.zoo import MODELS, ZOO, check, run, source
+from tests.zoo.zoo import MODELS, ZOO, check, check_shortage, run, source
 
 # MACs as the field counts them, of the models that others measure too
 MACS = {
@@ -55,16 +54,9 @@ def test_model_answers_like_pytorch(name: str, board: str, tmp_path: Path) -> No
 
 
 def test_too_large_a_model_says_by_how_much(tmp_path: Path) -> None:
-    board = load_board("mps2-an386")
-    compiled = pipeline.compile_source(source(TOO_LARGE), board)
     with pytest.raises(CompileError) as raised:
-        pipeline.build_image(compiled, tmp_path, "gcc")
-    short = re.search(r"CODE is (\d+) bytes too small", raised.value.what)
-    assert short
-    weights = compiled.plan.weight_bytes()
-    gap = weights - board.chip.memory("CODE").size
-    assert gap < int(short[1]) < gap + 100_000  # the rest is code
-    assert f"{weights} of weights" in " ".join(raised.value.need)
+        run(TOO_LARGE, "mps2-an386", "gcc", tmp_path)
+    check_shortage(raised.value, TOO_LARGE, "mps2-an386")
 
 
 @pytest.mark.parametrize("name", MACS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 from baretorch import pipeline
+from baretorch.errors import CompileError
 from baretorch.frontends import Source, load
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
@@ -32,6 +34,17 @@ def run(name: str, board: str, toolchain: str, folder: Path) -> RunFacts:
     compiled = pipeline.compile_source(source(name), load_board(board))
     image = pipeline.build_image(compiled, folder, toolchain)
     return compare(compiled, image, pipeline.run_image(compiled, image))
+
+
+def check_shortage(error: CompileError, name: str, board: str) -> None:
+    """An error that says truly how many bytes of which memory are missing; code and runtime are not known exactly."""
+    chip, plan = load_board(board).chip, pipeline.compile_source(source(name), load_board("host")).plan
+    needs = {chip.code: plan.weight_bytes(), chip.data: plan.arena + chip.stack_bytes}
+    short = {bank: int(gap.replace(",", "")) for bank, gap in re.findall(r"(\w+) is ([\d,]+) bytes too sm", error.what)}
+    assert short, error
+    for bank, gap in short.items():
+        assert gap > 0
+        assert abs(gap - (needs[bank] - chip.memory(bank).size)) < 40_000
 
 
 def check(facts: RunFacts) -> None:
