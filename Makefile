@@ -17,8 +17,8 @@ demo:
 
 check:
 	@tools/setup.sh test
-	$(PY) -m ruff format --check src tests tools examples benchmarks
-	$(PY) -m ruff check src tests tools examples benchmarks
+	$(PY) -m ruff format --check src tests tools examples zoo benchmarks
+	$(PY) -m ruff check src tests tools examples zoo benchmarks
 	$(PY) -m mypy
 
 test: check
