@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
 
 
 @dataclass(frozen=True)
@@ -145,18 +145,46 @@ def _params(call: Call[Any]) -> Params:
     )
 
 
-def _rows(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
+def _pack_eights(call: Call[Any]) -> tuple[Packed, ...]:
+    w_ih, w_hh, bias = (data_of(call.inputs, i) for i in (-3, -2, -1))
+    parts = [2 * w_hh.shape[1]] if isinstance(call.op, Gru) else []  # the candidate's sums are kept apart
+    hidden = np.concatenate([in_eights(part) for part in np.split(w_hh, parts)])
+    return (Packed("weight_ih", in_eights(w_ih)), Packed("weight_hh", hidden), Packed("bias", bias))
+
+
+def _packable(call: Call[Any]) -> bool:
+    """Only the weights are constants."""
+    constant = [t.data is not None for t in call.inputs]
+    return constant == [False] * (len(constant) - 3) + [True] * 3
+
+
+def _kernels(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
     """The kernels with states given and with states of zeros; `scratch` in floats per unit."""
 
     def room(call: Call[Any]) -> int:
         return 4 * scratch * call.inputs[-2].shape[1]
 
+    def given(call: Call[Any]) -> bool:
+        return len(call.inputs) > 4
+
+    fpu = Kernel(
+        f"bt_{name}_f32_fpu",
+        "recurrent/fpu.c",
+        _params,
+        needs=frozenset({"v7m", "fpu"}),
+        fits=lambda call: _packable(call) and given(call),
+        pack=_pack_eights,
+        scratch=room,
+    )
+    ref = Kernel(f"bt_{name}_f32_ref", "recurrent/ref.c", _params, fits=given, scratch=room)
     return (
-        Kernel(f"bt_{name}_f32_ref", "recurrent/ref.c", _params, fits=lambda c: len(c.inputs) > 4, scratch=room),
-        Kernel(f"bt_{name}_zero_f32_ref", "recurrent/ref.c", _params, scratch=room),
+        fpu,
+        replace(fpu, symbol=f"bt_{name}_zero_f32_fpu", fits=_packable),
+        ref,
+        replace(ref, symbol=f"bt_{name}_zero_f32_ref", fits=lambda call: not given(call)),
     )
 
 
-LSTM = _rows("lstm", 4)
-GRU = _rows("gru", 4)
-RNN = _rows("rnn", 0)
+LSTM = _kernels("lstm", 4)
+GRU = _kernels("gru", 4)
+RNN = _kernels("rnn", 0)

@@ -40,6 +40,21 @@ void bt_lstm_f32_ref(const bt_recurrent_f32 *p, const float *x, const float *h0,
                      void *scratch);
 void bt_lstm_zero_f32_ref(const bt_recurrent_f32 *p, const float *x, const float *w_ih, const float *w_hh,
                           const float *bias, float *y, float *h, float *c, void *scratch);
+
+/* w_ih and w_hh as in_eights packs them; of gru's w_hh the rows of r and z and those of n apart */
+void bt_rnn_f32_fpu(const bt_recurrent_f32 *p, const float *x, const float *h0, const float *w_ih,
+                    const float *w_hh, const float *bias, float *y, float *h);
+void bt_rnn_zero_f32_fpu(const bt_recurrent_f32 *p, const float *x, const float *w_ih, const float *w_hh,
+                         const float *bias, float *y, float *h);
+void bt_gru_f32_fpu(const bt_recurrent_f32 *p, const float *x, const float *h0, const float *w_ih,
+                    const float *w_hh, const float *bias, float *y, float *h, void *scratch);
+void bt_gru_zero_f32_fpu(const bt_recurrent_f32 *p, const float *x, const float *w_ih, const float *w_hh,
+                         const float *bias, float *y, float *h, void *scratch);
+void bt_lstm_f32_fpu(const bt_recurrent_f32 *p, const float *x, const float *h0, const float *c0,
+                     const float *w_ih, const float *w_hh, const float *bias, float *y, float *h, float *c,
+                     void *scratch);
+void bt_lstm_zero_f32_fpu(const bt_recurrent_f32 *p, const float *x, const float *w_ih, const float *w_hh,
+                          const float *bias, float *y, float *h, float *c, void *scratch);
 #endif
 
 #endif
