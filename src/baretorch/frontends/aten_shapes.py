@@ -15,6 +15,12 @@ from baretorch.ops.move import Cat, Slice
 
 
 def reshape(g: Lowering, x: str, shape: Ints) -> str:
+    if isinstance(shape, str):
+        raise CompileError(
+            f"view: the bits of {g[x].dtype.label} as {shape} are not supported",
+            need="a view of another shape",
+            try_="x.to(dtype), which converts values",
+        )
     known = int(np.prod([d for d in shape if d != -1], initial=1))
     full = tuple(g[x].count // known if d == -1 else int(d) for d in shape)
     return x if full == g.shape(x) else g.b.add(Reshape(full), x)
@@ -26,10 +32,16 @@ def flatten(g: Lowering, x: str, start: int = 0, end: int = -1) -> str:
     return reshape(g, x, (*shape[:start], int(np.prod(shape[start : end + 1])), *shape[end + 1 :]))
 
 
+def unflatten(g: Lowering, x: str, axis: int, sizes: Ints) -> str:
+    shape, axis = g.shape(x), g.axis(x, axis)
+    known = int(np.prod([d for d in sizes if d != -1]))
+    full = (shape[axis] // known if d == -1 else d for d in sizes)
+    return reshape(g, x, (*shape[:axis], *full, *shape[axis + 1 :]))
+
+
 def squeeze(g: Lowering, x: str, dims: int | Ints | None = None) -> str:
     shape = g.shape(x)
-    axes = range(len(shape)) if dims is None else [dims] if isinstance(dims, int) else dims
-    gone = {g.axis(x, a) for a in axes}
+    gone = set(range(len(shape)) if dims is None else _axes(g, x, dims))
     return reshape(g, x, tuple(d for i, d in enumerate(shape) if i not in gone or d != 1))
 
 
@@ -54,6 +66,30 @@ def t(g: Lowering, x: str) -> str:
     return x if len(g.shape(x)) < 2 else g.permute(x, (1, 0))
 
 
+def reverse(g: Lowering, x: str) -> str:
+    """x.T"""
+    return g.permute(x, tuple(reversed(range(len(g.shape(x))))))
+
+
+def movedim(g: Lowering, x: str, source: int | Ints, destination: int | Ints) -> str:
+    axes = range(len(g.shape(x)))
+    goes = dict(zip(_axes(g, x, destination), _axes(g, x, source), strict=True))
+    rest = iter(d for d in axes if d not in goes.values())
+    return g.permute(x, tuple(goes[i] if i in goes else next(rest) for i in axes))
+
+
+def _axes(g: Lowering, x: str, dims: int | Ints) -> list[int]:
+    return [g.axis(x, d) for d in ([dims] if isinstance(dims, int) else dims)]
+
+
+def as_strided(g: Lowering, x: str, *_: Any) -> str:
+    raise CompileError(
+        "as_strided is not supported: what it means depends on how a tensor lies in memory",
+        have=str(g[x]),
+        try_="x.unfold(), x.reshape(), x.diagonal() or slices",
+    )
+
+
 def constant_pad(g: Lowering, x: str, padding: Ints, value: Scalar = 0) -> str:
     """PyTorch lists (before, after) from the last dimension backwards."""
     rank = len(g.shape(x))
@@ -61,12 +97,6 @@ def constant_pad(g: Lowering, x: str, padding: Ints, value: Scalar = 0) -> str:
     for i in range(len(padding) // 2):
         pairs[rank - 1 - i] = (int(padding[2 * i]), int(padding[2 * i + 1]))
     return g.b.add(Pad(tuple(pairs), float(value)), x)
-
-
-def pad(g: Lowering, x: str, padding: Ints, mode: str = "constant", value: Scalar | None = None) -> str:
-    if mode != "constant":
-        raise CompileError(f"pad: mode {mode!r} is not supported", need="mode 'constant'")
-    return constant_pad(g, x, padding, value or 0)
 
 
 def same(g: Lowering, x: str, *_: Any) -> str:
@@ -131,10 +161,3 @@ def chunk(g: Lowering, x: str, chunks: int, axis: int = 0) -> tuple[str, ...]:
 
 def unbind(g: Lowering, x: str, axis: int = 0) -> tuple[str, ...]:
     return tuple(select(g, x, axis, i) for i in range(g.shape(x)[g.axis(x, axis)]))
-
-
-def copy_(g: Lowering, x: str, source: str, non_blocking: bool = False) -> str:
-    """What x becomes: the source, in x's shape."""
-    if g.shape(source) != g.shape(x):
-        raise CompileError("copy_: only equal shapes are supported", have=f"{g[x]}, {g[source]}")
-    return source

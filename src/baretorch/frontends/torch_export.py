@@ -140,7 +140,7 @@ def core_aten(exported: Any) -> str:
 
 def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
     """A torch tensor as an array in the memory order of the C interface."""
-    return np.ascontiguousarray(tensor.detach().cpu().numpy().transpose(order))
+    return np.array(tensor.detach().cpu().numpy().transpose(order), order="C")  # a scalar stays one
 
 
 def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
@@ -158,10 +158,10 @@ def run_module(callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[
 
 def _decompose(exported: Any) -> Any:
     """Decompose what the table does not know; what it knows stays whole."""
-    known = [n.target for n in exported.graph.nodes if n.op == "call_function" and _target(n) in TABLE]
     table = torch.export.default_decompositions()
-    for target in known:
-        table.pop(target, None)
+    for target in list(table):  # all that it knows: some appear only when in-place writes are made functional
+        if _table_name(target) in TABLE:
+            table.pop(target, None)
     with _quiet():
         return exported.run_decompositions(table)
 
@@ -182,9 +182,13 @@ def _call(node: Any, names: dict[str, str], within: str) -> AtenCall:
 
 
 def _target(node: Any) -> str:
-    schema = getattr(node.target, "_schema", None)
+    return _table_name(node.target)
+
+
+def _table_name(target: Any) -> str:
+    schema = getattr(target, "_schema", None)
     if schema is None:
-        return str(getattr(node.target, "__name__", node.target))
+        return str(getattr(target, "__name__", target))
     base: str = schema.name
     if base not in TABLE:
         for suffix in _SUFFIXES:

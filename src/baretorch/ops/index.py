@@ -129,7 +129,7 @@ class PutAlong(Change):
 
     def write(self, y: Array, *inputs: Array) -> None:
         index, source = inputs
-        at = list(np.indices(index.shape, sparse=True))
+        at: list[Array] = list(np.indices(index.shape, sparse=True))
         at[self.axis] = inside(index, y.shape[self.axis])
         _write(y, tuple(at), source, self.accumulate)
 
@@ -228,7 +228,9 @@ def _params(
     return Params("bt_index", (*fields, *zip(names, steps, strict=True), ("words", index.dtype.size // 4)))
 
 
-def _by_unit(stem: str, prepare: Callable[[Call[O]], tuple[int, Params]], plain: Callable[[O], bool]) -> list[Kernel[O]]:
+def _by_unit(
+    stem: str, prepare: Callable[[Call[O]], tuple[int, Params]], plain: Callable[[O], bool]
+) -> list[Kernel[O]]:
     def row(unit: int) -> Kernel[O]:
         return Kernel(
             f"{stem}_{8 * unit}_ref",
