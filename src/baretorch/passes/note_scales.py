@@ -1,0 +1,47 @@
+"""Turn every quantize-dequantize pair into a note on the tensor: "this one is stored as int8, with that scale".
+
+In between, the graph is an ordinary float graph for all other passes; `to_int8` makes the notes true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from baretorch.ir import Graph, Node, Quant, Tensor
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.passes.rewrite import rebuilt
+
+
+def note_scales(graph: Graph) -> Graph:
+    producer = graph.producer()
+    noted: dict[str, Tensor] = {}
+    rename: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if isinstance(node.op, Dequantize):
+            before = producer.get(node.inputs[0])
+            if before is not None and before.op == Quantize(node.op.scale, node.op.zero):
+                x = before.inputs[0]
+                while x in rename:
+                    x = rename[x]
+                quant = Quant((node.op.scale,), (node.op.zero,))
+                known = noted.get(x, graph[x])
+                if known.quant in (None, quant):
+                    noted[x] = replace(known, quant=quant)
+                    rename[node.outputs[0]] = x
+                    continue
+        nodes.append(node)
+    views = [n for n in nodes if isinstance(n.op, (Permute, Reshape))]
+    for node in reversed(views):
+        _share(graph, noted, node.outputs[0], rename.get(node.inputs[0], node.inputs[0]))
+    for node in views:
+        _share(graph, noted, rename.get(node.inputs[0], node.inputs[0]), node.outputs[0])
+    return rebuilt(graph, nodes, noted.values(), rename)
+
+
+def _share(graph: Graph, noted: dict[str, Tensor], of: str, to: str) -> None:
+    """A view has the scale of what it looks at, and the other way round."""
+    quant = noted.get(of, graph[of]).quant
+    if quant is not None and graph[to].data is None and noted.get(to, graph[to]).quant is None:
+        noted[to] = replace(graph[to], quant=quant)
