@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.reduce import Amin, Sum, VectorNorm
 from tests.ops.case import Case, normal, spoiled
-from tests.ops.cases import elementwise, layers, pools
+from tests.ops.cases import elementwise, layers, pools, reductions
 
 
 def pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -66,3 +68,20 @@ def broadcast(draw: st.DrawFn) -> Case:
     b = b[draw(st.integers(0, len(b))) :]
     op = draw(st.sampled_from([Add(), Mul(), Add(lo=0.0), Mul(lo=-1.0, hi=0.5)]))
     return elementwise.binary(f"of {a}, {b}", op, draw(builders)(a, b))
+
+
+@st.composite
+def reduction(draw: st.DrawFn) -> Case:
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=6)))
+    axes = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))))
+    keepdim = draw(st.booleans())
+    op = draw(st.sampled_from([Sum(axes, keepdim), Amin(axes, keepdim), VectorNorm(axes, keepdim, 2.0)]))
+    return reductions.reduce(f"of {shape}", op, draw(builders)(shape))
+
+
+@st.composite
+def layer_norm(draw: st.DrawFn) -> Case:
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=6)))
+    axes = tuple(draw(st.permutations(range(len(shape))))[: draw(st.integers(1, len(shape)))])
+    weight, bias = (draw(st.sampled_from([tuple(shape[a] for a in axes), (1,)])) for _ in range(2))
+    return reductions.layer_norm(f"of {shape}", LayerNorm(axes, 0.1, draw(st.booleans())), normal(shape, weight, bias))

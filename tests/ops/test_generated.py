@@ -9,7 +9,14 @@ from tests.ops import strategies
 from tests.ops.case import Case, run_reference, run_torch
 from tests.ops.host import run_host
 
-ANY = st.one_of(strategies.conv2d(), strategies.max_pool2d(), strategies.avg_pool2d(), strategies.broadcast())
+ANY = st.one_of(
+    strategies.conv2d(),
+    strategies.max_pool2d(),
+    strategies.avg_pool2d(),
+    strategies.broadcast(),
+    strategies.reduction(),
+    strategies.layer_norm(),
+)
 
 repeatable = settings(derandomize=True, database=None, deadline=None)
 
@@ -39,6 +46,18 @@ def test_avg_pool2d(case: Case) -> None:
 @settings(repeatable, max_examples=150)
 @given(strategies.broadcast())
 def test_broadcasting(case: Case) -> None:
+    against_pytorch(case)
+
+
+@settings(repeatable, max_examples=100)
+@given(strategies.reduction())
+def test_reductions(case: Case) -> None:
+    against_pytorch(case)
+
+
+@settings(repeatable, max_examples=100)
+@given(strategies.layer_norm())
+def test_layer_norm(case: Case) -> None:
     against_pytorch(case)
 
 

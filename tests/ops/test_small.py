@@ -6,10 +6,13 @@ import pytest
 
 from baretorch.ir import DType, Op, Shape
 from baretorch.ops import kernels_of
-from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.along import ArgMax, TopK
+from baretorch.ops.elementwise import Add
+from baretorch.ops.functions import Tanh
 from baretorch.ops.kernel import Call
 from baretorch.ops.layout import Pad, Permute, Reshape
-from baretorch.ops.reduce import Mean
+from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.ops.reduce import Amax, Mean, Sum, VectorNorm
 from baretorch.ops.softmax import Softmax
 from tests.ops.refusal import refusal, tensors
 
@@ -41,6 +44,30 @@ def test_axes() -> None:
     assert "axes (0, 2)" in refusal(Permute((0, 2)), (2, 3))
 
 
+def test_reductions() -> None:
+    assert refusal(Sum((0,), False), (2, 3), dtype=DType.INT8) == (
+        "error: sum: int8 is not supported\n"
+        "  have  x0 int8[2, 3]\n"
+        "  need  float32, int32, int64 or bool\n"
+        "  try   cast the tensor with .float() in the model"
+    )
+    assert "need  float32\n" in refusal(Mean((0,), False), (2, 3), dtype=DType.INT32)
+    for op in (Amax((1,), False), ArgMax(1, True), VectorNorm((1,), False, float("inf"))):
+        assert "there is none among no elements" in refusal(op, (2, 0))
+    assert "order 3.0 is not supported" in refusal(VectorNorm((1,), False, 3.0), (2, 3))
+    assert "there are no 4 of 3 elements" in refusal(TopK(4, 1), (2, 3))
+
+
+def test_norms() -> None:
+    assert refusal(LayerNorm((1, 2), 1e-5), (2, 3, 4), (4, 3), (1,)) == (
+        "error: layer_norm: weight and bias do not fit what is normalised\n"
+        "  have  x0 float32[2, 3, 4], x1 float32[4, 3], x2 float32[1]\n"
+        "  need  weight and bias of shape [3, 4], or of a single element"
+    )
+    assert "weight and bias of shape [3]" in refusal(GroupNorm(1, 1e-5), (2, 3, 4), (3,), (4,))
+    assert "3 channels are not 2 equal groups" in refusal(GroupNorm(2, 1e-5), (2, 3, 4), (3,), (3,))
+
+
 def test_layout() -> None:
     assert "(1,) does not name every dimension" in refusal(Permute((1,)), (2, 3))
     assert "6 elements do not fit into shape (4, 2)" in refusal(Reshape((4, 2)), (2, 3))
@@ -53,8 +80,11 @@ def test_layout() -> None:
     ("op", "shapes", "fits"),
     [
         (Mean((1, 2), False), [(2, 3, 4, 5)], True),
-        (Mean((1, 3), False), [(2, 3, 4, 5)], False),
-        (Mean((1, 3), False), [(2, 3, 1, 5)], True),
+        (Mean((1, 3, 5), False), [(2, 3, 4, 5, 2, 2)], True),
+        (Mean((1, 3, 5), False), [(2, 3, 4, 5, 2, 2, 2)], False),
+        (Mean((1, 3, 5), False), [(2, 3, 4, 5, 2, 2, 1)], True),
+        (LayerNorm((2, 0), 1e-5), [(2, 3, 4), (4, 2), (1,)], True),
+        (LayerNorm((0, 2, 4, 6), 1e-5), [(2, 2, 2, 2, 2, 2, 2), (1,), (1,)], False),
         (Add(), [(2, 1, 2, 1), (1, 2, 1, 2)], True),
         (Add(), [(2, 1, 2, 1, 2), (1, 2, 1, 2, 1)], False),
         (Permute((5, 4, 3, 2, 1, 0)), [(2, 2, 2, 2, 2, 2)], True),

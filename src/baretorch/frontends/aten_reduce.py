@@ -15,6 +15,7 @@ from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
 from baretorch.ops.along import ArgMax, ArgMin, CumSum, TopK
+from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
 from baretorch.ops.softmax import LogSoftmax, Softmax
@@ -63,11 +64,15 @@ def aminmax(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False)
 
 
 def max_(g: Lowering, x: str, *rest: Any) -> Result:
-    """() over all axes, or (axis, keepdim) for values and indices; whichever of the two is not used vanishes."""
+    """() over all axes; (axis, keepdim) for values and indices, of which those that are not used vanish; or (other)."""
+    if rest and isinstance(rest[0], str):
+        return g.b.add(Maximum(), x, rest[0])
     return (amax(g, x, *rest), argmax(g, x, *rest)) if rest else amax(g, x)
 
 
 def min_(g: Lowering, x: str, *rest: Any) -> Result:
+    if rest and isinstance(rest[0], str):
+        return g.b.add(Minimum(), x, rest[0])
     return (amin(g, x, *rest), argmin(g, x, *rest)) if rest else amin(g, x)
 
 
@@ -220,3 +225,14 @@ def instance_norm(
     if running_mean is not None:
         raise CompileError("instance_norm is in training mode", try_="call model.eval() before returning the model")
     return group_norm(g, x, g.shape(x)[1], weight, bias, eps)
+
+
+def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | None, *rest: Any) -> str:
+    """batch_norm by the statistics of the batch itself, which is how it trains."""
+    if isinstance(rest[0], bool):
+        raise CompileError(
+            "batch_norm has no running statistics",
+            need="the mean and variance of the training data",
+            try_="track_running_stats=True, or GroupNorm, InstanceNorm or LayerNorm for statistics of the input",
+        )
+    raise CompileError("batch_norm is in training mode", try_="call model.eval() before returning the model")

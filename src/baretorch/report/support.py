@@ -15,7 +15,15 @@ from baretorch.ir import DType, Op
 from baretorch.ops import OPS
 from baretorch.ops.kernel import Kernel
 
-_TYPES = {"f32": DType.FLOAT32, "s8": DType.INT8}  # as the symbols of kernels spell them
+# As the symbols of kernels spell them.
+_TYPES = {
+    "f32": DType.FLOAT32,
+    "s8": DType.INT8,
+    "u8": DType.UINT8,
+    "s32": DType.INT32,
+    "s64": DType.INT64,
+    "bool": DType.BOOL,
+}
 
 
 @dataclass(frozen=True)
