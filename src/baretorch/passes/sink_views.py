@@ -6,44 +6,45 @@ A 1-D convolution is one of images of height 1: between it and its BatchNorm, Re
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
-from baretorch.ir import Graph, Node, Tensor, with_data
+from baretorch.ir import Graph, Node, Shape, Tensor, with_data
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.layout import Reshape
 from baretorch.passes.rewrite import fresh, rebuilt
 
 
 def sink_views(graph: Graph) -> Graph:
-    uses = graph.uses()
     tensors = dict(graph.tensors)
     new: dict[str, Tensor] = {}
     nodes: list[Node] = []
     above: dict[str, str] = {}  # a reshape's result -> what it reshapes
 
-    def tensor(t: Tensor) -> str:
+    def added(t: Tensor) -> str:
+        t = replace(t, name=fresh(graph, new, f"{t.name}_view"))
         new[t.name] = tensors[t.name] = t
         return t.name
 
-    def operand(name: str, like: Tensor) -> str | None:
-        """What stands for an operand if the operator is applied before the reshape; None if nothing does."""
-        t, to = tensors[name], like.shape
+    def operand(name: str, shape: Shape) -> str | None:
+        """What stands for an operand if the operator is applied before the reshape, to `shape`, if anything does."""
+        t = tensors[name]
         if t.data is None:
             x = above.get(name)
-            return x if x is not None and tensors[x].shape == to else None
-        if t.count == 1 or (t.count == t.shape[-1] and to[-1:] == t.shape[-1:]):  # a number, or one per channel
-            shape = t.shape[-1:] if t.count > 1 else ()
-            named = replace(t, name=fresh(graph, new, f"{name}_view"))
-            return tensor(with_data(named, t.data.reshape(shape)))
+            return x if x is not None and tensors[x].shape == shape else None
+        if t.count == 1:
+            return added(with_data(t, t.data.reshape(())))
+        if t.shape[-1:] == (t.count,) == shape[-1:]:  # one per channel
+            return added(with_data(t, t.data.reshape(-1)))
         return None
 
     for node in graph.nodes:
-        x = above.get(node.inputs[0]) if node.inputs else None
-        if x is not None and isinstance(node.op, (Clamp, Add, Mul)) and len(uses[node.inputs[0]]) == 1:
+        x = next((above[name] for name in node.inputs if name in above), None)
+        if x is not None and isinstance(node.op, (Clamp, Add, Mul)):
             (out,) = node.outputs
-            operands = [operand(name, tensors[x]) for name in node.inputs]
-            same = graph[out].shape == graph[node.inputs[0]].shape
-            if same and None not in operands:
-                name = tensor(replace(graph[out], name=fresh(graph, new, f"{out}_view"), shape=tensors[x].shape))
+            before = tensors[x].shape
+            operands = [operand(name, before) for name in node.inputs]
+            if None not in operands and prod(before) == graph[out].count:
+                name = added(replace(graph[out], shape=before))
                 nodes.append(Node(node.op, tuple(o for o in operands if o is not None), (name,)))
                 node = Node(Reshape(graph[out].shape), (name,), (out,))
         if isinstance(node.op, Reshape):

@@ -1,0 +1,90 @@
+"""Pools as PyTorch's users write them, of signals and images, with and without a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.frontends.lower import check_module, names
+from torch import Tensor, nn
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import to_graph
+from baretorch.frontends.torch_export import read_exported
+from baretorch.pipeline import optimized
+
+SIGNAL = torch.linspace(-9, 9, 2 * 3 * 11).sin().reshape(2, 3, 11)
+IMAGE = torch.linspace(-9, 9, 2 * 3 * 6 * 7).sin().reshape(2, 3, 6, 7)
+
+OF_SIGNALS = {
+    "max": (nn.MaxPool1d(2), "max_pool2d"),
+    "max, all": (nn.MaxPool1d(3, 2, 1, dilation=2, ceil_mode=True), "max_pool2d"),
+    "average": (nn.AvgPool1d(3), "avg_pool2d"),
+    "average, all": (nn.AvgPool1d(3, 2, 1, ceil_mode=True, count_include_pad=False), "avg_pool2d"),
+    "adaptive average": (nn.AdaptiveAvgPool1d(4), "adaptive_avg_pool2d"),
+    "adaptive average to one": (nn.AdaptiveAvgPool1d(1), "mean"),
+    "adaptive average, equal": (nn.AdaptiveAvgPool1d(11), "avg_pool2d"),
+    "adaptive max": (nn.AdaptiveMaxPool1d(4), "adaptive_max_pool2d"),
+    "adaptive max to one": (nn.AdaptiveMaxPool1d(1), "max_pool2d"),
+}
+OF_IMAGES = {
+    "max": (nn.MaxPool2d(2), "max_pool2d"),
+    "max, all": (nn.MaxPool2d((3, 2), (1, 2), (1, 0), (1, 2), ceil_mode=True), "max_pool2d"),
+    "average": (nn.AvgPool2d(2), "avg_pool2d"),
+    "average, all": (nn.AvgPool2d((3, 2), (1, 2), (1, 0), True, False), "avg_pool2d"),
+    "average, divisor": (nn.AvgPool2d(2, divisor_override=3), "avg_pool2d"),
+    "adaptive average": (nn.AdaptiveAvgPool2d((4, 5)), "adaptive_avg_pool2d"),
+    "adaptive average, one side kept": (nn.AdaptiveAvgPool2d((4, None)), "adaptive_avg_pool2d"),
+    "adaptive average to one": (nn.AdaptiveAvgPool2d(1), "mean"),
+    "adaptive average, equal": (nn.AdaptiveAvgPool2d((3, 7)), "avg_pool2d"),
+    "adaptive max": (nn.AdaptiveMaxPool2d((4, 5)), "adaptive_max_pool2d"),
+    "adaptive max, larger": (nn.AdaptiveMaxPool2d((9, 8)), "adaptive_max_pool2d"),
+    "adaptive max, equal": (nn.AdaptiveMaxPool2d((2, 1)), "max_pool2d"),
+    "area": (lambda x: F.interpolate(x, size=(4, 5), mode="area"), "adaptive_avg_pool2d"),
+}
+
+
+@pytest.mark.parametrize("batch", [True, False], ids=["batch", "single"])
+@pytest.mark.parametrize("name", OF_SIGNALS)
+def test_signals(name: str, batch: bool) -> None:
+    module, becomes = OF_SIGNALS[name]
+    assert becomes in names(check_module(module, SIGNAL if batch else SIGNAL[0]))
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_images(name: str) -> None:
+    module, becomes = OF_IMAGES[name]
+    assert becomes in names(check_module(module, IMAGE))
+
+
+@pytest.mark.parametrize("name", [n for n in OF_IMAGES if n != "area"])
+def test_one_image(name: str) -> None:
+    module, becomes = OF_IMAGES[name]
+    assert becomes in names(check_module(module, IMAGE[0]))
+
+
+@pytest.mark.parametrize("name", OF_SIGNALS)
+def test_core_aten_gives_the_same_graph(name: str) -> None:
+    """.pte files hold pools of signals as pools of images between unsqueeze and squeeze."""
+    module, _ = OF_SIGNALS[name]
+    core = torch.export.export(module, (SIGNAL,)).run_decompositions()
+    assert all("pool1d" not in str(n.target) for n in core.graph.nodes)
+    after = optimized(to_graph(read_exported(core, "m")))
+    wanted = check_module(module, SIGNAL)
+    assert [n for n in names(after) if n != "reshape"] == [n for n in names(wanted) if n != "reshape"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.max_pool2d(x, 2, return_indices=True),
+        lambda x: F.adaptive_max_pool2d(x, 2, return_indices=True),
+        lambda x: F.max_pool1d(x[0], 2, return_indices=True),
+    ],
+)
+def test_indices_are_refused(function: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(CompileError, match="only its first result can be used") as caught:
+        check_module(function, IMAGE)
+    assert caught.value.try_ == ("leave return_indices at False",)
