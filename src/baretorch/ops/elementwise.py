@@ -1,15 +1,16 @@
-"""One output element from one element of each input: add, mul, clamp, tanh, sigmoid.
+"""One output element from the elements at its place in each input: the families, and arithmetic.
 
-The families `Unary` and `Binary` share shape rule and kernel parameters. A further operator is a class with its
-function, a row in the C file's list, and a row in the registry.
+`Elementwise` is what passes look for: such an operator does not care about the order of dimensions. `Unary`, `Binary`
+and (in logic.py) `Where` share shape rule, reference and kernel parameters. A further operator is a class with its
+meaning in NumPy, an expression in its C file, and a name in the list of its module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,90 +18,123 @@ from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
 
-LOOPS = 4  # nested loops of the binary kernels
+LOOPS = 4  # nested loops of the kernels with several inputs
+
+FLOAT = (DType.FLOAT32,)
+INTEGERS = (DType.INT32, DType.INT64)
+NUMBERS = (*FLOAT, *INTEGERS)
+
+# How symbols of kernels spell the element types.
+TYPE_NAMES = {
+    DType.FLOAT32: "f32",
+    DType.INT8: "s8",
+    DType.UINT8: "u8",
+    DType.INT32: "s32",
+    DType.INT64: "s64",
+    DType.BOOL: "bool",
+}
 
 
 @dataclass(frozen=True)
-class Unary(Op):
-    """x -> f(x), element by element."""
+class Elementwise(Op):
+    """f of the elements at the same place of each input, with NumPy's broadcasting."""
+
+    source: ClassVar[str] = "elementwise/ref.c"
+    types: ClassVar[tuple[DType, ...]] = FLOAT  # of the inputs
+    result: ClassVar[DType | None] = None  # of the output; None: as the inputs
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_float32(self, inputs)
-        return (Signature(inputs[0].shape, DType.FLOAT32),)
+        return (Signature(broadcast(self, inputs), self.result or self.common(inputs)),)
+
+    def common(self, inputs: Sequence[Tensor]) -> DType:
+        """The type of all these inputs."""
+        if self.types == FLOAT:
+            need_float32(self, inputs)
+        dtype = inputs[0].dtype
+        need(
+            dtype in self.types and all(t.dtype is dtype for t in inputs),
+            self,
+            " and ".join(dict.fromkeys(t.dtype.label for t in inputs)) + " is not supported",
+            inputs,
+            f"{' or '.join(t.label for t in self.types)}, the same for every input",
+            "cast the tensors in the model",
+        )
+        return dtype
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        wide = (i.astype(np.float64) if i.dtype == np.float32 else i for i in inputs)
         with np.errstate(all="ignore"):
-            return (np.asarray(self.value(inputs[0].astype(np.float64)), np.float32),)
+            y = np.asarray(self.meaning(*wide))
+            return (y.astype(np.float32) if y.dtype == np.float64 else y,)
 
-    def value(self, x: Array) -> Array:
+    @property
+    def meaning(self) -> Callable[..., Array]:
+        """f in NumPy; floats arrive and leave in double precision."""
+        raise NotImplementedError
+
+    def params(self, call: Call[Any]) -> Params:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Clamp(Unary):
-    """x limited to [lo, hi]; NaN stays."""
+class Unary(Elementwise):
+    """f(x) of each element. The fields of the operator are those of its C struct, after the count."""
 
-    name: ClassVar[str] = "clamp"
-    lo: float
-    hi: float
+    struct: ClassVar[str] = "bt_unary"
+
+    @property
+    def meaning(self) -> Callable[..., Array]:
+        return self.value
 
     def value(self, x: Array) -> Array:
-        return np.clip(x, self.lo, self.hi)
+        raise NotImplementedError
+
+    def params(self, call: Call[Any]) -> Params:
+        own = tuple((f.name, getattr(self, f.name)) for f in fields(self))
+        return Params(self.struct, (("count", call.x.count), *own))
 
 
 @dataclass(frozen=True)
-class Tanh(Unary):
-    """The hyperbolic tangent of each element."""
+class Binary(Elementwise):
+    """f(a, b) of each pair of elements."""
 
-    name: ClassVar[str] = "tanh"
-
-    def value(self, x: Array) -> Array:
-        return np.tanh(x)
-
-
-@dataclass(frozen=True)
-class Sigmoid(Unary):
-    """1 / (1 + e^-x) of each element."""
-
-    name: ClassVar[str] = "sigmoid"
-
-    def value(self, x: Array) -> Array:
-        return 1.0 / (1.0 + np.exp(-x))
-
-
-@dataclass(frozen=True)
-class Binary(Op):
-    """a, b -> f(a, b) with NumPy's broadcasting, limited to [lo, hi]."""
-
-    lo: float = -inf
-    hi: float = inf
-
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_float32(self, inputs)
-        a, b = inputs
-        shape = _broadcast(a.shape, b.shape)
-        need(
-            shape is not None,
-            self,
-            "the shapes do not broadcast",
-            inputs,
-            "counted from the last, dimensions that are equal or 1",
-        )
-        assert shape is not None
-        return (Signature(shape, DType.FLOAT32),)
-
-    def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        a, b = (i.astype(np.float64) for i in inputs)
-        with np.errstate(all="ignore"):
-            return (np.asarray(np.clip(self.value(a, b), self.lo, self.hi), np.float32),)
+    @property
+    def meaning(self) -> Callable[..., Array]:
+        return self.value
 
     def value(self, a: Array, b: Array) -> Array:
         raise NotImplementedError
 
+    def params(self, call: Call[Any]) -> Params:
+        return Params("bt_binary", loop_fields(call))
+
 
 @dataclass(frozen=True)
-class Add(Binary):
-    """a + b with NumPy's broadcasting, limited to [lo, hi]."""
+class Arithmetic(Binary):
+    """f(a, b) of each pair of elements, for floats limited to [lo, hi]."""
+
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+    lo: float = -inf
+    hi: float = inf
+
+    @property
+    def meaning(self) -> Callable[..., Array]:
+        if self.lo == -inf and self.hi == inf:
+            return self.value
+        return lambda a, b: np.clip(self.value(a, b), self.lo, self.hi)
+
+    def params(self, call: Call[Any]) -> Params:
+        if call.y.dtype is not DType.FLOAT32:
+            return super().params(call)
+        return Params("bt_binary_f32", (*loop_fields(call), ("lo", self.lo), ("hi", self.hi)))
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Add(Arithmetic):
+    """a + b with NumPy's broadcasting, limited to [lo, hi]. Integers wrap."""
 
     name: ClassVar[str] = "add"
 
@@ -109,8 +143,18 @@ class Add(Binary):
 
 
 @dataclass(frozen=True)
-class Mul(Binary):
-    """a * b with NumPy's broadcasting, limited to [lo, hi]."""
+class Sub(Arithmetic):
+    """a - b with NumPy's broadcasting, limited to [lo, hi]. Integers wrap."""
+
+    name: ClassVar[str] = "sub"
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.subtract(a, b)
+
+
+@dataclass(frozen=True)
+class Mul(Arithmetic):
+    """a * b with NumPy's broadcasting, limited to [lo, hi]. Integers wrap."""
 
     name: ClassVar[str] = "mul"
 
@@ -118,31 +162,140 @@ class Mul(Binary):
         return np.multiply(a, b)
 
 
-def _broadcast(a: Shape, b: Shape) -> Shape | None:
+@dataclass(frozen=True)
+class Div(Arithmetic):
+    """a / b with NumPy's broadcasting, limited to [lo, hi]."""
+
+    name: ClassVar[str] = "div"
+    types: ClassVar[tuple[DType, ...]] = FLOAT
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.divide(a, b)
+
+
+@dataclass(frozen=True)
+class FloorDivide(Binary):
+    """a / b rounded down. An integer divided by 0, where PyTorch raises, gives 0."""
+
+    name: ClassVar[str] = "floor_divide"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.asarray(np.floor_divide(a, b))  # NumPy's x // 0 is 0 too
+
+
+@dataclass(frozen=True)
+class TruncDivide(Binary):
+    """a / b rounded toward zero. An integer divided by 0, where PyTorch raises, gives 0."""
+
+    name: ClassVar[str] = "trunc_divide"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind == "f":
+            return np.asarray(np.trunc(np.divide(a, b).astype(np.float32)))  # of the float that PyTorch rounds
+        return np.asarray(np.where(b == 0, 0, (a - np.fmod(a, b)) // b))
+
+
+@dataclass(frozen=True)
+class Remainder(Binary):
+    """a - b floor(a / b), as Python's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
+
+    name: ClassVar[str] = "remainder"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.asarray(np.remainder(a, b) if a.dtype.kind == "f" else np.where(b == 0, a, np.remainder(a, b)))
+
+
+@dataclass(frozen=True)
+class Fmod(Binary):
+    """a - b trunc(a / b), as C's %. The remainder of an integer by 0, where PyTorch raises, is the integer."""
+
+    name: ClassVar[str] = "fmod"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.asarray(np.fmod(a, b) if a.dtype.kind == "f" else np.where(b == 0, a, np.fmod(a, b)))
+
+
+@dataclass(frozen=True)
+class Minimum(Binary):
+    """The lesser of a and b; NaN if either is."""
+
+    name: ClassVar[str] = "minimum"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.minimum(a, b)
+
+
+@dataclass(frozen=True)
+class Maximum(Binary):
+    """The greater of a and b; NaN if either is."""
+
+    name: ClassVar[str] = "maximum"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.maximum(a, b)
+
+
+@dataclass(frozen=True)
+class Pow(Binary):
+    """a to the power b, as C's pow. Results below the least normal number are 0."""
+
+    name: ClassVar[str] = "pow"
+
+    def value(self, a: Array, b: Array) -> Array:
+        return np.power(a, b)
+
+
+@dataclass(frozen=True)
+class Clamp(Unary):
+    """x limited to [lo, hi]; NaN stays."""
+
+    name: ClassVar[str] = "clamp"
+    struct: ClassVar[str] = "bt_limit_f32"
+    lo: float
+    hi: float
+
+    def value(self, x: Array) -> Array:
+        return np.clip(x, self.lo, self.hi)
+
+
+# --- shapes and kernels -----------------------------------------------------------------------------------
+
+
+def broadcast(op: Op, inputs: Sequence[Tensor]) -> Shape:
     try:
-        return np.broadcast_shapes(a, b)
+        return np.broadcast_shapes(*(t.shape for t in inputs))
     except ValueError:
-        return None
+        wanted = "counted from the last, dimensions that are equal or 1"
+        need(False, op, "the shapes do not broadcast", inputs, wanted)
+        raise
 
 
-Loops = list[tuple[int, int, int]]
+Loop = tuple[int, ...]  # count, and the step in each input
 
 
-def _loops(call: Call[Binary]) -> Loops:
-    """The loops over the output as (count, step in a, step in b), outermost first.
+def loops_of(call: Call[Any]) -> list[Loop]:
+    """The loops over the output, outermost first.
 
-    Two dimensions are one loop where, in both inputs, a turn of the outer is all turns of the inner; equal
+    Two dimensions are one loop where, in every input, a turn of the outer is all turns of the inner; equal
     shapes need a single loop.
     """
-    a, b = (_steps(t.shape, call.y.shape) for t in call.inputs)
-    loops: Loops = []
-    for count, step_a, step_b in zip(call.y.shape, a, b, strict=True):
+    if call.y.count == 0:
+        return [(0, *(0 for _ in call.inputs))] * LOOPS  # not even the outermost turns
+    steps = [_steps(t.shape, call.y.shape) for t in call.inputs]
+    loops: list[Loop] = []
+    for count, *here in zip(call.y.shape, *steps, strict=True):
         if count == 1:
             continue
-        if loops and loops[-1][1:] == (count * step_a, count * step_b):
-            loops[-1] = (loops[-1][0] * count, step_a, step_b)
+        if loops and loops[-1][1:] == tuple(count * s for s in here):
+            loops[-1] = (loops[-1][0] * count, *here)
         else:
-            loops.append((count, step_a, step_b))
+            loops.append((count, *here))
     return loops
 
 
@@ -152,41 +305,37 @@ def _steps(shape: Shape, out: Shape) -> Shape:
     return tuple(0 if n == 1 else int(np.prod(aligned[i + 1 :])) for i, n in enumerate(aligned))
 
 
-def _binary_params(call: Call[Any]) -> Params:
-    loops = _loops(call)
-    shape, a, b = zip(*([(1, 0, 0)] * (LOOPS - len(loops)) + loops), strict=True)
-    return Params(
-        "bt_binary_f32",
-        (("shape", shape), ("a_step", a), ("b_step", b), ("lo", call.op.lo), ("hi", call.op.hi)),
+def loop_fields(call: Call[Any]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """`shape`, and `a_step`, `b_step` … for each input."""
+    loops = loops_of(call)
+    padded = [(1, *(0 for _ in call.inputs))] * (LOOPS - len(loops)) + loops
+    names = ("shape", "a_step", "b_step", "c_step")[: 1 + len(call.inputs)]
+    return tuple(zip(names, zip(*padded, strict=True), strict=True))
+
+
+def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
+    """One per element type, which its last input shows."""
+
+    def fits(dtype: DType) -> Callable[[Call[Any]], bool]:
+        return lambda call: call.inputs[-1].dtype is dtype and (len(call.inputs) == 1 or len(loops_of(call)) <= LOOPS)
+
+    return tuple(
+        Kernel(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, lambda call: call.op.params(call), fits=fits(t))
+        for t in op.types
     )
 
 
-def _unary_params(call: Call[Any]) -> Params:
-    return Params("bt_unary_f32", (("count", call.x.count),))
-
-
-def _limit_params(call: Call[Clamp]) -> Params:
-    return Params("bt_limit_f32", (("count", call.x.count), ("lo", call.op.lo), ("hi", call.op.hi)))
-
-
-U = TypeVar("U", bound=Unary)
-B = TypeVar("B", bound=Binary)
-
-
-def _unary(op: type[U], params: Callable[[Call[U]], Params] = _unary_params) -> tuple[Kernel[U], ...]:
-    return (Kernel(f"bt_{op.name}_f32_ref", "elementwise/ref.c", params),)
-
-
-def _binary(op: type[B]) -> tuple[Kernel[B], ...]:
-    return (
-        Kernel(
-            f"bt_{op.name}_f32_ref", "elementwise/ref.c", _binary_params, fits=lambda call: len(_loops(call)) <= LOOPS
-        ),
-    )
-
-
-CLAMP = _unary(Clamp, _limit_params)
-TANH = _unary(Tanh)
-SIGMOID = _unary(Sigmoid)
-ADD = _binary(Add)
-MUL = _binary(Mul)
+OPS: tuple[type[Elementwise], ...] = (
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDivide,
+    TruncDivide,
+    Remainder,
+    Fmod,
+    Minimum,
+    Maximum,
+    Pow,
+    Clamp,
+)

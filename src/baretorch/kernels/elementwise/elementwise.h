@@ -1,4 +1,4 @@
-/* One output element from one element of each input. */
+/* One output element from one element of each input: parameters, and arithmetic. */
 #ifndef BT_ELEMENTWISE_H
 #define BT_ELEMENTWISE_H
 
@@ -7,7 +7,7 @@
 /* y[i] = f(x[i]) */
 typedef struct {
     int32_t count;
-} bt_unary_f32;
+} bt_unary;
 
 /* y[i] = clamp(x[i], lo, hi) */
 typedef struct {
@@ -16,8 +16,15 @@ typedef struct {
     float hi;
 } bt_limit_f32;
 
-/* y[i, j, k, l] = clamp(f(a[i, j, k, l], b[i, j, k, l]), lo, hi)
+/* y[i, j, k, l] = f(a[i, j, k, l], b[i, j, k, l])
  * over steps in elements; a step of 0 repeats the element (broadcasting). */
+typedef struct {
+    int32_t shape[4];
+    int32_t a_step[4];
+    int32_t b_step[4];
+} bt_binary;
+
+/* The same, limited to [lo, hi]. */
 typedef struct {
     int32_t shape[4];
     int32_t a_step[4];
@@ -28,10 +35,33 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 void bt_clamp_f32_ref(const bt_limit_f32 *p, const float *x, float *y);
-void bt_tanh_f32_ref(const bt_unary_f32 *p, const float *x, float *y);
-void bt_sigmoid_f32_ref(const bt_unary_f32 *p, const float *x, float *y);
 void bt_add_f32_ref(const bt_binary_f32 *p, const float *a, const float *b, float *y);
+void bt_sub_f32_ref(const bt_binary_f32 *p, const float *a, const float *b, float *y);
 void bt_mul_f32_ref(const bt_binary_f32 *p, const float *a, const float *b, float *y);
+void bt_div_f32_ref(const bt_binary_f32 *p, const float *a, const float *b, float *y);
+void bt_floor_divide_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_trunc_divide_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_remainder_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_fmod_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_minimum_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_maximum_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_pow_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+
+/* Integers wrap. A quotient by 0 is 0, and its remainder the dividend. */
+#define BT_INTEGER_DECLARATIONS(type, T)                                                      \
+    void bt_add_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);               \
+    void bt_sub_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);               \
+    void bt_mul_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);               \
+    void bt_floor_divide_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);      \
+    void bt_trunc_divide_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);      \
+    void bt_remainder_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);         \
+    void bt_fmod_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);              \
+    void bt_minimum_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);           \
+    void bt_maximum_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);
+
+BT_INTEGER_DECLARATIONS(s32, int32_t)
+BT_INTEGER_DECLARATIONS(s64, int64_t)
+#undef BT_INTEGER_DECLARATIONS
 #endif
 
 #endif

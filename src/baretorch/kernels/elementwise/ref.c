@@ -1,40 +1,54 @@
 #include "elementwise.h"
 
-#include "../math/math.h"
+#include "../math/log.h"
+#include "../math/round.h"
+#include "loops.h"
 
-/* A kernel from an expression of v. */
-#define BT_UNARY_REF(symbol, params, expression)                        \
-    BT_KERNEL void symbol(const params *p, const float *x, float *y)    \
-    {                                                                   \
-        for (int32_t i = 0; i < p->count; i++) {                        \
-            float v = x[i];                                             \
-            y[i] = expression;                                          \
-        }                                                               \
-    }
+BT_UNARY_REF(bt_clamp_f32_ref, bt_limit_f32, float, float, bt_clamp_f32(v, p->lo, p->hi))
 
-/* A kernel from an expression of v and w. */
-#define BT_BINARY_REF(symbol, expression)                                                                \
-    BT_KERNEL void symbol(const bt_binary_f32 *p, const float *a, const float *b, float *y)              \
-    {                                                                                                    \
-        for (int32_t i = 0; i < p->shape[0]; i++)                                                        \
-            for (int32_t j = 0; j < p->shape[1]; j++)                                                    \
-                for (int32_t k = 0; k < p->shape[2]; k++) {                                              \
-                    const float *row_a = a + i * p->a_step[0] + j * p->a_step[1] + k * p->a_step[2];     \
-                    const float *row_b = b + i * p->b_step[0] + j * p->b_step[1] + k * p->b_step[2];     \
-                    for (int32_t l = 0; l < p->shape[3]; l++) {                                          \
-                        float v = row_a[l * p->a_step[3]];                                               \
-                        float w = row_b[l * p->b_step[3]];                                               \
-                        *y++ = bt_clamp_f32(expression, p->lo, p->hi);                                   \
-                    }                                                                                    \
-                }                                                                                        \
-    }
+#define BT_LIMITED_REF(symbol, expression) \
+    BT_BINARY_REF(symbol, bt_binary_f32, float, float, bt_clamp_f32(expression, p->lo, p->hi))
 
-BT_UNARY_REF(bt_clamp_f32_ref, bt_limit_f32, bt_clamp_f32(v, p->lo, p->hi))
-BT_UNARY_REF(bt_tanh_f32_ref, bt_unary_f32, bt_tanh_f32(v))
-BT_UNARY_REF(bt_sigmoid_f32_ref, bt_unary_f32, bt_sigmoid_f32(v))
+BT_LIMITED_REF(bt_add_f32_ref, v + w)
+BT_LIMITED_REF(bt_sub_f32_ref, v - w)
+BT_LIMITED_REF(bt_mul_f32_ref, v *w)
+BT_LIMITED_REF(bt_div_f32_ref, v / w)
 
-BT_BINARY_REF(bt_add_f32_ref, v + w)
-BT_BINARY_REF(bt_mul_f32_ref, v * w)
+BT_BINARY_REF(bt_floor_divide_f32_ref, bt_binary, float, float, bt_floor_div_f32(v, w))
+BT_BINARY_REF(bt_trunc_divide_f32_ref, bt_binary, float, float, bt_trunc_f32(v / w))
+BT_BINARY_REF(bt_remainder_f32_ref, bt_binary, float, float, bt_remainder_f32(v, w))
+BT_BINARY_REF(bt_fmod_f32_ref, bt_binary, float, float, bt_fmod_f32(v, w))
+BT_BINARY_REF(bt_minimum_f32_ref, bt_binary, float, float, -bt_max_f32(-v, -w))
+BT_BINARY_REF(bt_maximum_f32_ref, bt_binary, float, float, bt_max_f32(v, w))
+BT_BINARY_REF(bt_pow_f32_ref, bt_binary, float, float, bt_pow_f32(v, w))
 
-#undef BT_UNARY_REF
-#undef BT_BINARY_REF
+/* Signed integers T through the unsigned ones U, which may overflow. */
+#define BT_INTEGER_REFS(type, T, U)                                                                    \
+    BT_INLINE T bt_quotient_##type(T v, T w)                                                           \
+    {                                                                                                  \
+        return w == 0 ? 0 : w == -1 ? (T)(0u - (U)v) : v / w;                                          \
+    }                                                                                                  \
+    BT_INLINE T bt_rest_##type(T v, T w)                                                               \
+    {                                                                                                  \
+        return (T)((U)v - (U)bt_quotient_##type(v, w) * (U)w);                                         \
+    }                                                                                                  \
+    /* A quotient rounded toward zero is one too large, and its rest belongs to that. */               \
+    BT_INLINE int bt_above_##type(T v, T w)                                                            \
+    {                                                                                                  \
+        return w != 0 && bt_rest_##type(v, w) != 0 && (v < 0) != (w < 0);                              \
+    }                                                                                                  \
+    BT_BINARY_REF(bt_add_##type##_ref, bt_binary, T, T, (U)v + (U)w)                                   \
+    BT_BINARY_REF(bt_sub_##type##_ref, bt_binary, T, T, (U)v - (U)w)                                   \
+    BT_BINARY_REF(bt_mul_##type##_ref, bt_binary, T, T, (U)v *(U)w)                                    \
+    BT_BINARY_REF(bt_floor_divide_##type##_ref, bt_binary, T, T, bt_quotient_##type(v, w) - bt_above_##type(v, w)) \
+    BT_BINARY_REF(bt_trunc_divide_##type##_ref, bt_binary, T, T, bt_quotient_##type(v, w))             \
+    BT_BINARY_REF(bt_remainder_##type##_ref, bt_binary, T, T, bt_rest_##type(v, w) + (bt_above_##type(v, w) ? w : 0)) \
+    BT_BINARY_REF(bt_fmod_##type##_ref, bt_binary, T, T, bt_rest_##type(v, w))                         \
+    BT_BINARY_REF(bt_minimum_##type##_ref, bt_binary, T, T, v < w ? v : w)                             \
+    BT_BINARY_REF(bt_maximum_##type##_ref, bt_binary, T, T, v > w ? v : w)
+
+BT_INTEGER_REFS(s32, int32_t, uint32_t)
+BT_INTEGER_REFS(s64, int64_t, uint64_t)
+
+#undef BT_LIMITED_REF
+#undef BT_INTEGER_REFS

@@ -107,10 +107,10 @@ BT_INLINE float bt_log2_pair_f32(float x, float *low)
     p = p * z + 0.399984509f;
     p = p * z + 0.666666687f;
     float rest = p * (z * s) + 2.0f * s_low; /* log(m / c) = 2 s_high + rest */
-    float main = 2.0f * s_high * 1.44238281f; /* 12 bits of 1 / ln 2 */
+    float lead = 2.0f * s_high * 1.44238281f; /* 12 bits of 1 / ln 2 */
     rest = 2.0f * s_high * 3.12228389e-4f + rest * 1.44269504f + c_low;
-    float sum = k + main;
-    rest += main - (sum - k);
+    float sum = k + lead;
+    rest += lead - (sum - k);
     float high = bt_leading_f32(sum + rest);
     *low = (sum - high) + rest;
     return high;

@@ -1,0 +1,78 @@
+"""PyTorch's rules for operands of different types: which type they all become, and how they become it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.ir import DType
+from baretorch.ops.logic import Cast
+
+_KINDS = "biuf"  # of NumPy types: a float wins over integers, they over truth values
+_NUMBERS = {bool: DType.BOOL, int: DType.INT64, float: DType.FLOAT32}
+
+
+def common_type(g: Lowering, operands: Sequence[str | Scalar]) -> DType:
+    """Tensors decide, then tensors without dimensions, then numbers: a later one only by its kind."""
+    tensors = [g[x] for x in operands if isinstance(x, str)]
+    groups = (
+        [t.dtype for t in tensors if t.shape],
+        [t.dtype for t in tensors if not t.shape],
+        [_NUMBERS[type(x)] for x in operands if not isinstance(x, str)],
+    )
+    found: DType | None = None
+    for types in groups:
+        if types:
+            best = reduce(_wider, types)
+            found = best if found is None or _kind(best) > _kind(found) else found
+    assert found is not None, "an operator has operands"
+    return found
+
+
+def cast(g: Lowering, x: str, dtype: DType) -> str:
+    t = g[x]
+    if t.dtype is dtype:
+        return x
+    if dtype not in Cast.types or t.dtype not in Cast.types:
+        raise CompileError(f"a cast from {t.dtype.label} to {dtype.label} is not supported", have=str(t))
+    if t.data is not None:
+        return g.b.const(x, Cast(dtype.label).reference(t.data)[0])
+    return g.b.add(Cast(dtype.label), x)
+
+
+def operand(g: Lowering, x: str | Scalar, dtype: DType) -> str:
+    """A tensor or a Python number as a tensor of this type."""
+    return cast(g, x, dtype) if isinstance(x, str) else g.b.const("scalar", np.array(x, dtype.numpy))
+
+
+def promoted(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
+    """All operands as tensors of one type."""
+    dtype = common_type(g, operands)
+    return tuple(operand(g, x, dtype) for x in operands)
+
+
+def floating(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:
+    """All operands as float32, as functions that have no integer results see them."""
+    return tuple(operand(g, x, DType.FLOAT32) for x in operands)
+
+
+def truths(g: Lowering, *operands: str) -> tuple[str, ...]:
+    """All operands as truth values: whether they are not 0."""
+    return tuple(cast(g, x, DType.BOOL) for x in operands)
+
+
+def _kind(dtype: DType) -> int:
+    kind = dtype.numpy.kind
+    return _KINDS.index("i" if kind == "u" else kind)
+
+
+def _wider(a: DType, b: DType) -> DType:
+    if _kind(a) != _kind(b):
+        return max(a, b, key=_kind)
+    found = DType.of(np.promote_types(a.numpy, b.numpy).name)
+    assert found is not None, "two types of one kind have a wider one"
+    return found

@@ -1,0 +1,251 @@
+"""Functions of one number: exponentials and their kin, roots, roundings, signs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import erf
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType
+from baretorch.ops.elementwise import NUMBERS, Elementwise, Unary
+
+
+@dataclass(frozen=True)
+class Function(Unary):
+    """A function of each element that has no attributes."""
+
+    source: ClassVar[str] = "functions/ref.c"
+
+
+@dataclass(frozen=True)
+class Neg(Function):
+    """-x; the least integer stays."""
+
+    name: ClassVar[str] = "neg"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, x: Array) -> Array:
+        return np.negative(x)
+
+
+@dataclass(frozen=True)
+class Abs(Function):
+    """The absolute value of x; the least integer stays."""
+
+    name: ClassVar[str] = "abs"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, x: Array) -> Array:
+        return np.absolute(x)
+
+
+@dataclass(frozen=True)
+class Sign(Function):
+    """-1, 0 or 1; of NaN 0, as in PyTorch."""
+
+    name: ClassVar[str] = "sign"
+    types: ClassVar[tuple[DType, ...]] = NUMBERS
+
+    def value(self, x: Array) -> Array:
+        return np.asarray((x > 0).astype(x.dtype) - (x < 0).astype(x.dtype))
+
+
+@dataclass(frozen=True)
+class Floor(Function):
+    """x rounded down."""
+
+    name: ClassVar[str] = "floor"
+
+    def value(self, x: Array) -> Array:
+        return np.floor(x)
+
+
+@dataclass(frozen=True)
+class Ceil(Function):
+    """x rounded up."""
+
+    name: ClassVar[str] = "ceil"
+
+    def value(self, x: Array) -> Array:
+        return np.ceil(x)
+
+
+@dataclass(frozen=True)
+class Round(Function):
+    """x rounded to the nearest whole number, halves to the even one."""
+
+    name: ClassVar[str] = "round"
+
+    def value(self, x: Array) -> Array:
+        return np.rint(x)
+
+
+@dataclass(frozen=True)
+class Trunc(Function):
+    """x rounded toward zero."""
+
+    name: ClassVar[str] = "trunc"
+
+    def value(self, x: Array) -> Array:
+        return np.trunc(x)
+
+
+@dataclass(frozen=True)
+class Sqrt(Function):
+    """The square root of x, correctly rounded; NaN for negative x."""
+
+    name: ClassVar[str] = "sqrt"
+
+    def value(self, x: Array) -> Array:
+        return np.sqrt(x)
+
+
+@dataclass(frozen=True)
+class Rsqrt(Function):
+    """1 / sqrt(x)."""
+
+    name: ClassVar[str] = "rsqrt"
+
+    def value(self, x: Array) -> Array:
+        return np.asarray(1.0 / np.sqrt(x))
+
+
+@dataclass(frozen=True)
+class Reciprocal(Function):
+    """1 / x."""
+
+    name: ClassVar[str] = "reciprocal"
+
+    def value(self, x: Array) -> Array:
+        return np.asarray(1.0 / x)
+
+
+@dataclass(frozen=True)
+class Exp(Function):
+    """e^x; results below the least normal number are 0."""
+
+    name: ClassVar[str] = "exp"
+
+    def value(self, x: Array) -> Array:
+        return np.exp(x)
+
+
+@dataclass(frozen=True)
+class Expm1(Function):
+    """e^x - 1, precise near 0."""
+
+    name: ClassVar[str] = "expm1"
+
+    def value(self, x: Array) -> Array:
+        return np.expm1(x)
+
+
+@dataclass(frozen=True)
+class Log(Function):
+    """The natural logarithm of x."""
+
+    name: ClassVar[str] = "log"
+
+    def value(self, x: Array) -> Array:
+        return np.log(x)
+
+
+@dataclass(frozen=True)
+class Log1p(Function):
+    """The natural logarithm of 1 + x, precise near 0."""
+
+    name: ClassVar[str] = "log1p"
+
+    def value(self, x: Array) -> Array:
+        return np.log1p(x)
+
+
+@dataclass(frozen=True)
+class Log2(Function):
+    """The logarithm of x to the base 2."""
+
+    name: ClassVar[str] = "log2"
+
+    def value(self, x: Array) -> Array:
+        return np.log2(x)
+
+
+@dataclass(frozen=True)
+class Sin(Function):
+    """The sine of x, however large."""
+
+    name: ClassVar[str] = "sin"
+
+    def value(self, x: Array) -> Array:
+        return np.sin(x)
+
+
+@dataclass(frozen=True)
+class Cos(Function):
+    """The cosine of x, however large."""
+
+    name: ClassVar[str] = "cos"
+
+    def value(self, x: Array) -> Array:
+        return np.cos(x)
+
+
+@dataclass(frozen=True)
+class Tanh(Function):
+    """The hyperbolic tangent of each element."""
+
+    name: ClassVar[str] = "tanh"
+
+    def value(self, x: Array) -> Array:
+        return np.tanh(x)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Function):
+    """1 / (1 + e^-x) of each element."""
+
+    name: ClassVar[str] = "sigmoid"
+
+    def value(self, x: Array) -> Array:
+        return np.asarray(1.0 / (1.0 + np.exp(-x)))
+
+
+@dataclass(frozen=True)
+class Erf(Function):
+    """The error function of x."""
+
+    name: ClassVar[str] = "erf"
+
+    def value(self, x: Array) -> Array:
+        return erf_of(x)
+
+
+def erf_of(x: Array) -> Array:
+    """The error function, which NumPy has not."""
+    return np.array([erf(v) for v in x.reshape(-1)], np.float64).reshape(x.shape)
+
+
+OPS: tuple[type[Elementwise], ...] = (
+    Neg,
+    Abs,
+    Sign,
+    Floor,
+    Ceil,
+    Round,
+    Trunc,
+    Sqrt,
+    Rsqrt,
+    Reciprocal,
+    Exp,
+    Expm1,
+    Log,
+    Log1p,
+    Log2,
+    Sin,
+    Cos,
+    Tanh,
+    Sigmoid,
+    Erf,
+)
