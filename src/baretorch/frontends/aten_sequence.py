@@ -68,36 +68,21 @@ def _constant(g: Lowering, name: str) -> bool:
 
 # --- recurrent layers --------------------------------------------------------------------------------------
 
-Rest = tuple[bool, int, float, bool, bool, bool]  # has_biases, num_layers, dropout, train, bidirectional, batch_first
-
 
 def lstm(
     g: Lowering, x: str, states: tuple[str, ...], weights: tuple[str, ...], *rest: bool | int | float
 ) -> tuple[str, ...]:
-    _no_packed_sequence("lstm", states, weights)
     return _stacked(g, Lstm(), x, states, weights, *rest)
 
 
 def gru(g: Lowering, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float) -> tuple[str, ...]:
-    _no_packed_sequence("gru", (state,), weights)
     return _stacked(g, Gru(), x, (state,), weights, *rest)
 
 
 def rnn(
     g: Lowering, relu: bool, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float
 ) -> tuple[str, ...]:
-    _no_packed_sequence("rnn", (state,), weights)
     return _stacked(g, Rnn(relu=relu), x, (state,), weights, *rest)
-
-
-def _no_packed_sequence(what: str, states: object, weights: object) -> None:
-    """The overload for packed sequences has the batch sizes in the place of the states."""
-    if not isinstance(states, tuple) or not isinstance(weights, tuple):
-        raise CompileError(
-            f"{what}: packed sequences are not supported",
-            need="sequences of one fixed length",
-            try_="pad the sequences and leave out pack_padded_sequence",
-        )
 
 
 def _stacked(
@@ -175,9 +160,7 @@ def rnn_cell(
     return _cell(g, Rnn(relu=relu), x, (state,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
-def _cell(
-    g: Lowering, op: Recurrent, x: str, states: Sequence[str], weights: Sequence[str | None]
-) -> tuple[str, ...]:
+def _cell(g: Lowering, op: Recurrent, x: str, states: Sequence[str], weights: Sequence[str | None]) -> tuple[str, ...]:
     """A layer over one time; its states are the result."""
     some = [w for w in weights if w is not None]
     begins = [] if all(_zeros(g, s) for s in states) else states
@@ -231,7 +214,3 @@ def _is_causal(g: Lowering, mask: str) -> bool:
     seen = np.tri(*data.shape[-2:], dtype=np.bool_)
     wanted = seen if data.dtype == np.bool_ else np.where(seen, np.float32(0), np.float32(-inf))
     return bool(np.array_equal(data.reshape(seen.shape), wanted))
-
-
-def full(g: Lowering, shape: Sequence[int], value: Scalar, dtype: str | None = None, *_: object) -> str:
-    return g.b.const("full", np.full(tuple(shape), value, dtype or "float32"))

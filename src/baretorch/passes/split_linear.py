@@ -1,0 +1,120 @@
+"""A linear layer whose result is only cut into parts becomes one layer per part, so that nothing is cut at run time.
+
+Attention projects its input once for queries, keys and values together and gated units once for value and gate; the
+rows of the weight belong to one part each. Reshapes and permutations between the layer and the cut are repeated per
+part: most of them cost nothing or vanish later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from baretorch.ir import Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.move import Slice
+from baretorch.passes.rewrite import fresh, rebuilt
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The layer, the views from it to what is cut, each with its axis that is cut, and rows of weight per index."""
+
+    layer: Node
+    views: tuple[tuple[Op, int], ...]
+    rows: int
+
+
+def split_linear(graph: Graph) -> Graph:
+    producer, uses = graph.producer(), graph.uses()
+    new: dict[str, Tensor] = {}
+    nodes: list[Node] = []
+    cuts: dict[str, _Cut | None] = {}
+
+    def add(op: Op, inputs: tuple[str, ...], like: Tensor, name: str | None = None) -> str:
+        """A node with one result, called `name` or something new."""
+        (signature,) = op.infer([new.get(i) or graph[i] for i in inputs])
+        out = name or fresh(graph, new, like.name)
+        if name is None:
+            new[out] = replace(like, name=out, shape=signature.shape)
+        nodes.append(Node(op, inputs, (out,)))
+        return out
+
+    def part(layer: Node, start: int, stop: int) -> str:
+        constants = []
+        for name in layer.inputs[1:]:
+            data = graph[name].data
+            assert data is not None
+            constants.append(fresh(graph, new, name))
+            new[constants[-1]] = with_data(replace(graph[name], name=constants[-1]), data[start:stop])
+        return add(layer.op, (layer.inputs[0], *constants), graph[layer.outputs[0]])
+
+    for node in graph.nodes:
+        cut = None
+        if isinstance(node.op, Slice):
+            (x,) = node.inputs
+            if x not in cuts:
+                cuts[x] = _cut(graph, x, producer, uses)
+            cut = cuts[x]
+        if cut is None or not isinstance(node.op, Slice):
+            nodes.append(node)
+            continue
+        count = node.op.stop - node.op.start
+        name = part(cut.layer, node.op.start * cut.rows, node.op.stop * cut.rows)
+        for i, (op, axis) in enumerate(cut.views):
+            if isinstance(op, Reshape):
+                op = Reshape(_with(op.shape, axis, op.shape[axis] // graph[node.inputs[0]].shape[node.op.axis] * count))
+            last = i + 1 == len(cut.views)
+            name = add(op, (name,), graph[node.outputs[0]], node.outputs[0] if last else None)
+        if not cut.views:
+            nodes[-1] = replace(nodes[-1], outputs=node.outputs)
+            del new[name]
+    return rebuilt(graph, nodes, new.values())
+
+
+def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[Node]]) -> _Cut | None:
+    """How x comes from a linear layer whose rows can be told apart; None if it does not, or is not only cut."""
+    readers = uses[x]
+    slices = [n.op for n in readers if isinstance(n.op, Slice)]
+    axis = slices[0].axis
+    taken = sum(s.stop - s.start for s in slices)
+    alike = len(slices) == len(readers) and all((s.axis, s.step) == (axis, 1) for s in slices)
+    if not alike or taken > graph[x].shape[axis] or x in graph.outputs:
+        return None
+    views: list[tuple[Op, int]] = []
+    rows = 1
+    node = producer.get(x)
+    while node is not None and isinstance(node.op, (Permute, Reshape)):
+        before = node.inputs[0]
+        views.insert(0, (node.op, axis))
+        if isinstance(node.op, Permute):
+            axis = node.op.dims[axis]
+        else:
+            found = _axis_before(graph[before].shape, node.op.shape, axis)
+            if found is None:
+                return None
+            axis, factor = found
+            rows *= factor
+        if len(uses[before]) != 1 or before in graph.outputs:
+            return None
+        node = producer.get(before)
+    if node is None or not isinstance(node.op, Linear) or axis != len(graph[node.outputs[0]].shape) - 1:
+        return None
+    constant = all(graph[name].data is not None for name in node.inputs[1:])
+    return _Cut(node, tuple(views), rows) if constant else None
+
+
+def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
+    """The axis that became `axis` and perhaps others after it, and how many of its indices one of `axis` is."""
+    outer, inner = prod(to[:axis]), prod(to[axis:])
+    for i, size in enumerate(shape):
+        if size > 1 and prod(shape[:i]) == outer and inner % (rest := prod(shape[i + 1 :])) == 0:
+            factor = size // to[axis]
+            return (i, factor) if size % to[axis] == 0 and factor * rest == prod(to[axis + 1 :]) else None
+    return None
+
+
+def _with(shape: Sequence[int], axis: int, size: int) -> Shape:
+    return (*shape[:axis], size, *shape[axis + 1 :])
