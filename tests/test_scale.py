@@ -11,7 +11,8 @@ from baretorch import pipeline
 from baretorch.frontends import Source
 from baretorch.frontends.program import AtenProgram
 from baretorch.ir import Builder, DType, Graph
-from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.elementwise import Add
+from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.targets.boards import load_board
 

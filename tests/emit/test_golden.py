@@ -10,7 +10,8 @@ import pytest
 from baretorch.emit import CFiles, emit
 from baretorch.ir import Builder, DType, Graph
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.elementwise import Add
+from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.ops.softmax import Softmax
 from baretorch.plan import make_plan

@@ -9,8 +9,10 @@ from baretorch.ops import kernels_of
 from baretorch.ops.along import ArgMax, TopK
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
+from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
 from baretorch.ops.kernel import Call
-from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
+from baretorch.ops.move import SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import Amax, Mean, Sum, VectorNorm
 from baretorch.ops.softmax import Softmax
@@ -99,8 +101,32 @@ def test_what_the_kernels_fit(op: Op, shapes: list[Shape], fits: bool) -> None:
     assert any(k.fits(Call(op, tuple(inputs), tuple(outputs))) for k in kernels_of(op)) is fits
 
 
-def test_integers_move_but_not_yet_in_c() -> None:
-    inputs = tensors((2, 3), dtype=DType.INT32)
-    op = Permute((1, 0))
-    assert op.infer(inputs)[0].dtype is DType.INT32
-    assert not any(k.fits(Call(op, tuple(inputs), tuple(inputs))) for k in kernels_of(op))
+@pytest.mark.parametrize(
+    ("dtype", "shape", "symbol"),
+    [
+        (DType.FLOAT32, (2, 3, 5), "bt_move_32_ref"),
+        (DType.INT64, (2, 3, 5), "bt_move_32_ref"),
+        (DType.INT16, (2, 3, 5), "bt_move_16_ref"),
+        (DType.INT8, (2, 3, 5), "bt_move_8_ref"),
+        (DType.INT8, (2, 3, 6), "bt_move_16_ref"),
+        (DType.INT8, (2, 3, 8), "bt_move_32_ref"),  # whole rows move, and words are faster
+    ],
+)
+def test_what_lies_together_moves_in_the_largest_units(dtype: DType, shape: Shape, symbol: str) -> None:
+    op = Permute((1, 0, 2))
+    inputs = tensors(shape, dtype=dtype)
+    outputs = tensors(*(s.shape for s in op.infer(inputs)), dtype=dtype)
+    assert [k.symbol for k in kernels_of(op) if k.fits(Call(op, tuple(inputs), tuple(outputs)))] == [symbol]
+
+
+def test_parts_and_indices() -> None:
+    assert "shape (2, 3) does not expand to (2, 4)" in refusal(Expand((2, 4)), (2, 3))
+    assert "axes (2,) are not those" in refusal(Flip((2,)), (2, 3))
+    assert "the source is no part of axis 1 from 2 on" in refusal(SliceScatter(1, 2), (2, 3), (2, 2))
+    assert "float32 is no type of an index" in refusal(IndexSelect(0), (2, 3), (2,))
+    assert "an axis without elements is indexed" in refusal(IndexSelect(0), (0, 3), (2,), dtype=DType.INT32)
+    assert "differ in more than the axis" in refusal(Gather(0), (2, 3), (2, 2), dtype=DType.INT32)
+    assert "does not have the indexed shape" in refusal(IndexPut(0), (2, 3), (2,), (2, 2), dtype=DType.INT32)
+    assert "source and index differ in shape" in refusal(Scatter(0), (2, 3), (1, 3), (2, 3), dtype=DType.INT32)
+    assert "adding int64 is not supported" in refusal(Scatter(0, True), (2, 3), (1, 3), (1, 3), dtype=DType.INT64)
+    assert "the indices differ in shape" in refusal(RavelIndex((2, 3)), (2,), (3,), dtype=DType.INT64)

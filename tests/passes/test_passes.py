@@ -13,7 +13,8 @@ from baretorch.frontends import Source, from_module
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, Graph, interpret, verify
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.elementwise import Add, Clamp, Mul, Tanh
+from baretorch.ops.elementwise import Add, Clamp, Mul
+from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d

@@ -14,7 +14,8 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, Graph, interpret
-from baretorch.ops.elementwise import Add, Tanh
+from baretorch.ops.elementwise import Add
+from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Change, Slice, SliceScatter
@@ -56,7 +57,11 @@ def graphs(draw: st.DrawFn) -> Graph:
             parts = draw(st.lists(st.sampled_from(others), min_size=1, max_size=4))
             live.append(b.add(Cat(rank - 1), a, *parts))
         elif kind == 5:
-            part = [t for t in live if (s := b.tensors[t].shape)[:-1] == b.tensors[a].shape[:-1] and s[-1] <= b.tensors[a].shape[-1]]
+            part = [
+                t
+                for t in live
+                if (s := b.tensors[t].shape)[:-1] == b.tensors[a].shape[:-1] and s[-1] <= b.tensors[a].shape[-1]
+            ]
             live.append(b.add(SliceScatter(len(b.tensors[a].shape) - 1, 0), a, draw(st.sampled_from(part))))
         else:
             weight = np.ones((draw(st.integers(1, 40)), b.tensors[a].shape[-1]), np.float32)

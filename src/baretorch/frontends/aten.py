@@ -14,9 +14,15 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.frontends import aten_activations as activations
+from baretorch.frontends import aten_constants as constants
 from baretorch.frontends import aten_conv as conv
+from baretorch.frontends import aten_elementwise as elementwise
+from baretorch.frontends import aten_index as index
 from baretorch.frontends import aten_layers as layers
+from baretorch.frontends import aten_moves as moves
 from baretorch.frontends import aten_pools as pools
+from baretorch.frontends import aten_quant as quant
 from baretorch.frontends import aten_reduce as reduce
 from baretorch.frontends import aten_resampling as resampling
 from baretorch.frontends import aten_sequence as sequence
@@ -24,7 +30,6 @@ from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
 from baretorch.ir import Builder, DType, Graph, State, verify
-from baretorch.ops.elementwise import Sigmoid, Tanh
 
 
 def to_graph(program: AtenProgram) -> Graph:
@@ -120,6 +125,9 @@ INSTEAD = {
 
 
 TABLE: dict[str, Callable[..., Result]] = {
+    "quantized_decomposed::quantize_per_tensor": quant.quantize_per_tensor,
+    "quantized_decomposed::dequantize_per_tensor": quant.dequantize_per_tensor,
+    "quantized_decomposed::dequantize_per_channel": quant.dequantize_per_channel,
     "aten::linear": sequence.linear,
     "aten::addmm": sequence.addmm,
     "aten::baddbmm": sequence.addmm,
@@ -138,25 +146,16 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::rnn_tanh_cell": lambda g, *args: sequence.rnn_cell(g, False, *args),
     "aten::rnn_relu_cell": lambda g, *args: sequence.rnn_cell(g, True, *args),
     "aten::scaled_dot_product_attention": sequence.attention,
-    "aten::full": sequence.full,
+    "aten::full": constants.full,
     "aten::convolution": conv.convolution,
     "aten::conv1d": conv.conv,
     "aten::conv2d": conv.conv,
     "aten::conv_transpose1d": conv.conv_transpose,
     "aten::conv_transpose2d": conv.conv_transpose,
+    **elementwise.ROWS,
+    **activations.ROWS,
     "aten::batch_norm": layers.batch_norm,
     "aten::_native_batch_norm_legit_no_training": layers.batch_norm,
-    "aten::add": layers.add,
-    "aten::sub": layers.sub,
-    "aten::mul": layers.mul,
-    "aten::relu": lambda g, x: layers.clamp(g, x, 0.0),
-    "aten::relu6": lambda g, x: layers.clamp(g, x, 0.0, 6.0),
-    "aten::hardtanh": lambda g, x, lo=-1.0, hi=1.0: layers.clamp(g, x, lo, hi),
-    "aten::clamp": layers.clamp,
-    "aten::clamp_min": lambda g, x, lo: layers.clamp(g, x, lo),
-    "aten::clamp_max": lambda g, x, hi: layers.clamp(g, x, None, hi),
-    "aten::tanh": lambda g, x: g.b.add(Tanh(), x),
-    "aten::sigmoid": lambda g, x: g.b.add(Sigmoid(), x),
     "aten::max_pool1d": pools.max_pool1d,
     "aten::max_pool2d": pools.max_pool2d,
     "aten::max_pool2d_with_indices": pools.max_pool2d,
@@ -211,6 +210,8 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::group_norm": reduce.group_norm,
     "aten::native_group_norm": reduce.native_group_norm,
     "aten::instance_norm": reduce.instance_norm,
+    "aten::_native_batch_norm_legit": reduce.batch_norm_of_batch,
+    "aten::_native_batch_norm_legit_functional": reduce.batch_norm_of_batch,
     "aten::view": shapes.reshape,
     "aten::reshape": shapes.reshape,
     "aten::_unsafe_view": shapes.reshape,
@@ -221,7 +222,6 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::transpose": shapes.transpose,
     "aten::t": shapes.t,
     "aten::constant_pad_nd": shapes.constant_pad,
-    "aten::pad": shapes.pad,
     "aten::cat": shapes.cat,
     "aten::concat": shapes.cat,
     "aten::stack": shapes.stack,
@@ -232,12 +232,73 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::split_with_sizes": shapes.split,
     "aten::chunk": shapes.chunk,
     "aten::unbind": shapes.unbind,
-    "aten::copy": shapes.copy_,
+    "aten::view_as": lambda g, x, other: shapes.reshape(g, x, g.shape(other)),
+    "aten::reshape_as": lambda g, x, other: shapes.reshape(g, x, g.shape(other)),
+    "aten::unflatten": shapes.unflatten,
+    "aten::movedim": shapes.movedim,
+    "aten::moveaxis": shapes.movedim,
+    "aten::swapaxes": shapes.transpose,
+    "aten::swapdims": shapes.transpose,
+    "aten::numpy_T": shapes.reverse,
+    "aten::mT": lambda g, x: shapes.transpose(g, x, -2, -1),
+    "aten::adjoint": lambda g, x: shapes.transpose(g, x, -2, -1),
+    "aten::as_strided": shapes.as_strided,
+    "aten::expand": moves.expand,
+    "aten::broadcast_to": moves.expand,
+    "aten::expand_as": moves.expand_as,
+    "aten::broadcast_tensors": moves.broadcast_tensors,
+    "aten::meshgrid": moves.meshgrid,
+    "aten::repeat": moves.repeat,
+    "aten::tile": moves.tile,
+    "aten::repeat_interleave": moves.repeat_interleave,
+    "aten::flip": moves.flip,
+    "aten::rot90": moves.rot90,
+    "aten::roll": moves.roll,
+    "aten::pad": moves.pad,
+    "aten::reflection_pad1d": moves.reflection_pad,
+    "aten::reflection_pad2d": moves.reflection_pad,
+    "aten::reflection_pad3d": moves.reflection_pad,
+    "aten::replication_pad1d": moves.replication_pad,
+    "aten::replication_pad2d": moves.replication_pad,
+    "aten::replication_pad3d": moves.replication_pad,
+    "aten::slice_scatter": moves.slice_scatter,
+    "aten::select_scatter": moves.select_scatter,
+    "aten::copy": moves.copy,
+    "aten::fill": moves.fill,
+    "aten::index_select": index.index_select,
+    "aten::embedding": index.embedding,
+    "aten::one_hot": index.one_hot,
+    "aten::unfold": index.unfold,
+    "aten::gather": index.gather,
+    "aten::take_along_dim": index.take_along_dim,
+    "aten::scatter": index.scatter,
+    "aten::scatter_add": index.scatter_add,
+    "aten::index": index.index,
+    "aten::_unsafe_index": index.index,
+    "aten::index_put": index.index_put,
+    "aten::_unsafe_index_put": index.index_put,
+    "aten::index_copy": index.index_copy,
+    "aten::index_add": index.index_add,
+    "aten::index_fill": index.index_fill,
+    "aten::tril": constants.tril,
+    "aten::triu": constants.triu,
+    "aten::diagonal": constants.diagonal,
+    "aten::arange": constants.arange,
+    "aten::eye": constants.eye,
+    "aten::full_like": constants.full_like,
+    "aten::new_full": constants.new_full,
+    "aten::zeros": lambda g, shape, dtype=None, *_: constants.full(g, shape, 0, dtype or "float32"),
+    "aten::ones": lambda g, shape, dtype=None, *_: constants.full(g, shape, 1, dtype or "float32"),
+    "aten::empty": lambda g, shape, dtype=None, *_: constants.full(g, shape, 0, dtype or "float32"),
+    "aten::zeros_like": lambda g, x, dtype=None, *_: constants.full_like(g, x, 0, dtype),
+    "aten::ones_like": lambda g, x, dtype=None, *_: constants.full_like(g, x, 1, dtype),
+    "aten::new_zeros": lambda g, x, shape, dtype=None, *_: constants.new_full(g, x, shape, 0, dtype),
+    "aten::new_ones": lambda g, x, shape, dtype=None, *_: constants.new_full(g, x, shape, 1, dtype),
+    "aten::scalar_tensor": lambda g, value, dtype=None, *_: constants.full(g, (), value, dtype or "float32"),
     "aten::clone": shapes.same,
     "aten::contiguous": shapes.same,
     "aten::detach": shapes.same,
     "aten::alias": shapes.same,
     "aten::lift_fresh": shapes.same,
     "aten::dropout": shapes.dropout,
-    "aten::to": shapes.to,
 }

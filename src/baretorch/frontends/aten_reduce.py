@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends import aten_elementwise as elementwise
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
@@ -35,7 +36,7 @@ def axes_of(g: Lowering, x: str, axes: Axes) -> tuple[int, ...]:
 def summary(g: Lowering, op: Callable[[tuple[int, ...], bool], Reduction], x: str, *rest: Any) -> str:
     """sum, mean and prod: (dtype) for all axes, or (axes, keepdim, dtype)."""
     axes, keepdim, dtype = rest if len(rest) == 3 else (None, False, *rest)
-    x = shapes.to(g, x, dtype)
+    x = elementwise.to(g, x, dtype)
     return g.b.add(op(axes_of(g, x, axes), keepdim), x)
 
 
@@ -113,7 +114,7 @@ def logsumexp(g: Lowering, x: str, axes: Axes, keepdim: bool = False) -> str:
 def vector_norm(
     g: Lowering, x: str, order: Scalar | None = 2, axes: Axes = None, keepdim: bool = False, dtype: str | None = None
 ) -> str:
-    x = shapes.to(g, x, dtype)
+    x = elementwise.to(g, x, dtype)
     return g.b.add(VectorNorm(axes_of(g, x, axes), keepdim, 2.0 if order is None else float(order)), x)
 
 
@@ -142,7 +143,7 @@ def argmin(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) 
 
 
 def cumsum(g: Lowering, x: str, axis: int, dtype: str | None = None) -> str:
-    x = shapes.to(g, x, dtype)
+    x = elementwise.to(g, x, dtype)
     return g.b.add(CumSum(g.axis(x, axis)), x) if g.shape(x) else x
 
 
@@ -162,12 +163,12 @@ def argsort(g: Lowering, x: str, *rest: Any) -> str:
 
 
 def softmax(g: Lowering, x: str, axis: int, dtype: str | bool | None = None) -> str:
-    x = shapes.to(g, x, dtype)
+    x = elementwise.to(g, x, dtype)
     return g.b.add(Softmax(g.axis(x, axis)), x)
 
 
 def log_softmax(g: Lowering, x: str, axis: int, dtype: str | bool | None = None) -> str:
-    x = shapes.to(g, x, dtype)
+    x = elementwise.to(g, x, dtype)
     return g.b.add(LogSoftmax(g.axis(x, axis)), x)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
-from baretorch.ir import DType
 from baretorch.ops.layout import Pad, Reshape
 from baretorch.ops.move import Cat, Slice
 
@@ -106,18 +105,6 @@ def same(g: Lowering, x: str, *_: Any) -> str:
 def dropout(g: Lowering, x: str, p: float, train: bool) -> str:
     if train:
         raise CompileError("dropout is in training mode", try_="call model.eval() before returning the model")
-    return x
-
-
-def to(g: Lowering, x: str, *args: Any) -> str:
-    """A copy to another type or memory format: constants are converted here, values only where nothing changes."""
-    labels = [DType.of(a) for a in args if isinstance(a, str)]
-    wanted = next((d for d in labels if d is not None), None)
-    data = g[x].data
-    if wanted is not None and data is not None:
-        return g.b.const(x, data.astype(wanted.numpy))
-    if wanted is not None and wanted is not g[x].dtype:
-        raise CompileError(f"a cast from {g[x].dtype.label} to {wanted.label} is not supported")
     return x
 
 

@@ -97,7 +97,7 @@ def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
                 names[node.name] = spec.target.removeprefix(within)
                 constants[names[node.name]] = _array(stored[spec.target], names[node.name])
         elif node.op == "call_function":
-            if node.target is not operator.getitem:
+            if node.target is not operator.getitem and "val" in node.meta:  # assertions have no value
                 calls.append(_call(node, names, within))
         elif node.op == "get_attr" and isinstance(_attribute(exported.graph_module, node.target), torch.Tensor):
             names[node.name] = node.target

@@ -9,6 +9,7 @@ that signals [N, C, L] and images of height 1 are the same to it. Only what is l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -16,9 +17,13 @@ import numpy as np
 
 from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
 from baretorch.ops.along import ArgMax, CumSum, TopK
-from baretorch.ops.elementwise import Add, Clamp, Mul, Sigmoid, Tanh
-from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.attention import Attention
+from baretorch.ops.elementwise import Elementwise
+from baretorch.ops.index import IndexSelect
+from baretorch.ops.layout import Flip, Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.matmul import Matmul
+from baretorch.ops.move import Cat, Slice, SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import Reduction
 from baretorch.ops.softmax import Softmax
@@ -43,9 +48,7 @@ class _Walk:
     new: dict[str, Tensor] = field(default_factory=dict)
     lazy: dict[str, tuple[str, Dims]] = field(default_factory=dict)  # name -> (base, dims): name is base permuted
     made: dict[str, str] = field(default_factory=dict)  # lazy name -> tensor where it was executed after all
-    moved: dict[str, tuple[str, tuple[Dims, ...]]] = field(
-        default_factory=dict
-    )  # base -> (root, groups): see `reshape`
+    moved: dict[str, tuple[str, tuple[Dims, ...]]] = field(default_factory=dict)  # base -> (root, groups of its dims)
     columns: dict[str, tuple[str, Array]] = field(default_factory=dict)  # flattened image -> (base, column order)
 
     def visit(self, node: Node) -> None:
@@ -58,6 +61,8 @@ class _Walk:
             self.reshape(node)
         elif isinstance(op, Linear) and node.inputs[0] in self.columns:
             self.linear(node)
+        elif isinstance(op, (Matmul, Attention)):
+            self.absorb(node, op)
         elif not self.commute(node):
             self.emit(op, tuple(map(self.real, node.inputs)), node.outputs)
 
@@ -76,21 +81,23 @@ class _Walk:
             if dims == tuple(range(len(dims))):
                 self.made[name] = base
             else:
-                self.execute(base, dims, name)
+                root, order = self.direct(base, dims)
+                if root == base:
+                    self.emit(Permute(dims), (base,), (name,))
+                else:
+                    self.emit(Reshape(self.tensor(name).shape), (self.step(Permute(order), root, name),), (name,))
                 self.made[name] = name
         return self.made[name]
 
-    def execute(self, base: str, dims: Dims, name: str) -> None:
-        """Permute base by dims. What was moved to make base is moved to its final place at once."""
+    def direct(self, base: str, dims: Dims) -> tuple[str, Dims]:
+        """What to permute, and how, to have base permuted by dims: if base itself was moved, from where it was, in one
+        go, which leaves the elements in order but not the shape."""
         root, groups = self.moved.get(base, (base, ()))
-        shape, sizes = self.tensor(base).shape, self.tensor(root).shape
-        if groups and shape == tuple(prod(sizes[d] for d in group) for group in groups):
-            order = [d for i in dims for d in groups[i]]
-            order += [d for d in range(len(sizes)) if d not in order]
-            moved = self.step(Permute(tuple(order)), root, name)
-            self.emit(Reshape(self.tensor(name).shape), (moved,), (name,))
-        else:
-            self.emit(Permute(dims), (base,), (name,))
+        sizes = self.tensor(root).shape
+        if not groups or self.tensor(base).shape != tuple(prod(sizes[d] for d in group) for group in groups):
+            return base, dims
+        order = [d for i in dims for d in groups[i]]
+        return root, (*order, *(d for d in range(len(sizes)) if d not in order))
 
     def step(self, op: Op, x: str, to: str) -> str:
         """A new tensor on the way to another."""
@@ -110,7 +117,10 @@ class _Walk:
             self.emit(node.op, (self.real(x),), node.outputs)
             return
         root, made_of = self.moved.get(base, (base, tuple((d,) for d in range(len(dims)))))
-        under = base if new.free else self.step(Permute(new.order), base, out)
+        under = base
+        if not new.free:
+            source, order = self.direct(base, new.order)
+            under = self.step(Permute(order), source, out)
         name = self.step(Reshape(new.shape), under, out)
         if root != base or not new.free:
             self.moved[name] = (root, tuple(tuple(r for d in group for r in made_of[d]) for group in new.groups))
@@ -129,21 +139,23 @@ class _Walk:
     def commute(self, node: Node) -> bool:
         """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
         op = node.op
-        # Weights of norms lie along the axes that the operator names, whatever their order.
-        carried = node.inputs[:1] if isinstance(op, (LayerNorm, GroupNorm)) else node.inputs
+        # Weights of norms and linear layers, and indices, lie along the axes that the operator names.
+        carried = node.inputs[:1] if isinstance(op, (LayerNorm, GroupNorm, Linear, IndexSelect)) else node.inputs
         dims = next((self.lazy[n][1] for n in carried if n in self.lazy), None)
-        if dims is None:
+        if dims is None or (isinstance(op, IndexSelect) and len(self.tensor(node.inputs[1]).shape) != 1):
             return False
         out_dims = dims
         inverse = tuple(int(i) for i in np.argsort(dims))
-        if isinstance(op, (Clamp, Tanh, Sigmoid)):
+        if isinstance(op, Elementwise):
             new_op: Op = op
-        elif isinstance(op, (Softmax, CumSum, TopK)):
+        elif isinstance(op, (Softmax, CumSum, TopK, Slice, Cat, SliceScatter, IndexSelect)):
             new_op = replace(op, axis=dims[op.axis])
         elif isinstance(op, LayerNorm):
             new_op = replace(op, axes=tuple(dims[a] for a in op.axes))
         elif isinstance(op, GroupNorm) and dims[0] == 0:
             new_op = replace(op, axis=dims[op.axis])
+        elif isinstance(op, Flip):
+            new_op = Flip(tuple(sorted(dims[a] for a in op.axes)))
         elif isinstance(op, Pad):
             new_op = replace(op, padding=tuple(op.padding[i] for i in inverse))
         elif isinstance(op, Reduction):
@@ -152,7 +164,7 @@ class _Walk:
         elif isinstance(op, ArgMax):
             new_op = replace(op, axis=dims[op.axis])
             out_dims = dims if op.keepdim else _without(dims, (op.axis,))
-        elif isinstance(op, (Add, Mul)):
+        elif isinstance(op, Linear) and dims[-1] == len(dims) - 1:
             new_op = op
         else:
             return False
@@ -187,6 +199,27 @@ class _Walk:
             self.lazy[out] = (name, dims)
             names.append(name)
         self.emit(op, inputs, tuple(names))
+
+    # --- operators that read and write in any order -------------------------------------------------------
+
+    def absorb(self, node: Node, op: Matmul | Attention) -> None:
+        """Let the operator read what is underneath its operands, and write what the one permutation after it makes."""
+        own = (op.a_dims, op.b_dims) if isinstance(op, Matmul) else (op.q_dims, op.k_dims, op.v_dims)
+        under = [self.view(name) for name in node.inputs[: len(own)]]
+        read = [_order(dims[d] for d in order or range(len(dims))) for order, (_, dims) in zip(own, under, strict=True)]
+        inputs = (*(base for base, _ in under), *map(self.real, node.inputs[len(own) :]))
+        (out,) = node.outputs
+        then = [n.op for n in self.uses.get(out, ())]
+        after = then[0].dims if len(then) == 1 and isinstance(then[0], Permute) else ()
+        write = _order((op.y_dims or range(len(after)))[d] for d in after) if after else op.y_dims
+        if isinstance(op, Matmul):
+            new: Op = replace(op, a_dims=read[0], b_dims=read[1], y_dims=write)
+        else:
+            new = replace(op, q_dims=read[0], k_dims=read[1], v_dims=read[2], y_dims=write)
+        if after:
+            self.result(node, new, inputs, tuple(int(i) for i in np.argsort(after)))
+        else:
+            self.emit(new, inputs, node.outputs)
 
     # --- a permuted image, flattened for a linear layer ---------------------------------------------------
 
@@ -228,6 +261,12 @@ class _Walk:
 
     def name(self, stem: str) -> str:
         return fresh(self.graph, self.new, stem)
+
+
+def _order(dims: Iterable[int]) -> Dims:
+    """A permutation as operators have it: () if it leaves everything where it is."""
+    found = tuple(dims)
+    return () if found == tuple(range(len(found))) else found
 
 
 def _without(dims: Dims, axes: Dims) -> Dims:

@@ -8,15 +8,16 @@ from math import inf, nan
 import torch
 
 from baretorch.ir import Op
-from baretorch.ops.elementwise import Add, Binary, Clamp, Mul, Sigmoid, Tanh
+from baretorch.ops.elementwise import Add, Arithmetic, Clamp, Mul
+from baretorch.ops.functions import Sigmoid, Tanh
 from tests.ops.case import EXACT, Case, Inputs, normal, spoiled, values
 
 # 3 ULP and PyTorch's own; results below FLT_MIN may become 0
 ULPS: dict[type[Op], tuple[float, float]] = {Tanh: (4e-7, 0.0), Sigmoid: (4e-7, 1e-37)}
 
 
-def binary(name: str, op: Binary, inputs: Inputs) -> Case:
-    functions: dict[type[Binary], Callable[..., torch.Tensor]] = {Add: torch.add, Mul: torch.mul}
+def binary(name: str, op: Arithmetic, inputs: Inputs) -> Case:
+    functions: dict[type[Arithmetic], Callable[..., torch.Tensor]] = {Add: torch.add, Mul: torch.mul}
     function = functions[type(op)]
     return Case(f"{op.name} {name}", op, inputs, lambda a, b: function(a, b).clamp(op.lo, op.hi))
 
