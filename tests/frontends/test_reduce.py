@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.frontends.lower import Function, check_module, names
 from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.frontends.aten import to_graph
-from tests.frontends.lower import Function, check_module, names
 
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "sum": lambda x: x.sum(),
