@@ -1,4 +1,4 @@
-"""A block of MobileNetV3 with squeeze and excitation: 5,040 parameters, 916,480 MACs.
+"""A block of MobileNetV3 with squeeze and excitation: 5,040 parameters, 516,352 MACs.
 
 Sixteen channels on 14x14 pixels, hard swish and hard sigmoid. Each channel is weighed by what all channels hold on
 average, which costs little and helps much; the weight is one number per channel, broadcast over the image.
