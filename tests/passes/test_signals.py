@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from baretorch.ir import Builder, DType, Shape
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
-from baretorch.ops.elementwise import Add, Clamp, Mul, Tanh
+from baretorch.ops.elementwise import Add, Clamp, Mul
+from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from tests.ops.case import Case
-from tests.ops.cases import eights, elementwise, index, int8, layers, layout, pools, reductions, sequence, upsample
+from tests.ops.cases import (
+    activations,
+    eights,
+    elementwise,
+    functions,
+    index,
+    int8,
+    layers,
+    layout,
+    logic,
+    pools,
+    reductions,
+    sequence,
+    upsample,
+)
 
 TABLE: tuple[Case, ...] = (
     *layers.CASES,
@@ -13,6 +27,9 @@ TABLE: tuple[Case, ...] = (
     *upsample.CASES,
     *reductions.CASES,
     *elementwise.CASES,
+    *functions.CASES,
+    *activations.CASES,
+    *logic.CASES,
     *layout.CASES,
     *index.CASES,
     *int8.CASES,
