@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.layout import Pad
 from baretorch.ops.norm import LayerNorm
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Amin, Sum, VectorNorm
 from tests.ops.case import Case, normal, spoiled
-from tests.ops.cases import elementwise, layers, pools, reductions
+from tests.ops.cases import elementwise, index, layers, layout, pools, reductions
 
 
 def pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -85,3 +86,53 @@ def layer_norm(draw: st.DrawFn) -> Case:
     axes = tuple(draw(st.permutations(range(len(shape))))[: draw(st.integers(1, len(shape)))])
     weight, bias = (draw(st.sampled_from([tuple(shape[a] for a in axes), (1,)])) for _ in range(2))
     return reductions.layer_norm(f"of {shape}", LayerNorm(axes, 0.1, draw(st.booleans())), normal(shape, weight, bias))
+
+
+types = st.sampled_from(["float32", "int64", "int16", "bool"])
+
+
+@st.composite
+def moving(draw: st.DrawFn) -> Case:
+    """permute, expand, flip, slice, pad, cat and slice_scatter."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+    axis, dtype = draw(st.integers(0, len(shape) - 1)), draw(types)
+    length = shape[axis]
+    start, step = draw(st.integers(0, length - 1)), draw(st.integers(1, 3))
+    count = draw(st.integers(1, -(-(length - start) // step)))
+    part = (*shape[:axis], count, *shape[axis + 1 :])
+    match draw(st.integers(0, 6)):
+        case 0:
+            return layout.permute(shape, tuple(draw(st.permutations(range(len(shape))))), dtype)
+        case 1:
+            to = tuple(n if n > 1 else draw(st.integers(1, 3)) for n in shape)
+            return layout.expand(shape, (*draw(st.lists(st.integers(1, 3), max_size=2)), *to), dtype)
+        case 2:
+            return layout.flip(shape, tuple(a for a in range(len(shape)) if draw(st.booleans())), dtype)
+        case 3:
+            return layout.slice_(axis, start, draw(st.integers(start, length)), step, shape, dtype)
+        case 4:
+            sides = tuple(draw(pairs(-(n // 2), 3)) for n in shape)
+            return layout.pad(f"{shape} by {sides}", Pad(sides, 1.0), shape, dtype)
+        case 5:
+            return layout.cat(axis, shape, part, shape, dtype=dtype)
+        case _:
+            return layout.slice_scatter(axis, start, step, shape, part, dtype)
+
+
+@st.composite
+def indexing(draw: st.DrawFn) -> Case:
+    """index_select, gather, index_put and scatter."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    axis = draw(st.integers(0, len(shape) - 1))
+    by, add = draw(st.sampled_from(["int32", "int64"])), draw(st.booleans())
+    dtype = draw(st.sampled_from(["float32", "int32"]) if add else types)
+    count = draw(st.integers(1, 5 if add else shape[axis]))
+    match draw(st.integers(0, 3)):
+        case 0:
+            return index.select(axis, shape, tuple(draw(st.lists(st.integers(1, 3), max_size=2))), dtype, by)
+        case 1:
+            return index.gather(axis, shape, draw(st.integers(1, 5)), dtype, by)
+        case 2:
+            return index.put(axis, shape, (count,), dtype, by, add)
+        case _:
+            return index.scatter(axis, shape, count, dtype, by, add)

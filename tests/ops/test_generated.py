@@ -16,6 +16,8 @@ ANY = st.one_of(
     strategies.broadcast(),
     strategies.reduction(),
     strategies.layer_norm(),
+    strategies.moving(),
+    strategies.indexing(),
 )
 
 repeatable = settings(derandomize=True, database=None, deadline=None)
@@ -58,6 +60,18 @@ def test_reductions(case: Case) -> None:
 @settings(repeatable, max_examples=100)
 @given(strategies.layer_norm())
 def test_layer_norm(case: Case) -> None:
+    against_pytorch(case)
+
+
+@settings(repeatable, max_examples=150)
+@given(strategies.moving())
+def test_moving(case: Case) -> None:
+    against_pytorch(case)
+
+
+@settings(repeatable, max_examples=150)
+@given(strategies.indexing())
+def test_indexing(case: Case) -> None:
     against_pytorch(case)
 
 
