@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -74,4 +75,43 @@ def _fits(call: Call[QConv2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-KERNELS: tuple[Kernel[QConv2d], ...] = (Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack),)
+def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
+    weight = data_of(call.inputs, 1)
+    out, taps = weight.shape[0], prod(weight.shape[1:])
+    full = np.zeros((-(-out // 2) * 2, -(-taps // 8) * 8), np.int32)
+    full[:out, :taps] = weight.reshape(out, taps)
+    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
+    # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
+    fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
+    words = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(np.int32).reshape(-1)
+    return (Packed("weight", words), *_pack(call)[1:])
+
+
+def _fits_pairs(call: Call[QConv2d]) -> bool:
+    """One group, and no channel's sum can reach 2^23, whatever the inputs are."""
+    if not _fits(call) or call.op.groups != 1:
+        return False
+    weight = data_of(call.inputs, 1).astype(np.int64)
+    return int(np.abs(weight).reshape(weight.shape[0], -1).sum(axis=1).max()) * 128 < 1 << 23
+
+
+def _scratch_pairs(call: Call[QConv2d]) -> int:
+    taps = prod(call.inputs[1].shape[1:])
+    pairs = max(1, -(-prod(call.op.pool) // 2))
+    bytes_ = -(-taps // 4) * 4 if call.x.shape[3] % 4 else 0
+    return 4 * -(-taps // 8) * 8 * pairs + bytes_
+
+
+KERNELS: tuple[Kernel[QConv2d], ...] = (
+    Kernel(
+        "bt_qconv2d_dsp",
+        "qconv2d/dsp.c",
+        _params,
+        needs=frozenset({"dsp"}),
+        fits=_fits_pairs,
+        pack=_pack_pairs,
+        scratch=_scratch_pairs,
+    ),
+    Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack),
+)

@@ -28,6 +28,12 @@ typedef struct {
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
 void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
+
+/* One group. weight: [out / 2][taps / 8][4] words, both counts rounded up; a tap is (kh, kw, i). Words 0 to 3 of taps t
+ * hold halfwords 256 * weight[o + 1][j] + weight[o][j] for j = t and t + 2, t + 1 and t + 3, t + 4 and t + 6, t + 5 and
+ * t + 7. Every sum stays below 2^23. */
+void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                    const int32_t *multiplier, int8_t *y, void *scratch);
 #endif
 
 #endif
