@@ -1,38 +1,12 @@
-/* Sums of products for Arm cores with a single-precision FPU (Cortex-M4F, M7, M33, M55).
+/* Sums of products for Arm cores with a single-precision FPU (Cortex-M4F, M7, M33).
  *
- * A linear layer and a convolution are the same work: every output is the dot product of its weights with a window of
- * the input, which is some runs of numbers that lie together, one per row of the kernel. Here eight outputs of one or
- * two windows are computed together: their weights for one input lie side by side, so that one load multiple feeds 16
- * multiply-accumulates. Compilers do not form load multiples of floats from C, hence the assembly. Padding costs
- * nothing: the caller clips the window, and the weights that meet padding are stepped over. */
+ * Eight outputs of one or two windows are computed together: one load multiple of their weights for one input feeds 16
+ * multiply-accumulates. Compilers do not form load multiples of floats from C, hence the assembly. */
 #ifndef BT_FPU_H
 #define BT_FPU_H
 
-#include "bt.h"
+#include "windows.h"
 
-/* A function that all layers of a model share: its work is too large for a call to matter. */
-#if defined(__clang__)
-#define BT_SHARED static __attribute__((noinline, unused))
-#else
-#define BT_SHARED static __attribute__((noinline, noclone, unused))
-#endif
-
-/* Windows that are alike, side by side in one row of the output. Steps count elements; "weights" are those of one
- * output. */
-typedef struct {
-    int32_t rows;    /* of the window, without those in the padding; 1 or more */
-    int32_t inputs;  /* in each row, without those in the padding; 1 or more */
-    int32_t x_step;  /* from the end of a row's inputs to the next row's first */
-    int32_t x_next;  /* from one window to the next */
-    int32_t w_step;  /* weights between two rows, which would meet padding */
-    int32_t w_next;  /* weights from behind the last row's w_step to the same place of the next outputs */
-    int32_t weights; /* of the whole window */
-    int32_t skipped; /* weights before the first that is used */
-    int32_t out;     /* outputs of each window */
-} bt_fpu_windows;
-
-#define BT_FIELD(name) [name] "i"(offsetof(bt_fpu_windows, name))
-#define BT_FIELDS BT_FIELD(rows), BT_FIELD(inputs), BT_FIELD(x_step), BT_FIELD(w_step), BT_FIELD(w_next)
 #define BT_SINGLES                                                                                                     \
     "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16",       \
         "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31"
@@ -51,7 +25,7 @@ typedef struct {
 
 /* y[0..8 * eights) of one window. `w`: [eights][weights][8], from the first weight used.
  * Eight inputs in s8-s15, the weights of two of them in s16-s31: 71 instructions for 64 products. */
-BT_INLINE void bt_fpu_one_window(const bt_fpu_windows *s, const float *x, const float *w, const float *bias, float *y,
+BT_INLINE void bt_fpu_one_window(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
                                  int32_t eights)
 {
     const float *at;
@@ -101,7 +75,7 @@ BT_INLINE void bt_fpu_one_window(const bt_fpu_windows *s, const float *x, const 
 /* The same for two windows, whose inputs begin at `x` and `z`; the second's outputs follow the first's.
  * Four inputs of each in s16-s19 and s20-s23, the weights of one in s24-s31: 72 instructions for 64 products,
  * and half the weights to load. */
-BT_INLINE void bt_fpu_two_windows(const bt_fpu_windows *s, const float *x, const float *z, const float *w,
+BT_INLINE void bt_fpu_two_windows(const bt_windows *s, const float *x, const float *z, const float *w,
                                   const float *bias, float *y, int32_t eights)
 {
     const float *at, *at_z;
@@ -161,25 +135,25 @@ BT_INLINE float bt_fpu_dot(float sum, const float *x, const float *w, int32_t n)
     int32_t fours = n >> 2;
     if (fours > 0)
         __asm__ volatile("1:\n\t"
-                         "vldmia %[x]!, {s20-s23}\n\t"
-                         "vldmia %[w]!, {s24-s27}\n\t"
-                         "vfma.f32 %[a], s20, s24\n\t"
-                         "vfma.f32 %[b], s21, s25\n\t"
-                         "vfma.f32 %[c], s22, s26\n\t"
-                         "vfma.f32 %[d], s23, s27\n\t"
+                         "vldmia %[x]!, {s8-s11}\n\t"
+                         "vldmia %[w]!, {s12-s15}\n\t"
+                         "vfma.f32 %[a], s8, s12\n\t"
+                         "vfma.f32 %[b], s9, s13\n\t"
+                         "vfma.f32 %[c], s10, s14\n\t"
+                         "vfma.f32 %[d], s11, s15\n\t"
                          "subs %[n], %[n], #1\n\t"
                          "bne 1b"
                          : [a] "+t"(sum), [b] "+t"(b), [c] "+t"(c), [d] "+t"(d), [x] "+r"(x), [w] "+r"(w),
                            [n] "+r"(fours)
                          :
-                         : "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc", "memory");
+                         : "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "cc", "memory");
     for (int32_t i = 0; i < (n & 3); i++)
         sum += x[i] * w[i];
     return (sum + b) + (c + d);
 }
 
 /* y[0..rest) of one window: outputs that fill no eight. `w`: [rest][weights], from the first weight used. */
-BT_SHARED void bt_fpu_rest(const bt_fpu_windows *s, const float *x, const float *w, const float *bias, float *y,
+BT_SHARED void bt_fpu_rest(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
                            int32_t rest)
 {
     for (int32_t o = 0; o < rest; o++, w += s->weights) {
@@ -196,7 +170,7 @@ BT_SHARED void bt_fpu_rest(const bt_fpu_windows *s, const float *x, const float 
 
 /* y[count][out]: the outputs of `count` windows side by side, the first of which begins at `x`.
  * weight: [out / 8][weights][8], then [out % 8][weights] */
-BT_SHARED void bt_fpu_dense(const bt_fpu_windows *s, const float *x, const float *weight, const float *bias, float *y,
+BT_SHARED void bt_fpu_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
                             int32_t count)
 {
     int32_t eights = s->out / 8;
@@ -223,29 +197,18 @@ BT_SHARED void bt_fpu_dense(const bt_fpu_windows *s, const float *x, const float
 #define BT_TAP_24 BT_MACS_8(24, 25, 26, 27, 28, 29, 30, 31)
 
 /* y[0..8 * eights) of one window of a depthwise convolution: eight channels of an input in s8-s15 meet the weights of
- * eight outputs. Kernels three wide get the weights of two inputs at once: 35 instructions for 24 products. */
-BT_INLINE void bt_fpu_depthwise_window(const bt_fpu_windows *s, const float *x, const float *w, const float *bias,
-                                       float *y, int32_t eights)
+ * eight outputs: 13 instructions for 8 products. */
+BT_INLINE void bt_fpu_depthwise_any(const bt_windows *s, const float *x, const float *w, const float *bias,
+                                    float *y, int32_t eights)
 {
     const float *at;
     int32_t rows, n;
-    int32_t pixel = 4 * s->out;
     __asm__ volatile("1:\n\t"
                      "vldmia %[bias]!, {s0-s7}\n\t"
                      "mov %[at], %[x]\n\t"
                      "ldr %[r], [%[s], %[rows]]\n"
                      "2:\n\t"
-                     "ldr %[n], [%[s], %[inputs]]\n\t"
-                     "cmp %[n], #3\n\t"
-                     "bne 3f\n\t"
-                     "vldmia %[w]!, {s16-s31}\n\t"
-                     "vldmia %[at], {s8-s15}\n\t"
-                     "add %[at], %[at], %[pixel]\n\t" /**/
-                     BT_TAP_16                        /**/
-                     "vldmia %[at], {s8-s15}\n\t"
-                     "add %[at], %[at], %[pixel]\n\t" /**/
-                     BT_TAP_24                        /**/
-                     "movs %[n], #1\n"
+                     "ldr %[n], [%[s], %[inputs]]\n"
                      "3:\n\t"
                      "vldmia %[w]!, {s16-s23}\n\t"
                      "vldmia %[at], {s8-s15}\n\t"
@@ -267,19 +230,57 @@ BT_INLINE void bt_fpu_depthwise_window(const bt_fpu_windows *s, const float *x, 
                      "bne 1b"
                      : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias),
                        [y] "+r"(y), [eights] "+r"(eights)
-                     : [s] "r"(s), [pixel] "r"(pixel), BT_FIELDS
+                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS
+                     : BT_SINGLES, "cc", "memory");
+}
+
+/* The same where the window is three wide, and so is the kernel: 34 instructions for 24 products. */
+BT_INLINE void bt_fpu_depthwise_three(const bt_windows *s, const float *x, const float *w, const float *bias,
+                                      float *y, int32_t eights)
+{
+    const float *at;
+    int32_t rows;
+    __asm__ volatile("1:\n\t"
+                     "vldmia %[bias]!, {s0-s7}\n\t"
+                     "mov %[at], %[x]\n\t"
+                     "ldr %[r], [%[s], %[rows]]\n"
+                     "2:\n\t"
+                     "vldmia %[w]!, {s16-s31}\n\t"
+                     "vldmia %[at], {s8-s15}\n\t"
+                     "add %[at], %[at], %[pixel]\n\t" /**/
+                     BT_TAP_16                        /**/
+                     "vldmia %[at], {s8-s15}\n\t"
+                     "add %[at], %[at], %[pixel]\n\t" /**/
+                     BT_TAP_24                        /**/
+                     "vldmia %[w]!, {s16-s23}\n\t"
+                     "vldmia %[at], {s8-s15}\n\t"
+                     "add %[at], %[at], %[row]\n\t" /**/
+                     BT_TAP_16                      /**/
+                     "subs %[r], %[r], #1\n\t"
+                     "bne 2b\n\t"
+                     "vstmia %[y]!, {s0-s7}\n\t"
+                     "add %[x], %[x], #32\n\t"
+                     "add %[w], %[w], %[next]\n\t"
+                     "subs %[eights], %[eights], #1\n\t"
+                     "bne 1b"
+                     : [at] "=&r"(at), [r] "=&r"(rows), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias), [y] "+r"(y),
+                       [eights] "+r"(eights)
+                     : [s] "r"(s), [pixel] "r"(4 * s->out), [row] "r"(4 * (s->out + s->x_step)),
+                       [next] "r"(32 * s->w_next), BT_FIELD(rows)
                      : BT_SINGLES, "cc", "memory");
 }
 
 /* y[count][out]: windows of a depthwise convolution; `inputs` counts the pixels in a row of the window.
  * weight: [out / 8][weights][8], then [out % 8][weights] */
-BT_SHARED void bt_fpu_depthwise(const bt_fpu_windows *s, const float *x, const float *weight, const float *bias,
+BT_SHARED void bt_fpu_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias,
                                 float *y, int32_t count)
 {
     int32_t full = s->out & ~7;
     for (int32_t i = 0; i < count; i++, x += s->x_next, y += s->out) {
-        if (full)
-            bt_fpu_depthwise_window(s, x, weight + 8 * s->skipped, bias, y, full / 8);
+        if (full && s->inputs == 3 && s->w_step == 0)
+            bt_fpu_depthwise_three(s, x, weight + 8 * s->skipped, bias, y, full / 8);
+        else if (full)
+            bt_fpu_depthwise_any(s, x, weight + 8 * s->skipped, bias, y, full / 8);
         for (int32_t o = full; o < s->out; o++) {
             const float *at = x + o, *w = weight + o * s->weights + s->skipped;
             float sum = bias[o];
@@ -319,6 +320,30 @@ BT_SHARED void bt_fpu_limit(float *y, int32_t n, float lo, float hi)
     }
     for (; i < n; i++)
         y[i] = bt_clamp_f32(y[i], lo, hi);
+}
+
+/* y[i] = the larger of a[i] and b[i] for i < n, NaN if either is. Of numbers that are `positive`, or NaN, the larger
+ * has the larger bits. */
+BT_SHARED void bt_fpu_larger(float *y, const float *a, const float *b, int32_t n, bool positive)
+{
+    if (positive && n >= 4) {
+        int32_t left = n - 4;
+#define BT_LARGER(v, w) "cmp " v ", " w "\n\tit lo\n\tmovlo " v ", " w "\n\t"
+        __asm__ volatile("1:\n\t"
+                         "ldmia %[a]!, {r3-r6}\n\t"
+                         "ldmia %[b]!, {r8-r10, r12}\n\t" /**/
+                         BT_LARGER("r3", "r8") BT_LARGER("r4", "r9") BT_LARGER("r5", "r10") BT_LARGER("r6", "r12") /**/
+                         "stmia %[y]!, {r3-r6}\n\t"
+                         "subs %[left], %[left], #4\n\t"
+                         "bhs 1b"
+                         : [y] "+r"(y), [a] "+r"(a), [b] "+r"(b), [left] "+r"(left)
+                         :
+                         : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12", "cc", "memory");
+#undef BT_LARGER
+        n &= 3;
+    }
+    for (int32_t i = 0; i < n; i++)
+        y[i] = bt_max_f32(a[i], b[i]);
 }
 
 #endif

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import FPU, MVE, Call, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.window import Padding, Pair, axes, outputs
 
 
@@ -194,33 +194,27 @@ def _pool_scratch(call: Call[Conv2d]) -> int:
     return 4 * prod(call.op.pool) * call.y.shape[3]
 
 
-_FPU = frozenset({"v7m", "dsp", "fpu"})
+def _in_eights(variant: str, needs: frozenset[str]) -> tuple[Kernel[Conv2d], ...]:
+    """Kernels that compute eight outputs together."""
+
+    def row(
+        kind: str,
+        params: Callable[[Call[Conv2d]], Params],
+        fits: Callable[[Call[Conv2d]], bool],
+        scratch: Callable[[Call[Conv2d]], int] = lambda call: 0,
+    ) -> Kernel[Conv2d]:
+        symbol, source = f"bt_conv2d{kind}_f32_{variant}", f"conv2d/{variant}.c"
+        return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch)
+
+    return (
+        row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1)),
+        row("_pool", _params, _fits_dense, _pool_scratch),
+        row("_depthwise", _params, _fits_depthwise),
+    )
+
 
 KERNELS: tuple[Kernel[Conv2d], ...] = (
-    Kernel(
-        "bt_conv2d_f32_fpu",
-        "conv2d/fpu.c",
-        _flat_params,
-        needs=_FPU,
-        fits=lambda call: _fits_dense(call) and call.op.pool == (1, 1),
-        pack=_pack_eights,
-    ),
-    Kernel(
-        "bt_conv2d_pool_f32_fpu",
-        "conv2d/fpu.c",
-        _params,
-        needs=_FPU,
-        fits=_fits_dense,
-        pack=_pack_eights,
-        scratch=_pool_scratch,
-    ),
-    Kernel(
-        "bt_conv2d_depthwise_f32_fpu",
-        "conv2d/fpu.c",
-        _params,
-        needs=_FPU,
-        fits=_fits_depthwise,
-        pack=_pack_eights,
-    ),
+    *_in_eights("mve", MVE),
+    *_in_eights("fpu", FPU),
     Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack),
 )

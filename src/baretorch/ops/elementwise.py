@@ -16,7 +16,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import FPU, Call, Kernel, Params
 
 LOOPS = 4  # nested loops of the kernels with several inputs
 
@@ -319,10 +319,16 @@ def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
     def fits(dtype: DType) -> Callable[[Call[Any]], bool]:
         return lambda call: call.inputs[-1].dtype is dtype and (len(call.inputs) == 1 or len(loops_of(call)) <= LOOPS)
 
-    return tuple(
-        Kernel(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, lambda call: call.op.params(call), fits=fits(t))
-        for t in op.types
-    )
+    def params(call: Call[Any]) -> Params:
+        params: Params = call.op.params(call)
+        return params
+
+    def plain(call: Call[Any]) -> bool:
+        return all((t.shape, t.dtype) == (call.y.shape, DType.FLOAT32) for t in call.inputs)
+
+    fast = Kernel[Any](f"bt_{op.name}_f32_fpu", "elementwise/fpu.c", params, needs=FPU, fits=plain)
+    portable = (Kernel(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, params, fits=fits(t)) for t in op.types)
+    return (*((fast,) if op in (Add, Sub, Mul) else ()), *portable)
 
 
 OPS: tuple[type[Elementwise], ...] = (

@@ -21,6 +21,10 @@ from baretorch.ir import Array, Op, Tensor
 Literal: TypeAlias = int | float | tuple[int, ...]
 O = TypeVar("O", bound=Op)
 
+# What the files of these names below kernels/ ask of a CPU.
+FPU = frozenset({"v7m", "dsp", "fpu"})
+MVE = frozenset({"mve"})
+
 
 @dataclass(frozen=True)
 class Params:

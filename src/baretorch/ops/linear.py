@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import FPU, MVE, Call, Kernel, Packed, Params, data_of, in_eights
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,7 @@ def _fits(call: Call[Linear]) -> bool:
 
 
 KERNELS: tuple[Kernel[Linear], ...] = (
-    Kernel(
-        "bt_linear_f32_fpu",
-        "linear/fpu.c",
-        _params,
-        needs=frozenset({"v7m", "dsp", "fpu"}),
-        fits=_fits,
-        pack=_pack_eights,
-    ),
+    Kernel("bt_linear_f32_mve", "linear/mve.c", _params, MVE, _fits, _pack_eights),
+    Kernel("bt_linear_f32_fpu", "linear/fpu.c", _params, FPU, _fits, _pack_eights),
     Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack),
 )

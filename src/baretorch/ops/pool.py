@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import FPU, Call, Kernel, Params
 from baretorch.ops.window import Axis, Padding, Pair, axes, outputs
 
 
@@ -210,7 +210,16 @@ def _adaptive_params(call: Call[AdaptiveMaxPool2d] | Call[AdaptiveAvgPool2d]) ->
 
 
 MAX: tuple[Kernel[MaxPool2d], ...] = (Kernel("bt_max_pool2d_f32_ref", "pool/ref.c", _max_params),)
-AVG: tuple[Kernel[AvgPool2d], ...] = (Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params),)
+AVG: tuple[Kernel[AvgPool2d], ...] = (
+    Kernel(
+        "bt_avg_pool2d_f32_fpu",
+        "pool/fpu.c",
+        _avg_params,
+        needs=FPU,
+        fits=lambda call: call.op.padding == (0, 0, 0, 0) and not call.op.ceil_mode,
+    ),
+    Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params),
+)
 ADAPTIVE_MAX: tuple[Kernel[AdaptiveMaxPool2d], ...] = (
     Kernel("bt_adaptive_max_pool2d_f32_ref", "pool/ref.c", _adaptive_params),
 )

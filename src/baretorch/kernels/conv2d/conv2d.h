@@ -25,13 +25,17 @@ typedef struct {
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
 void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 
-/* weight: [out / 8][kernel_h][kernel_w][in / groups][8], then [out % 8][kernel_h][kernel_w][in / groups];
- * of groups and dilation_w either 1 is needed, or groups that are the channels. The pool needs scratch for
- * [pool_h][pool_w][out]; the others take no pool. */
+/* For dilation_w of 1, or kernels one wide. weight: packed in eights, see windows.h.
+ * pool: groups of 1; scratch: [pool_h][pool_w][out]. depthwise: groups and out that are in, no pool. */
 void bt_conv2d_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
                             void *scratch);
 void bt_conv2d_depthwise_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                 float *y);
+void bt_conv2d_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_pool_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
+                            void *scratch);
+void bt_conv2d_depthwise_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                  float *y);
 #endif
 

@@ -47,6 +47,11 @@ void bt_minimum_f32_ref(const bt_binary *p, const float *a, const float *b, floa
 void bt_maximum_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
 void bt_pow_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
 
+/* Both inputs have the output's shape. */
+void bt_add_f32_fpu(const bt_binary_f32 *p, const float *a, const float *b, float *y);
+void bt_sub_f32_fpu(const bt_binary_f32 *p, const float *a, const float *b, float *y);
+void bt_mul_f32_fpu(const bt_binary_f32 *p, const float *a, const float *b, float *y);
+
 /* Integers wrap. A quotient by 0 is 0, and its remainder the dividend. */
 #define BT_INTEGER_DECLARATIONS(type, T)                                                      \
     void bt_add_##type##_ref(const bt_binary *p, const T *a, const T *b, T *y);               \

@@ -6,7 +6,7 @@
 BT_KERNEL void bt_linear_f32_fpu(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias,
                                  float *y)
 {
-    const bt_fpu_windows windows = {.rows = 1, .inputs = p->in, .x_next = p->in, .weights = p->in, .out = p->out};
+    const bt_windows windows = {.rows = 1, .inputs = p->in, .x_next = p->in, .weights = p->in, .out = p->out};
     bt_fpu_dense(&windows, x, weight, bias, y, p->batch);
     bt_fpu_limit(y, p->batch * p->out, p->lo, p->hi);
 }

@@ -16,8 +16,9 @@ typedef struct {
 /* weight: [out][in] */
 void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 
-/* weight: [out / 8][in][8], then [out % 8][in] */
+/* weight: packed in eights, see windows.h */
 void bt_linear_f32_fpu(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_linear_f32_mve(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 #endif
 
 #endif

@@ -37,6 +37,7 @@ typedef struct {
 /* x: [batch][in_h][in_w][channels], y: [batch][out_h][out_w][channels] */
 void bt_max_pool2d_f32_ref(const bt_max_pool2d_f32 *p, const float *x, float *y);
 void bt_avg_pool2d_f32_ref(const bt_avg_pool2d_f32 *p, const float *x, float *y);
+void bt_avg_pool2d_f32_fpu(const bt_avg_pool2d_f32 *p, const float *x, float *y); /* no window leaves the image */
 void bt_adaptive_max_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y);
 void bt_adaptive_avg_pool2d_f32_ref(const bt_adaptive_pool2d_f32 *p, const float *x, float *y);
 #endif
