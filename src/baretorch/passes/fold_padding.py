@@ -1,47 +1,70 @@
-"""Fold explicit zero padding into the convolution that follows, also across the step to channels last."""
+"""Fold explicit zero padding into the convolution that follows, also across permutations and added dimensions of 1."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Tensor
+from baretorch.ir import Graph, Node, Op, Shape, Tensor
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.layout import Pad, Permute
+from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.passes.rewrite import fresh, rebuilt
+
+Sides = tuple[tuple[int, int], ...]  # elements added before and after, per dimension
 
 
 def fold_padding(graph: Graph) -> Graph:
     producer = graph.producer()
     nodes: list[Node] = []
     new: dict[str, Tensor] = {}
+
+    def unpadded(name: str) -> tuple[str, Sides] | None:
+        """What to read instead of a padded tensor, made without its padding, and what then is missing around it."""
+        node = producer.get(name)
+        if node is None:
+            return None
+        if isinstance(node.op, Pad):
+            return (node.inputs[0], node.op.padding) if node.op.value == 0 else None
+        found = unpadded(node.inputs[0]) if isinstance(node.op, (Permute, Reshape)) else None
+        if found is None:
+            return None
+        x, sides = found
+        moved = _through(node.op, graph[node.inputs[0]].shape, sides)
+        if moved is None:
+            return None
+        shape = tuple(n - a - b for n, (a, b) in zip(graph[name].shape, moved, strict=True))
+        out = fresh(graph, new, f"{name}_unpadded")
+        new[out] = replace(graph[name], name=out, shape=shape)
+        nodes.append(Node(Reshape(shape) if isinstance(node.op, Reshape) else node.op, (x,), (out,)))
+        return out, moved
+
     for node in graph.nodes:
-        if isinstance(node.op, Conv2d):
-            before = producer.get(node.inputs[0])
-            permute = before if before is not None and isinstance(before.op, Permute) else None
-            pad = producer.get(permute.inputs[0]) if permute else before
-            if pad is not None and isinstance(pad.op, Pad):
-                dims = permute.op.dims if permute and isinstance(permute.op, Permute) else (0, 1, 2, 3)
-                sides = tuple(pad.op.padding[d] for d in dims)
-                if _zeros_around(sides, pad.op.value):
-                    x = pad.inputs[0]
-                    if permute:  # permute what is not padded instead
-                        shape = tuple(graph[x].shape[d] for d in dims)
-                        name = fresh(graph, new, f"{x}_nhwc")
-                        new[name] = replace(graph[permute.outputs[0]], name=name, shape=shape)
-                        nodes.append(Node(permute.op, (x,), (name,)))
-                        x = name
-                    node = Node(_padded(node.op, sides), (x, *node.inputs[1:]), node.outputs)
+        found = unpadded(node.inputs[0]) if isinstance(node.op, Conv2d) else None
+        if found is not None and isinstance(node.op, Conv2d) and _around_image(found[1]):
+            node = Node(_padded(node.op, found[1]), (found[0], *node.inputs[1:]), node.outputs)
         nodes.append(node)
     return rebuilt(graph, nodes, new.values())
 
 
-def _padded(op: Conv2d, sides: tuple[tuple[int, int], ...]) -> Conv2d:
+def _through(op: Op, shape: Shape, sides: Sides) -> Sides | None:
+    """Where the sides are after a permutation or a reshape of the padded tensor; None if they are nowhere."""
+    if isinstance(op, Permute):
+        return tuple(sides[d] for d in op.dims)
+    assert isinstance(op, Reshape)
+    if [n for n in shape if n != 1] != [n for n in op.shape if n != 1]:
+        return None
+    if any(n == 1 and side != (0, 0) for n, side in zip(shape, sides, strict=True)):
+        return None  # cropped to one element
+    rest = iter([side for n, side in zip(shape, sides, strict=True) if n != 1])
+    return tuple((0, 0) if n == 1 else next(rest) for n in op.shape)
+
+
+def _padded(op: Conv2d, sides: Sides) -> Conv2d:
     t, b, l, r = op.padding
     (top, bottom), (left, right) = sides[1:3]
     return replace(op, padding=(t + top, b + bottom, l + left, r + right))
 
 
-def _zeros_around(sides: tuple[tuple[int, int], ...], value: float) -> bool:
-    """Zeros around the image only, and no cropping (a negative pad)."""
+def _around_image(sides: Sides) -> bool:
+    """Around the image only, and no cropping (a negative pad)."""
     n, h, w, c = sides
-    return value == 0 and n == c == (0, 0) and min(*h, *w) >= 0
+    return n == c == (0, 0) and min(*h, *w) >= 0
