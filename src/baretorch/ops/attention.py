@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -122,22 +122,33 @@ def _params(call: Call[Attention]) -> Params:
     )
 
 
-def _row(symbol: str, mask: DType | None) -> Kernel[Attention]:
+def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
+    """The kernels for one type of mask."""
+
     def fits(call: Call[Attention]) -> bool:
         given = call.inputs[3].dtype if len(call.inputs) > 3 else None
         return given is mask and len(_steps(call)[0]) <= LOOPS
 
-    return Kernel(
-        symbol,
+    def together(call: Call[Attention]) -> bool:
+        """The elements of a head lie together in q, k, v and y, and there are keys."""
+        keys = call.op.seen(call.inputs)[1][-2]
+        return fits(call) and keys > 0 and all(step[-1] == 1 for step in _steps(call)[1][:4])
+
+    ref = Kernel(
+        f"bt_{name}_f32_ref",
         "attention/ref.c",
         _params,
         fits=fits,
         scratch=lambda call: 4 * call.op.seen(call.inputs)[1][-2],
     )
+    fpu = replace(
+        ref, symbol=f"bt_{name}_f32_fpu", source="attention/fpu.c", needs=frozenset({"v7m", "fpu"}), fits=together
+    )
+    return (fpu, ref)
 
 
 KERNELS: tuple[Kernel[Attention], ...] = (
-    _row("bt_attention_f32_ref", None),
-    _row("bt_attention_masked_f32_ref", DType.FLOAT32),
-    _row("bt_attention_chosen_f32_ref", DType.BOOL),
+    *_rows("attention", None),
+    *_rows("attention_masked", DType.FLOAT32),
+    *_rows("attention_chosen", DType.BOOL),
 )

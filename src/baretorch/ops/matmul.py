@@ -108,6 +108,27 @@ def _params(call: Call[Matmul]) -> Params:
     )
 
 
+def _fits(call: Call[Matmul]) -> bool:
+    return len(_steps(call)[0]) <= LOOPS
+
+
+def _rows_together(call: Call[Matmul]) -> bool:
+    """The rows of b and y lie together, and fill eights."""
+    _, (_, b, y) = _steps(call)
+    rows, columns = call.op.operands(call.inputs)[1][-2:]
+    return _fits(call) and b[-1] == y[-1] == 1 and rows > 0 and columns >= 8
+
+
+def _sums_together(call: Call[Matmul]) -> bool:
+    """The rows of a and the columns of b lie together."""
+    _, (a, b, _) = _steps(call)
+    return _fits(call) and a[-1] == b[-2] == 1
+
+
+_FPU = frozenset({"v7m", "fpu"})
+
 KERNELS: tuple[Kernel[Matmul], ...] = (
-    Kernel("bt_matmul_f32_ref", "matmul/ref.c", _params, fits=lambda call: len(_steps(call)[0]) <= LOOPS),
+    Kernel("bt_matmul_columns_f32_fpu", "matmul/fpu.c", _params, needs=_FPU, fits=_rows_together),
+    Kernel("bt_matmul_dots_f32_fpu", "matmul/fpu.c", _params, needs=_FPU, fits=_sums_together),
+    Kernel("bt_matmul_f32_ref", "matmul/ref.c", _params, fits=_fits),
 )

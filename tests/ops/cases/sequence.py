@@ -46,6 +46,10 @@ MATMUL = (
         normal((2, 3, 2, 4), (2, 5, 2, 4)),
     ),
     matmul("relu6", Matmul(lo=0.0, hi=6.0), normal((4, 33), (33, 5))),
+    matmul("wide", Matmul(hi=1.0), normal((2, 5, 7), (2, 7, 27))),
+    matmul("wide, transposed", Matmul(a_dims=(0, 2, 1), lo=0.0), normal((2, 7, 5), (2, 7, 16))),
+    matmul("long, transposed", Matmul(b_dims=(1, 0)), normal((3, 29), (5, 29))),
+    matmul("nothing to add, wide", Matmul(), normal((2, 0), (0, 9))),
     matmul("nothing to add", Matmul(), normal((2, 0), (0, 3))),
     matmul("nan and infinity", Matmul(lo=-1.0), spoiled((6, 5), (5, 3))),
 )

@@ -30,6 +30,14 @@ void bt_attention_masked_f32_ref(const bt_attention_f32 *p, const float *q, cons
                                  const float *mask, float *y, void *scratch);
 void bt_attention_chosen_f32_ref(const bt_attention_f32 *p, const float *q, const float *k, const float *v,
                                  const uint8_t *mask, float *y, void *scratch);
+
+/* The last step of q, k, v and y is 1. */
+void bt_attention_f32_fpu(const bt_attention_f32 *p, const float *q, const float *k, const float *v, float *y,
+                          void *scratch);
+void bt_attention_masked_f32_fpu(const bt_attention_f32 *p, const float *q, const float *k, const float *v,
+                                 const float *mask, float *y, void *scratch);
+void bt_attention_chosen_f32_fpu(const bt_attention_f32 *p, const float *q, const float *k, const float *v,
+                                 const uint8_t *mask, float *y, void *scratch);
 #endif
 
 #endif

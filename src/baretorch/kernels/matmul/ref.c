@@ -1,6 +1,6 @@
-#include "matmul.h"
+#include "matrices.h"
 
-BT_INLINE void bt_matmul_one_f32(const bt_matmul_f32 *p, const float *a, const float *b, float *y)
+BT_INLINE void bt_matmul_one_ref(const bt_matmul_f32 *p, const float *a, const float *b, float *y)
 {
     for (int32_t i = 0; i < p->m; i++)
         for (int32_t j = 0; j < p->n; j++) {
@@ -13,10 +13,5 @@ BT_INLINE void bt_matmul_one_f32(const bt_matmul_f32 *p, const float *a, const f
 
 BT_KERNEL void bt_matmul_f32_ref(const bt_matmul_f32 *p, const float *a, const float *b, float *y)
 {
-    for (int32_t r = 0; r < p->batch[0]; r++)
-        for (int32_t s = 0; s < p->batch[1]; s++)
-            for (int32_t t = 0; t < p->batch[2]; t++)
-                bt_matmul_one_f32(p, a + r * p->a_step[0] + s * p->a_step[1] + t * p->a_step[2],
-                                  b + r * p->b_step[0] + s * p->b_step[1] + t * p->b_step[2],
-                                  y + r * p->y_step[0] + s * p->y_step[1] + t * p->y_step[2]);
+    bt_matmul_all_f32(bt_matmul_one_ref, p, a, b, y);
 }
