@@ -27,6 +27,19 @@ BT_INLINE int32_t bt_dual(int32_t a, int32_t b, int32_t sum)
     return sum;
 }
 
+/* sum + the product of the low halfwords; of the high halfwords */
+BT_INLINE int32_t bt_low(int32_t a, int32_t b, int32_t sum)
+{
+    __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+BT_INLINE int32_t bt_high(int32_t a, int32_t b, int32_t sum)
+{
+    __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
 /* Four bytes from anywhere. */
 BT_INLINE int32_t bt_load4(const int8_t *from)
 {

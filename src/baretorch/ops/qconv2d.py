@@ -103,7 +103,31 @@ def _scratch_pairs(call: Call[QConv2d]) -> int:
     return 4 * -(-taps // 8) * 8 * pairs + bytes_
 
 
+def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Tap by tap, channels together."""
+    weight = data_of(call.inputs, 1)
+    return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_pack(call)[1:])
+
+
+def _fits_depthwise(call: Call[QConv2d]) -> bool:
+    channels = call.x.shape[3]
+    return _fits(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
+
+
+def _scratch_depthwise(call: Call[QConv2d]) -> int:
+    return 8 * prod(call.inputs[1].shape[1:3]) + 4
+
+
 KERNELS: tuple[Kernel[QConv2d], ...] = (
+    Kernel(
+        "bt_qconv2d_depthwise_dsp",
+        "qconv2d/depthwise_dsp.c",
+        _params,
+        needs=frozenset({"dsp"}),
+        fits=_fits_depthwise,
+        pack=_pack_depthwise,
+        scratch=_scratch_depthwise,
+    ),
     Kernel(
         "bt_qconv2d_dsp",
         "qconv2d/dsp.c",

@@ -34,6 +34,10 @@ void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, 
  * t + 7. Every sum stays below 2^23. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* groups == in == out, at least four channels. weight: [kernel_h][kernel_w][in] */
+void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                              const int32_t *multiplier, int8_t *y, void *scratch);
 #endif
 
 #endif
