@@ -18,13 +18,17 @@ from baretorch.frontends import Source
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Graph, verify
 from baretorch.passes.dead_code import dead_code
+from baretorch.passes.drop_expand import drop_expand
 from baretorch.passes.fold_affine import fold_affine
 from baretorch.passes.fold_constants import fold_constants
 from baretorch.passes.fold_padding import fold_padding
 from baretorch.passes.fuse_clamp import fuse_clamp
 from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
+from baretorch.passes.note_scales import note_scales
 from baretorch.passes.sink_views import sink_views
+from baretorch.passes.split_linear import split_linear
+from baretorch.passes.to_int8 import to_int8
 from baretorch.passes.views import views
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -32,8 +36,11 @@ from baretorch.targets.types import Board
 from baretorch.text import to_text
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    note_scales,  # first, so that every other pass sees a float graph with notes
     dead_code,
+    drop_expand,  # before constants are written out at full size
     fold_constants,  # weights arrive permuted by frontends; layout needs them plain
+    split_linear,
     layout,
     sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
     views,  # … and so is a pair of them that cancels
@@ -44,6 +51,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_clamp,  # … conv, pool, relu: the relu after
     views,
     fold_constants,
+    to_int8,  # last: what the notes say becomes true
 )
 
 

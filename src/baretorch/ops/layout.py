@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -34,7 +34,10 @@ class Permute(Op):
             inputs,
             f"each of 0 to {len(x.shape) - 1} once",
         )
-        return (Signature(tuple(x.shape[d] for d in self.dims), x.dtype, x.quant),)
+        quant = x.quant
+        if quant is not None and quant.axis is not None:
+            quant = replace(quant, axis=self.dims.index(quant.axis))
+        return (Signature(tuple(x.shape[d] for d in self.dims), x.dtype, quant),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.transpose(inputs[0], self.dims),)

@@ -77,7 +77,8 @@ def _plain(op: Op) -> bool:
 
 
 def _read_once(graph: Graph, name: str, uses: dict[str, list[Node]]) -> bool:
-    return name not in graph.outputs and len(uses.get(name, ())) == 1
+    """One node reads it, and nothing is rounded to int8 in between."""
+    return name not in graph.outputs and len(uses.get(name, ())) == 1 and graph[name].quant is None
 
 
 def _per_channel(graph: Graph, node: Node) -> Array | None:

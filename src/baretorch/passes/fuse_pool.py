@@ -20,12 +20,13 @@ def fuse_pool(graph: Graph) -> Graph:
         x = node.inputs[0] if node.inputs else ""
         index = conv.get(x)
         free = index is not None and len(uses[x]) == 1 and x not in graph.outputs
+        free = free and graph[x].quant in (None, graph[node.outputs[0]].quant)  # no int8 rounding in between
         if index is not None and free and isinstance(node.op, MaxPool2d) and _tiles(node.op):
             (out,) = node.outputs
             op = nodes[index].op
             assert isinstance(op, Conv2d)
             nodes[index] = replace(nodes[index], op=replace(op, pool=node.op.kernel))
-            pooled.append(replace(graph[x], shape=graph[out].shape))
+            pooled.append(replace(graph[x], shape=graph[out].shape, quant=graph[out].quant))
             rename[out] = x  # the result keeps the layer's name and origin
             continue
         if isinstance(node.op, Conv2d) and node.op.pool == (1, 1):
