@@ -11,12 +11,13 @@ from pathlib import Path
 
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
-from baretorch.emulators.run import Run, run_on
+from baretorch.emulators.run import Run, run_on, stored
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Graph, verify
+from baretorch.passes.bare_io import bare_io
 from baretorch.passes.dead_code import dead_code
 from baretorch.passes.drop_expand import drop_expand
 from baretorch.passes.fold_affine import fold_affine
@@ -82,12 +83,16 @@ def optimized(graph: Graph, trace: Path | None = None) -> Graph:
     return graph
 
 
-def compile_source(source: Source, board: Board, optimize: str = "speed", trace: Path | None = None) -> Compiled:
+def compile_source(
+    source: Source, board: Board, optimize: str = "speed", trace: Path | None = None, io: str = "float"
+) -> Compiled:
     """All the way to C; with `trace`, the graph of the served method after each pass is written there."""
     graphs = {
         name: optimized(to_graph(program), trace if name == source.method else None)
         for name, program in source.methods.items()
     }
+    if io == "int8":
+        graphs = {name: verify(bare_io(graph)) for name, graph in graphs.items()}
     return compile_graphs(source, graphs, board, optimize)
 
 
@@ -141,6 +146,6 @@ def run_image(compiled: Compiled, image: Image, emulator: str | None = None) -> 
     """Run the example inputs on the emulated chip."""
     machine = open_machine(image, compiled.c.run, emulator)
     try:
-        return run_on(machine, compiled.graph, compiled.source.examples)
+        return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
     finally:
         machine.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from baretorch.cli.verb import (
     Answer,
+    Quantization,
     board_option,
+    int8_options,
     model_argument,
     optimize_option,
     out_option,
@@ -19,14 +21,23 @@ from baretorch.cli.verb import (
 @board_option
 @toolchain_option
 @optimize_option
+@int8_options
 @out_option("build/MODEL-BOARD")
-def build(as_json: bool, model: str, board: str, toolchain: str | None, optimize: str, out: str | None) -> Answer:
+def build(
+    as_json: bool,
+    model: str,
+    board: str,
+    toolchain: str | None,
+    optimize: str,
+    quantization: Quantization,
+    out: str | None,
+) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
     from baretorch.cli.work import built_image, compiled_model
     from baretorch.report.facts import image_json
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization)
         image = built_image(compiled, out, toolchain, stage)
     return Answer(image_json(compiled, image), build_screen(compiled, image))

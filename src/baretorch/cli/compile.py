@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from baretorch.cli.verb import Answer, board_option, model_argument, optimize_option, stages, verb
+from baretorch.cli.verb import (
+    Answer,
+    Quantization,
+    board_option,
+    int8_options,
+    model_argument,
+    optimize_option,
+    stages,
+    verb,
+)
 
 
 @verb("compile")
@@ -12,7 +21,8 @@ from baretorch.cli.verb import Answer, board_option, model_argument, optimize_op
 @board_option
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
 @optimize_option
-def compile_(as_json: bool, model: str, board: str, out: str, optimize: str) -> Answer:
+@int8_options
+def compile_(as_json: bool, model: str, board: str, out: str, optimize: str, quantization: Quantization) -> Answer:
     """Write the model as C files."""
     from pathlib import Path
 
@@ -21,7 +31,7 @@ def compile_(as_json: bool, model: str, board: str, out: str, optimize: str) -> 
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization)
         folder = Path(out)
         with staged(folder) as work:
             written = write_c(compiled, work)

@@ -12,10 +12,12 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    Quantization,
     Stage,
     board_option,
     console,
     emulator_option,
+    int8_options,
     model_argument,
     stages,
     toolchain_option,
@@ -38,6 +40,7 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
 @emulator_option
 @toolchain_option
+@int8_options
 @click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
 @click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")
@@ -49,6 +52,7 @@ def monitor(
     port: str | None,
     emulator: str | None,
     toolchain: str | None,
+    quantization: Quantization,
     plot: bool,
     png: str | None,
     count: int | None,
@@ -72,7 +76,7 @@ def monitor(
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage)
+        compiled = compiled_model(model, board, stage, quantization=quantization)
         sweep = read_sweep(model, compiled.source, compiled.graph)
         machine = _machine(compiled, port, emulator, toolchain, stage)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
@@ -117,7 +121,7 @@ def _stream(
 ) -> None:
     """Send input after input, and show each answer as it comes."""
     from baretorch.devices.link import Link
-    from baretorch.emulators.run import call
+    from baretorch.emulators.run import call, real, stored
 
     link = Link(machine)
     link.hello(compiled.graph.name)
@@ -126,7 +130,8 @@ def _stream(
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
         if compiled.graph.state and i % len(trace.sweep.inputs) == 0:
             link.reset()  # the reference, too, begins each sweep with nothing remembered
-        trace.add(i, call(link, compiled.graph, inputs))
+        answer = call(link, compiled.graph, stored(compiled.graph, inputs))
+        trace.add(i, real(compiled.graph, answer))
         show()
         if rate is not None:
             due = max(due + 1 / rate, time.monotonic() - 1)

@@ -6,8 +6,10 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    Quantization,
     board_option,
     emulator_option,
+    int8_options,
     model_argument,
     optimize_option,
     out_option,
@@ -23,6 +25,7 @@ from baretorch.cli.verb import (
 @toolchain_option
 @emulator_option
 @optimize_option
+@int8_options
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(
@@ -32,6 +35,7 @@ def run(
     toolchain: str | None,
     emulator: str | None,
     optimize: str,
+    quantization: Quantization,
     out: str | None,
     trace: str | None,
 ) -> Answer:
@@ -45,7 +49,7 @@ def run(
 
     emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, trace)
+        compiled = compiled_model(model, board, stage, optimize, trace, quantization)
         image = built_image(compiled, out, toolchain, stage)
         stage("emulate")
         facts = compare(compiled, image, run_image(compiled, image, emulator))

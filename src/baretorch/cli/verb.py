@@ -142,6 +142,40 @@ def optimize_option(body: Body) -> Body:
     )(body)
 
 
+@dataclass(frozen=True)
+class Quantization:
+    """What --int8, --keep-float and --io say."""
+
+    int8: bool = False
+    keep_float: tuple[str, ...] = ()
+    io: str = "float"
+
+
+def int8_options(body: Body) -> Body:
+    """--int8 and what goes with it; the verb's body gets them together as `quantization`."""
+
+    @wraps(body)
+    def gathered(*arguments: Any, int8: bool, keep_float: tuple[str, ...], io: str, **rest: Any) -> Answer:
+        if not int8 and (keep_float or io != "float"):
+            raise click.UsageError("--keep-float and --io go with --int8")
+        return body(*arguments, quantization=Quantization(int8, keep_float, io), **rest)
+
+    result: Body = gathered
+    for option in (
+        click.option(
+            "--io",
+            type=click.Choice(["float", "int8"]),
+            default="float",
+            show_default=True,
+            help="What an int8 model takes and gives.",
+        ),
+        click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable."),
+        click.option("--int8", is_flag=True, help="Quantize to int8, with data from the file's calibration()."),
+    ):
+        result = option(result)
+    return result
+
+
 def out_option(default: str) -> Callable[[Body], Body]:
     return click.option("--out", type=click.Path(), metavar="DIR", help=f"Where files go. Default: {default}.")
 

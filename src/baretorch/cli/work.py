@@ -9,27 +9,36 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from baretorch.cli.verb import Stage
+from baretorch.cli.verb import Quantization, Stage
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.frontends import Source, load
+from baretorch.frontends import Int8, Source, load
 from baretorch.pipeline import Compiled, build_image, compile_source
 from baretorch.targets.boards import load_board
 
+FLOAT = Quantization()
 
-def compiled_model(model: str, board: str, stage: Stage, optimize: str = "speed", trace: str | None = None) -> Compiled:
+
+def compiled_model(
+    model: str,
+    board: str,
+    stage: Stage,
+    optimize: str = "speed",
+    trace: str | None = None,
+    quantization: Quantization = FLOAT,
+) -> Compiled:
     """Read the model and compile it for the board, which is looked up first: it fails faster."""
     target = load_board(board)
-    source = read_model(model, stage)
+    source = read_model(model, stage, quantization)
     stage("compile to C")
-    return compile_source(source, target, optimize, Path(trace) if trace else None)
+    return compile_source(source, target, optimize, Path(trace) if trace else None, quantization.io)
 
 
-def read_model(model: str, stage: Stage) -> Source:
+def read_model(model: str, stage: Stage, quantization: Quantization = FLOAT) -> Source:
     """The model at a path, which may end in `::method`."""
     path, _, method = model.partition("::")
-    stage(f"read {Path(path).name}")
-    return load(path, method or None)
+    stage(f"{'quantize' if quantization.int8 else 'read'} {Path(path).name}")
+    return load(path, method or None, Int8(quantization.keep_float) if quantization.int8 else None)
 
 
 def built_image(compiled: Compiled, out: str | None, toolchain: str | None, stage: Stage) -> Image:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +30,8 @@ class Source:
     module: Any = None
     torch_inputs: tuple[Any, ...] = ()
     exported: Any = None
+    quantized: tuple[Array, ...] | None = None  # of an int8 model: what its pt2e reference gives for the examples
+    warnings: tuple[str, ...] = ()
     method: str = "forward"
     methods: Mapping[str, AtenProgram] = field(default_factory=dict)
 
@@ -38,8 +40,17 @@ class Source:
             object.__setattr__(self, "methods", {self.method: self.program})
 
 
-def load(path: str, method: str | None = None) -> Source:
-    """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first."""
+@dataclass(frozen=True)
+class Int8:
+    """How to quantize: layers to leave in float, and the observer ("histogram" or "minmax")."""
+
+    keep_float: tuple[str, ...] = ()
+    observer: str = "histogram"
+
+
+def load(path: str, method: str | None = None, int8: Int8 | None = None) -> Source:
+    """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first.
+    With `int8` a model file is quantized, with the data of its calibration()."""
     file = Path(path)
     if not file.is_file():
         raise CompileError(
@@ -52,8 +63,11 @@ def load(path: str, method: str | None = None) -> Source:
         import baretorch.frontends.torch_export  # noqa: F401  (first, as its error says how to get torch)
         from baretorch.frontends.model_file import load_model_file
 
-        module, methods = load_model_file(file)
-        return from_methods(module, methods, name, method)
+        module, methods, calibration = load_model_file(file)
+        source = from_methods(module, methods, name, method)
+        return quantized(source, int8, calibration) if int8 else source
+    if int8:
+        raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
     if file.suffix == ".pt2":
         return _from_pt2(file, name)
     if file.suffix == ".pte":
@@ -80,7 +94,39 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
     own = getattr(deepcopy(module) if program.state else module, method)
     expected, again = (torch_export.run_module(own, inputs, program.output_orders) for _ in range(2))
-    return Source(name, program, examples, expected, again, module, tuple(inputs), exported[method], method, programs)
+    return Source(
+        name,
+        program,
+        examples,
+        expected,
+        again,
+        module,
+        tuple(inputs),
+        exported[method],
+        method=method,
+        methods=programs,
+    )
+
+
+def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Source:
+    """The same model in int8: `expected` stays what PyTorch gives in float, `quantized` is what pt2e's int8 gives."""
+    from baretorch.frontends import torch_export
+    from baretorch.quantize.flow import quantize_module
+
+    if len(source.methods) > 1:
+        raise CompileError(
+            "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.methods)
+        )
+    done = quantize_module(source.module, source.torch_inputs, samples, int8.keep_float, int8.observer)
+    program = torch_export.read_exported(torch_export.export_module(done.module, source.torch_inputs), source.name)
+    answers = torch_export.run_module(done.module, source.torch_inputs, program.output_orders)
+    return replace(
+        source,
+        program=program,
+        methods={source.method: program},
+        quantized=answers,
+        warnings=done.warnings,
+    )
 
 
 def shared_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -27,8 +27,9 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]]]:
-    """What model() returns, and example inputs for each of its methods: those of methods(), or inputs() for forward."""
+def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
+    """What model() returns; example inputs for each of its methods: those of methods(), or inputs() for forward; and
+    what calibration() gives, if there is one."""
     with _beside(path):  # also for what these functions import
         file = import_file(path)
         module = _call(path, file, "model")
@@ -38,7 +39,8 @@ def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]]]:
             raise CompileError(
                 f"methods() names {name!r}, which the model does not have", at=path.name, need="names of its methods"
             )
-    return module, {name: tuple(x) if isinstance(x, (tuple, list)) else (x,) for name, x in methods.items()}
+    calibration = _call(path, file, "calibration") if hasattr(file, "calibration") else None
+    return module, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
 
 
 @contextmanager

@@ -52,7 +52,8 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
     """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
     if not isinstance(module, torch.nn.Module):
         raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
-    module = module.eval()
+    if not isinstance(module, torch.fx.GraphModule):  # an exported module has no modes
+        module = module.eval()
     try:
         with _quiet(), torch.no_grad():
             return torch.export.export(module if method == "forward" else _Method(module, method), tuple(inputs))

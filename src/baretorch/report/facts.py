@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.run import Run
+from baretorch.emulators.run import Run, real
 from baretorch.firmware.types import Image
-from baretorch.ir import Array, interpret
+from baretorch.ir import Array, DType, Graph, interpret
+from baretorch.ops.quantize import Dequantize
+from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
 
 TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far below
@@ -26,13 +28,16 @@ class RunFacts:
     reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no PyTorch model
     max_error: float
     largest: float = 0.0  # largest magnitude among the expected outputs
+    max_lsb: float | None = None  # int8: largest difference from pt2e's int8, in steps of the output's scale
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know before trusting the figures."""
-        if self.max_error <= TOLERANCE * self.largest:
-            return ()
+        known = self.compiled.source.warnings
+        if is_int8(self.compiled.graph) or self.max_error <= TOLERANCE * self.largest:
+            return known
         return (
+            *known,
             f"inaccurate: the largest error {self.max_error:.3g} is more than {TOLERANCE:g} of the largest "
             f"expected value {self.largest:.3g} of {self.reference}",
         )
@@ -49,7 +54,8 @@ class RunFacts:
             "reference": self.reference,
             "max_error": number(self.max_error),
             "warnings": list(self.warnings),
-            "float_layers": [],
+            "max_lsb": self.max_lsb,
+            "float_layers": float_layers(self.compiled.graph),
             "outputs": [finite(o) for o in run.outputs],
         }
 
@@ -61,7 +67,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         "board": image.board.name,
         "toolchain": image.toolchain,
         "optimize": compiled.optimize,
-        "dtype": "float32",
+        "dtype": "int8" if is_int8(compiled.graph) else "float32",
         "clock_hz": image.board.chip.clock_hz,
         "macs": compiled.graph.macs(),
         "flash": {
@@ -98,8 +104,31 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
             tuple(interpret(compiled.graph, compiled.source.examples, memory=memory).values()) for _ in range(2)
         )
         reference = "the graph"
-    error = max(largest_error(run.first, first), largest_error(run.outputs, again))
-    return RunFacts(compiled, image, run, reference, error, largest_magnitude(again))
+    first_real, again_real = real(compiled.graph, run.first), real(compiled.graph, run.outputs)
+    error = max(largest_error(first_real, first), largest_error(again_real, again))
+    lsb = _lsb(compiled, first_real)
+    return RunFacts(compiled, image, run, reference, error, largest_magnitude(again), lsb)
+
+
+def is_int8(graph: Graph) -> bool:
+    """Any of it computes in int8."""
+    return any(t.dtype is DType.INT8 for t in graph.tensors.values())
+
+
+def _lsb(compiled: Compiled, outputs: tuple[Array, ...]) -> float | None:
+    """The largest difference from the pt2e reference, in steps of each output's scale."""
+    reference = compiled.source.quantized
+    if reference is None:
+        return None
+    producer = compiled.graph.producer()
+    worst = 0.0
+    for name, have, want in zip(compiled.graph.outputs, outputs, reference, strict=True):
+        quant = compiled.graph[name].quant
+        made = producer.get(name)
+        scale = quant.scale[0] if quant else made.op.scale if made and isinstance(made.op, Dequantize) else None
+        if scale is not None:
+            worst = max(worst, largest_error((have,), (want,)) / scale)
+    return round(worst, 3)
 
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:

@@ -1,0 +1,50 @@
+"""`--io int8`: take and give int8 at the model's border, without quantize and dequantize."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from baretorch.errors import CompileError
+from baretorch.ir import DType, Graph, Node, Quant, Tensor
+from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.passes.rewrite import rebuilt
+
+
+def bare_io(graph: Graph) -> Graph:
+    uses = graph.uses()
+    producer = graph.producer()
+    new: dict[str, Tensor] = {}
+    rename: dict[str, str] = {}
+    nodes: list[Node] = list(graph.nodes)
+    for name in graph.inputs:
+        readers = uses.get(name, [])
+        if graph[name].dtype is not DType.FLOAT32 or not readers:
+            continue
+        if not all(r.op == readers[0].op and isinstance(r.op, Quantize) for r in readers):
+            raise _float_border(f"input {name}")
+        op = readers[0].op
+        assert isinstance(op, Quantize)
+        new[name] = replace(graph[name], dtype=DType.INT8, quant=Quant((op.scale,), (op.zero,)))
+        for r in readers:
+            nodes.remove(r)
+            rename[r.outputs[0]] = name
+    outputs = []
+    for name in graph.outputs:
+        made = producer.get(name)
+        if graph[name].dtype is not DType.FLOAT32:
+            outputs.append(name)
+        elif made is not None and isinstance(made.op, Dequantize):
+            stored = made.inputs[0]
+            quant = Quant((made.op.scale,), (made.op.zero,))
+            new[stored] = replace(new.get(stored, graph[stored]), quant=quant)
+            outputs.append(stored)
+        else:
+            raise _float_border(f"output {name}")
+    return rebuilt(replace(graph, outputs=tuple(outputs)), nodes, new.values(), rename)
+
+
+def _float_border(what: str) -> CompileError:
+    return CompileError(
+        f"--io int8: {what} is not int8, as its layer is computed in float",
+        try_="leave --io at float, or quantize the first and last layer",
+    )
