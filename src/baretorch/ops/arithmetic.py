@@ -21,7 +21,8 @@ def requantize(acc: Array, multiplier: Array, shift: int, zero: int, lo: int, hi
     """Accumulators (int32, channels last) -> int8. Exactly what every kernel computes."""
     wide = np.left_shift(acc.astype(np.int64), shift) * multiplier.astype(np.int64)
     rounded = np.right_shift(wide + (1 << 31), 32)
-    return np.clip(rounded + zero, lo, hi).astype(np.int8)
+    y: Array = np.clip(rounded + zero, lo, hi).astype(np.int8)
+    return y
 
 
 def multipliers(factors: Sequence[float]) -> tuple[Array, int]:

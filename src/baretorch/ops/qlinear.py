@@ -50,7 +50,7 @@ class QLinear(Op):
 
 def need_accumulator(op: Op, inputs: Sequence[Tensor]) -> None:
     """int8 input and weight, one int32 bias and one int32 multiplier per output channel."""
-    x, weight, bias, multiplier = inputs
+    _, weight, bias, multiplier = inputs
     types = tuple(t.dtype for t in inputs)
     need(
         types == (DType.INT8, DType.INT8, DType.INT32, DType.INT32)
