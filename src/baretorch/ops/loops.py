@@ -6,9 +6,9 @@ An operator says `dims` per operand: it works on the operand permuted by them, (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from baretorch.ir import Op, Shape, Tensor
+from baretorch.ops import strided
 from baretorch.ops.check import need
 
 Dims = tuple[int, ...]
@@ -30,7 +30,7 @@ def permuted(shape: Shape, dims: Dims) -> Shape:
 
 def steps(shape: Shape, dims: Dims) -> Dims:
     """Elements from one index to the next, per dimension of the permuted operand."""
-    return permuted(tuple(prod(shape[i + 1 :]) for i in range(len(shape))), dims)
+    return permuted(strided.steps(shape), dims)
 
 
 def steps_into(shape: Shape, dims: Dims) -> Dims:
