@@ -173,8 +173,8 @@ BT_SHARED void bt_fpu_rest(const bt_windows *s, const float *x, const float *w, 
 BT_SHARED void bt_fpu_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
                             int32_t count)
 {
-    int32_t eights = s->out / 8;
-    int32_t rest = s->out % 8;
+    int32_t eights = s->out >> 3;
+    int32_t rest = s->out & 7;
     int32_t full = s->out - rest;
     const float *w = weight + 8 * s->skipped;
     const float *w_rest = weight + full * s->weights + s->skipped;
@@ -292,34 +292,42 @@ BT_SHARED void bt_fpu_depthwise(const bt_windows *s, const float *x, const float
     }
 }
 
-/* y[i] = clamp(y[i], lo, hi) for i < n.
- * For a ReLU it works on the numbers' bits: a negative number has the sign bit set, and so has a negative NaN, which
- * must stay; but a saturating addition of 0x7fffff leaves the sign bit of just -inf and the negative numbers set. */
-BT_SHARED void bt_fpu_limit(float *y, int32_t n, float lo, float hi)
+/* y[i] = 0 where y[i] is below, for i < n: two instructions per number on its bits. A negative number has the sign bit
+ * set, and so has a negative NaN, which must stay; but a saturating addition of 0x7fffff leaves the sign bit of just
+ * -inf and the negative numbers set. */
+BT_SHARED void bt_fpu_relu(float *y, int32_t n)
 {
-    int32_t i = 0;
-    if (lo == -BT_INF && hi == BT_INF)
-        return;
-    if (lo == 0.0f && hi == BT_INF && n >= 8) {
-        float *at = y;
-        int32_t left = n - 8;
-        int32_t sign;
+    int32_t left = n - 8;
+    int32_t sign;
 #define BT_RELU(v) "qadd %[sign], " v ", %[nan]\n\tbic " v ", " v ", %[sign], asr #31\n\t"
+    if (left >= 0)
         __asm__ volatile("1:\n\t"
-                         "ldmia %[at], {r3-r6, r8-r10, r12}\n\t" /**/
+                         "ldmia %[y], {r3-r6, r8-r10, r12}\n\t" /**/
                          BT_RELU("r3") BT_RELU("r4") BT_RELU("r5") BT_RELU("r6") /**/
                          BT_RELU("r8") BT_RELU("r9") BT_RELU("r10") BT_RELU("r12") /**/
-                         "stmia %[at]!, {r3-r6, r8-r10, r12}\n\t"
+                         "stmia %[y]!, {r3-r6, r8-r10, r12}\n\t"
                          "subs %[left], %[left], #8\n\t"
                          "bhs 1b"
-                         : [at] "+r"(at), [left] "+r"(left), [sign] "=&r"(sign)
+                         : [y] "+r"(y), [left] "+r"(left), [sign] "=&r"(sign)
                          : [nan] "r"(0x7fffff)
                          : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12", "cc", "memory");
 #undef BT_RELU
-        i = n & ~7;
-    }
-    for (; i < n; i++)
+    for (int32_t i = 0; i < (n & 7); i++)
+        y[i] = bt_clamp_f32(y[i], 0.0f, BT_INF);
+}
+
+BT_SHARED void bt_fpu_clamp(float *y, int32_t n, float lo, float hi)
+{
+    for (int32_t i = 0; i < n; i++)
         y[i] = bt_clamp_f32(y[i], lo, hi);
+}
+
+BT_INLINE void bt_fpu_limit(float *y, int32_t n, float lo, float hi)
+{
+    if (lo == 0.0f && hi == BT_INF)
+        bt_fpu_relu(y, n);
+    else if (lo != -BT_INF || hi != BT_INF)
+        bt_fpu_clamp(y, n, lo, hi);
 }
 
 /* y[i] = the larger of a[i] and b[i] for i < n, NaN if either is. Of numbers that are `positive`, or NaN, the larger
