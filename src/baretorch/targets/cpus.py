@@ -63,7 +63,7 @@ CPUS: tuple[Cpu, ...] = (
         features=frozenset({"v7m", "dsp", "fpu"}),
         gcc=("-mcpu=cortex-m33", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
         gcc_prefix="arm-none-eabi-",
-        zig=(*_ZIG_HARD, "-mcpu=cortex_m33+fp_armv8d16sp"),
+        zig=(*_ZIG_HARD, "-mcpu=cortex_m33+dsp+fp_armv8d16sp"),
         unicorn="UC_CPU_ARM_CORTEX_M33",
         elf_machine=_ARM,
     ),
