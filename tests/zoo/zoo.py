@@ -21,7 +21,7 @@ MODELS = (
     "unet_small", "vit_tiny", "vww",
 )  # fmt: skip
 
-TOLERANCE = 1e-4  # of the largest magnitude that PyTorch expects
+TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured is 1e-6 at most, on any CPU
 
 
 @cache
