@@ -21,9 +21,17 @@ AS_WRITTEN void *memcpy(void *restrict to, const void *restrict from, size_t n)
     uint8_t *t = to;
     const uint8_t *f = from;
     if ((((uintptr_t)t | (uintptr_t)f) & 3u) == 0) {
-        for (; n >= 4; n -= 4, t += 4, f += 4) {
-            *(word *)(void *)t = *(const word *)(const void *)f;
+        word *wt = to;
+        const word *wf = from;
+        for (; n >= 16; n -= 16, wt += 4, wf += 4) { /* four at once: load and store multiple */
+            const word a = wf[0], b = wf[1], c = wf[2], d = wf[3];
+            wt[0] = a, wt[1] = b, wt[2] = c, wt[3] = d;
         }
+        for (; n >= 4; n -= 4) {
+            *wt++ = *wf++;
+        }
+        t = (uint8_t *)wt;
+        f = (const uint8_t *)wf;
     }
     for (; n > 0; n--) {
         *t++ = *f++;
