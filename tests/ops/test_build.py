@@ -41,5 +41,5 @@ def test_armv6m_needs_only_arithmetic_helpers(tmp_path: Path) -> None:
         run(*COMPILERS["cortex-m0plus"], "-std=c99", "-Oz", f"-I{KERNELS}", "-c", KERNELS / source, "-o", objects[-1])
     symbols = {line.split()[-1] for o in objects for line in run("nm", "-u", o).splitlines()}
     assert symbols
-    allowed = ("__aeabi_f", "__aeabi_i", "__aeabi_cf", "__aeabi_memcpy", "memcpy")
+    allowed = ("__aeabi_f", "__aeabi_i", "__aeabi_l", "__aeabi_u", "__aeabi_cf", "__aeabi_memcpy", "memcpy")
     assert all(s.startswith(allowed) for s in symbols), symbols

@@ -46,7 +46,10 @@ def cast(g: Lowering, x: str, dtype: DType) -> str:
 
 def operand(g: Lowering, x: str | Scalar, dtype: DType) -> str:
     """A tensor or a Python number as a tensor of this type."""
-    return cast(g, x, dtype) if isinstance(x, str) else g.b.const("scalar", np.array(x, dtype.numpy))
+    if isinstance(x, str):
+        return cast(g, x, dtype)
+    with np.errstate(over="ignore"):  # 1e39 is infinity in PyTorch too
+        return g.b.const("scalar", np.array(x, dtype.numpy))
 
 
 def promoted(g: Lowering, *operands: str | Scalar) -> tuple[str, ...]:

@@ -76,6 +76,17 @@ def integers(dtype: str) -> Inputs:
     return typed(dtype, [7, -7, 7, -7, 6, -6, 0, big, -big - 1, 12345], [2, 2, -2, -2, -3, 3, 5, 2, 3, -big - 1])
 
 
+def undefined(op: Binary, by_zero: list[int], by_minus_one: int) -> tuple[Case, ...]:
+    """Where PyTorch raises: 7, -7 and 0 divided by 0; and the least integer divided by -1, which has no answer."""
+
+    def case(dtype: str, least: int) -> Case:
+        want = torch.tensor([*by_zero, by_minus_one * least], dtype=getattr(torch, dtype))
+        inputs = typed(dtype, [7, -7, 0, least], [0, 0, 0, -1])
+        return Case(f"{op.name} {dtype} undefined", op, inputs, lambda a, b: want)
+
+    return tuple(case(dtype, -big - 1) for dtype, big in BIG.items())
+
+
 ELEMENTWISE = (
     clamp("special values", Clamp(-1.0, 6.0), values(SPECIAL)),
     clamp("one side", Clamp(0.0, inf), spoiled((3, 4, 5))),
@@ -115,6 +126,10 @@ ELEMENTWISE = (
         for dtype in BIG
         for op in (Add(), Sub(), Mul(), FloorDivide(), TruncDivide(), Remainder(), Fmod(), Minimum(), Maximum())
     ),
+    *undefined(FloorDivide(), [0, 0, 0], 1),
+    *undefined(TruncDivide(), [0, 0, 0], 1),
+    *undefined(Remainder(), [7, -7, 0], 0),
+    *undefined(Fmod(), [7, -7, 0], 0),
     binary("int64 repeated", Add(), typed("int64", [[1], [2]], [10, 20, 30])),
 )  # fmt: skip
 

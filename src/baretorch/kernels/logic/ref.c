@@ -9,6 +9,7 @@ BT_BINARY_REF(bt_logical_or_bool_ref, bt_binary, uint8_t, uint8_t, v | w)
 #define BT_WHERE_REF(symbol, T)                                                                                \
     BT_KERNEL void symbol(const bt_where *p, const uint8_t *a, const T *b, const T *c, T *y)                   \
     {                                                                                                          \
+        const int32_t a_next = p->a_step[3], b_next = p->b_step[3], c_next = p->c_step[3];                     \
         for (int32_t i = 0; i < p->shape[0]; i++)                                                              \
             for (int32_t j = 0; j < p->shape[1]; j++)                                                          \
                 for (int32_t k = 0; k < p->shape[2]; k++) {                                                    \
@@ -17,8 +18,12 @@ BT_BINARY_REF(bt_logical_or_bool_ref, bt_binary, uint8_t, uint8_t, v | w)
                     const T *c_row = c + i * p->c_step[0] + j * p->c_step[1] + k * p->c_step[2];               \
                     const uint8_t a_first = *a_row;                                                            \
                     const T b_first = *b_row, c_first = *c_row;                                                \
-                    for (int32_t l = 0; l < p->shape[3]; l++)                                                  \
-                        *y++ = BT_ELEMENT(a, l) != 0u ? BT_ELEMENT(b, l) : BT_ELEMENT(c, l);                   \
+                    for (int32_t rest = p->shape[3]; rest > 0; rest--) {                                       \
+                        *y++ = BT_ELEMENT(a) != 0u ? BT_ELEMENT(b) : BT_ELEMENT(c);                            \
+                        a_row += a_next;                                                                       \
+                        b_row += b_next;                                                                       \
+                        c_row += c_next;                                                                       \
+                    }                                                                                          \
                 }                                                                                              \
     }
 
