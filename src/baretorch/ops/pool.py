@@ -10,14 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import qpool
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import FPU, Call, Kernel, Params
 from baretorch.ops.window import Axis, Padding, Pair, axes, outputs
 
 
 def _infer(op: MaxPool2d | AvgPool2d, windows: tuple[Axis, Axis], inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-    need_float32(op, inputs)
     (x,) = inputs
+    if x.dtype is not DType.INT8 or isinstance(op, AvgPool2d):
+        need_float32(op, inputs)
     need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
     need(
         all(min(a.kernel, a.stride, a.dilation) > 0 for a in windows),
@@ -29,7 +31,7 @@ def _infer(op: MaxPool2d | AvgPool2d, windows: tuple[Axis, Axis], inputs: Sequen
     need(min(op.padding) >= 0, op, f"padding {op.padding} is negative", inputs, "padding of 0 or more")
     h, w = outputs(x.shape, windows)
     need(h > 0 and w > 0, op, "the output is empty", inputs, f"an image that holds the kernel {op.kernel}")
-    return (Signature((x.shape[0], h, w, x.shape[3]), DType.FLOAT32),)
+    return (Signature((x.shape[0], h, w, x.shape[3]), x.dtype, x.quant),)
 
 
 def _places(x: Array, windows: tuple[Axis, Axis]) -> Iterator[tuple[int, int, int, int]]:
@@ -42,7 +44,7 @@ def _places(x: Array, windows: tuple[Axis, Axis]) -> Iterator[tuple[int, int, in
 
 @dataclass(frozen=True)
 class MaxPool2d(Op):
-    """The maximum of each window; padding counts as -inf, NaN wins."""
+    """The maximum of each window, float32 or int8; padding counts as -inf, NaN wins."""
 
     name: ClassVar[str] = "max_pool2d"
     kernel: Pair
@@ -56,7 +58,8 @@ class MaxPool2d(Op):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         (x,) = inputs
-        y = np.full((x.shape[0], *outputs(x.shape, self._windows()), x.shape[3]), -np.inf, np.float32)
+        least = -128 if x.dtype == np.int8 else -np.inf
+        y = np.full((x.shape[0], *outputs(x.shape, self._windows()), x.shape[3]), least, x.dtype)
         for i, j, top, left in _places(x, self._windows()):
             for row in range(top, top + self.kernel[0] * self.dilation[0], self.dilation[0]):
                 for column in range(left, left + self.kernel[1] * self.dilation[1], self.dilation[1]):
@@ -209,7 +212,10 @@ def _adaptive_params(call: Call[AdaptiveMaxPool2d] | Call[AdaptiveAvgPool2d]) ->
     return Params("bt_adaptive_pool2d_f32", (*sizes.items(), ("out_h", call.op.size[0]), ("out_w", call.op.size[1])))
 
 
-MAX: tuple[Kernel[MaxPool2d], ...] = (Kernel("bt_max_pool2d_f32_ref", "pool/ref.c", _max_params),)
+MAX: tuple[Kernel[MaxPool2d], ...] = (
+    *qpool.MAX,
+    Kernel("bt_max_pool2d_f32_ref", "pool/ref.c", _max_params, fits=lambda call: call.x.dtype is DType.FLOAT32),
+)
 AVG: tuple[Kernel[AvgPool2d], ...] = (
     Kernel(
         "bt_avg_pool2d_f32_fpu",

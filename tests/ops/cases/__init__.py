@@ -10,6 +10,7 @@ from tests.ops.cases import (
     functions,
     index,
     int8,
+    int8_small,
     layers,
     layout,
     logic,
@@ -33,4 +34,5 @@ TABLE: tuple[Case, ...] = (
     *layout.CASES,
     *index.CASES,
     *int8.CASES,
+    *int8_small.CASES,
 )

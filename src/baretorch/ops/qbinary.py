@@ -1,0 +1,122 @@
+"""qadd and qmul: sums and products of two int8 tensors, with NumPy's broadcasting. See docs/arithmetic.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ops.arithmetic import multipliers, requantize
+from baretorch.ops.check import need
+from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
+from baretorch.ops.kernel import Call, Kernel, Params
+
+LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
+LARGEST_SHIFT = 22  # the largest that keeps every sum in 32 bits
+
+
+@dataclass(frozen=True)
+class QAdd(Op):
+    """a, b int8 -> clamp((a * a_factor + b * b_factor + offset) >> shift, lo, hi)."""
+
+    name: ClassVar[str] = "qadd"
+    a_factor: int
+    b_factor: int
+    offset: int
+    shift: int
+    lo: int = -128
+    hi: int = 127
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer(self, inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        total = a * self.a_factor + b * self.b_factor + self.offset
+        return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int8),)
+
+
+@dataclass(frozen=True)
+class QMul(Op):
+    """a, b int8 -> (a - a_zero) * (b - b_zero), requantized."""
+
+    name: ClassVar[str] = "qmul"
+    a_zero: int
+    b_zero: int
+    multiplier: int
+    shift: int
+    zero: int
+    lo: int = -128
+    hi: int = 127
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer(self, inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        acc = (a - self.a_zero) * (b - self.b_zero)
+        return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi),)
+
+
+def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd:
+    """a + sign * b for tensors with these scales: the largest shift whose factors fit into halfwords."""
+    ratios = (a.scale[0] / y.scale[0], sign * b.scale[0] / y.scale[0])
+    for shift in range(LARGEST_SHIFT, 0, -1):
+        a_factor, b_factor = (round(r * (1 << shift)) for r in ratios)
+        if max(abs(a_factor), abs(b_factor)) <= LARGEST_FACTOR:
+            zeros = a.zero_point[0] * a_factor + b.zero_point[0] * b_factor
+            offset = (y.zero_point[0] << shift) + (1 << (shift - 1)) - zeros
+            return QAdd(a_factor, b_factor, offset, shift)
+    raise CompileError(
+        f"a sum's output scale is {max(map(abs, ratios)):.3g} times finer than an input's",
+        need=f"a factor below {LARGEST_FACTOR / 2:g}",
+        try_="calibrate with data that reaches the values the layer has in use",
+    )
+
+
+def product_of(a: Quant, b: Quant, y: Quant) -> QMul:
+    """a * b for tensors with these scales."""
+    multiplier, shift = multipliers([a.scale[0] * b.scale[0] / y.scale[0]])
+    return QMul(a.zero_point[0], b.zero_point[0], int(multiplier[0]), shift, y.zero_point[0])
+
+
+def _infer(op: Op, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+    need(all(t.dtype is DType.INT8 for t in inputs), op, "the inputs are not quantized", inputs, "int8 and int8")
+    return (Signature(broadcast(op, inputs), DType.INT8),)
+
+
+def _add(call: Call[QAdd]) -> Params:
+    op = call.op
+    own = {"a_factor": op.a_factor, "b_factor": op.b_factor, "offset": op.offset, "shift": op.shift}
+    return Params("bt_qadd", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
+
+
+def _mul(call: Call[QMul]) -> Params:
+    op = call.op
+    own = {"a_zero": op.a_zero, "b_zero": op.b_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
+    return Params("bt_qmul", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
+
+
+def _fits(call: Call[Any]) -> bool:
+    return len(loops_of(call)) <= LOOPS
+
+
+def _in_rows(call: Call[Any]) -> bool:
+    """Along the innermost loop both inputs lie as the output does, at least a word of them."""
+    loops = loops_of(call)
+    return 0 < len(loops) <= LOOPS and loops[-1][0] >= 4 and loops[-1][1:] == (1, 1)
+
+
+DSP = frozenset({"dsp"})
+ADD: tuple[Kernel[QAdd], ...] = (
+    Kernel("bt_qadd_dsp", "qbinary/dsp.c", _add, needs=DSP, fits=_in_rows),
+    Kernel("bt_qadd_ref", "qbinary/ref.c", _add, fits=_fits),
+)
+MUL: tuple[Kernel[QMul], ...] = (
+    Kernel("bt_qmul_dsp", "qbinary/dsp.c", _mul, needs=DSP, fits=_in_rows),
+    Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits),
+)

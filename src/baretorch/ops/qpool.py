@@ -1,0 +1,97 @@
+"""qavg_pool2d: averages of int8 images; and the int8 kernels of max_pool2d.
+
+A mean over neighbouring axes is such a pool too: seen as [outer, axes, 1, inner], its window is all of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops.arithmetic import requantize
+from baretorch.ops.check import need
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.window import Padding, Pair, axes, outputs
+
+
+@dataclass(frozen=True)
+class QAvgPool2d(Op):
+    """x int8[N, H, W, C] -> the sum of x - x_zero over each window, requantized. Padding adds nothing."""
+
+    name: ClassVar[str] = "qavg_pool2d"
+    kernel: Pair
+    stride: Pair
+    x_zero: int
+    multiplier: int
+    shift: int
+    zero: int
+    padding: Padding = (0, 0, 0, 0)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(
+            x.dtype is DType.INT8 and len(x.shape) == 4, self, "the input is no int8 image", inputs, "int8[N, H, W, C]"
+        )
+        h, w = outputs(x.shape, axes(self.kernel, self.stride, self.padding))
+        need(h > 0 and w > 0, self, "the output is empty", inputs, f"an image that holds the kernel {self.kernel}")
+        return (Signature((x.shape[0], h, w, x.shape[3]), DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x = inputs[0].astype(np.int64) - self.x_zero
+        top, bottom, left, right = self.padding
+        padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
+        h, w = outputs(x.shape, axes(self.kernel, self.stride, self.padding))
+        acc = np.zeros((x.shape[0], h, w, x.shape[3]), np.int64)
+        for i in range(self.kernel[0]):
+            for j in range(self.kernel[1]):
+                acc += padded[:, i :: self.stride[0], j :: self.stride[1]][:, :h, :w]
+        return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127),)
+
+
+def _params(call: Call[QAvgPool2d]) -> Params:
+    op = call.op
+    own = {"x_zero": op.x_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
+    return Params("bt_qavg_pool2d", (*window_fields(call), *own.items()))
+
+
+def window_fields(call: Call[Any]) -> tuple[tuple[str, int], ...]:
+    """Of a struct that begins as bt_qavg_pool2d does."""
+    batch, in_h, in_w, channels = call.x.shape
+    _, out_h, out_w, _ = call.y.shape
+    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": out_h, "out_w": out_w}
+    (kernel_h, kernel_w), (stride_h, stride_w), (top, _, left, _) = call.op.kernel, call.op.stride, call.op.padding
+    windows = {"kernel_h": kernel_h, "kernel_w": kernel_w, "stride_h": stride_h, "stride_w": stride_w}
+    return (*sizes.items(), *windows.items(), ("pad_top", top), ("pad_left", left))
+
+
+def _max_params(call: Call[Any]) -> Params:
+    return Params("bt_qmax_pool2d", window_fields(call))
+
+
+def _avg_fours(call: Call[QAvgPool2d]) -> bool:
+    """Sums of a window fit into halfwords."""
+    return call.x.shape[3] >= 4 and call.op.kernel[0] * call.op.kernel[1] <= 256
+
+
+def _max(call: Call[Any]) -> bool:
+    return call.x.dtype is DType.INT8 and call.op.dilation == (1, 1)
+
+
+def _max_fours(call: Call[Any]) -> bool:
+    return _max(call) and call.x.shape[3] >= 4
+
+
+DSP = frozenset({"dsp"})
+AVG: tuple[Kernel[QAvgPool2d], ...] = (
+    Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours),
+    Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params),
+)
+# Of pool.MaxPool2d, whose output is made of the input's own values.
+MAX: tuple[Kernel[Any], ...] = (
+    Kernel("bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours),
+    Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max),
+)

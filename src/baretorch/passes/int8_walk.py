@@ -1,0 +1,90 @@
+"""What the rules of `to_int8` work with: the graph so far, and every tensor as float, as int8, or as both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, with_data
+from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.passes.rewrite import fresh
+
+EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
+
+
+@dataclass
+class Walk:
+    graph: Graph
+    nodes: list[Node] = field(default_factory=list)
+    new: dict[str, Tensor] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)  # tensor -> its int8 tensor
+    floats: set[str] = field(default_factory=set)  # tensors that exist as float
+    found: dict[str, Quant] = field(default_factory=dict)  # scales of tensors without a note
+
+    def __post_init__(self) -> None:
+        self.floats.update(self.graph.inputs)
+        self.floats.update(s.name for s in self.graph.state)
+        self.floats.update(t.name for t in self.graph.tensors.values() if t.data is not None)
+
+    def quant(self, name: str) -> Quant | None:
+        """The scale of the whole tensor, if it has one."""
+        quant = self.found.get(name, self.graph[name].quant)
+        return None if quant is None or quant.axis is not None else quant
+
+    def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
+        """A node with a new int8 output, called after the tensor `like`."""
+        name = fresh(self.graph, self.new, f"{like}_int8")
+        self.new[name] = replace(self.graph[like], name=name, dtype=DType.INT8, shape=shape, quant=quant, data=None)
+        self.nodes.append(Node(op, inputs, (name,)))
+        return name
+
+    def emit(self, node: Node, op: Op, *inputs: str) -> bool:
+        """The int8 form of the node."""
+        (out,) = node.outputs
+        self.stored[out] = self.add(op, out, self.graph[out].shape, self.quant(out), *inputs)
+        return True
+
+    def int8(self, name: str) -> str:
+        """The tensor as it is stored; quantized here if it exists only as float."""
+        if name not in self.stored:
+            t, quant = self.graph[name], self.quant(name)
+            assert quant is not None
+            scale, zero = quant.scale[0], quant.zero_point[0]
+            if t.data is not None:
+                self.stored[name] = self.constant(t, "int8", quantize(t.data, scale, zero))
+            else:
+                self.stored[name] = self.add(Quantize(scale, zero), name, t.shape, quant, name)
+        return self.stored[name]
+
+    def rescaled(self, name: str, quant: Quant) -> str:
+        """The tensor in another scale."""
+        have = self.quant(name)
+        assert have is not None
+        if have == quant:
+            return self.int8(name)
+        values = dequantize(EVERY, have.scale[0], have.zero_point[0])
+        return self.add(Lookup(), name, self.graph[name].shape, quant, self.int8(name), self.table(name, values, quant))
+
+    def table(self, like: str, values: Array, quant: Quant) -> str:
+        """The 256 results of a function, in this scale."""
+        return self.constant(self.graph[like], "table", quantize(values, quant.scale[0], quant.zero_point[0]))
+
+    def real(self, name: str) -> str:
+        """The tensor as float; dequantized here if it exists only as int8."""
+        if name not in self.floats:
+            quant = self.quant(name)
+            assert quant is not None
+            op = Dequantize(quant.scale[0], quant.zero_point[0])
+            self.nodes.append(Node(op, (self.stored[name],), (name,)))
+            self.floats.add(name)
+        return name
+
+    def constant(self, like: Tensor, suffix: str, data: Array) -> str:
+        dtype = DType.of(data.dtype.name)
+        assert dtype is not None
+        name = fresh(self.graph, self.new, f"{like.name}_{suffix}")
+        self.new[name] = with_data(replace(like, name=name, dtype=dtype), data)
+        return name
