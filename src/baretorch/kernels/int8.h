@@ -18,6 +18,15 @@ BT_INLINE int32_t bt_scale(int32_t acc, int32_t multiplier, int32_t zero)
 
 BT_INLINE int32_t bt_clamp_i32(int32_t v, int32_t lo, int32_t hi)
 {
+#if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT
+    /* Literal limits of int8 itself are one instruction, which compilers do not always find. */
+    if (__builtin_constant_p(lo == -128 || hi == 127) && (lo == -128 || hi == 127)) {
+        __asm__("ssat %0, #8, %1" : "=r"(v) : "r"(v));
+        if (lo != -128)
+            return v < lo ? lo : v;
+        return hi != 127 && v > hi ? hi : v;
+    }
+#endif
     v = v < lo ? lo : v;
     return v > hi ? hi : v;
 }

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
@@ -16,7 +15,7 @@ from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
 from baretorch.ops.kernel import Call, Kernel, Params
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
-LARGEST_SHIFT = 22  # the largest that keeps every sum in 32 bits
+SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
 
 
 @dataclass(frozen=True)
@@ -62,20 +61,17 @@ class QMul(Op):
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi),)
 
 
-def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd:
-    """a + sign * b for tensors with these scales: the largest shift whose factors fit into halfwords."""
+def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
+    """a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords; None where
+    an input's scale is 64 times the output's or more."""
     ratios = (a.scale[0] / y.scale[0], sign * b.scale[0] / y.scale[0])
-    for shift in range(LARGEST_SHIFT, 0, -1):
+    for shift in SHIFTS:
         a_factor, b_factor = (round(r * (1 << shift)) for r in ratios)
         if max(abs(a_factor), abs(b_factor)) <= LARGEST_FACTOR:
             zeros = a.zero_point[0] * a_factor + b.zero_point[0] * b_factor
             offset = (y.zero_point[0] << shift) + (1 << (shift - 1)) - zeros
             return QAdd(a_factor, b_factor, offset, shift)
-    raise CompileError(
-        f"a sum's output scale is {max(map(abs, ratios)):.3g} times finer than an input's",
-        need=f"a factor below {LARGEST_FACTOR / 2:g}",
-        try_="calibrate with data that reaches the values the layer has in use",
-    )
+    return None
 
 
 def product_of(a: Quant, b: Quant, y: Quant) -> QMul:

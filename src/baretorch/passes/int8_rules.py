@@ -141,6 +141,8 @@ def _arithmetic(walk: Walk, node: Node) -> bool:
     if a is None or b is None or y is None:
         return False
     made = product_of(a, b, y) if isinstance(op, Mul) else sum_of(a, b, y, -1 if isinstance(op, Sub) else 1)
+    if made is None:
+        return False
     lo, hi = limits(op.lo, op.hi, y)
     return walk.emit(node, replace(made, lo=lo, hi=hi), *map(walk.int8, node.inputs))
 

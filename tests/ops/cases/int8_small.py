@@ -36,6 +36,12 @@ def grid(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
     return a.astype(np.int8), b.astype(np.int8)
 
 
+def total(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd:
+    op = sum_of(a, b, y, sign)
+    assert op is not None
+    return op
+
+
 def rounded(acc: torch.Tensor, multiplier: int, shift: int, zero: int) -> torch.Tensor:
     """As docs/arithmetic.md says, not limited yet."""
     return torch.div((acc << shift) * multiplier + (1 << 31), 1 << 32, rounding_mode="floor") + zero
@@ -92,7 +98,7 @@ def qsoftmax(name: str, scale: float, inputs: Inputs) -> Case:
 A, B, Y = Quant((0.05,), (-7,)), Quant((0.031,), (12,)), Quant((0.07,), (-20,))
 RELU = Quant((0.04,), (-128,))
 FINE = Quant((0.00002,), (3,))
-SUM, DIFFERENCE = sum_of(A, B, Y), sum_of(A, B, Y, -1)
+SUM, DIFFERENCE = total(A, B, Y), total(A, B, Y, -1)
 PRODUCT = product_of(A, B, Quant((0.05,), (-20,)))
 
 QADD = (
@@ -100,12 +106,12 @@ QADD = (
     qadd("grid", SUM, grid),
     qadd("odd", SUM, octets((1, 7, 3), (1, 7, 3))),
     qadd("one", SUM, octets((1,), (1,))),
-    qadd("relu", replace(sum_of(A, B, RELU), hi=100), octets((40,), (40,))),
+    qadd("relu", replace(total(A, B, RELU), hi=100), octets((40,), (40,))),
     qadd("limits", replace(SUM, lo=-20, hi=65), octets((40,), (40,))),
     qadd("difference", DIFFERENCE, octets((4, 9), (4, 9))),
-    qadd("coarse output", sum_of(FINE, FINE, A), grid),
-    qadd("fine output", sum_of(A, FINE, FINE), octets((64,), (64,))),
-    qadd("largest", sum_of(Quant((1.0,), (127,)), Quant((1.0,), (127,)), Quant((1.0,), (-128,)), -1), grid),
+    qadd("coarse output", total(FINE, FINE, A), grid),
+    qadd("fine output", total(A, FINE, Quant((0.001,), (3,))), octets((64,), (64,))),
+    qadd("largest", total(Quant((1.0,), (127,)), Quant((1.0,), (127,)), Quant((1.0,), (-128,)), -1), grid),
     qadd("per channel", SUM, octets((1, 4, 5, 6), (6,))),
     qadd("channels first", SUM, octets((2, 1, 1, 6), (2, 4, 5, 6))),
     qadd("scalar", SUM, octets((3, 8), (1,))),
