@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from executorch.exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
+from executorch.exir import ExecutorchBackendConfig, to_edge_transform_and_lower
 from executorch.exir._serialize._flatbuffer_program import _program_to_flatbuffer
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary, serialize_pte_binary
 from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.passes import MemoryPlanningPass
-from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from pte_cases import CASES, Case, case, eager, evaluate, export
 from torch import nn
 
@@ -166,16 +165,6 @@ class Branch(nn.Module):
         return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
 
 
-class Remembers(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("h", torch.ones(1, 3))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.h.copy_(self.h * 0.5 + x)
-        return self.h + 1
-
-
 class Flattened(nn.Module):
     """flatten(2) is a view in channels-last memory for PyTorch, and wrong in ExecuTorch's runtime."""
 
@@ -211,14 +200,6 @@ def test_dynamic_shapes_are_refused() -> None:
     )
 
 
-def test_state_is_refused() -> None:
-    assert "is read before it is written\n  have  a mutable buffer" in refusal(export(Remembers(), (torch.ones(1, 3),)))
-    stored = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass(["h"])])
-    assert refusal(export(Remembers(), (torch.ones(1, 3),), stored)).startswith(
-        "error: the program keeps state between runs (a mutable buffer), which cannot be read from a .pte yet"
-    )
-
-
 def test_channels_last_memory_seen_through_a_view_is_refused() -> None:
     module = Flattened().eval().requires_grad_(False).to(memory_format=torch.channels_last)
     x = torch.randn(1, 2, 4, 4).to(memory_format=torch.channels_last)
@@ -247,19 +228,6 @@ def test_other_types_are_refused() -> None:
 
     text = refusal(export(Half(), (torch.ones(2, dtype=torch.float16),)))
     assert text.startswith("error: tensors of type float16 are not supported\n  at    v0 float16[2]")
-
-
-def test_one_of_several_methods_is_read() -> None:
-    first, second = case("sine"), case("residual")
-    methods = {
-        "forward": torch.export.export(first.module(), first.inputs()),
-        "other": torch.export.export(second.module(), second.inputs()),
-    }
-    data = bytes(to_edge(methods).to_executorch().buffer)
-    program = read_pte(data, "both", "other")
-    assert program.notes == ("only method other is read, not forward",)
-    close(evaluate(program, second.inputs()), eager(second.module(), second.inputs()))
-    assert "have  forward, other" in refusal(data, "third")
 
 
 def test_fixtures_are_what_the_script_makes(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class Source:
     warnings: tuple[str, ...] = ()
     method: str = "forward"
     methods: Mapping[str, AtenProgram] = field(default_factory=dict)
+    method_inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # of each, if there is a `module`
 
     def __post_init__(self) -> None:
         if not self.methods:
@@ -105,6 +106,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
         exported[method],
         method=method,
         methods=programs,
+        method_inputs=methods,
     )
 
 
@@ -164,10 +166,12 @@ def _from_pt2(file: Path, name: str) -> Source:
 
 
 def _from_pte(file: Path, name: str, method: str | None) -> Source:
-    from baretorch.frontends.pte import read_pte
+    from baretorch.frontends.pte import read_pte_methods
 
-    program = replace(read_pte(file.read_bytes(), name, method or "forward"), file=str(file))
-    return Source(name, program, _random(program), None, method=method or "forward")
+    read = read_pte_methods(file.read_bytes(), name, method)
+    programs = shared_state({m: replace(p, file=str(file)) for m, p in read.items()})
+    method = _one_of(programs, method or ("forward" if "forward" in programs else None))
+    return Source(name, programs[method], _random(programs[method]), None, method=method, methods=programs)
 
 
 def _random(program: AtenProgram) -> tuple[Array, ...]:

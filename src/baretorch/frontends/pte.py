@@ -2,51 +2,98 @@
 
 A `.pte` says which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
 that nobody writes is a view of whatever was last written to its bytes. So the instructions are followed
-over a model of the memory (`_Memory`), which knows for every range of bytes the value that is in it. That
+over a model of the memory (`Memory`), which knows for every range of bytes the value that is in it. That
 gives each write a name of its own, brings the views back, and finds a read of bytes that hold no value.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.pte_memory import Memory
 from baretorch.frontends.pte_schema import Items, KernelCall, Method, OtherCall, Program, TensorValue, Value, damaged
+from baretorch.frontends.pte_state import Kept, Names, find_state
 from baretorch.ir import Array, Shape
 
 _FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
-_MAKES_STATE = "the program keeps state between runs (a mutable buffer), which cannot be read from a .pte yet"
+MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
 
 
 def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:
     """The ATen program of one method of a `.pte` file; `name` becomes the model's name."""
     program = Program(data)
-    plan = program.method(method)
+    program.require(method)
+    methods = {m: program.method(m) for m in program.methods}
+    read = _read(program, methods[method], name, find_state(program, methods))
+    others = [m for m in methods if m != method]
+    return _noted(read, f"only method {method} is read, not {', '.join(others)}") if others else read
+
+
+def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[str, AtenProgram]:
+    """The ATen programs of all methods; what one changes, another may see. Methods that just hold numbers are left
+    out with a note. If one is `wanted`, so are others that cannot be read."""
+    program = Program(data)
+    if wanted is not None:
+        program.require(wanted)
+    methods = {m: program.method(m) for m in program.methods}
+    state = find_state(program, methods)
+    read: dict[str, AtenProgram] = {}
+    notes = []
+    for m, plan in methods.items():
+        if m != wanted and _only_numbers(plan):
+            notes.append(f"method {m} only holds numbers and is left out")
+            continue
+        try:
+            read[m] = _read(program, plan, name, state)
+        except CompileError as error:
+            if wanted is None or m == wanted:
+                error.at = error.at or ((f"method {m}",) if len(methods) > 1 else ())
+                raise
+            notes.append(f"method {m} is left out: {error.what}")
+    if not read:
+        raise CompileError("the program has no method that computes anything", have=", ".join(methods) or None)
+    return {m: _noted(p, *notes) for m, p in read.items()}
+
+
+def _read(program: Program, plan: Method, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
+    """The ATen program of one method; `state` is that of all, whose names must mean nothing else."""
     _refuse_later_work(plan)
-    reader = _Reader(program, plan)
+    reader = _Reader(program, plan, {kept.name for own in state.values() for kept in own})
     inputs = reader.inputs()
+    notes = reader.begin(state[plan.name])
     for instruction in plan.instructions:
         if isinstance(instruction, KernelCall):
             reader.call(instruction)
     outputs = [reader.tensor_at(i, "an output") for i in plan.outputs]
     names = tuple(reader.read(t) for t in outputs)
-    others = [m for m in program.methods if m != method]
+    after = tuple(AtenState(kept.name, reader.read(kept.tensor)) for kept in state[plan.name])
     return AtenProgram(
         name,
         inputs,
         reader.constants,
-        _forget_unread(reader.calls, names),
+        _forget_unread(reader.calls, (*names, *(s.next for s in after))),
         names,
         tuple(memory_order(t.shape, t.order) for t in outputs),
-        notes=(f"only method {method} is read, not {', '.join(others)}",) if others else (),
+        after,
+        notes=notes,
     )
+
+
+def _noted(program: AtenProgram, *notes: str) -> AtenProgram:
+    return replace(program, notes=(*program.notes, *notes))
+
+
+def _only_numbers(plan: Method) -> bool:
+    """Whether a method is one of ExecuTorch's constant methods, which tell the caller about the model."""
+    tensors = {v.index for v in plan.values if isinstance(v, TensorValue)}
+    return not plan.instructions and tensors.isdisjoint(plan.outputs)
 
 
 def memory_order(shape: Shape, order: Sequence[int]) -> tuple[int, ...]:
@@ -83,73 +130,19 @@ def _refuse_later_work(plan: Method) -> None:
             need="one fixed shape for every tensor",
             try_="export without dynamic_shapes",
         )
-    state = [v for v in plan.values if isinstance(v, TensorValue) and v.buffer and v.memory]
-    if state:
-        raise CompileError(_MAKES_STATE, have=[t.key or str(t) for t in state])
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A value in memory: its name, and the tensor it was written as."""
-
-    name: str
-    tensor: TensorValue
-
-
-class _Memory:
-    """Which value each range of planned memory holds. Tensors without a place or without bytes stand alone."""
-
-    def __init__(self, banks: Sequence[int]) -> None:
-        self._banks = banks
-        self._starts: list[list[int]] = [[] for _ in banks]  # of the ranges in use, sorted; they never overlap
-        self._held: dict[tuple[int, int], _Held] = {}  # by bank and start
-        self._alone: dict[int, _Held] = {}
-
-    def write(self, name: str, tensor: TensorValue) -> None:
-        """Put a value in the tensor's bytes; every value that shares a byte with it is gone."""
-        place = self._place(tensor)
-        if place is None:
-            self._alone[tensor.index] = _Held(name, tensor)
-            return
-        bank, start = place
-        starts = self._starts[bank]
-        first = bisect_left(starts, start)
-        if first and starts[first - 1] + self._held[bank, starts[first - 1]].tensor.bytes > start:
-            first -= 1
-        last = bisect_left(starts, start + tensor.bytes)
-        for gone in starts[first:last]:
-            del self._held[bank, gone]
-        starts[first:last] = [start]
-        self._held[place] = _Held(name, tensor)
-
-    def read(self, tensor: TensorValue) -> _Held | None:
-        """What the tensor's bytes hold, if it is one whole value of the tensor's type."""
-        place = self._place(tensor)
-        held = self._alone.get(tensor.index) if place is None else self._held.get(place)
-        if held is None or (held.tensor.dtype, held.tensor.bytes) != (tensor.dtype, tensor.bytes):
-            return None
-        return held
-
-    def _place(self, tensor: TensorValue) -> tuple[int, int] | None:
-        if tensor.memory is None or tensor.bytes == 0:
-            return None
-        bank, start = tensor.memory
-        if bank >= len(self._banks) or start + tensor.bytes > self._banks[bank]:
-            raise damaged(f"{tensor} lies outside the planned memory")
-        return tensor.memory
 
 
 class _Reader:
     """Follows the instructions of one method and collects calls and constants."""
 
-    def __init__(self, program: Program, plan: Method) -> None:
+    def __init__(self, program: Program, plan: Method, reserved: set[str]) -> None:
         self.calls: list[AtenCall] = []
         self.constants: dict[str, Array] = {}
         self._program = program
         self._plan = plan
-        self._memory = _Memory(plan.banks)
-        self._versions: Counter[str] = Counter()
-        self._names: set[str] = set()
+        self._inputs = set(plan.inputs)
+        self._memory = Memory(plan.banks)
+        self._names = Names(reserved)
         self._views: dict[tuple[str, int], str] = {}  # by the name of what is seen, and the tensor that sees it
         self._constant_names: dict[tuple[object, ...], str] = {}
 
@@ -160,6 +153,20 @@ class _Reader:
             name = self._write(t)
             made.append(AtenInput(name, t.shape, t.dtype, memory_order(t.shape, t.order)))
         return tuple(made)
+
+    def begin(self, state: Sequence[Kept]) -> tuple[str, ...]:
+        """Put the mutable buffers' initial values in memory; gives what the user should know about them."""
+        if (size := sum(kept.tensor.bytes for kept in state)) > MAX_STATE:
+            raise CompileError(f"{self._plan.name} keeps {size:,} bytes between runs", need=f"at most {MAX_STATE:,}")
+        notes = []
+        for kept in state:
+            if kept.initial is None:
+                self.constants[kept.name] = np.zeros(kept.tensor.shape, kept.tensor.dtype.numpy)
+                notes.append(f"{kept.name} begins as zeros, as in ExecuTorch: the file holds no initial value for it")
+            else:
+                self.constants[kept.name] = self._array(kept.initial)
+            self._memory.write(kept.name, kept.tensor)
+        return tuple(notes)
 
     def value_at(self, index: int) -> Value:
         if not 0 <= index < len(self._plan.values):
@@ -175,7 +182,16 @@ class _Reader:
     def call(self, call: KernelCall) -> None:
         """Append one operator: split its arguments into inputs and results, then read and write."""
         args, results = self._split(call)
+        if call.in_place and results[0].index in self._inputs:
+            raise CompileError(
+                f"the program changes its input {results[0]}",
+                need="state in mutable buffers",
+                try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
+            )
         inputs = tuple(self._argument(i) for i in args)
+        if call.operator == "aten::copy_" and self._copies_all(args, results):
+            self._memory.write(self.read(self.tensor_at(args[1], "what is copied")), results[0])
+            return
         target, inputs = _normal(call.operator, inputs, results)
         if target == "aten::as_strided" and _keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
             target, inputs = "aten::view", (inputs[0], results[0].shape)
@@ -184,15 +200,15 @@ class _Reader:
 
     def read(self, tensor: TensorValue) -> str:
         """The name of the value in the tensor's bytes; a view is made where it was written with another shape."""
-        if tensor.memory is None and (tensor.buffer or tensor.external):
+        if tensor.constant:
             return self._constant(tensor)
         held = self._memory.read(tensor)
         if held is None:
             raise CompileError(
                 f"{tensor} is read before it is written",
                 at=tensor.key or None,
-                have="a mutable buffer, or a wrong memory plan",
-                need="a program without state",
+                have="a wrong memory plan",
+                try_="export the model again",
             )
         if held.tensor.index == tensor.index or _same_layout(held.tensor, tensor):
             return held.name
@@ -204,10 +220,17 @@ class _Reader:
             )
         view = (held.name, tensor.index)
         if view not in self._views:
-            self._views[view] = self._fresh(f"v{tensor.index}")
+            self._views[view] = self._names.fresh(f"v{tensor.index}")
             results = (self._views[view],)
             self.calls.append(AtenCall("aten::view", (Ref(held.name), tensor.shape), results, (tensor.shape,)))
         return self._views[view]
+
+    def _copies_all(self, args: Sequence[int], results: Sequence[TensorValue]) -> bool:
+        """Whether copy_(to, from) gives the one the other's value as it is, without widening or conversion."""
+        source = self.value_at(args[1]) if len(args) == 3 else None
+        return isinstance(source, TensorValue) and all(
+            (source.shape, source.dtype) == (t.shape, t.dtype) for t in results
+        )
 
     def _split(self, call: KernelCall) -> tuple[tuple[int, ...], tuple[TensorValue, ...]]:
         """Arguments, and results. ExecuTorch lists `out` tensors last, and after them what the operator returns:
@@ -219,7 +242,7 @@ class _Reader:
                 return tuple(args), (last,)
             if args and args[-1] == returned:
                 return tuple(args[:-1]), (last,)
-            if call.operator.endswith("_") and args and args[0] == returned:
+            if call.in_place:
                 return tuple(args), (last,)
         elif isinstance(last, Items):
             self._program.spend(len(last.indices))
@@ -252,31 +275,26 @@ class _Reader:
         return self._argument(index)
 
     def _write(self, tensor: TensorValue) -> str:
-        if tensor.memory is None and tensor.buffer:
+        if tensor.constant:
             raise damaged(f"{tensor} is a constant, and is written")
-        name = self._fresh(f"v{tensor.index}")
+        name = self._names.fresh(f"v{tensor.index}")
         self._memory.write(name, tensor)
         return name
-
-    def _fresh(self, stem: str) -> str:
-        """`stem`, then `stem_2`, `stem_3` …: a value that is written again is another value."""
-        while True:
-            self._versions[stem] += 1
-            name = stem if self._versions[stem] == 1 else f"{stem}_{self._versions[stem]}"
-            if name not in self._names:
-                self._names.add(name)
-                return name
 
     def _constant(self, tensor: TensorValue) -> str:
         same = (tensor.key if tensor.external else tensor.buffer, tensor.shape, tensor.dtype, tensor.order)
         if same not in self._constant_names:
-            stored = np.frombuffer(self._program.data_of(tensor), tensor.dtype.numpy)
-            stored = stored.reshape([tensor.shape[d] for d in tensor.order])
-            logical = stored.transpose([tensor.order.index(d) for d in range(len(tensor.order))])
-            name = self._fresh(tensor.key or f"c{tensor.buffer}")
-            self._constant_names[same] = name
-            self.constants[name] = np.ascontiguousarray(logical).reshape(tensor.shape)
+            data = self._array(tensor)
+            self._constant_names[same] = self._names.fresh(tensor.key or f"c{tensor.buffer}")
+            self.constants[self._constant_names[same]] = data
         return self._constant_names[same]
+
+    def _array(self, tensor: TensorValue) -> Array:
+        """The data that the file holds for it."""
+        stored = np.frombuffer(self._program.data_of(tensor), tensor.dtype.numpy)
+        stored = stored.reshape([tensor.shape[d] for d in tensor.order])
+        logical = stored.transpose([tensor.order.index(d) for d in range(len(tensor.order))])
+        return np.ascontiguousarray(logical).reshape(tensor.shape)
 
 
 def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]) -> tuple[str, tuple[Arg, ...]]:

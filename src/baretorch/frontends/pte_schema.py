@@ -140,11 +140,16 @@ class TensorValue:
     shape: Shape
     scalar_type: int
     order: tuple[int, ...]  # dimensions from outermost to innermost in memory
-    buffer: int  # which constant; 0 for none
+    buffer: int  # which constant, or if it has `memory` which initial value; 0 for none
     memory: tuple[int, int] | None  # bank and byte offset of the memory plan
     dynamic: bool
     key: str  # the parameter's name where the file keeps it
     external: bool  # the data is found by `key`
+    initial_list: int = 0  # which of the file's lists of initial values `buffer` counts in
+
+    @property
+    def constant(self) -> bool:
+        return self.external or (self.memory is None and self.buffer != 0)
 
     @property
     def dtype(self) -> DType:
@@ -185,6 +190,11 @@ class KernelCall:
     overload: str
     args: tuple[int, ...]
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it changes its first argument, which it then returns."""
+        return self.operator.endswith("_") and len(self.args) > 1 and self.args[0] == self.args[-1]
+
 
 @dataclass(frozen=True)
 class OtherCall:
@@ -204,8 +214,11 @@ class Method:
     banks: tuple[int, ...]  # bytes of each bank of planned memory
 
 
+Parts: TypeAlias = tuple[int, tuple[int, ...]]  # a segment, and where in it each constant begins
+
+
 class Program:
-    """An open `.pte` file: the names of its `methods`, `method` to read one, `data_of` a constant."""
+    """An open `.pte` file: the names of its `methods`, `method` to read one, `data_of` a constant or initial value."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 8 or data[4:8] != IDENTIFIER:
@@ -223,22 +236,24 @@ class Program:
         self._plans = {plan.text(0): plan for plan in root.tables(1)}
         self._inline = root.tables(2)
         self._segments = tuple((s.integer(0, "Q"), s.integer(1, "Q")) for s in root.tables(4))
-        offsets = root.table(5)
-        self._constant_segment = offsets.integer(0, "I") if offsets else 0
-        self._constant_offsets = offsets.integers(1, "Q") if offsets else ()
+        constants = root.table(5)
+        self._constants = _parts(constants) if constants else (0, ())
+        self._initial = tuple(map(_parts, root.tables(6)))
         self._named = {n.text(0): n.integer(1, "I") for n in root.tables(7)}
 
     @property
     def methods(self) -> tuple[str, ...]:
         return tuple(self._plans)
 
-    def method(self, name: str) -> Method:
+    def require(self, name: str) -> None:
         if name not in self._plans:
             raise CompileError(
                 f"the program has no method {name!r}",
                 have=", ".join(self.methods) or "no method at all",
                 try_="name one of these",
             )
+
+    def method(self, name: str) -> Method:
         plan = self._plans[name]
         operators = tuple((o.text(0), o.text(1)) for o in plan.tables(6))
         return Method(
@@ -256,7 +271,7 @@ class Program:
         self._file.spend(items)
 
     def data_of(self, tensor: TensorValue) -> memoryview:
-        """The bytes of a constant, in memory order."""
+        """The bytes of a constant, or those that a mutable buffer begins with, in memory order."""
         if tensor.external:
             if tensor.key not in self._named:
                 raise CompileError(
@@ -265,10 +280,12 @@ class Program:
                     try_="export without external constants (.ptd)",
                 )
             source = self._segment(self._named[tensor.key])
-        elif self._constant_offsets:
-            if tensor.buffer >= len(self._constant_offsets):
-                raise damaged(f"{tensor} is constant {tensor.buffer} of {len(self._constant_offsets)}")
-            source = self._segment(self._constant_segment)[self._constant_offsets[tensor.buffer] :]
+        elif tensor.memory:
+            if tensor.initial_list >= len(self._initial):
+                raise damaged(f"{tensor} begins as told in list {tensor.initial_list} of {len(self._initial)}")
+            source = self._part(self._initial[tensor.initial_list], tensor)
+        elif self._constants[1]:
+            source = self._part(self._constants, tensor)
         else:
             if tensor.buffer >= len(self._inline):
                 raise damaged(f"{tensor} is constant {tensor.buffer} of {len(self._inline)}")
@@ -278,11 +295,22 @@ class Program:
         self._file.spend(tensor.bytes)
         return source[: tensor.bytes]
 
+    def _part(self, parts: Parts, tensor: TensorValue) -> memoryview:
+        """A segment from where the tensor's data begins."""
+        segment, offsets = parts
+        if tensor.buffer >= len(offsets):
+            raise damaged(f"{tensor} is constant {tensor.buffer} of {len(offsets)}")
+        return self._segment(segment)[offsets[tensor.buffer] :]
+
     def _segment(self, index: int) -> memoryview:
         if index >= len(self._segments):
             raise damaged(f"it refers to segment {index} of {len(self._segments)}")
         offset, size = self._segments[index]
         return self._file.slice(self._segment_base + offset, size, f"segment {index}")
+
+
+def _parts(table: Table) -> Parts:
+    return table.integer(0, "I"), table.integers(1, "Q")
 
 
 def _value(index: int, kind: int, table: Table) -> Value:
@@ -328,6 +356,7 @@ def _tensor(index: int, table: Table) -> TensorValue:
         table.integer(8, "b") != 0,
         extra.text(1) if extra else "",
         extra is not None and extra.integer(2, "b") == 1,
+        extra.integer(0, "Q") if extra else 0,
     )
 
 
