@@ -15,10 +15,10 @@ sys.path.insert(0, str(ROOT / "tests" / "frontends"))
 
 from executorch.exir import ExecutorchBackendConfig  # noqa: E402
 from executorch.exir.passes import MemoryPlanningPass  # noqa: E402
-from pte_cases import case, export  # noqa: E402
+from pte_cases import case, coder, export  # noqa: E402
+from pte_text import text_of  # noqa: E402
 
 from baretorch.frontends.executorch_export import write_pte  # noqa: E402
-from baretorch.frontends.pte import read_pte  # noqa: E402
 
 
 def make(folder: Path) -> None:
@@ -32,8 +32,11 @@ def make(folder: Path) -> None:
     (folder / "cnn.pte").write_bytes(export(cnn.module(), cnn.inputs()))
     (folder / "views.pte").write_bytes(export(curves.module(), curves.inputs(), caller_owns_io))
     write_pte(last.module(), last.inputs(), folder / "channels_last.pte")
+    window = case("window")
+    (folder / "state.pte").write_bytes(export(window.module(), window.inputs()))
+    write_pte(*coder(), folder / "methods.pte")
     for file in sorted(folder.glob("*.pte")):
-        file.with_suffix(".txt").write_text(read_pte(file.read_bytes(), file.stem).text() + "\n")
+        file.with_suffix(".txt").write_text(text_of(file.read_bytes(), file.stem))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,64 @@ class Types(nn.Module):
         return torch.ones(2, 3) + x, torch.full_like(x, 3.0) * x, x.to(torch.int32), torch.cat([x, x], 1), x.mean(1)
 
 
+class Window(nn.Module):
+    """The last three inputs and a level, both of which begin as something; the level is seen before and after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("level", torch.full((1, 4), 0.5))
+        self.register_buffer("window", torch.arange(12.0).reshape(3, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        before = self.level.clone()
+        self.level.copy_(torch.tanh(self.layer(x) + self.level))
+        self.window.copy_(torch.cat([self.window[1:], x]))
+        return self.level * 2, self.window.reshape(12) + 1, before
+
+
+class Swap(nn.Module):
+    """Each state becomes the other, and the last input is kept without being read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("a", torch.tensor([1.0, 2.0]))
+        self.register_buffer("b", torch.tensor([3.0, 4.0]))
+        self.register_buffer("last", torch.tensor([5.0, 6.0]))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        a, b = self.a.clone(), self.b.clone()
+        self.a.copy_(b)
+        self.b.copy_(a)
+        self.last.copy_(x)
+        return x + a, a, b
+
+
+class Coder(nn.Module):
+    """Methods over one layer and one level: one changes it, one sees it, and one does not know it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 3)
+        self.register_buffer("level", torch.tensor([[1.0, 2.0, 3.0]]))
+
+    def encode(self, x: torch.Tensor) -> torch.Tensor:
+        self.level.copy_(torch.tanh(self.level + self.layer(x)))
+        return self.level * 2
+
+    def score(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) + self.level * 3
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.layer(x))
+
+
+def coder() -> tuple[nn.Module, dict[str, tuple[torch.Tensor, ...]]]:
+    torch.manual_seed(0)
+    x = (torch.randn(1, 8),)
+    return Coder().eval().requires_grad_(False), {"encode": x, "score": x, "forward": x}
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -124,8 +182,11 @@ CASES = (
 )
 
 
+STATEFUL = (Case("window", Window, (1, 4)), Case("swap", Swap, (2,)))
+
+
 def case(name: str) -> Case:
-    return next(c for c in CASES if c.name == name)
+    return next(c for c in (*CASES, *STATEFUL) if c.name == name)
 
 
 def export(module: nn.Module, inputs: tuple[Any, ...], config: Any = None, **export_options: Any) -> bytes:
@@ -141,10 +202,14 @@ def eager(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> list[np.ndarra
     return [t.numpy() for t in (result if isinstance(result, tuple) else (result,))]
 
 
-def evaluate(program: AtenProgram, inputs: Sequence[torch.Tensor]) -> list[np.ndarray]:
-    """Run an ATen program with PyTorch's own operators; the shapes that it states are checked."""
+def evaluate(
+    program: AtenProgram, inputs: Sequence[torch.Tensor], memory: dict[str, torch.Tensor] | None = None
+) -> list[np.ndarray]:
+    """Run an ATen program with PyTorch's own operators; the shapes that it states are checked. `memory` holds its
+    state from call to call; it is empty before the first."""
     values = {i.name: x.contiguous() for i, x in zip(program.inputs, inputs, strict=True)}
     values |= {name: torch.from_numpy(data.copy()) for name, data in program.constants.items()}
+    values |= memory or {}
     for call in program.calls:
         made = _apply(call.target, [_torch(a, values) for a in call.args])
         results = made if isinstance(made, (tuple, list)) else (made,)
@@ -153,6 +218,8 @@ def evaluate(program: AtenProgram, inputs: Sequence[torch.Tensor]) -> list[np.nd
             if name is not None:
                 assert name not in values, f"{name} is written twice"
                 values[name] = result
+    if memory is not None:
+        memory |= {s.name: values[s.next] for s in program.state}
     return [values[name].numpy() for name in program.outputs]
 
 

@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from baretorch.errors import CompileError
+from baretorch.frontends import shared_state
 from baretorch.frontends.aten import to_graph
-from baretorch.frontends.pte import read_pte
+from baretorch.frontends.pte import read_pte_methods
 from baretorch.pipeline import optimized
 
 SECONDS = 0.5
@@ -75,9 +76,10 @@ def main(count: int) -> None:
             damaged = bytes(mutate(bytearray(structure), rng)) + (b"" if mutate is cut else base[len(structure) :])
             began = time.process_time()
             try:
-                program = replace(read_pte(damaged, file.stem), file=file.name)
+                programs = shared_state(read_pte_methods(damaged, file.stem))
                 read += 1
-                optimized(to_graph(program))
+                for program in programs.values():
+                    optimized(to_graph(replace(program, file=file.name)))
             except CompileError as error:
                 assert error.render().startswith("error: ")
                 refused += 1

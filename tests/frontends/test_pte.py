@@ -9,9 +9,11 @@ from pathlib import Path
 import flatbuffers
 import numpy as np
 import pytest
+from pte_text import text_of
 
 from baretorch.errors import CompileError
-from baretorch.frontends.pte import memory_order, read_pte
+from baretorch.frontends.program import AtenState
+from baretorch.frontends.pte import memory_order, read_pte, read_pte_methods
 from baretorch.ir import DType
 
 DATA = Path(__file__).parent / "data"
@@ -29,12 +31,12 @@ def refusal(data: bytes, method: str = "forward") -> str:
 
 
 def test_there_are_fixtures() -> None:
-    assert [f.stem for f in FIXTURES] == ["channels_last", "cnn", "sine", "views"]
+    assert [f.stem for f in FIXTURES] == ["channels_last", "cnn", "methods", "sine", "state", "views"]
 
 
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda f: f.stem)
 def test_program_reads_as_its_text(file: Path) -> None:
-    assert read_pte(file.read_bytes(), file.stem).text() + "\n" == file.with_suffix(".txt").read_text()
+    assert text_of(file.read_bytes(), file.stem) == file.with_suffix(".txt").read_text()
 
 
 def test_reading_needs_neither_torch_nor_executorch() -> None:
@@ -58,6 +60,20 @@ def test_constants_are_contiguous_and_finite() -> None:
     for file in FIXTURES:
         for name, data in read_pte(file.read_bytes(), "model").constants.items():
             assert data.flags.c_contiguous and np.isfinite(data).all(), name
+
+
+def test_methods_know_each_others_state() -> None:
+    programs = read_pte_methods(fixture("methods"), "model")
+    assert list(programs) == ["encode", "forward", "score"]
+    for program in programs.values():
+        assert [s.name for s in program.state] == ["state0"]
+        np.testing.assert_array_equal(program.constants["state0"], np.float32([[1, 2, 3]]))
+    assert programs["score"].state == (AtenState("state0", "state0"),)
+
+
+def test_state_of_any_size_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baretorch.frontends.pte.MAX_STATE", 63)
+    assert refusal(fixture("state")) == "error: forward keeps 64 bytes between runs\n  need  at most 63"
 
 
 def test_memory_order_prefers_contiguous_where_a_dimension_is_one() -> None:

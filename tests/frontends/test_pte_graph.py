@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pte_cases import case, eager, export
+from executorch.exir import ExecutorchBackendConfig
+from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+from pte_cases import STATEFUL, case, eager, export
 
 from baretorch.frontends.aten import to_graph
 from baretorch.frontends.executorch_export import write_pte
@@ -15,12 +17,23 @@ from baretorch.frontends.torch_export import export_module, read_exported
 from baretorch.ir import Graph, interpret
 from baretorch.pipeline import optimized
 
-NAMES = ("sine", "cnn", "cnn_channels_last", "depthwise", "depthwise_channels_last", "residual")
+NAMES = (
+    *(c.name for c in STATEFUL),
+    "sine",
+    "cnn",
+    "cnn_channels_last",
+    "depthwise",
+    "depthwise_channels_last",
+    "residual",
+)
+
+STORED = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass([""])])
 
 
 def same(a: Graph, b: Graph) -> None:
     """Equal operators on equally connected tensors; constants may differ by the rounding of folded arithmetic."""
     names = dict(zip(a.inputs, b.inputs, strict=True))
+    names |= {one.name: other.name for one, other in zip(a.state, b.state, strict=True)}
     assert [n.op for n in a.nodes] == [n.op for n in b.nodes]
     for one, other in zip(a.nodes, b.nodes, strict=True):
         for x, y in zip(one.inputs, other.inputs, strict=True):
@@ -31,6 +44,9 @@ def same(a: Graph, b: Graph) -> None:
                 np.testing.assert_allclose(a[x].data, b[y].data, rtol=1e-5, atol=1e-6)
         names |= dict(zip(one.outputs, other.outputs, strict=True))
     assert tuple(names[o] for o in a.outputs) == b.outputs
+    for before, after in zip(a.state, b.state, strict=True):
+        assert names[before.next] == after.next
+        np.testing.assert_array_equal(before.initial, after.initial)
     for x, y in names.items():
         assert (a[x].shape, a[x].dtype) == (b[y].shape, b[y].dtype)
 
@@ -40,7 +56,7 @@ def same(a: Graph, b: Graph) -> None:
 def test_pte_and_torch_export_give_the_same_graph(name: str, way: str, tmp_path: Path) -> None:
     module, inputs = case(name).module(), case(name).inputs()
     if way == "default":
-        data = export(module, inputs)
+        data = export(module, inputs, STORED)
     else:
         write_pte(module, inputs, tmp_path / "model.pte")
         data = (tmp_path / "model.pte").read_bytes()
@@ -49,8 +65,8 @@ def test_pte_and_torch_export_give_the_same_graph(name: str, way: str, tmp_path:
     same(from_pte, from_torch)
     x = inputs[0].numpy()
     stored = x.transpose(0, 2, 3, 1) if case(name).channels_last else x
-    (got,) = interpret(from_pte, [np.ascontiguousarray(stored)]).values()
-    want = eager(module, inputs)[0]
-    if got.shape != want.shape:
-        want = want.transpose(0, 2, 3, 1)
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    made = interpret(from_pte, [np.ascontiguousarray(stored)])
+    for output, want in zip(from_pte.outputs, eager(module, inputs), strict=True):
+        if made[output].shape != want.shape:
+            want = want.transpose(0, 2, 3, 1)
+        np.testing.assert_allclose(made[output], want, rtol=1e-5, atol=1e-5)

@@ -12,7 +12,6 @@ from baretorch.cli.verb import Answer, model_argument, stages, verb
 @click.option("--out", type=click.Path(), metavar="FILE", required=True, help="The .pte file to write.")
 def export(as_json: bool, model: str, out: str) -> Answer:
     """Write a standard ExecuTorch .pte."""
-    import logging
     from pathlib import Path
 
     from rich.markup import escape
@@ -29,11 +28,7 @@ def export(as_json: bool, model: str, out: str) -> Answer:
                 need="a Python file with model() and inputs()",
             )
         stage("export to ExecuTorch")
-        logging.disable(logging.WARNING)  # torchao and torch talk about themselves while they are imported
-        try:
-            info = write_pte(source.module, source.torch_inputs, Path(out))
-        finally:
-            logging.disable(logging.NOTSET)
+        info = write_pte(source.module, source.method_inputs, Path(out))
     calls = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in info.operators.items())
     data = {
         "model": source.name,
@@ -42,5 +37,5 @@ def export(as_json: bool, model: str, out: str) -> Answer:
         "operators": dict(info.operators),
         "notes": list(info.notes),
     }
-    lines = [f"[cyan]{escape(out)}[/]  {info.bytes:,} bytes", f"operators: {calls}", *info.notes]
+    lines = [f"[cyan]{escape(out)}[/]  {info.bytes:,} bytes", f"operators: {calls}", *map(escape, info.notes)]
     return Answer(data, "\n".join(lines))

@@ -1,4 +1,4 @@
-"""nn.Module -> a standard `.pte` for ExecuTorch's own runtime, and that runtime on the host as a reference.
+"""nn.Module -> a standard `.pte` for ExecuTorch's own runtime.
 
 Before lowering, BatchNorm is folded into the layer before it; `linear` is kept whole and constants are
 propagated. ExecuTorch's default path would transpose the weight of every linear layer in RAM, at run time.
@@ -10,14 +10,16 @@ import copy
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array
+from baretorch.frontends.executorch_host import differences, importing_executorch
+
+Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
 
 
 @dataclass(frozen=True)
@@ -29,60 +31,36 @@ class PteInfo:
     notes: tuple[str, ...] = ()
 
 
-def write_pte(module: Any, inputs: Sequence[Any], path: str | Path) -> PteInfo:
-    """Export `module` for the example `inputs` to `path`. The file appears whole or not at all."""
-    with _executorch():
-        from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
-    import torch
-
-    from baretorch.frontends.torch_export import export_module
-
-    inputs = [_usual_strides(x) for x in inputs]
-    folded, norms = fold_batch_norms(module, inputs)
+def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) -> PteInfo:
+    """Export `module` to `path`, for the example `inputs` of forward, or of each of several methods. The file appears
+    whole or not at all. Then it is run on the host: the notes warn where that does not give what PyTorch gives."""
+    with importing_executorch():
+        import executorch.exir  # noqa: F401  (first, as it may be missing)
+    given = inputs if isinstance(inputs, Mapping) else {"forward": inputs}
+    methods = {m: tuple(_usual_strides(x) for x in own) for m, own in given.items()}
+    folded, norms = fold_batch_norms(module, methods)
     for t in (*folded.parameters(), *folded.buffers()):
         t.data = _usual_strides(t.data)
-    exported = export_module(folded, inputs)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            edge = to_edge(exported, compile_config=EdgeCompileConfig(preserve_ops=[torch.ops.aten.linear.default]))
-            lowered = edge.to_executorch(ExecutorchBackendConfig(do_quant_fusion_and_const_prop=True))
-    except Exception as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise CompileError("ExecuTorch cannot lower this model", have=reason[:200]) from error
-    plan = lowered.executorch_program.execution_plan[0]
-    calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
-    operators = Counter(plan.operators[c.op_index].name for c in calls if hasattr(c, "op_index"))
+    lowered = _lower({m: _export(folded, m, own) for m, own in methods.items()})
+    operators: Counter[str] = Counter()
+    for plan in lowered.executorch_program.execution_plan:
+        calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
+        operators.update(plan.operators[c.op_index].name for c in calls if hasattr(c, "op_index"))
     data = bytes(lowered.buffer)
     _write_whole(Path(path), data)
-    return PteInfo(len(data), dict(operators), (f"BatchNorm folded: {', '.join(norms)}",) if norms else ())
+    notes = [f"BatchNorm folded: {', '.join(norms)}"] if norms else []
+    notes += [f"warning: {text}" for text in differences(data, module, methods)]
+    return PteInfo(len(data), dict(operators), tuple(notes))
 
 
-def run_pte(path: str | Path, inputs: Sequence[Any]) -> list[Array]:
-    """The outputs of method "forward" in ExecuTorch's host runtime, which owns its memory: these are copies."""
-    with _executorch():
-        from executorch.runtime import Runtime
-    import torch
-
-    try:
-        data = Path(path).read_bytes()  # the program points into it, so it must outlive the run
-        program = Runtime.get().load_program(data)
-        outputs = program.load_method("forward").execute([torch.as_tensor(x) for x in inputs])
-    except (RuntimeError, OSError) as error:
-        raise CompileError(f"ExecuTorch cannot run {path}", have=str(error)) from error
-    return [out.numpy().copy() for out in outputs]
-
-
-def fold_batch_norms(module: Any, inputs: Sequence[Any]) -> tuple[Any, tuple[str, ...]]:
+def fold_batch_norms(module: Any, methods: Methods) -> tuple[Any, tuple[str, ...]]:
     """A copy of the module with each BatchNorm that follows a convolution or linear layer folded into it, and
-    the names of the folded ones. What follows what is read from the exported graph, not from the class."""
+    the names of the folded ones. What follows what is read from the exported graphs, not from the class."""
     import torch
     from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
-    from baretorch.frontends.torch_export import export_module
-
     folded = copy.deepcopy(module)
-    pairs = _foldable(export_module(folded, inputs), folded)
+    pairs = _foldable([_export(folded, m, inputs) for m, inputs in methods.items()], folded)
     for layer_name, norm_name in pairs:
         layer, norm = folded.get_submodule(layer_name), folded.get_submodule(norm_name)
         if isinstance(layer, torch.nn.Linear):
@@ -94,12 +72,71 @@ def fold_batch_norms(module: Any, inputs: Sequence[Any]) -> tuple[Any, tuple[str
     return folded, tuple(norm_name for _, norm_name in pairs)
 
 
-def _foldable(exported: Any, module: Any) -> list[tuple[str, str]]:
-    """Names of (layer, BatchNorm) where the norm is the only reader of the layer, and each is used once."""
+def _export(module: Any, method: str, inputs: Sequence[Any]) -> Any:
+    """torch.export of a method. Its parameters have the names that they have in `module`, whatever the method, so that
+    ExecuTorch knows what methods share."""
+    from baretorch.frontends.torch_export import export_module
+
+    same = copy.copy(module)
+    same.forward = getattr(module, method)
+    return export_module(same, inputs)
+
+
+def _lower(exported: Mapping[str, Any]) -> Any:
+    """ExecuTorch's program. State keeps its initial value, and methods share it."""
+    with importing_executorch():
+        from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
+        from executorch.exir.passes import MemoryPlanningPass
+        from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
     import torch
 
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            options = EdgeCompileConfig(preserve_ops=[torch.ops.aten.linear.default])
+            edge = to_edge(dict(exported), compile_config=options)
+            state = any(edge.exported_program(m).graph_signature.buffers_to_mutate for m in exported)
+            shared = state and len(exported) > 1
+            config = ExecutorchBackendConfig(
+                passes=[InitializedMutableBufferPass([""])] if state else [],
+                memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=shared),
+                do_quant_fusion_and_const_prop=not shared,  # it would fold what one method reads and another changes
+            )
+            return edge.to_executorch(config)
+    except Exception as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise CompileError("ExecuTorch cannot lower this model", have=reason[:200]) from error
+
+
+def _foldable(graphs: Sequence[Any], module: Any) -> list[tuple[str, str]]:
+    """Names of (layer, BatchNorm) where in each graph that uses one of them, the norm is the only reader of the
+    layer, and each is used once."""
+    found = [_pairs(exported, module) for exported in graphs]
+    used = [_used(exported) for exported in graphs]
+    return [
+        pair
+        for pair in dict.fromkeys(p for pairs in found for p in pairs)
+        if all(pair in pairs or names.isdisjoint(pair) for pairs, names in zip(found, used, strict=True))
+    ]
+
+
+def _used(exported: Any) -> set[str]:
+    """Names of the modules whose parameters or buffers a graph reads."""
+    stored = _stored(exported)
+    return {stored[n.name].rpartition(".")[0] for n in exported.graph.nodes if n.name in stored and n.users}
+
+
+def _stored(exported: Any) -> dict[str, str]:
+    """The parameter or buffer that each placeholder stands for."""
     signature = exported.graph_signature
-    stored = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    return {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+
+
+def _pairs(exported: Any, module: Any) -> list[tuple[str, str]]:
+    """Those of one graph."""
+    import torch
+
+    stored = _stored(exported)
 
     def owner(node: Any) -> str:
         """The module a parameter belongs to, if the graph reads it once; else nothing."""
@@ -132,22 +169,6 @@ def _usual_strides(x: Any) -> Any:
     import torch
 
     return x.clone(memory_format=torch.contiguous_format) if isinstance(x, torch.Tensor) and x.is_contiguous() else x
-
-
-@contextmanager
-def _executorch() -> Iterator[None]:
-    """Around imports of executorch: says how to get it, and keeps its import warnings to itself."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except ImportError as error:
-        raise CompileError(
-            "ExecuTorch is needed for this and is not installed",
-            have=str(error),
-            need="executorch 1.4.1",
-            try_='pip install "baretorch[executorch]"',
-        ) from error
 
 
 def _write_whole(path: Path, data: bytes) -> None:
