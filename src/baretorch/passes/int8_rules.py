@@ -118,7 +118,7 @@ def _elementwise(walk: Walk, node: Node) -> bool:
     """Functions of one tensor are tables, and so is a sum or product with one number; others have kernels."""
     varying = [n for n in node.inputs if walk.graph[n].data is None]
     single = all(walk.graph[n].count == 1 for n in node.inputs if n not in varying)
-    if len(varying) == 1 and node.inputs.count(varying[0]) == 1 and single:
+    if len(varying) == 1 and single:
         return _table(walk, node, varying[0])
     return isinstance(node.op, (Add, Sub, Mul)) and _arithmetic(walk, node)
 
