@@ -214,6 +214,10 @@ def test_groups_of_heads() -> None:
     check_module(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True), q, k, v, r(1, 3, 5))
 
 
+def test_attention_to_keys_of_more_batches_than_queries() -> None:
+    check_module(F.scaled_dot_product_attention, r(2, 3, 4), r(3, 2, 5, 4), r(3, 2, 5, 6))
+
+
 def test_a_causal_mask_is_not_stored() -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(5)
     graph = check_module(lambda q: F.scaled_dot_product_attention(q, q, q, mask), r(1, 2, 5, 4))

@@ -192,7 +192,8 @@ def attention(
         mask, causal = None, True
     scale = 1 / sqrt(g.shape(q)[-1]) if scale is None else scale
     shape = g.shape(q)
-    if grouped and shape[-3] != g.shape(k)[-3]:  # neighbouring heads share keys and values: a dimension that repeats
+    folded = grouped and shape[-3] != g.shape(k)[-3]
+    if folded:  # neighbouring heads share keys and values: a dimension that repeats
         heads, shared = shape[-3], g.shape(k)[-3]
         q = shapes.reshape(g, q, (*shape[:-3], shared, heads // shared, *shape[-2:]))
         k, v = (shapes.unsqueeze(g, t, -3) for t in (k, v))
@@ -203,7 +204,7 @@ def attention(
     if mask is not None and len(g.shape(mask)) < 2:
         mask = shapes.unsqueeze(g, mask, 0)
     y = g.b.add(Attention(scale, causal), q, k, v, *((mask,) if mask else ()))
-    return shapes.reshape(g, y, (*shape[:-1], g.shape(v)[-1])) if len(g.shape(y)) > len(shape) else y
+    return shapes.reshape(g, y, (*shape[:-1], g.shape(v)[-1])) if folded else y
 
 
 def _is_causal(g: Lowering, mask: str) -> bool:
