@@ -41,7 +41,7 @@ def quantize_module(
             "calibration: the model file has no calibration(), so random data was used: scales do not fit real inputs"
         )
         samples = random_samples(inputs)
-    folded, _ = fold_batch_norms(module, inputs)
+    folded, _ = fold_batch_norms(module, {"forward": inputs})
     exported = export_module(folded, inputs).module(check_guards=False)
     quantizer = Int8Quantizer(keep_float, observer)
     with warnings.catch_warnings():

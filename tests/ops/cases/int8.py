@@ -80,28 +80,31 @@ QLINEAR = (
     qlinear("largest", QLinear(0), extreme((1, 64), (4, 64))),
 )
 
+SAME = (1, 1, 1, 1)
+
 QCONV2D = (
     qconv2d("one by one", QConv2d(3, -4), layer((1, 4, 5, 8), (16, 1, 1, 8))),
     qconv2d("one by one, many", QConv2d(-128, -128), layer((1, 5, 5, 64), (64, 1, 1, 64), 0.0003)),
     qconv2d("one by one, odd", QConv2d(-128, -128), layer((1, 3, 7, 13), (11, 1, 1, 13))),
     qconv2d("one by one, strided", QConv2d(0, 0, stride=(2, 2)), layer((1, 6, 7, 16), (32, 1, 1, 16))),
-    qconv2d("same", QConv2d(-7, 12, padding=(1, 1, 1, 1)), layer((1, 6, 7, 16), (8, 3, 3, 16), 0.0005)),
-    qconv2d("same, odd", QConv2d(5, 1, padding=(1, 1, 1, 1)), layer((1, 5, 9, 5), (7, 3, 3, 5), 0.0008)),
+    qconv2d("same", QConv2d(-7, 12, padding=SAME), layer((1, 6, 7, 16), (8, 3, 3, 16), 0.0005)),
+    qconv2d("same, odd", QConv2d(5, 1, padding=SAME), layer((1, 5, 9, 5), (7, 3, 3, 5), 0.0008)),
     qconv2d("first layer", QConv2d(-1, -128, padding=(0, 1, 0, 1), stride=(2, 2)), layer((1, 12, 12, 3), (8, 3, 3, 3))),
     qconv2d("one channel", QConv2d(9, 2, padding=(4, 5, 1, 1), stride=(2, 2)), layer((1, 21, 10, 1), (16, 10, 4, 1))),
-    qconv2d("pooled", QConv2d(2, -3, padding=(1, 1, 1, 1), pool=(2, 2)), layer((1, 8, 8, 16), (8, 3, 3, 16), 0.0004)),
+    qconv2d("pooled", QConv2d(2, -3, padding=SAME, pool=(2, 2)), layer((1, 8, 8, 16), (8, 3, 3, 16), 0.0004)),
     qconv2d("pooled, rest", QConv2d(2, -3, pool=(2, 2), lo=-3), layer((1, 8, 7, 4), (6, 3, 3, 4))),
     qconv2d("dilated", QConv2d(1, 0, dilation=(2, 2)), layer((1, 9, 8, 4), (4, 3, 3, 4))),
     qconv2d("batch", QConv2d(1, 0, padding=(0, 1, 1, 0)), layer((2, 5, 5, 4), (4, 2, 2, 4))),
-    qconv2d("depthwise", QConv2d(-10, 4, padding=(1, 1, 1, 1), groups=8), layer((1, 6, 5, 8), (8, 3, 3, 1), 0.003)),
-    qconv2d("depthwise, wide", QConv2d(-128, -128, padding=(1, 1, 1, 1), groups=64), layer((1, 5, 5, 64), (64, 3, 3, 1), 0.003)),
-    qconv2d("depthwise, odd", QConv2d(6, 4, padding=(1, 1, 1, 1), groups=7), layer((1, 5, 6, 7), (7, 3, 3, 1), 0.003)),
-    qconv2d("depthwise, strided", QConv2d(3, 4, padding=(0, 1, 0, 1), stride=(2, 2), groups=16), layer((1, 8, 8, 16), (16, 3, 3, 1), 0.003)),
+    qconv2d("depthwise", QConv2d(-10, 4, padding=SAME, groups=8), layer((1, 6, 5, 8), (8, 3, 3, 1), 0.003)),
+    qconv2d("depthwise, wide", QConv2d(-128, -128, padding=SAME, groups=64), layer((1, 5, 5, 64), (64, 3, 3, 1), 0.003)),
+    qconv2d("depthwise, odd", QConv2d(6, 4, padding=SAME, groups=7), layer((1, 5, 6, 7), (7, 3, 3, 1), 0.003)),
+    qconv2d("depthwise, strided", QConv2d(3, 4, padding=(0, 1, 0, 1), stride=(2, 2), groups=16),
+            layer((1, 8, 8, 16), (16, 3, 3, 1), 0.003)),
     qconv2d("depthwise, multiplier", QConv2d(3, 4, groups=4), layer((1, 5, 5, 4), (8, 3, 3, 1), 0.003)),
     qconv2d("groups", QConv2d(3, 4, groups=2), layer((1, 5, 5, 8), (6, 3, 3, 4), 0.001)),
     qconv2d("shifted", QConv2d(3, 4, shift=2), layer((1, 4, 4, 4), (4, 1, 1, 4), 0.002)),
     qconv2d("kernel above the image", QConv2d(-3, 4, padding=(2, 2, 2, 2)), layer((1, 3, 2, 4), (4, 5, 5, 4), 0.0006)),
-    qconv2d("largest", QConv2d(-128, 0, padding=(1, 1, 1, 1)), extreme((1, 4, 4, 16), (8, 3, 3, 16))),
+    qconv2d("largest", QConv2d(-128, 0, padding=SAME), extreme((1, 4, 4, 16), (8, 3, 3, 16))),
 )  # fmt: skip
 
 EDGES = (
