@@ -118,7 +118,9 @@ ELEMENTWISE = (
     binary("special pairs", Fmod(), PAIRS),
     binary("special pairs", Pow(), PAIRS, POW),
     binary("repeated", Remainder(), normal((3, 1), (1, 4)), (1e-6, 1e-7)),
-    binary("many", Pow(), lambda rng: (rng.random((8, 9), "float32") * 9, rng.standard_normal((9,)).astype("f4") * 9), POW),
+    binary(
+        "many", Pow(), lambda rng: (rng.random((8, 9), "f4") * 9, rng.standard_normal((9,)).astype("f4") * 9), POW
+    ),
     binary("special values", Minimum(), values([1.0, nan, 2.0, -inf, 3.0], [nan, 1.0, inf, 0.0, 2.0])),
     binary("special values", Maximum(), values([1.0, nan, 2.0, -inf, 3.0], [nan, 1.0, inf, 0.0, 2.0])),
     *(
