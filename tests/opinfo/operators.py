@@ -22,8 +22,6 @@ WEIGHTS_AFTER = {
     "nn.functional.group_norm",
     "nn.functional.instance_norm",
     "nn.functional.rms_norm",
-    "native_layer_norm",
-    "native_group_norm",
     "nn.functional.prelu",
 }
 WEIGHTS_FIRST = {"nn.functional.embedding"}
@@ -47,7 +45,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.dropout
         softmax log_softmax logsumexp
         nn.functional.batch_norm nn.functional.layer_norm nn.functional.group_norm nn.functional.instance_norm
-        nn.functional.rms_norm native_layer_norm native_group_norm nn.functional.local_response_norm
+        nn.functional.rms_norm nn.functional.local_response_norm
         nn.functional.normalize nn.functional.cosine_similarity nn.functional.pairwise_distance
         nn.functional.mse_loss nn.functional.l1_loss
         nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.avg_pool1d nn.functional.avg_pool2d

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -84,7 +85,7 @@ class Calls(nn.Module):
         return [call(own) for call, own in zip(self.calls, inputs, strict=True)]
 
 
-def outcomes(name: str, most: int = 12) -> list[Outcome]:
+def outcomes(name: str, most: int = 6) -> list[Outcome]:
     """What becomes of the operator's samples, of at most so many per type."""
     entry = _database()[name]
     return _outcomes([Call(name, entry.op, s) for dtype in OPERATORS[name] for s in _samples(entry, dtype, most)])
@@ -104,7 +105,9 @@ def _outcomes(calls: Sequence[Call]) -> list[Outcome]:
 def _compiled(calls: Sequence[Call]) -> tuple[Kind, str]:
     """What becomes of a model of these calls, and why."""
     try:
-        source = from_module(Calls(calls), [call.inputs for call in calls], "m")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # PyTorch's, about its own deprecated functions
+            source = from_module(Calls(calls), [call.inputs for call in calls], "m")
         graph = optimized(to_graph(source.program))
         made = interpret(graph, source.examples)
     except CompileError as error:
@@ -136,8 +139,7 @@ def _samples(entry: Any, dtype: str, most: int) -> list[Any]:
     np.random.seed(0)
     torch.manual_seed(0)
     found = [s for s in entry.sample_inputs("cpu", getattr(torch, dtype)) if all(map(_small, _tensors(s)))]
-    count = min(most, len(found))
-    return [found[i * len(found) // count] for i in range(count)]
+    return [found[i] for i in np.linspace(0, len(found) - 1, min(most, len(found))).astype(int)]
 
 
 def _tensors(sample: Any) -> Iterator[Tensor]:
