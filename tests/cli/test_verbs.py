@@ -153,27 +153,22 @@ def test_boards(folder: Path) -> None:
 
 def test_ops() -> None:
     rows = {op["name"]: op for op in baretorch("ops", "--json").json()["operators"]}
-    assert set(rows["linear"]["aten"]) == {"linear", "addmm", "mm"}
+    assert {"linear", "addmm", "mm"} <= set(rows["linear"]["aten"])
     assert {"relu", "hardtanh"} <= set(rows["clamp"]["aten"]) and "relu" not in rows["add"]["aten"]
     assert "transpose" in rows["permute"]["aten"] and "conv2d" not in rows["permute"]["aten"]
     assert {"symbol", "source", "dtypes", "needs"} == set(rows["linear"]["kernels"][0])
-    assert baretorch("ops", "relu").out.startswith("relu becomes clamp\n")
+    assert "clamp" in baretorch("ops", "relu").out.splitlines()[0]
     assert "leaves the values as they are" in baretorch("ops", "dropout").out
 
 
 def test_every_lowered_operator_is_listed() -> None:
     data = baretorch("ops", "--json").json()
     listed = {name for op in data["operators"] for name in op["aten"]}
-    assert set(data["aten"]) - listed <= {
-        "alias",
-        "clone",
-        "contiguous",
-        "copy",
-        "detach",
-        "dropout",
-        "lift_fresh",
-        "to",
-    }
+    same = {"alias", "clone", "contiguous", "detach", "dropout", "lift_fresh"}
+    constants = {"arange", "empty", "eye", "full", "full_like", "new_full", "new_ones", "new_zeros", "ones", "ones_like"}
+    constants |= {"scalar_tensor", "zeros", "zeros_like"}
+    refused = {"_native_batch_norm_legit", "_native_batch_norm_legit_functional", "as_strided"}
+    assert set(data["aten"]) - listed <= same | constants | refused
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:

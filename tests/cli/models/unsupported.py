@@ -4,7 +4,7 @@ from torch import nn
 
 class Block(nn.Module):
     def forward(self, x):
-        return torch.special.bessel_j0(torch.cumsum(x, 1))
+        return torch.special.bessel_j0(torch.cumprod(x, 1))
 
 
 class Net(nn.Module):
@@ -14,7 +14,7 @@ class Net(nn.Module):
         self.block = Block()
 
     def forward(self, x):
-        return torch.sort(self.block(self.first(x)))[0]
+        return torch.special.i0e(self.block(self.first(x)))
 
 
 def model():
