@@ -41,6 +41,7 @@ CASES: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
     "replicate": (lambda x: F.pad(x[None], (1, 3, 2, 5), "replicate"), X),
     "replicate and crop": (lambda x: F.pad(x, (-1, 3), "replicate"), X),
     "circular": (lambda x: F.pad(x[None], (1, 4, 2, 0), "circular"), X),
+    "circular and crop": (lambda x: F.pad(x[None], (-1, 1, 1, -1), "circular"), X),
     "constant": (lambda x: F.pad(x, (1, -1, 0, 2), value=0.5), X),
     "ReflectionPad2d": (torch.nn.ReflectionPad2d((1, 2, 0, 1)), X),
     "ReplicationPad1d": (torch.nn.ReplicationPad1d(2), X),
