@@ -35,6 +35,7 @@ CASES: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
     "rot90 twice": (lambda x: torch.rot90(x, 2, (0, 2)), X),
     "rot90 back": (lambda x: torch.rot90(x, -1, (1, 2)), X),
     "roll": (lambda x: torch.roll(x, (1, -2), (0, 2)), X),
+    "transpose of a number": (lambda x: x.transpose(0, 0), torch.tensor(2.0)),
     "roll of all": (lambda x: torch.roll(x, 5), X),
     "reflect 1-D": (lambda x: F.pad(x, (2, 1), "reflect"), X),
     "reflect 2-D": (lambda x: F.pad(x[None], (1, 3, 2, 0), "reflect"), X),

@@ -55,6 +55,8 @@ def permute(g: Lowering, x: str, dims: Ints) -> str:
 
 
 def transpose(g: Lowering, x: str, a: int, b: int) -> str:
+    if not g.shape(x):  # PyTorch lets a single number have an axis 0
+        return x
     dims = list(range(len(g.shape(x))))
     a, b = g.axis(x, a), g.axis(x, b)
     dims[a], dims[b] = dims[b], dims[a]
