@@ -21,7 +21,7 @@ MODELS = (
     "unet_small", "vit_tiny", "vww",
 )  # fmt: skip
 
-TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured is 1e-6 at most, on any CPU
+TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured: 5e-6 for mobilenet_v2, else below 1e-6
 
 
 @cache
