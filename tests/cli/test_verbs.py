@@ -165,7 +165,18 @@ def test_every_lowered_operator_is_listed() -> None:
     data = baretorch("ops", "--json").json()
     listed = {name for op in data["operators"] for name in op["aten"]}
     same = {"alias", "clone", "contiguous", "detach", "dropout", "lift_fresh"}
-    constants = {"arange", "empty", "eye", "full", "full_like", "new_full", "new_ones", "new_zeros", "ones", "ones_like"}
+    constants = {
+        "arange",
+        "empty",
+        "eye",
+        "full",
+        "full_like",
+        "new_full",
+        "new_ones",
+        "new_zeros",
+        "ones",
+        "ones_like",
+    }
     constants |= {"scalar_tensor", "zeros", "zeros_like"}
     refused = {"_native_batch_norm_legit", "_native_batch_norm_legit_functional", "as_strided"}
     assert set(data["aten"]) - listed <= same | constants | refused

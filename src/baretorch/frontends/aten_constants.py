@@ -7,15 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from baretorch.errors import CompileError
 from baretorch.frontends.aten_index import known_value
 from baretorch.frontends.aten_shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
-from baretorch.ir import Array
+from baretorch.ir import Array, DType
 from baretorch.ops.index import IndexPut
 
 
+def known(g: Lowering, name: str, data: Array) -> str:
+    """A constant, if it has a type that models may have."""
+    if DType.of(data.dtype.name) is None:
+        raise CompileError(
+            f"{name}: {data.dtype.name} is not supported", need=f"one of {', '.join(d.label for d in DType)}"
+        )
+    return g.b.const(name, data)
+
+
 def full(g: Lowering, shape: Ints, value: Scalar, dtype: str | None = None, *_: Any) -> str:
-    return g.b.const("full", np.full(tuple(shape), value, dtype or _type_of(value)))
+    return known(g, "full", np.full(tuple(shape), value, dtype or _type_of(value)))
 
 
 def full_like(g: Lowering, x: str, value: Scalar, dtype: str | None = None, *_: Any) -> str:
@@ -28,13 +38,15 @@ def new_full(g: Lowering, x: str, shape: Ints, value: Scalar, dtype: str | None 
 
 def arange(g: Lowering, *args: Any) -> str:
     """(end), (start, end) or (start, end, step), then dtype and four that do not matter here."""
-    numbers, dtype = args[:-4], args[-4]
-    return g.b.const("arange", np.arange(*numbers, dtype=dtype or _type_of(*numbers)))
+    numbers, dtype = args[:-4], args[-4] or _type_of(*args[:-4])
+    if np.dtype(dtype).kind != "f":
+        numbers = tuple(int(n) for n in numbers)  # as PyTorch does, before it counts
+    return known(g, "arange", np.arange(*numbers, dtype=dtype))
 
 
 def eye(g: Lowering, *args: Any) -> str:
     sizes, dtype = args[:-4], args[-4]
-    return g.b.const("eye", np.eye(*sizes).astype(dtype or "float32"))
+    return known(g, "eye", np.eye(*sizes).astype(dtype or "float32"))
 
 
 def _type_of(*numbers: Scalar) -> str:

@@ -45,7 +45,9 @@ def embedding(g: Lowering, table: str, index: str, *_: object) -> str:
 
 
 def unfold(g: Lowering, x: str, axis: int, size: int, step: int) -> str:
-    """Windows of an axis; their elements become the last dimension."""
+    """Windows of an axis; their elements become the last dimension. A single number is a row of one."""
+    if not g.shape(x):
+        return g.reshape(x, (size,))
     axis = g.axis(x, axis)
     begin = np.arange(0, g.shape(x)[axis] - size + 1, step)
     windows = take(g, x, axis, begin[:, None] + np.arange(size))
