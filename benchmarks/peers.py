@@ -1,4 +1,4 @@
-"""What other systems measure for the same models, and our goals; from shared/targets.md of this project.
+"""What other systems measure for the same models, and our goals.
 
 Peers: TFLM = TensorFlow Lite Micro 90b983c2 with CMSIS-NN; ET = ExecuTorch 1.4.1, -O2, its best hand-pruned size.
 Counts are executed instructions per inference on QEMU 7.2 (mps2-an386), arm-none-eabi-gcc 12.2, second inference.

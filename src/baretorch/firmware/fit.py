@@ -65,8 +65,6 @@ def _inside(bank: Memory, address: int) -> bool:
 
 
 _REMEDIES: dict[str, Callable[[Memory], str]] = {
-    "flash": lambda m: (
-        "`--optimize size` makes the code smaller; `baretorch inspect MODEL --board all` shows the boards it fits"
-    ),
-    "ram": lambda m: "`baretorch inspect` shows the layers that make the peak of the arena",
+    "flash": lambda m: "`--int8` makes the weights four times smaller, `--optimize size` the code",
+    "ram": lambda m: "`--int8` makes the arena four times smaller; `baretorch inspect` shows the layers of its peak",
 }
