@@ -26,7 +26,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("unicorn", "package", "runs images of Cortex-M boards", "pip install unicorn==2.1.4", needed=True),
     Tool("ziglang", "package", "builds images without another compiler", "pip install ziglang==0.17.0", needed=True),
     Tool("torch", "package", "reads model files and .pt2", 'pip install "baretorch[torch]"'),
-    Tool("torchao", "package", "comes with torch: quantization, in a later release", 'pip install "baretorch[torch]"'),
+    Tool("torchao", "package", "quantizes models (`--int8`)", 'pip install "baretorch[torch]"'),
     Tool("executorch", "package", "writes .pte (`baretorch export`)", 'pip install "baretorch[executorch]"'),
     Tool("pyserial", "package", "talks to boards (`baretorch monitor --port`)", "pip install pyserial"),
     Tool("matplotlib", "package", "draws `baretorch monitor --png`", 'pip install "baretorch[plot]"'),

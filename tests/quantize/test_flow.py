@@ -1,0 +1,84 @@
+"""--int8 from the module to the emulated chip, and what calibration refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from baretorch import frontends, pipeline
+from baretorch.emulators.run import stored
+from baretorch.errors import CompileError
+from baretorch.frontends import Int8, from_module, quantized
+from baretorch.ir import DType, interpret
+from baretorch.report.facts import compare
+from baretorch.targets.boards import load_board
+from tests.models import mlp
+
+X = torch.tensor([[0.5, -1.0, 0.25, 2.0]])
+
+
+def samples() -> list[tuple[torch.Tensor, ...]]:
+    generator = torch.Generator().manual_seed(0)
+    return [(torch.randn(1, 4, generator=generator),) for _ in range(16)]
+
+
+def int8(data: Iterable[Any] | None, *keep_float: str) -> frontends.Source:
+    return quantized(from_module(mlp(), (X,), "mlp"), Int8(keep_float), data)
+
+
+@pytest.mark.parametrize("io", ["float", "int8"])
+@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an385-v6m"])
+def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -> None:
+    compiled = pipeline.compile_source(int8(samples()), load_board(board), io=io)
+    image = pipeline.build_image(compiled, tmp_path)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples)).values()
+    assert all(np.array_equal(a, b) for a, b in zip(facts.run.outputs, want, strict=True)), "bit for bit"
+    assert facts.max_lsb is not None and facts.max_lsb <= 2.01, "one step a layer from pt2e"
+    assert facts.max_error < 0.1 * facts.largest
+    out = facts.to_json()
+    assert (out["dtype"], out["float_layers"], out["warnings"]) == ("int8", [], [])
+    expected = DType.INT8 if io == "int8" else DType.FLOAT32
+    assert {compiled.graph[n].dtype for n in (*compiled.graph.inputs, *compiled.graph.outputs)} == {expected}
+
+
+def test_a_layer_left_in_float_is_named() -> None:
+    compiled = pipeline.compile_source(int8(samples(), "2"), load_board("mps2-an386"))
+    from baretorch.passes.to_int8 import float_layers
+
+    assert len(float_layers(compiled.graph)) == 1
+
+
+def test_random_calibration_is_a_named_warning() -> None:
+    assert [w.split(":")[0] for w in int8(None).warnings] == ["calibration"]
+    assert int8(samples()).warnings == ()
+
+
+def test_constant_calibration_is_a_named_warning() -> None:
+    (warning,) = int8([(torch.ones(1, 4),)] * 3).warnings
+    assert warning == "calibration: all 3 samples are constant, so scales do not fit real inputs"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ([], "calibration: calibration() gives no samples"),
+        ([(torch.zeros(1, 5),)], "calibration: sample 0 differs in shape or type from inputs()"),
+        ([(torch.full((1, 4), torch.nan),)], "calibration: sample 0 has NaN or infinite values"),
+    ],
+)
+def test_calibration_that_cannot_be(data: list[Any], text: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        int8(data)
+    assert caught.value.what == text
+
+
+def test_an_unknown_layer_to_keep_is_named() -> None:
+    with pytest.raises(CompileError) as caught:
+        int8(samples(), "7")
+    assert caught.value.what == "--keep-float 7: no such layer"
