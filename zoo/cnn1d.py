@@ -5,7 +5,7 @@ BatchNorm and max pools along one dimension, then the mean over time.
 """
 
 import torch
-from common import seeded, values
+from common import samples, seeded, signal, values
 from torch import nn
 
 
@@ -31,3 +31,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 3, 128),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: signal(3, 128, seed))

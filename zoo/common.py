@@ -45,6 +45,33 @@ def image(channels: int, height: int, width: int, seed: int = 1) -> torch.Tensor
     return values(1, channels, height, width, seed=seed).to(memory_format=torch.channels_last)
 
 
+def picture(channels: int, height: int, width: int, seed: int) -> torch.Tensor:
+    """An image as cameras see the world, large shapes with ever fainter detail, with mean and deviation of `image`."""
+    layers = [
+        nn.functional.interpolate(values(1, channels, n, n, seed=seed * 31 + n), (height, width), mode="bilinear") / n
+        for n in (2, 4, 8, 16)
+    ]
+    return standardized(sum(layers, image(channels, height, width, seed) / 16))
+
+
+def signal(channels: int, length: int, seed: int) -> torch.Tensor:
+    """Sensor readings over time, one row per channel: three tones and a little noise."""
+    draw = torch.Generator().manual_seed(seed)
+    pace, phase, size = torch.rand(3, 3, channels, 1, generator=draw)
+    tones = (size * torch.sin(torch.arange(length) * pace + 6 * phase)).sum(0)
+    return standardized(tones + torch.randn(tones.shape, generator=draw) / 10).unsqueeze(0)
+
+
+def standardized(x: torch.Tensor) -> torch.Tensor:
+    """With mean 0 and deviation 1."""
+    return (x - x.mean()) / x.std()
+
+
+def samples(make: Callable[[int], torch.Tensor], count: int = 16) -> list[tuple[torch.Tensor, ...]]:
+    """Calibration data: what `make` gives for that many seeds."""
+    return [(make(seed),) for seed in range(2, 2 + count)]
+
+
 def conv_bn(
     in_: int, out: int, kernel: int | tuple[int, int], stride: int = 1, groups: int = 1, act: nn.Module | None = None
 ) -> nn.Sequential:

@@ -5,7 +5,7 @@ super-resolution and segmentation.
 """
 
 import torch
-from common import seeded_images, values
+from common import samples, seeded_images, values
 from torch import nn
 
 
@@ -28,3 +28,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 16),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: values(1, 16, seed=seed))

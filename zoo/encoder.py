@@ -5,7 +5,7 @@ and two linear layers with GELU, each with a shortcut around it and a LayerNorm 
 """
 
 import torch
-from common import seeded, values
+from common import samples, seeded, values
 from torch import nn
 
 
@@ -21,3 +21,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 16, 64),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: values(1, 16, 64, seed=seed))

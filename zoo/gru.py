@@ -5,7 +5,7 @@ for speech commands and gestures when the window is recorded before it is judged
 """
 
 import torch
-from common import seeded, values
+from common import samples, seeded, signal, values
 from torch import nn
 
 
@@ -26,3 +26,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 25, 40),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: signal(40, 25, seed).mT.contiguous())

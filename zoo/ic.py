@@ -5,7 +5,7 @@ them halve the image and add it to a strided 1x1 convolution of what came in.
 """
 
 import torch
-from common import conv_bn, image, seeded_images
+from common import conv_bn, image, picture, samples, seeded_images
 from torch import nn
 
 
@@ -41,3 +41,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(3, 32, 32),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(3, 32, 32, seed))

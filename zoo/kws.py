@@ -5,7 +5,7 @@ words. A 10x4 convolution, four pairs of depthwise and pointwise convolutions of
 """
 
 import torch
-from common import conv_bn, image, seeded_images
+from common import conv_bn, image, samples, seeded_images, signal, standardized
 from torch import nn
 
 CHANNELS = 64
@@ -38,3 +38,9 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(1, 49, 10),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    """Cepstral coefficients of speech: they change slowly, and the first ones are the largest."""
+    size = torch.linspace(1, 0.3, 10)
+    return samples(lambda seed: standardized(signal(10, 49, seed).mT * size).reshape(1, 1, 49, 10).contiguous())

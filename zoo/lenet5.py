@@ -5,7 +5,7 @@ three linear layers. Small enough for nearly every chip, and a test of activatio
 """
 
 import torch
-from common import image, seeded_images
+from common import image, picture, samples, seeded_images
 from torch import nn
 
 
@@ -32,3 +32,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(1, 28, 28),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(1, 28, 28, seed))

@@ -5,7 +5,7 @@ recognition and of predictive maintenance.
 """
 
 import torch
-from common import seeded, values
+from common import samples, seeded, signal, values
 from torch import nn
 
 
@@ -26,3 +26,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 32, 9),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: signal(9, 32, seed).mT.contiguous())

@@ -5,7 +5,7 @@ is bound by reading 1.27 MB of flash.
 """
 
 import torch
-from common import seeded, values
+from common import picture, samples, seeded, values
 from torch import nn
 
 
@@ -15,3 +15,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 784),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(1, 28, 28, seed).reshape(1, 784))

@@ -6,7 +6,7 @@ has, so it runs on the host and on the emulated RISC-V machine.
 """
 
 import torch
-from common import conv_bn, image, seeded_images
+from common import conv_bn, image, picture, samples, seeded_images
 from torch import nn
 
 # (expansion, channels, blocks, stride) as in the paper, with channels at width 0.35 rounded to multiples of eight
@@ -52,3 +52,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(3, 96, 96),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(3, 96, 96, seed))

@@ -6,7 +6,7 @@ peak of memory.
 """
 
 import torch
-from common import image, seeded_images
+from common import image, picture, samples, seeded_images
 from mobilenet_v2 import InvertedResidual
 from torch import nn
 
@@ -17,3 +17,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(16, 14, 14),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(16, 14, 14, seed))

@@ -4,6 +4,8 @@ The "hello world" of microcontrollers: one number in, one number out, so small t
 what costs. The architecture of examples/sine, which trains it to be a sine; here its weights are random.
 """
 
+import math
+
 import torch
 from common import seeded, values
 from torch import nn
@@ -23,3 +25,8 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 1),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    """Angles."""
+    return [(x.reshape(1, 1),) for x in torch.linspace(0, 2 * math.pi, 64)]

@@ -5,7 +5,7 @@ without a mathematics library.
 """
 
 import torch
-from common import values
+from common import samples, values
 from torch import nn
 
 
@@ -15,3 +15,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (3 * values(1, 10),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: 3 * values(1, 10, seed=seed))

@@ -5,7 +5,7 @@ average, which costs little and helps much; the weight is one number per channel
 """
 
 import torch
-from common import conv_bn, image, seeded_images
+from common import conv_bn, image, picture, samples, seeded_images
 from torch import nn
 
 CHANNELS, WIDE, NARROW = 16, 64, 16
@@ -31,3 +31,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(CHANNELS, 14, 14),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(CHANNELS, 14, 14, seed))

@@ -5,7 +5,7 @@ concatenated. Few parameters for its accuracy, no linear layer: the last convolu
 """
 
 import torch
-from common import image, seeded_images
+from common import image, picture, samples, seeded_images
 from torch import nn
 
 
@@ -44,3 +44,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(3, 64, 64),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(3, 64, 64, seed))

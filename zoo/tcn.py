@@ -6,7 +6,7 @@ train.
 """
 
 import torch
-from common import seeded, values
+from common import samples, seeded, signal, values
 from torch import nn
 from torch.nn import functional as F
 
@@ -45,3 +45,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (values(1, 8, 64),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: signal(8, 64, seed))

@@ -6,7 +6,7 @@ they are never stored.
 """
 
 import torch
-from common import image, seeded_images
+from common import image, picture, samples, seeded_images
 from torch import nn
 
 
@@ -33,3 +33,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(1, 28, 28),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(1, 28, 28, seed))

@@ -5,7 +5,7 @@ upsampling; each step up sees the step down beside it by concatenation, which mu
 """
 
 import torch
-from common import conv_bn, image, seeded_images
+from common import conv_bn, image, picture, samples, seeded_images
 from torch import nn
 from torch.nn import functional as F
 
@@ -35,3 +35,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(1, 32, 32),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(1, 32, 32, seed))

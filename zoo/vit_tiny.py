@@ -5,7 +5,7 @@ patches by a strided convolution, a class token, learned positions, attention, L
 """
 
 import torch
-from common import image, seeded_images
+from common import image, picture, samples, seeded_images
 from torch import nn
 from torch.nn import functional as F
 
@@ -52,3 +52,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(3, 32, 32),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(3, 32, 32, seed))

@@ -5,7 +5,7 @@ convolution, thirteen pairs of depthwise and pointwise convolutions, and a linea
 """
 
 import torch
-from common import conv_bn, image, seeded_images
+from common import conv_bn, image, picture, samples, seeded_images
 from torch import nn
 
 # (input channels, stride, output channels) of the pairs
@@ -37,3 +37,7 @@ def model() -> nn.Module:
 
 def inputs() -> tuple[torch.Tensor, ...]:
     return (image(3, 96, 96),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(lambda seed: picture(3, 96, 96, seed))

@@ -59,6 +59,11 @@ def inputs() -> tuple[torch.Tensor, ...]:
     return (torch.tensor([[1.0]]),)
 
 
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    """What `--int8` measures the ranges of activations with."""
+    return [(x.reshape(1, 1),) for x in torch.linspace(0, 2 * math.pi, 64)]
+
+
 def sweep() -> list[tuple[torch.Tensor, ...]]:
     """Inputs for `baretorch monitor --plot`, in order."""
     return [(x.reshape(1, 1),) for x in torch.linspace(0, 2 * math.pi, 100)]
