@@ -6,6 +6,16 @@ A kernel is called as
 
 with the node's non-constant inputs in order, then the constants that `pack` makes, then the outputs.
 Without `pack`, inputs keep their order whether constant or not.
+
+Input and output may share bytes as far as the kernel allows. `overlap` gives, for each non-constant input, the least
+distance d >= 0 in bytes such that the result is right wherever
+
+    address of the input - address of the output >= d
+
+holds for every output, whatever the other inputs and the scratch are, as long as they lie apart; None says that this
+input must lie apart from the outputs. The input's own bytes need not survive. A kernel that goes forward through
+memory, and reads the last of an input byte before it writes that far, has a small d: 0 is "in place". For every d an
+input that ends before the output begins is right too, so an answer is always safe when it is larger than needed.
 """
 
 from __future__ import annotations
@@ -59,6 +69,14 @@ class Packed:
     data: Array
 
 
+Distances: TypeAlias = tuple[int | None, ...]
+
+
+def apart(call: Call[O]) -> Distances:
+    """No input may share a byte with an output."""
+    return tuple(None for t in call.inputs if t.data is None)
+
+
 @dataclass(frozen=True)
 class Kernel(Generic[O]):
     """One C function for an operator. The first row of an op whose `needs` and `fits` hold is used."""
@@ -70,6 +88,7 @@ class Kernel(Generic[O]):
     fits: Callable[[Call[O]], bool] = lambda call: True
     pack: Callable[[Call[O]], tuple[Packed, ...]] | None = None
     scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned
+    overlap: Callable[[Call[O]], Distances] = apart  # see above
 
     @property
     def header(self) -> str:
