@@ -104,6 +104,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
         module,
         tuple(inputs),
         exported[method],
+        expected if program.quantized else None,
         method=method,
         methods=programs,
         method_inputs=methods,
@@ -115,6 +116,11 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
     from baretorch.frontends import torch_export
     from baretorch.quantize.flow import quantize_module
 
+    if source.program.quantized:
+        raise CompileError(
+            "--int8: model() returns a model that is quantized already",
+            try_="leave out --int8: it compiles to int8 as it is",
+        )
     if len(source.methods) > 1:
         raise CompileError(
             "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.methods)
@@ -162,7 +168,8 @@ def _from_pt2(file: Path, name: str) -> Source:
     examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
     own = exported.module()
     expected, again = (torch_export.run_module(own, args, program.output_orders) for _ in range(2))
-    return Source(name, program, examples, expected, again, None, tuple(args), exported)
+    known = expected if program.quantized else None
+    return Source(name, program, examples, expected, again, None, tuple(args), exported, known)
 
 
 def _from_pte(file: Path, name: str, method: str | None) -> Source:

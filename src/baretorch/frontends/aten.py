@@ -115,6 +115,7 @@ INSTEAD = {
     "nonzero": "instead of nonzero: torch.where(mask, x, 0): shapes must be known before the image is built",
     "masked_select": "instead of x[mask]: torch.where(mask, x, 0): shapes must be known before the image is built",
     "unique": "instead of unique: nothing; shapes must be known before the image is built",
+    "quantized_decomposed::choose_qparams": "instead of dynamic quantization: scales from calibration, is_dynamic=False",
     "randn": "instead of random numbers in the model: pass them as an input",
     "rand": "instead of random numbers in the model: pass them as an input",
     "bernoulli": "instead of random numbers in the model: pass them as an input",

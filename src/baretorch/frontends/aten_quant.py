@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Lowering
-from baretorch.ir import Quant
+from baretorch.ir import Array, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
-
-def quantize_per_tensor(g: Lowering, x: str, scale: Any, zero: Any, lo: int, hi: int, dtype: str = "int8") -> str:
-    _need_int8("quantize_per_tensor", lo, hi, dtype)
-    return g.b.add(Quantize(_number(g, scale), int(_number(g, zero))), x)
+# What is subtracted from a stored number to have it as int8. A `.pte` has PyTorch's numbers for the types.
+OFFSETS = {"int8": 0, "uint8": 128, 1: 0, 0: 128}
 
 
-def dequantize_per_tensor(g: Lowering, x: str, scale: Any, zero: Any, lo: int, hi: int, *rest: Any) -> str:
-    s, z = _number(g, scale), int(_number(g, zero))
+def quantize_per_tensor(
+    g: Lowering, x: str, scale: Any, zero: Any, lo: int, hi: int, dtype: str | int = "int8", *rest: Any
+) -> str:
+    offset = _offset("quantize_per_tensor", lo, hi, dtype)
+    s, z = _scale(g, scale, zero, offset)
     data = g[x].data
     if data is None:
-        return g.b.add(Dequantize(s, z), x)
-    return g.b.const(f"{x}_real", ((data.astype(np.float64) - z) * s).astype(np.float32), Quant((s,), (z,)))
+        return g.b.add(Quantize(s, z), x)
+    return g.b.const(f"{x}_int8", Quantize(s, z).reference(data)[0])
+
+
+def dequantize_per_tensor(
+    g: Lowering, x: str, scale: Any, zero: Any, lo: int, hi: int, dtype: str | int = "int8", *rest: Any
+) -> str:
+    data = g[x].data
+    if data is not None:
+        return _real(g, x, data, np.array([_number(g, scale)]), np.array([_number(g, zero)], np.int64), None)
+    return g.b.add(Dequantize(*_scale(g, scale, zero, _offset("dequantize_per_tensor", lo, hi, dtype))), x)
 
 
 def dequantize_per_channel(
@@ -32,11 +43,33 @@ def dequantize_per_channel(
     data = g.constant(x, "dequantize_per_channel: the quantized weight")
     s = g.constant(scales, "dequantize_per_channel: scales").astype(np.float64)
     z = np.zeros(len(s), np.int64) if zeros is None else g.constant(zeros, "dequantize_per_channel: zero points")
+    return _real(g, x, data, s, z, axis % data.ndim)
+
+
+def _real(g: Lowering, x: str, data: Array, scales: Array, zeros: Array, axis: int | None) -> str:
+    """A quantized constant's real values. Only int8 ones have a note, as others are no weights of int8 layers."""
+    for s in scales:
+        _need_scale(float(s))
     column = [1] * data.ndim
-    column[axis] = -1
-    real = (data.astype(np.float64) - z.reshape(column)) * s.reshape(column)
-    quant = Quant(tuple(map(float, s)), tuple(map(int, z)), axis)
+    if axis is not None:
+        column[axis] = -1
+    real = (data.astype(np.float64) - zeros.reshape(column)) * scales.reshape(column)
+    quant = Quant(tuple(map(float, scales)), tuple(map(int, zeros)), axis) if data.dtype == np.int8 else None
     return g.b.const(f"{x}_real", real.astype(np.float32), quant)
+
+
+def _scale(g: Lowering, scale: Any, zero: Any, offset: int) -> tuple[float, int]:
+    """Scale and zero point of a tensor stored as int8."""
+    s, z = _number(g, scale), int(_number(g, zero)) - offset
+    _need_scale(s)
+    if not -128 <= z <= 127:
+        raise CompileError(f"the zero point {z + offset} is outside of the stored type")
+    return s, z
+
+
+def _need_scale(scale: float) -> None:
+    if not (isfinite(scale) and 1e-30 < scale < 1e30):
+        raise CompileError(f"{scale:g} cannot be a scale", need="a positive number of ordinary size")
 
 
 def _number(g: Lowering, value: Any) -> float:
@@ -46,10 +79,12 @@ def _number(g: Lowering, value: Any) -> float:
     return float(value)
 
 
-def _need_int8(what: str, lo: int, hi: int, dtype: str) -> None:
-    if (lo, hi) not in ((-128, 127), (-127, 127)) or dtype not in ("int8", "torch.int8"):
+def _offset(what: str, lo: int, hi: int, dtype: str | int) -> int:
+    offset = OFFSETS.get(dtype)
+    if offset is None or (lo - offset, hi - offset) not in ((-128, 127), (-127, 127)):
         raise CompileError(
-            f"{what}: {dtype} from {lo} to {hi} is not supported",
-            need="int8 activations from -128 to 127",
+            f"{what}: {dtype if isinstance(dtype, str) else f'type {dtype}'} from {lo} to {hi} is not supported",
+            need="int8 activations from -128 to 127, or uint8 from 0 to 255",
             try_="quantize with `baretorch run --int8`, or a quantizer for int8",
         )
+    return offset

@@ -69,6 +69,11 @@ class AtenProgram:
     notes: tuple[str, ...] = field(default=())  # what the reader wants the user to know
     file: str = ""  # set if read from a file that may be damaged: what does not fit together is its fault
 
+    @property
+    def quantized(self) -> bool:
+        """Whether it says what is int8: somebody quantized it before."""
+        return any(call.target.startswith(("quantized_decomposed::", "cortex_m::")) for call in self.calls)
+
     def text(self) -> str:
         """One line per call, for people."""
         lines = [f"input  {i.name}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]

@@ -62,6 +62,8 @@ def _layer(walk: Walk, node: Node) -> bool:
         return False
     if len(node.inputs) > 2 and walk.graph[node.inputs[2]].data is None:
         return False
+    if w.quant.axis not in (None, 0):
+        return False
     channels = w.shape[0]
     s_w = np.broadcast_to(np.array(w.quant.scale, np.float64), (channels,))
     s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]

@@ -6,8 +6,9 @@ In between, the graph is an ordinary float graph for all other passes; `to_int8`
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
-from baretorch.ir import Graph, Node, Quant, Tensor
+from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt
@@ -34,14 +35,30 @@ def note_scales(graph: Graph) -> Graph:
         nodes.append(node)
     views = [n for n in nodes if isinstance(n.op, (Permute, Reshape))]
     for node in reversed(views):
-        _share(graph, noted, node.outputs[0], rename.get(node.inputs[0], node.inputs[0]))
+        x = rename.get(node.inputs[0], node.inputs[0])
+        _share(graph, noted, noted.get(node.outputs[0], graph[node.outputs[0]]).quant, x)
     for node in views:
-        _share(graph, noted, rename.get(node.inputs[0], node.inputs[0]), node.outputs[0])
+        x = rename.get(node.inputs[0], node.inputs[0])
+        quant = noted.get(x, graph[x]).quant
+        _share(graph, noted, quant and _through(node.op, graph[x].shape, quant), node.outputs[0])
     return rebuilt(graph, nodes, noted.values(), rename)
 
 
-def _share(graph: Graph, noted: dict[str, Tensor], of: str, to: str) -> None:
+def _share(graph: Graph, noted: dict[str, Tensor], quant: Quant | None, to: str) -> None:
     """A view has the scale of what it looks at, and the other way round."""
-    quant = noted.get(of, graph[of]).quant
     if quant is not None and graph[to].data is None and noted.get(to, graph[to]).quant is None:
         noted[to] = replace(graph[to], quant=quant)
+
+
+def _through(op: Op, shape: Shape, quant: Quant) -> Quant | None:
+    """The scales of a permuted or reshaped tensor; None where the channels of a weight do not stay one dimension."""
+    if quant.axis is None:
+        return quant
+    if isinstance(op, Permute):
+        return replace(quant, axis=op.dims.index(quant.axis))
+    assert isinstance(op, Reshape)
+    before, size = prod(shape[: quant.axis]), shape[quant.axis]
+    for axis, n in enumerate(op.shape):
+        if n == size and prod(op.shape[:axis]) == before:
+            return replace(quant, axis=axis)
+    return None
