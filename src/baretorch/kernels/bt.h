@@ -29,6 +29,16 @@
 #define BT_LAYER static __attribute__((noinline, noclone))
 #endif
 
+/* A function that all layers of a model share: its work is too large for a call to matter. Where kernels are compiled
+ * one by one, several have the function and the linker keeps one of them. */
+#if !defined(BT_INLINE_KERNELS)
+#define BT_SHARED __attribute__((weak, noinline))
+#elif defined(__clang__)
+#define BT_SHARED static __attribute__((noinline, unused))
+#else
+#define BT_SHARED static __attribute__((noinline, noclone, unused))
+#endif
+
 #define BT_NAN __builtin_nanf("")
 
 /* Sections by which the size report tells weights and arena from the rest. */

@@ -13,16 +13,6 @@
 
 #include "bt.h"
 
-/* A function that all layers of a model share: its work is too large for a call to matter. Where kernels are compiled
- * one by one, several have the function and the linker keeps one of them. */
-#if !defined(BT_INLINE_KERNELS)
-#define BT_SHARED __attribute__((weak, noinline))
-#elif defined(__clang__)
-#define BT_SHARED static __attribute__((noinline, unused))
-#else
-#define BT_SHARED static __attribute__((noinline, noclone, unused))
-#endif
-
 /* Windows that are alike, side by side in one row of the output. Steps count elements; "weights" are those of one
  * output. */
 typedef struct {
