@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from baretorch.ir import Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
@@ -48,7 +48,8 @@ def split_linear(graph: Graph) -> Graph:
             data = graph[name].data
             assert data is not None
             constants.append(fresh(graph, new, name))
-            new[constants[-1]] = with_data(replace(graph[name], name=constants[-1]), data[start:stop])
+            rows = with_data(replace(graph[name], name=constants[-1]), data[start:stop])
+            new[constants[-1]] = replace(rows, quant=_rows_of(rows.quant, start, stop))
         return add(layer.op, (layer.inputs[0], *constants), graph[layer.outputs[0]])
 
     for node in graph.nodes:
@@ -114,6 +115,13 @@ def _axis_before(shape: Shape, to: Shape, axis: int) -> tuple[int, int] | None:
             factor = size // to[axis]
             return (i, factor) if size % to[axis] == 0 and factor * rest == prod(to[axis + 1 :]) else None
     return None
+
+
+def _rows_of(quant: Quant | None, start: int, stop: int) -> Quant | None:
+    """The scales of these rows."""
+    if quant is None or quant.axis is None:
+        return quant
+    return replace(quant, scale=quant.scale[start:stop], zero_point=quant.zero_point[start:stop])
 
 
 def _with(shape: Sequence[int], axis: int, size: int) -> Shape:

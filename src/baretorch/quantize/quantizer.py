@@ -1,12 +1,13 @@
 """What is quantized, and how: a torchao Quantizer for what the int8 kernels can do.
 
 Weights are symmetric per output channel, activations affine per tensor. An operator that only moves or selects values
-(pools, views, cat) keeps its input's scale. ReLU and its kin belong to the operator before them: nothing is rounded in
-between.
+(max pools, views, cat) keeps its input's scale. ReLU and its kin belong to the operator before them: nothing is rounded
+in between. Operators are named as in ATen; the forms that work in place mean the same.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection
 from typing import Any
 
@@ -28,76 +29,40 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 
-aten = torch.ops.aten
-
-# Layers: an input, a weight and a bias.
-WEIGHTED = {
-    aten.linear.default,
-    aten.conv1d.default,
-    aten.conv1d.padding,
-    aten.conv2d.default,
-    aten.conv2d.padding,
-}
-# Two quantized inputs, one output with a scale of its own.
-BINARY = {aten.add.Tensor, aten.add_.Tensor, aten.mul.Tensor, aten.mul_.Tensor, aten.sub.Tensor}
+# Layers: an input, a weight and a bias; by the weight's axis of output channels.
+WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv_transpose1d": 1, "conv_transpose2d": 1}
+# Two inputs; one of them may be a number.
+BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "bmm", "mm"}
+# Any number of inputs, of which the output is made: all have one scale.
+ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where"}
 # One input, one output with a scale of its own.
 UNARY = {
-    aten.mean.dim,
-    aten.adaptive_avg_pool2d.default,
-    aten.avg_pool2d.default,
-    aten.avg_pool1d.default,
-    aten.hardswish.default,
-    aten.hardswish_.default,
-    aten.silu.default,
-    aten.silu_.default,
-    aten.gelu.default,
-    aten.elu.default,
-    aten.leaky_relu.default,
-    aten.leaky_relu_.default,
-    aten.hardsigmoid.default,
-    aten.softplus.default,
+    *("mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
+    *("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "log_softmax"),
+    *("hardswish", "silu", "gelu", "elu", "selu", "celu", "mish", "leaky_relu", "hardsigmoid", "softplus", "prelu"),
+    *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
+    *("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "erf"),
+    *("exp", "expm1", "log", "log1p", "log2", "sin", "cos"),
 }
-# Outputs whose range is known.
-FIXED = {
-    aten.sigmoid.default: (1 / 256, -128),
-    aten.softmax.int: (1 / 256, -128),
-    aten._softmax.default: (1 / 256, -128),
-    aten.tanh.default: (1 / 128, 0),
-}
-# The output is made of the input's own values.
+# The same with three inputs before the rest.
+ATTENTION = "scaled_dot_product_attention"
+# Outputs whose range is known: scale and zero point.
+FIXED = {"sigmoid": (1 / 256, -128), "softmax": (1 / 256, -128), "_softmax": (1 / 256, -128), "tanh": (1 / 128, 0)}
+# The output is made of the input's own values, or of values between them.
 SAME = {
-    aten.max_pool2d.default,
-    aten.max_pool1d.default,
-    aten.adaptive_max_pool2d.default,
-    aten.view.default,
-    aten.reshape.default,
-    aten.flatten.using_ints,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.unsqueeze.default,
-    aten.permute.default,
-    aten.transpose.int,
-    aten.slice.Tensor,
-    aten.select.int,
-    aten.dropout.default,
-    aten.pad.default,
-    aten.constant_pad_nd.default,
-    aten.upsample_nearest2d.vec,
-    aten.clone.default,
-    aten.contiguous.default,
+    *("max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "amax"),
+    *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as", "contiguous"),
+    *("permute", "transpose", "t", "movedim", "swapaxes", "slice", "select", "narrow", "expand", "expand_as", "clone"),
+    *("repeat", "tile", "repeat_interleave", "flip", "roll", "rot90", "detach", "alias", "dropout", "feature_dropout"),
+    *("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"),
+    *("upsample_nearest1d", "upsample_nearest2d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d"),
+    *("upsample_linear1d", "upsample_bilinear2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+    *("index_select", "gather", "embedding", "unfold", "index", "take_along_dim"),
 }
+# As SAME, in several parts.
+PARTS = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split"}
 # Limits that the operator before them can take along.
-LIMITS = {
-    aten.relu.default,
-    aten.relu_.default,
-    aten.relu6.default,
-    aten.relu6_.default,
-    aten.hardtanh.default,
-    aten.hardtanh_.default,
-    aten.clamp.default,
-    aten.clamp_.default,
-    aten.clamp_min.default,
-}
+LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
 
 
 def activation_spec(observer: str = "histogram", qat: bool = False) -> QuantizationSpec:
@@ -109,13 +74,13 @@ def activation_spec(observer: str = "histogram", qat: bool = False) -> Quantizat
     return QuantizationSpec(torch.int8, made, -128, 127, torch.per_tensor_affine)
 
 
-def weight_spec(qat: bool = False) -> QuantizationSpec:
-    """int8 from -127 to 127, symmetric, one scale per output channel."""
+def weight_spec(qat: bool = False, axis: int = 0) -> QuantizationSpec:
+    """int8 from -127 to 127, symmetric, one scale per output channel, which is this axis."""
     if qat:
         made = FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAveragePerChannelMinMaxObserver, eps=2**-12)
     else:
         made = PerChannelMinMaxObserver.with_args(eps=2**-12)
-    return QuantizationSpec(torch.int8, made, -127, 127, torch.per_channel_symmetric, ch_axis=0)
+    return QuantizationSpec(torch.int8, made, -127, 127, torch.per_channel_symmetric, ch_axis=axis)
 
 
 class Int8Quantizer(Quantizer):  # type: ignore[misc]
@@ -124,8 +89,9 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
     def __init__(self, keep_float: Collection[str] = (), observer: str = "histogram", qat: bool = False) -> None:
         self.keep_float = frozenset(keep_float)
         self.activation = activation_spec(observer, qat)
-        self.weight = weight_spec(qat)
+        self.weights = tuple(weight_spec(qat, axis) for axis in (0, 1))
         self.kept: set[str] = set()  # which of keep_float were found
+        self.settled: dict[Node, Any] = {}  # values whose scale is not for their readers to choose
 
     def annotate(self, model: Any) -> Any:
         for node in model.graph.nodes:
@@ -137,36 +103,52 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         """Nothing can be wrong with our own annotations."""
 
     def _annotate(self, node: Node) -> None:
-        target = node.target
-        if target in WEIGHTED:
+        name = _name(node)
+        values = _floats(node)
+        if name in WEIGHTED:
             x, weight = node.args[:2]
-            _note(node, {x: self.activation, weight: self.weight}, self._output(node))
-        elif target in BINARY and all(_is_float(a) for a in node.args[:2]):
-            inputs = dict.fromkeys(node.args[:2], self.activation)
-            _note(node, inputs, self._output(node))
-        elif target in FIXED and _is_float(node.args[0]):
-            scale, zero = FIXED[target]
-            fixed = FixedQParamsQuantizationSpec(torch.int8, scale, zero, -128, 127, torch.per_tensor_affine)
-            _note(node, {node.args[0]: self.activation}, fixed)
-        elif target in UNARY and _is_float(node.args[0]):
-            _note(node, {node.args[0]: self.activation}, self._output(node))
-        elif target in SAME and _is_float(node.args[0]):
-            shared = SharedQuantizationSpec((node.args[0], node))
-            _note(node, {node.args[0]: self.activation}, shared)
-        elif target is aten.cat.default:
-            parts = list(node.args[0])
-            first = parts[0]
-            shared = SharedQuantizationSpec((first, node))
-            _note(node, {first: self.activation, **{p: shared for p in parts[1:] if p is not first}}, shared)
-        elif target in LIMITS and not _taken_along(node) and _is_float(node.args[0]):
-            _note(node, {node.args[0]: self.activation}, self.activation)
-        elif target in LIMITS and _taken_along(node):
+            _note(node, {x: self._spec(x), weight: self.weights[WEIGHTED[name]]}, self._output(node))
+        elif name in LIMITS and _taken_along(node):
             _note(node, {}, self.activation)
+        elif node.target is operator.getitem and _name(node.args[0]) in PARTS:
+            self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
+        elif not values:
+            return
+        elif name in FIXED:
+            scale, zero = FIXED[name]
+            fixed = FixedQParamsQuantizationSpec(torch.int8, scale, zero, -128, 127, torch.per_tensor_affine)
+            self.settled[node] = fixed
+            _note(node, {values[0]: self._spec(values[0])}, fixed)
+        elif name in BINARY:
+            _note(node, {v: self._spec(v) for v in values[:2]}, self._output(node))
+        elif name in UNARY or name in LIMITS:
+            _note(node, {values[0]: self._spec(values[0])}, self._output(node) if name in UNARY else self.activation)
+        elif name == ATTENTION:
+            _note(node, {v: self._spec(v) for v in values[:3]}, self.activation)
+        elif name in SAME or name in PARTS:
+            self._same(node, values[:1], name in PARTS)
+        elif name in ALIKE:
+            self._same(node, values)
+
+    def _same(self, node: Node, values: list[Node], parts: bool = False) -> None:
+        """All in one scale. Where an input's scale is settled otherwise, the others keep theirs, and the output its
+        own: they are brought together where they meet."""
+        first, *rest = values
+        if rest and any(v in self.settled for v in values):
+            _note(node, {v: self._spec(v) for v in values}, self.activation)
+            return
+        shared = SharedQuantizationSpec((first, node))
+        _note(node, {first: self._spec(first), **dict.fromkeys(rest, shared)}, None if parts else shared)
+        if first in self.settled:
+            self.settled[node] = self.settled[first]
+
+    def _spec(self, value: Node) -> Any:
+        return self.settled.get(value, self.activation)
 
     def _output(self, node: Node) -> QuantizationSpec | None:
         """None where limits follow: they are part of this operator, and the scale is theirs."""
         (user,) = node.users if len(node.users) == 1 else (None,)
-        return None if user is not None and user.target in LIMITS else self.activation
+        return None if user is not None and _name(user) in LIMITS and _taken_along(user) else self.activation
 
     def _keeps(self, node: Node) -> bool:
         stack = node.meta.get("nn_module_stack") or {}
@@ -176,10 +158,22 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return bool(names & self.keep_float)
 
 
+def _name(node: Any) -> str:
+    """`conv2d` of aten.conv2d.default, `relu` of aten.relu_.default."""
+    packet = getattr(node.target, "overloadpacket", None) if isinstance(node, Node) else None
+    return packet.__name__.rstrip("_") if packet is not None else ""
+
+
+def _floats(node: Node) -> list[Node]:
+    """The float tensors among the arguments, each once."""
+    flat = [a for argument in node.args for a in (argument if isinstance(argument, (list, tuple)) else (argument,))]
+    return list(dict.fromkeys(a for a in flat if _is_float(a)))
+
+
 def _taken_along(node: Node) -> bool:
     """The limits follow an operator that nobody else reads, so they become part of it."""
     before = node.args[0]
-    return isinstance(before, Node) and len(before.users) == 1 and before.target in (WEIGHTED | BINARY)
+    return isinstance(before, Node) and len(before.users) == 1 and _name(before) in {*WEIGHTED, *BINARY}
 
 
 def _is_float(argument: Any) -> bool:
