@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops import conv2d
+from baretorch.ops import conv2d, pack_dsp, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
@@ -75,47 +74,12 @@ def _fits(call: Call[QConv2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
-    """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
-    weight = data_of(call.inputs, 1)
-    out, taps = weight.shape[0], prod(weight.shape[1:])
-    full = np.zeros((-(-out // 2) * 2, -(-taps // 8) * 8), np.int32)
-    full[:out, :taps] = weight.reshape(out, taps)
-    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
-    # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
-    fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
-    words = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(np.int32).reshape(-1)
-    return (Packed("weight", words), *_pack(call)[1:])
+def _dense(call: Call[QConv2d]) -> bool:
+    return _fits(call) and call.op.groups == 1
 
 
-def _fits_pairs(call: Call[QConv2d]) -> bool:
-    """One group, and no channel's sum can reach 2^23, whatever the inputs are."""
-    if not _fits(call) or call.op.groups != 1:
-        return False
-    weight = data_of(call.inputs, 1).astype(np.int64)
-    return int(np.abs(weight).reshape(weight.shape[0], -1).sum(axis=1).max()) * 128 < 1 << 23
-
-
-def _scratch_pairs(call: Call[QConv2d]) -> int:
-    taps = prod(call.inputs[1].shape[1:])
-    pairs = max(1, -(-prod(call.op.pool) // 2))
-    bytes_ = -(-taps // 4) * 4 if call.x.shape[3] % 4 else 0
-    return 4 * -(-taps // 8) * 8 * pairs + bytes_
-
-
-def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
-    """Tap by tap, channels together."""
-    weight = data_of(call.inputs, 1)
-    return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_pack(call)[1:])
-
-
-def _fits_depthwise(call: Call[QConv2d]) -> bool:
-    channels = call.x.shape[3]
-    return _fits(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
-
-
-def _scratch_depthwise(call: Call[QConv2d]) -> int:
-    return 8 * prod(call.inputs[1].shape[1:3]) + 4
+def _depthwise_dsp(call: Call[QConv2d]) -> bool:
+    return _fits(call) and pack_dsp.fits_depthwise(call)
 
 
 KERNELS: tuple[Kernel[QConv2d], ...] = (
@@ -123,19 +87,20 @@ KERNELS: tuple[Kernel[QConv2d], ...] = (
         "bt_qconv2d_depthwise_dsp",
         "qconv2d/depthwise_dsp.c",
         _params,
-        needs=frozenset({"dsp"}),
-        fits=_fits_depthwise,
-        pack=_pack_depthwise,
-        scratch=_scratch_depthwise,
+        needs=pack_dsp.DSP,
+        fits=_depthwise_dsp,
+        pack=pack_dsp.pack_depthwise,
+        scratch=pack_dsp.scratch_depthwise,
     ),
     Kernel(
         "bt_qconv2d_dsp",
         "qconv2d/dsp.c",
         _params,
-        needs=frozenset({"dsp"}),
-        fits=_fits_pairs,
-        pack=_pack_pairs,
-        scratch=_scratch_pairs,
+        needs=pack_dsp.DSP,
+        fits=_dense,
+        pack=pack_dsp.pack_pairs,
+        scratch=pack_dsp.scratch_pairs,
     ),
+    *pack_triples.convolutions(_params),
     Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack),
 )

@@ -13,6 +13,7 @@ from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.pack_dsp import DSP, pack_linear
 
 
 @dataclass(frozen=True)
@@ -83,36 +84,11 @@ def _pack(call: Call[QLinear]) -> tuple[Packed, ...]:
     return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
 
 
-def _pack_pairs(call: Call[QLinear]) -> tuple[Packed, ...]:
-    """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
-    weight = data_of(call.inputs, 1)
-    out, in_ = weight.shape
-    full = np.zeros((-(-out // 4) * 4, -(-in_ // 4) * 4), np.int32)
-    full[:out, :in_] = weight
-    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
-    # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
-    blocks = pairs.reshape(full.shape[0] // 4, 2, full.shape[1] // 4, 2, 2)
-    words = np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3)).view(np.int32).reshape(-1)
-    return (Packed("weight", words), *_pack(call)[1:])
-
-
 def _fits(call: Call[QLinear]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-def _fits_pairs(call: Call[QLinear]) -> bool:
-    """No row's sum can reach 2^23, whatever the inputs are."""
-    return _fits(call) and int(np.abs(data_of(call.inputs, 1).astype(np.int64)).sum(axis=1).max()) * 128 < 1 << 23
-
-
 KERNELS: tuple[Kernel[QLinear], ...] = (
-    Kernel(
-        "bt_qlinear_dsp",
-        "qlinear/dsp.c",
-        _params,
-        needs=frozenset({"dsp"}),
-        fits=_fits_pairs,
-        pack=_pack_pairs,
-    ),
+    Kernel("bt_qlinear_dsp", "qlinear/dsp.c", _params, needs=DSP, fits=_fits, pack=pack_linear),
     Kernel("bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack),
 )

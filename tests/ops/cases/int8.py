@@ -78,6 +78,8 @@ QLINEAR = (
     qlinear("long", QLinear(0), layer((1, 640), (8, 640), 0.0002)),
     qlinear("shifted", QLinear(0, shift=3), layer((1, 8), (8, 8), 0.0003)),
     qlinear("largest", QLinear(0), extreme((1, 64), (4, 64))),
+    qlinear("longest", QLinear(0), extreme((1, 2000), (6, 2000))),
+    qlinear("long, odd", QLinear(0), layer((1, 1013), (5, 1013), 0.0001)),
 )
 
 SAME = (1, 1, 1, 1)
@@ -106,6 +108,8 @@ QCONV2D = (
     qconv2d("shifted", QConv2d(3, 4, shift=2), layer((1, 4, 4, 4), (4, 1, 1, 4), 0.002)),
     qconv2d("kernel above the image", QConv2d(-3, 4, padding=(2, 2, 2, 2)), layer((1, 3, 2, 4), (4, 5, 5, 4), 0.0006)),
     qconv2d("largest", QConv2d(-128, 0, padding=SAME), extreme((1, 4, 4, 16), (8, 3, 3, 16))),
+    qconv2d("deepest", QConv2d(-128, 0, padding=SAME), extreme((1, 2, 3, 128), (4, 3, 3, 128))),
+    qconv2d("deep", QConv2d(-128, 0, padding=SAME), layer((1, 3, 3, 64), (6, 3, 3, 64), 0.0001)),
 )  # fmt: skip
 
 EDGES = (

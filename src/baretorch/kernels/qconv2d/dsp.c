@@ -6,6 +6,8 @@
 #include "../dsp.h"
 #include "qconv2d.h"
 
+#define BT_QCONV2D_PART 63 /* eights of taps whose sum cannot reach 2^23 */
+
 /* Expand `count` bytes, a multiple of four, into every other word: the positions lie side by side. */
 BT_INLINE int32_t *bt_qconv2d_expand(int32_t *to, const int8_t *from, int32_t count)
 {
@@ -73,7 +75,7 @@ typedef struct {
     int32_t second[2];
 } bt_qconv2d_sums;
 
-BT_INLINE bt_qconv2d_sums bt_qconv2d_dot(const int32_t *w, const int32_t *x, int32_t eights)
+BT_INLINE bt_qconv2d_sums bt_qconv2d_dot_part(const int32_t *w, const int32_t *x, int32_t eights)
 {
     int32_t low_a = 0, both_a = 0, low_b = 0, both_b = 0;
     int32_t w0, w1, part, xa, xb;
@@ -99,6 +101,20 @@ BT_INLINE bt_qconv2d_sums bt_qconv2d_dot(const int32_t *w, const int32_t *x, int
                      :
                      : "cc", "memory");
     bt_qconv2d_sums sums = { { low_a, low_b }, { (both_a - low_a) >> 8, (both_b - low_b) >> 8 } };
+    return sums;
+}
+
+BT_INLINE bt_qconv2d_sums bt_qconv2d_dot(const int32_t *w, const int32_t *x, int32_t eights)
+{
+    bt_qconv2d_sums sums = { { 0, 0 }, { 0, 0 } };
+    for (int32_t at = 0; at < eights; at += BT_QCONV2D_PART) {
+        const int32_t part = eights - at < BT_QCONV2D_PART ? eights - at : BT_QCONV2D_PART;
+        const bt_qconv2d_sums more = bt_qconv2d_dot_part(w + 4 * at, x + 8 * at, part);
+        for (int32_t i = 0; i < 2; i++) {
+            sums.first[i] += more.first[i];
+            sums.second[i] += more.second[i];
+        }
+    }
     return sums;
 }
 

@@ -31,12 +31,34 @@ void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, 
 
 /* One group. weight: [out / 2][taps / 8][4] words, both counts rounded up; a tap is (kh, kw, i). Words 0 to 3 of taps t
  * hold halfwords 256 * weight[o + 1][j] + weight[o][j] for j = t and t + 2, t + 1 and t + 3, t + 4 and t + 6, t + 5 and
- * t + 7. Every sum stays below 2^23. */
+ * t + 7. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* groups == in == out, at least four channels. weight: [kernel_h][kernel_w][in] */
 void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                              const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* One group. weight: [out][taps] with 128 added, taps rounded up to an even number with 128; a tap is (kh, kw, i).
+ * terms: [out][2], bias and multiplier << shift. Sums of 64 taps stay below 2^20, outputs below 2^15 before the limits. */
+void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms, int8_t *y,
+                        void *scratch);
+
+/* groups == in == out, dilation_w == 1, 64 taps at most. weight: [in][kernel_w][kernel_h]. terms and bounds as above. */
+void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *terms,
+                                  int8_t *y, void *scratch);
+
+/* One group. weight: for each four channels [taps / 16][4][16] and then [4][taps % 16], channels rounded up; then as
+ * many bytes as taps lack to a multiple of 16. bias and multiplier: rounded up to a multiple of four. `pixels` is for a
+ * kernel of 1 x 1 that meets every pixel, without pool. */
+void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                    const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                           const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. weight:
+ * [in][kernel_w][kernel_h] */
+void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                               const int32_t *multiplier, int8_t *y, void *scratch);
 #endif
 

@@ -3,10 +3,12 @@
  * Four rows at a time. Weights of two rows share a halfword, 256 * high + low. Its low byte, sign-extended by SXTB16,
  * gives the low row's products; the halfword as it is gives 256 times the high row's plus the low row's, so one
  * extension feeds two dual multiplies. The high row comes back by subtraction, exactly, as long as it stays below 2^23:
- * the host checks that with the weights at hand. 19 instructions for 16 products. */
+ * a long row is summed in parts of 504 inputs. 19 instructions for 16 products. */
 #include "qlinear.h"
 
-/* low[k] += row 2k, both[k] += 256 * row 2k+1 + row 2k, over four inputs a turn */
+#define BT_QLINEAR_PART 126 /* fours of inputs whose sum cannot reach 2^23 */
+
+/* sums[k] += row k, over four inputs a turn */
 BT_INLINE void bt_qlinear_four(int32_t sums[4], const int8_t *x, const int32_t *w, int32_t fours)
 {
     int32_t low0 = 0, both0 = 0, low1 = 0, both1 = 0;
@@ -36,10 +38,10 @@ BT_INLINE void bt_qlinear_four(int32_t sums[4], const int8_t *x, const int32_t *
                        [w1] "=&r"(w1), [part] "=&r"(part)
                      :
                      : "cc", "memory");
-    sums[0] = low0;
-    sums[1] = (both0 - low0) >> 8;
-    sums[2] = low1;
-    sums[3] = (both1 - low1) >> 8;
+    sums[0] += low0;
+    sums[1] += (both0 - low0) >> 8;
+    sums[2] += low1;
+    sums[3] += (both1 - low1) >> 8;
 }
 
 BT_KERNEL void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
@@ -50,9 +52,12 @@ BT_KERNEL void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_
         const int32_t *w = weight;
         int32_t o = 0;
         do {
-            int32_t sums[4];
-            bt_qlinear_four(sums, x, w, fours);
-            w += 4 * fours;
+            int32_t sums[4] = { 0, 0, 0, 0 };
+            for (int32_t at = 0; at < fours; at += BT_QLINEAR_PART) {
+                const int32_t part = fours - at < BT_QLINEAR_PART ? fours - at : BT_QLINEAR_PART;
+                bt_qlinear_four(sums, x + 4 * at, w, part);
+                w += 4 * part;
+            }
             BT_UNROLL_8
             for (int32_t k = 0; k < 4; k++) {
                 if (p->out % 4 == 0 || o + k < p->out)

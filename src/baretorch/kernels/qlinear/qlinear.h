@@ -21,7 +21,7 @@ void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const int8_t *weight, 
 
 /* weight: [out / 4][in / 4][2][2] words, both counts rounded up. Word [a][b] of rows r and inputs i holds two
  * halfwords, 256 * weight[r + 2b + 1][j] + weight[r + 2b][j], for j = i + a and j = i + a + 2. Reads up to three bytes
- * behind x. Every row's sum stays below 2^23. */
+ * behind x. */
 void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
 #endif

@@ -1,0 +1,81 @@
+"""Weights and limits of the int8 kernels for cores with the DSP extension (kernels/*/dsp.c, *_dsp.c)."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from baretorch.ir import Array
+from baretorch.ops.kernel import Call, Packed, data_of
+
+if TYPE_CHECKING:
+    from baretorch.ops.qconv2d import QConv2d
+    from baretorch.ops.qlinear import QLinear
+
+DSP = frozenset({"dsp"})
+
+
+def _up(n: int, step: int) -> int:
+    return -(-n // step) * step
+
+
+def _padded(rows: Array, out: int, in_: int) -> Array:
+    """A matrix with zeros added below and to the right."""
+    full = np.zeros((out, in_), np.int32)
+    full[: rows.shape[0], : rows.shape[1]] = rows
+    return full
+
+
+def _constants(call: Call[QLinear] | Call[QConv2d]) -> tuple[Packed, Packed]:
+    return Packed("bias", data_of(call.inputs, 2)), Packed("multiplier", data_of(call.inputs, 3))
+
+
+def pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
+    """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
+    weight = data_of(call.inputs, 1)
+    full = _padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4))
+    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
+    # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
+    blocks = pairs.reshape(full.shape[0] // 4, 2, full.shape[1] // 4, 2, 2)
+    words = np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3)).view(np.int32).reshape(-1)
+    return (Packed("weight", words), *_constants(call))
+
+
+def _channel_pairs(weight: Array) -> Array:
+    """Words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
+    out, taps = weight.shape[0], prod(weight.shape[1:])
+    full = _padded(weight.reshape(out, taps), _up(out, 2), _up(taps, 8))
+    pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
+    # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
+    fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
+    words: Array = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(np.int32)
+    return words.reshape(full.shape[0] // 2, full.shape[1] // 2)
+
+
+def pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
+    return (Packed("weight", _channel_pairs(data_of(call.inputs, 1)).reshape(-1)), *_constants(call))
+
+
+def scratch_pairs(call: Call[QConv2d]) -> int:
+    taps = prod(call.inputs[1].shape[1:])
+    pairs = max(1, -(-prod(call.op.pool) // 2))
+    bytes_ = _up(taps, 4) if call.x.shape[3] % 4 else 0
+    return 4 * _up(taps, 8) * pairs + bytes_
+
+
+def pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Tap by tap, channels together."""
+    weight = data_of(call.inputs, 1)
+    return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_constants(call))
+
+
+def fits_depthwise(call: Call[QConv2d]) -> bool:
+    channels = call.x.shape[3]
+    return call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
+
+
+def scratch_depthwise(call: Call[QConv2d]) -> int:
+    return 8 * prod(call.inputs[1].shape[1:3]) + 4
