@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops import conv2d, pack_dsp, pack_triples
+from baretorch.ops import conv2d, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
@@ -74,33 +74,9 @@ def _fits(call: Call[QConv2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-def _dense(call: Call[QConv2d]) -> bool:
-    return _fits(call) and call.op.groups == 1
-
-
-def _depthwise_dsp(call: Call[QConv2d]) -> bool:
-    return _fits(call) and pack_dsp.fits_depthwise(call)
-
-
 KERNELS: tuple[Kernel[QConv2d], ...] = (
-    Kernel(
-        "bt_qconv2d_depthwise_dsp",
-        "qconv2d/depthwise_dsp.c",
-        _params,
-        needs=pack_dsp.DSP,
-        fits=_depthwise_dsp,
-        pack=pack_dsp.pack_depthwise,
-        scratch=pack_dsp.scratch_depthwise,
-    ),
-    Kernel(
-        "bt_qconv2d_dsp",
-        "qconv2d/dsp.c",
-        _params,
-        needs=pack_dsp.DSP,
-        fits=_dense,
-        pack=pack_dsp.pack_pairs,
-        scratch=pack_dsp.scratch_pairs,
-    ),
+    *pack_mve.convolutions(_params),
+    *pack_dsp.convolutions(_params),
     *pack_triples.convolutions(_params),
     Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack),
 )

@@ -28,48 +28,60 @@ BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, const int
     }
 }
 
-/* scratch: 8 bytes a tap, taps rounded up to an even number, 8 bytes for each 64 taps, and a kernel's row of bytes */
+/* scratch: 8 bytes a tap, taps rounded up to an even number; 8 bytes for each 64 taps; a row of the kernel in bytes; and
+ * the bytes of three outputs where a pool follows */
 BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
                                   int8_t *y, void *scratch)
 {
-    const int32_t taps = p->kernel_h * p->kernel_w * p->in;
-    const int32_t even = (taps + 1) & ~1;
-    uint32_t *const packed = scratch;
-    uint32_t *const heads = packed + 2 * even;
-    int8_t *const outside = (int8_t *)(heads + 2 * ((even + BT_TRIPLES_TAPS - 1) / BT_TRIPLES_TAPS));
-    __builtin_memset(outside, p->x_zero, (size_t)(p->kernel_w * p->in));
-    packed[2 * even - 2] = packed[2 * even - 1] = 0;
-    bt_triples s = {
-        .taps = even,
-        .w_step = even,
-        .term_step = 2,
-        .y_step = 1,
-        .round = (1 << 15) + (p->zero - p->lo) * (1 << 16),
-        .lo = p->lo,
-        .range = p->hi - p->lo,
-    };
+    const int32_t taps = (p->kernel_h * p->kernel_w * p->in + 1) & ~1;
+    const int32_t row = p->kernel_w * p->in;
     const int32_t outputs = p->out_h * p->out_w;
+    uint32_t *const packed = scratch;
+    uint32_t *const heads = packed + 2 * taps;
+    uint32_t *const heads_end = heads + 2 * ((taps + BT_TRIPLES_TAPS - 1) / BT_TRIPLES_TAPS);
+    int8_t *const outside = (int8_t *)heads_end;
+    int8_t *const others = outside + row;
+    __builtin_memset(outside, p->x_zero, (size_t)row);
+    packed[2 * taps - 2] = packed[2 * taps - 1] = 0;
     for (int32_t n = 0; n < p->batch; n++) {
         for (int32_t at = 0; at < outputs; at += 3) {
             /* Behind the last output stands that one again. */
-            const int32_t more = outputs - 1 - at;
-            s.y1 = more < 1 ? 0 : p->out;
-            s.y2 = more < 2 ? s.y1 : 2 * p->out;
+            const int32_t more = outputs - 1 - at < 2 ? outputs - 1 - at : 2;
             for (int32_t place = 0; place < p->pool_h * p->pool_w; place++) {
                 int32_t top[3], left[3];
                 for (int32_t k = 0; k < 3; k++) {
-                    const int32_t output = at + (more < k ? more : k);
+                    const int32_t output = at + (k < more ? k : more);
                     const int32_t h = output / p->out_w * p->pool_h + place / p->pool_w;
                     const int32_t w = output % p->out_w * p->pool_w + place % p->pool_w;
                     top[k] = h * p->stride_h - p->pad_top;
                     left[k] = w * p->stride_w - p->pad_left;
                 }
-                s.larger = place;
                 bt_qconv2d_gather(p, x, top, left, outside, packed);
-                bt_triples_heads(heads, packed, even);
-                bt_triples_run(&s, heads, packed, weight, terms, y, p->out);
+                bt_triples_heads(heads, packed, taps);
+                bt_triples s = {
+                    .x = packed,
+                    .w = weight,
+                    .terms = terms,
+                    .y = place ? others : y,
+                    .w_step = taps,
+                    .term_step = 8,
+                    .y_step = 1,
+                    .heads = heads,
+                    .heads_end = heads_end,
+                    .first = bt_triples_first(taps),
+                    .round = (1 << 15) + (p->zero - p->lo) * (1 << 16),
+                    .lo = p->lo,
+                    .range = p->hi - p->lo,
+                    .y1 = more < 1 ? 0 : p->out,
+                    .y2 = more < 2 ? 0 : p->out,
+                    .count = p->out,
+                };
+                bt_triples_run(&s);
+                /* Outputs grow with their sums: the largest of the pool's window is that of the largest sum. */
+                for (int32_t i = 0; place && i < (more + 1) * p->out; i++)
+                    y[i] = others[i] > y[i] ? others[i] : y[i];
             }
-            y += more < 2 ? (more + 1) * p->out : 3 * p->out;
+            y += (more + 1) * p->out;
         }
         x += p->in_h * p->in_w * p->in;
     }

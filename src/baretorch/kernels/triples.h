@@ -1,0 +1,331 @@
+/* int8 layers on cores whose multiplier gives the low 32 bits of a product and no more is to be had from it
+ * (Armv6-M, Armv7-M, RV32): three products out of two multiplications.
+ *
+ * Numbers of three positions stand in two words, modulo 2^32:
+ *
+ *     first = x0 + 2^21 * x1        second = x2 + 2^10 * x1
+ *
+ * Such pairs of words can be added, and multiplied by a weight that the positions share, so a sum of products has the
+ * same form. While the three sums stay within 21 bits, they come back exactly: the low 21 bits of `first` are s0, the
+ * rest is s1 modulo 2^11; without that, the low 21 bits of `second` are s2, and the rest is what s1 has above. 64 products
+ * of bytes always stay within 21 bits, if no weight is -128; longer sums go on in three registers.
+ *
+ * Weights are bytes with 128 added, as only unsigned bytes can be loaded from an address and a literal offset on
+ * Armv6-M. Sums of the inputs themselves, made once for all channels, take that back. */
+#ifndef BT_TRIPLES_H
+#define BT_TRIPLES_H
+
+#include "int8.h"
+
+#define BT_TRIPLES_TAPS 64 /* products between two unpackings */
+
+/* Windows of three positions at a time, their weights, and what becomes of the sums. */
+typedef struct {
+    /* Where the next window and its weights lie, its bias and multiplier, and where the first position's output goes;
+     * and how many bytes it is from there to the next. */
+    const uint32_t *x;
+    const void *w; /* bytes; words if `words` */
+    const int32_t *terms;
+    int8_t *y;
+    int32_t x_step, w_step, term_step, y_step;
+    const uint32_t *heads, *heads_end; /* two words for each 64 taps, to begin with; a part is the first */
+    int32_t first;                     /* taps of the first part; even, as all parts are */
+    int32_t words;                     /* the weights are signed words, and there is one part */
+    int32_t round;                     /* 2^15 + ((zero - lo) << 16) */
+    int32_t lo, range;                 /* range = hi - lo */
+    int32_t y1, y2;                    /* bytes to the second position's output, and from there to the third's */
+    int32_t count;                     /* of windows; 1 or more */
+} bt_triples;
+
+/* Taps before the first multiple of 64 behind which nothing follows. */
+BT_INLINE int32_t bt_triples_first(int32_t taps)
+{
+    return (taps - 1) % BT_TRIPLES_TAPS + 1;
+}
+
+/* Packs count numbers of each position, 1 or more, which lie `step` apart, into pairs of words to_step bytes apart. */
+BT_INLINE uint32_t *bt_triples_pack(uint32_t *to, int32_t to_step, const int8_t *x0, const int8_t *x1,
+                                    const int8_t *x2, int32_t step, int32_t count)
+{
+#if defined(__ARM_ARCH_6M__)
+    const int32_t to1 = x1 - x0, to2 = x2 - x0;
+    const int8_t *middle = x0 + step * count;
+    int32_t other = to_step;
+    __asm__ volatile(".syntax unified\n\t"
+                     "mov r12, %[middle]\n\t"
+                     "mov lr, %[other]\n"
+                     "1:\n\t"
+                     "ldrsb %[middle], [%[x], %[to1]]\n\t"
+                     "ldrsb %[other], [%[x], %[to2]]\n\t"
+                     "lsls %[middle], %[middle], #10\n\t"
+                     "adds %[other], %[other], %[middle]\n\t"
+                     "str %[other], [%[to], #4]\n\t"
+                     "ldrb %[other], [%[x]]\n\t"
+                     "sxtb %[other], %[other]\n\t"
+                     "lsls %[middle], %[middle], #11\n\t"
+                     "adds %[other], %[other], %[middle]\n\t"
+                     "str %[other], [%[to]]\n\t"
+                     "add %[to], lr\n\t"
+                     "adds %[x], %[x], %[step]\n\t"
+                     "cmp %[x], r12\n\t"
+                     "bne 1b"
+                     : [x] "+l"(x0), [to] "+l"(to), [middle] "+l"(middle), [other] "+l"(other)
+                     : [to1] "l"(to1), [to2] "l"(to2), [step] "l"(step)
+                     : "r12", "lr", "cc", "memory");
+#else
+    for (int32_t i = 0; i < count; i++) {
+        to[0] = (uint32_t)x0[i * step] + ((uint32_t)x1[i * step] << 21);
+        to[1] = (uint32_t)x2[i * step] + ((uint32_t)x1[i * step] << 10);
+        to += to_step / 4;
+    }
+#endif
+    return to;
+}
+
+/* What takes the 128 in the weights back, for each part of x: two words. */
+BT_INLINE void bt_triples_heads(uint32_t *heads, const uint32_t *x, int32_t taps)
+{
+    for (int32_t part = bt_triples_first(taps); taps > 0; taps -= part, part = BT_TRIPLES_TAPS) {
+        uint32_t first = 0, second = 0;
+        for (const uint32_t *const end = x + 2 * part; x != end; x += 2) {
+            first -= x[0];
+            second -= x[1];
+        }
+        *heads++ = first << 7;
+        *heads++ = second << 7;
+    }
+}
+
+#if defined(__ARM_ARCH_6M__)
+
+/* x in r0, weights in r1, sums in r8 and r9. Two products for each position in 11 instructions. */
+#define BT_TRIPLES_TWO(load, n, m)                                                                                     \
+    "ldmia r0!, {r3-r6}\n\t" load(n) "muls r3, r2, r3\n\t"                                                             \
+    "add r8, r3\n\t"                                                                                                   \
+    "muls r4, r2, r4\n\t"                                                                                              \
+    "add r9, r4\n\t" load(m) "muls r5, r2, r5\n\t"                                                                     \
+    "add r8, r5\n\t"                                                                                                   \
+    "muls r6, r2, r6\n\t"                                                                                              \
+    "add r9, r6\n\t"
+#define BT_TRIPLES_SIXTEEN(load)                                                                                       \
+    BT_TRIPLES_TWO(load, 0, 1)                                                                                         \
+    BT_TRIPLES_TWO(load, 2, 3)                                                                                         \
+    BT_TRIPLES_TWO(load, 4, 5)                                                                                         \
+    BT_TRIPLES_TWO(load, 6, 7)                                                                                         \
+    BT_TRIPLES_TWO(load, 8, 9)                                                                                         \
+    BT_TRIPLES_TWO(load, 10, 11)                                                                                       \
+    BT_TRIPLES_TWO(load, 12, 13)                                                                                       \
+    BT_TRIPLES_TWO(load, 14, 15)
+#define BT_TRIPLES_BYTE(n) "ldrb r2, [r1, #" #n "]\n\t"
+#define BT_TRIPLES_WORD(n) "ldmia r1!, {r2}\n\t"
+
+/* The sum in `acc` becomes a byte at r0. The multiplier is in r5 (low half) and r6 (high half), the range in r4, `round`
+ * in r8, `lo` in r9. */
+#define BT_TRIPLES_OUTPUT(acc)                                                                                         \
+    "mov r1, " acc "\n\t"                                                                                              \
+    "asrs r2, r1, #16\n\t"                                                                                             \
+    "uxth r3, r1\n\t"                                                                                                  \
+    "muls r1, r6, r1\n\t"                                                                                              \
+    "muls r2, r5, r2\n\t"                                                                                              \
+    "muls r3, r5, r3\n\t"                                                                                              \
+    "lsrs r3, r3, #16\n\t"                                                                                             \
+    "adds r1, r1, r2\n\t"                                                                                              \
+    "adds r1, r1, r3\n\t"                                                                                              \
+    "add r1, r8\n\t"                                                                                                   \
+    "asrs r1, r1, #16\n\t"                                                                                             \
+    "cmp r1, r4\n\t"                                                                                                   \
+    "bls 9f\n\t"                                                                                                       \
+    "asrs r2, r1, #31\n\t"                                                                                             \
+    "movs r1, r4\n\t"                                                                                                  \
+    "bics r1, r2\n"                                                                                                    \
+    "9:\n\t"                                                                                                           \
+    "add r1, r9\n\t"                                                                                                   \
+    "strb r1, [r0]\n\t"
+
+#define BT_TRIPLES_FIELD(name) [name] "i"(offsetof(bt_triples, name))
+
+/* Writes the outputs; x, w, terms, y and count move on. Sixteen taps a turn; the first turn of the first part begins so
+ * far into them that the last ends with the last tap. */
+BT_SHARED void bt_triples_run(bt_triples *s)
+{
+    register bt_triples *base __asm__("r0") = s;
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "mov r1, r8\n\t"
+        "mov r2, r9\n\t"
+        "mov r3, r10\n\t"
+        "mov r4, r11\n\t"
+        "push {r1-r4, r7}\n\t"
+        "mov r7, r0\n\t"
+        "ldr r0, [r7, %[x]]\n\t"
+        "ldr r1, [r7, %[w]]\n"
+        /* A window: the accumulators r11, r12 and lr begin with the bias, r10 ends the part. */
+        "1:\n\t"
+        "ldr r2, [r7, %[terms]]\n\t"
+        "ldr r2, [r2]\n\t"
+        "mov r11, r2\n\t"
+        "mov r12, r2\n\t"
+        "mov lr, r2\n\t"
+        "ldr r2, [r7, %[first]]\n\t"
+        "lsls r3, r2, #3\n\t"
+        "adds r3, r3, r0\n\t"
+        "mov r10, r3\n\t"
+        "ldr r3, [r7, %[heads]]\n\t"
+        "ldmia r3!, {r4, r5}\n\t"
+        "mov r8, r4\n\t"
+        "mov r9, r5\n\t"
+        "push {r3}\n\t"
+        "negs r2, r2\n\t"
+        "movs r3, #15\n\t"
+        "ands r2, r3\n\t" /* taps to leave out, of 11 bytes each */
+        "movs r3, #11\n\t"
+        "muls r3, r2, r3\n\t"
+        "ldr r4, [r7, %[words]]\n\t"
+        "cmp r4, #0\n\t"
+        "bne 4f\n\t"
+        "subs r1, r1, r2\n\t"
+        "add pc, r3\n\t"
+        "nop\n"
+        "2:\n\t" BT_TRIPLES_SIXTEEN(BT_TRIPLES_BYTE) "adds r1, #16\n\t"
+        "cmp r0, r10\n\t"
+        "bne 2b\n"
+        /* The three sums */
+        "3:\n\t"
+        "mov r2, r8\n\t"
+        "mov r3, r9\n\t"
+        "lsls r4, r2, #11\n\t"
+        "asrs r4, r4, #11\n\t"
+        "subs r2, r2, r4\n\t"
+        "lsrs r2, r2, #21\n\t"
+        "lsls r5, r2, #10\n\t"
+        "subs r3, r3, r5\n\t"
+        "lsls r5, r3, #11\n\t"
+        "asrs r5, r5, #11\n\t"
+        "subs r3, r3, r5\n\t"
+        "asrs r3, r3, #10\n\t"
+        "adds r2, r2, r3\n\t"
+        "add r11, r4\n\t"
+        "add r12, r2\n\t"
+        "add lr, r5\n\t"
+        "pop {r2}\n\t"
+        "ldr r3, [r7, %[heads_end]]\n\t"
+        "cmp r2, r3\n\t"
+        "beq 6f\n\t"
+        /* The next part */
+        "ldmia r2!, {r4, r5}\n\t"
+        "mov r8, r4\n\t"
+        "mov r9, r5\n\t"
+        "push {r2}\n\t"
+        "movs r2, #128\n\t"
+        "lsls r2, r2, #2\n\t"
+        "add r10, r2\n\t"
+        "b 2b\n"
+        /* The same taps with weights in words */
+        "4:\n\t"
+        "add pc, r3\n\t"
+        "nop\n"
+        "5:\n\t" BT_TRIPLES_SIXTEEN(BT_TRIPLES_WORD) "cmp r0, r10\n\t"
+        "bne 5b\n\t"
+        "b 3b\n"
+        /* The three outputs */
+        "6:\n\t"
+        "ldr r1, [r7, %[terms]]\n\t"
+        "ldr r1, [r1, #4]\n\t"
+        "uxth r5, r1\n\t"
+        "lsrs r6, r1, #16\n\t"
+        "ldr r4, [r7, %[range]]\n\t"
+        "ldr r1, [r7, %[round]]\n\t"
+        "mov r8, r1\n\t"
+        "ldr r1, [r7, %[lo]]\n\t"
+        "mov r9, r1\n\t"
+        "ldr r0, [r7, %[y]]\n\t" BT_TRIPLES_OUTPUT("r11") "ldr r1, [r7, %[y1]]\n\t"
+        "adds r0, r0, r1\n\t" BT_TRIPLES_OUTPUT("r12") "ldr r1, [r7, %[y2]]\n\t"
+        "adds r0, r0, r1\n\t" BT_TRIPLES_OUTPUT("lr")
+        /* On to the next window */
+        "ldmia r7!, {r0-r6}\n\t" /* x, w, terms, y and three steps */
+        "adds r0, r0, r4\n\t"
+        "adds r1, r1, r5\n\t"
+        "adds r2, r2, r6\n\t"
+        "ldr r4, [r7]\n\t"
+        "adds r3, r3, r4\n\t"
+        "subs r7, #28\n\t"
+        "stmia r7!, {r0-r3}\n\t"
+        "subs r7, #16\n\t"
+        "ldr r2, [r7, %[count]]\n\t"
+        "subs r2, #1\n\t"
+        "str r2, [r7, %[count]]\n\t"
+        "beq 7f\n\t"
+        "b 1b\n"
+        "7:\n\t"
+        "pop {r1-r4, r7}\n\t"
+        "mov r8, r1\n\t"
+        "mov r9, r2\n\t"
+        "mov r10, r3\n\t"
+        "mov r11, r4"
+        : "+r"(base)
+        : BT_TRIPLES_FIELD(x), BT_TRIPLES_FIELD(w), BT_TRIPLES_FIELD(terms), BT_TRIPLES_FIELD(y),
+          BT_TRIPLES_FIELD(heads), BT_TRIPLES_FIELD(heads_end), BT_TRIPLES_FIELD(first), BT_TRIPLES_FIELD(words),
+          BT_TRIPLES_FIELD(round), BT_TRIPLES_FIELD(lo), BT_TRIPLES_FIELD(range), BT_TRIPLES_FIELD(y1),
+          BT_TRIPLES_FIELD(y2), BT_TRIPLES_FIELD(count)
+        : "r1", "r2", "r3", "r4", "r5", "r6", "r12", "lr", "cc", "memory");
+}
+
+#else
+
+/* bt_requantize for outputs that stay below 2^15 before they are limited, so that 32 bits are enough. */
+BT_INLINE int8_t bt_triples_output(const bt_triples *s, int32_t acc)
+{
+    const uint32_t multiplier = (uint32_t)s->terms[1];
+    const uint32_t low = multiplier & 0xffff, high = multiplier >> 16;
+    const uint32_t rest = ((uint32_t)acc & 0xffff) * low >> 16;
+    int32_t v = (int32_t)((uint32_t)acc * high + (uint32_t)(acc >> 16) * low + rest + (uint32_t)s->round) >> 16;
+    if ((uint32_t)v > (uint32_t)s->range)
+        v = v < 0 ? 0 : s->range;
+    return (int8_t)(v + s->lo);
+}
+
+/* Writes the outputs; x, w, terms, y and count move on. */
+BT_SHARED void bt_triples_run(bt_triples *s)
+{
+    for (; s->count > 0; s->count--) {
+        int32_t acc0 = s->terms[0], acc1 = acc0, acc2 = acc0;
+        const uint32_t *x = s->x, *head = s->heads;
+        const uint8_t *byte = s->w;
+        const int32_t *word = s->w;
+        int32_t taps = s->first;
+        do {
+            uint32_t first = *head++, second = *head++;
+            const uint32_t *const end = x + 2 * taps;
+            if (s->words) {
+                for (; x != end; x += 2, word++) {
+                    first += (uint32_t)*word * x[0];
+                    second += (uint32_t)*word * x[1];
+                }
+            } else {
+                for (; x != end; x += 4, byte += 2) {
+                    first += byte[0] * x[0] + byte[1] * x[2];
+                    second += byte[0] * x[1] + byte[1] * x[3];
+                }
+            }
+            const int32_t s0 = (int32_t)(first << 11) >> 11;
+            const uint32_t s1 = (first - (uint32_t)s0) >> 21;
+            const uint32_t rest = second - (s1 << 10);
+            const int32_t s2 = (int32_t)(rest << 11) >> 11;
+            acc0 += s0;
+            acc1 += (int32_t)s1 + ((int32_t)(rest - (uint32_t)s2) >> 10);
+            acc2 += s2;
+            taps = BT_TRIPLES_TAPS;
+        } while (head != s->heads_end);
+        s->y[0] = bt_triples_output(s, acc0);
+        s->y[s->y1] = bt_triples_output(s, acc1);
+        s->y[s->y1 + s->y2] = bt_triples_output(s, acc2);
+        s->x += s->x_step / 4;
+        s->w = (const uint8_t *)s->w + s->w_step;
+        s->terms += s->term_step / 4;
+        s->y += s->y_step;
+    }
+}
+
+#endif
+
+#endif
