@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops.kernel import Call, Packed, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
     from baretorch.ops.qlinear import QLinear
 
 DSP = frozenset({"dsp"})
+
+
+def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
+    """The rows of qconv2d."""
+    return (
+        Kernel(
+            "bt_qconv2d_depthwise3_dsp",
+            "qconv2d/depthwise3_dsp.c",
+            params,
+            needs=DSP,
+            fits=_fits_depthwise3,
+            pack=_pack_depthwise3,
+            scratch=_scratch_depthwise3,
+        ),
+        Kernel(
+            "bt_qconv2d_depthwise_dsp",
+            "qconv2d/depthwise_dsp.c",
+            params,
+            needs=DSP,
+            fits=_fits_depthwise,
+            pack=_pack_depthwise,
+            scratch=_scratch_depthwise,
+        ),
+        Kernel(
+            "bt_qconv2d_dsp",
+            "qconv2d/dsp.c",
+            params,
+            needs=DSP,
+            fits=_fits_dense,
+            pack=_pack_pairs,
+            scratch=_scratch_pairs,
+        ),
+    )
 
 
 def _up(n: int, step: int) -> int:
@@ -54,28 +88,67 @@ def _channel_pairs(weight: Array) -> Array:
     return words.reshape(full.shape[0] // 2, full.shape[1] // 2)
 
 
-def pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
+def _constant(call: Call[QConv2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+def _fits_dense(call: Call[QConv2d]) -> bool:
+    return _constant(call) and call.op.groups == 1
+
+
+def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
     """Two channels in a halfword, eight taps together; see kernels/qconv2d/qconv2d.h."""
     return (Packed("weight", _channel_pairs(data_of(call.inputs, 1)).reshape(-1)), *_constants(call))
 
 
-def scratch_pairs(call: Call[QConv2d]) -> int:
+def _scratch_pairs(call: Call[QConv2d]) -> int:
     taps = prod(call.inputs[1].shape[1:])
     pairs = max(1, -(-prod(call.op.pool) // 2))
     bytes_ = _up(taps, 4) if call.x.shape[3] % 4 else 0
     return 4 * _up(taps, 8) * pairs + bytes_
 
 
-def pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
+def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
     """Tap by tap, channels together."""
     weight = data_of(call.inputs, 1)
     return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_constants(call))
 
 
-def fits_depthwise(call: Call[QConv2d]) -> bool:
+def _fits_depthwise(call: Call[QConv2d]) -> bool:
     channels = call.x.shape[3]
-    return call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
+    return _constant(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
 
 
-def scratch_depthwise(call: Call[QConv2d]) -> int:
+def _scratch_depthwise(call: Call[QConv2d]) -> int:
     return 8 * prod(call.inputs[1].shape[1:3]) + 4
+
+
+def _pack_depthwise3(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """Four words a channel; see kernels/qconv2d/qconv2d.h."""
+    weight = data_of(call.inputs, 1)[..., 0]
+    bias, multiplier = (data_of(call.inputs, i).astype("<i4") for i in (2, 3))
+    (w00, w01, w02), (w10, w11, w12), (w20, w21, w22) = weight.transpose(1, 2, 0)
+    first = bias * 256 + w22.view(np.uint8)
+    bytes_ = np.stack([w00, w01, w10, w11, w02, w20, w12, w21], axis=-1)
+    words = np.concatenate([first[:, None], multiplier[:, None], np.ascontiguousarray(bytes_).view("<i4")], axis=1)
+    return (Packed("weight", words.astype(np.int32).reshape(-1)),)
+
+
+def _fits_depthwise3(call: Call[QConv2d]) -> bool:
+    """3x3 with at most one row or column of padding on each side, and biases that leave a byte of their word free."""
+    op = call.op
+    return (
+        _fits_depthwise(call)
+        and call.inputs[1].shape[1:3] == (3, 3)
+        and op.dilation == (1, 1)
+        and set(op.stride) <= {1, 2}
+        and max(op.padding) <= 1
+        and op.shift == 0
+        and int(np.abs(data_of(call.inputs, 2).astype(np.int64)).max()) < 1 << 23
+    )
+
+
+def _scratch_depthwise3(call: Call[QConv2d]) -> int:
+    columns = (call.y.shape[2] - 1) * call.op.stride[1] + 3
+    kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
+    return 12 * columns + kept
