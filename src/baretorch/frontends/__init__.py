@@ -31,6 +31,8 @@ class Source:
     torch_inputs: tuple[Any, ...] = ()
     exported: Any = None
     quantized: tuple[Array, ...] | None = None  # of an int8 model: what its pt2e reference gives for the examples
+    float_program: AtenProgram | None = None  # of an int8 model: the program before it was quantized
+    samples: tuple[tuple[Array, ...], ...] = ()  # of an int8 model: calibration data, as `examples` are
     warnings: tuple[str, ...] = ()
     method: str = "forward"
     methods: Mapping[str, AtenProgram] = field(default_factory=dict)
@@ -128,11 +130,15 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
     done = quantize_module(source.module, source.torch_inputs, samples, int8.keep_float, int8.observer)
     program = torch_export.read_exported(torch_export.export_module(done.module, source.torch_inputs), source.name)
     answers = torch_export.run_module(done.module, source.torch_inputs, program.output_orders)
+    orders = [i.order for i in program.inputs]
+    kept = (zip(torch_export.flat_inputs(sample), orders, strict=True) for sample in done.samples)
     return replace(
         source,
         program=program,
         methods={source.method: program},
         quantized=answers,
+        float_program=source.program,
+        samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
         warnings=done.warnings,
     )
 

@@ -16,13 +16,17 @@ from baretorch.frontends.torch_export import export_module, flat_inputs
 from baretorch.quantize.quantizer import Int8Quantizer
 
 RANDOM_SAMPLES = 16
+KEPT_SAMPLES = 16  # enough to judge layers by
+_OBSERVER = "activation_post_process"  # how torchao's names of observers begin
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """The converted module, which computes as an int8 model would, and what the user should know."""
+    """The converted module, which computes as an int8 model would, the first samples that it was calibrated with, and
+    what the user should know."""
 
     module: Any
+    samples: tuple[tuple[Any, ...], ...]
     warnings: tuple[str, ...]
 
 
@@ -53,11 +57,11 @@ def quantize_module(
                 f"--keep-float {', '.join(sorted(missing))}: no such layer",
                 have=", ".join(sorted(name for name, _ in module.named_modules() if name)),
             )
-        count, constant = _calibrate(prepared, inputs, samples, progress)
+        calibration = _calibrate(prepared, inputs, samples, progress)
         converted = convert_pt2e(prepared)
-    if constant:
-        notes.append(f"calibration: all {count} samples are constant, so scales do not fit real inputs")
-    return Quantized(converted, tuple(notes))
+    if calibration.constant:
+        notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
+    return Quantized(converted, calibration.first, tuple(notes))
 
 
 def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
@@ -68,15 +72,49 @@ def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
         )
 
 
+@dataclass(frozen=True)
+class _Calibration:
+    """How many samples there were, the first of them, and whether none of them had two different values."""
+
+    count: int
+    first: tuple[tuple[Any, ...], ...]
+    constant: bool
+
+
+class _Observe(torch.fx.Interpreter):  # type: ignore[misc]
+    """Runs a prepared module, and names the layer whose values are too large for any scale."""
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        if node.op == "call_module" and isinstance(node.args[0], torch.fx.Node):
+            value = self.env[node.args[0]]
+            if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+                raise _overflow(node.args[0])
+        return super().run_node(node)
+
+
+def _overflow(node: torch.fx.Node) -> CompileError:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    layer = str(stack[-1][0]) if stack and stack[-1][0] else node.name
+    return CompileError(
+        "calibration: a layer gives NaN or infinite values, for which there is no int8 scale",
+        at=layer,
+        have=f"the output of {node.name}",
+        need="finite activations",
+        try_=["scale the inputs or the weights of this layer", f"`--keep-float {layer}` leaves it in float"],
+    )
+
+
 def _calibrate(
     prepared: Any,
     inputs: Sequence[Any],
     samples: Iterable[Sequence[Any]],
     progress: Callable[[str, int, int], None] | None,
-) -> tuple[int, bool]:
-    """Show every sample to the observers; (how many, whether none of them had two different values)."""
+) -> _Calibration:
+    """Show every sample to the observers. State begins with its initial value, and has it again afterwards."""
     wanted = [(tuple(x.shape), x.dtype) for x in flat_inputs(inputs)]
-    count, constant = 0, True
+    count, first, constant = 0, [], True
+    observe = _Observe(prepared)
+    state = {name: buffer.clone() for name, buffer in prepared.named_buffers() if not name.startswith(_OBSERVER)}
     with torch.no_grad():
         for sample in samples:
             arguments = tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
@@ -91,14 +129,18 @@ def _calibrate(
             if any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in tensors):
                 raise CompileError(f"calibration: sample {count} has NaN or infinite values", need="finite numbers")
             constant = constant and all(x.numel() < 2 or bool((x == x.flatten()[0]).all()) for x in tensors)
-            prepared(*arguments)
+            observe.run(*arguments)
             count += 1
+            if count <= KEPT_SAMPLES:
+                first.append(arguments)
             if progress is not None:
                 progress("calibrate", count, 0)
+        for name, value in state.items():
+            prepared.get_buffer(name).copy_(value)
     if count == 0:
         raise CompileError("calibration: calibration() gives no samples", need="at least one tuple of inputs")
     single = all(len(shape) == 0 or torch.Size(shape).numel() == 1 for shape, _ in wanted)
-    return count, constant and not single
+    return _Calibration(count, tuple(first), constant and not single)
 
 
 def _types(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:

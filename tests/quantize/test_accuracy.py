@@ -1,0 +1,152 @@
+"""What int8 loses: every layer against pt2e's arithmetic and against float, and the answers of state."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from baretorch import frontends, pipeline
+from baretorch.errors import CompileError
+from baretorch.frontends import Int8, Source, from_module, load, quantized
+from baretorch.frontends.aten import to_graph
+from baretorch.ir import Array, Graph, Tensor, verify
+from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.passes.to_int8 import QUIET
+from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
+from tests.models import seeded
+from tests.zoo.zoo import ZOO
+
+
+class AddMulSoftmax(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 8), nn.Linear(6, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = self.a(x), torch.relu(self.b(x))
+        return torch.softmax((a + b) * b, -1)
+
+
+def normal(*shape: int) -> list[tuple[torch.Tensor, ...]]:
+    draw = torch.Generator().manual_seed(0)
+    return [(torch.randn(shape, generator=draw),) for _ in range(16)]
+
+
+@cache
+def source(name: str) -> Source:
+    if name == "add_mul_softmax":
+        samples = normal(1, 6)
+        return quantized(from_module(seeded(AddMulSoftmax()), samples[0], name), Int8(), samples)
+    return load(str(ZOO / f"{name}.py"), None, Int8())
+
+
+def noted(source: Source) -> Graph:
+    """The graph as pt2e means it: float operators, and notes where values are rounded to int8."""
+    graph = to_graph(source.program)
+    for step in pipeline.PASSES[: [p.__name__ for p in pipeline.PASSES].index("to_int8")]:
+        graph = verify(step(graph))
+    return graph
+
+
+def rounded(t: Tensor, value: Array) -> Array:
+    if t.quant is None or t.quant.axis is not None:
+        return value
+    scale, zero = t.quant.scale[0], t.quant.zero_point[0]
+    return dequantize(quantize(value, scale, zero), scale, zero)
+
+
+def pt2e(graph: Graph, inputs: tuple[Array, ...]) -> dict[str, Array]:
+    """Every value of a noted graph, rounded where its note says."""
+    values = {n: t.data for n, t in graph.tensors.items() if t.data is not None}
+    values |= {n: rounded(graph[n], x) for n, x in zip(graph.inputs, inputs, strict=True)}
+    for node in graph.nodes:
+        results = node.op.reference(*(values[n] for n in node.inputs))
+        values |= {n: rounded(graph[n], r.reshape(graph[n].shape)) for n, r in zip(node.outputs, results, strict=True)}
+    return values
+
+
+@pytest.mark.parametrize("name", ["kws", "ic", "tinyrps", "squeeze_excite", "add_mul_softmax"])
+def test_each_layer_is_a_step_at_most_from_pt2e(name: str) -> None:
+    model = source(name)
+    graph, float_graph = pipeline.optimized(to_graph(model.program)), noted(model)
+    (answer,) = model.quantized or ()
+    compared = 0
+    for inputs in (model.examples, *model.samples[:3]):
+        right = pt2e(float_graph, inputs)
+        if inputs is model.examples:
+            quant = float_graph[float_graph.outputs[0]].quant
+            assert quant is not None
+            mine = right[float_graph.outputs[0]]
+            np.testing.assert_allclose(mine, answer, atol=1.01 * quant.scale[0], err_msg="this is what torch computes")
+        for _, t, wanted, made in _alone(graph, right, dict(zip(graph.inputs, inputs, strict=True))):
+            assert t.quant is not None
+            want = quantize(wanted, t.quant.scale[0], t.quant.zero_point[0])
+            assert np.abs(made.astype(int) - want).max() <= 1, t
+            compared += 1
+    computing = [n for n in graph.nodes if not isinstance(n.op, QUIET)]
+    assert compared == 4 * len(computing)
+
+
+def test_noise_is_reported_for_every_layer_in_order() -> None:
+    model = source("ic")
+    graph = pipeline.optimized(to_graph(model.program))
+    assert model.float_program is not None
+    layers = compare_layers(graph, pipeline.optimized(to_graph(model.float_program)), model.samples[:2])
+    assert [layer.name for layer in layers][:4] == ["0.0", "1.first.0", "1.second.0", "1"]
+    assert [layer.op for layer in layers][-3:] == ["qavg_pool2d", "qlinear", "qsoftmax"]
+    assert all(layer.sqnr_db is not None and 25 < layer.sqnr_db < 60 for layer in layers)
+    assert layers[0].sqnr_db == layers[0].alone_db, "nothing was lost before the first layer"
+    last = layers[-4]
+    assert last.alone_db is not None and last.sqnr_db is not None and last.alone_db > last.sqnr_db + 2
+
+
+def test_the_layer_that_suffers_is_named() -> None:
+    net = seeded(nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 2)))
+    with torch.no_grad():
+        net[1].bias[0] = 300  # makes the scale coarse for all the others …
+        net[2].weight[:, 0] = 0  # … and helps nobody
+    made = quantized(from_module(net, normal(1, 4)[0], "net"), Int8(), normal(1, 4))
+    assert made.float_program is not None
+    graphs = (pipeline.optimized(to_graph(p)) for p in (made.program, made.float_program))
+    layers = compare_layers(*graphs, made.samples)
+    assert len(layers) == 4 and len(made.samples) == 16
+    worst = worst_layers(layers, 1)[0]
+    assert worst.name in ("2", "3") and worst.sqnr_db is not None and worst.sqnr_db < 15
+    assert layers[2].alone_db is not None and layers[2].alone_db < 15, "its inputs are too coarse"
+    assert layers[3].alone_db is not None and layers[3].alone_db > 25, "this one only passes the noise on"
+
+
+def test_decibels() -> None:
+    assert [sqnr_db(s, e) for s, e in ((100.0, 1.0), (1.0, 0.0), (0.0, 1.0), (2.0, 1.0))] == [20.0, None, -999.0, 3.0]
+
+
+def test_a_layer_that_overflows_is_named() -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    with torch.no_grad():
+        for layer in net[:2]:
+            layer.weight.fill_(1e30)
+    with pytest.raises(CompileError) as caught:
+        quantized(from_module(net, normal(1, 4)[0], "net"), Int8(), normal(1, 4))
+    assert caught.value.what == "calibration: a layer gives NaN or infinite values, for which there is no int8 scale"
+    assert caught.value.at == "1"
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("sum", torch.full((1, 4), 0.5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.sum.copy_(self.sum + torch.tanh(self.layer(x)))
+        return self.sum * 2
+
+
+def test_calibration_leaves_the_initial_state_alone() -> None:
+    made = quantized(frontends.from_module(seeded(Counter()), normal(1, 4)[0], "net"), Int8(), normal(1, 4))
+    (state,) = made.program.state
+    assert made.program.constants[state.name].tolist() == [[0.5] * 4]
