@@ -24,6 +24,15 @@ void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const int8_t *weight, 
  * behind x. */
 void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
+
+/* batch == 1, out >= 4. weight: [out][in] */
+void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                    const int32_t *multiplier, int8_t *y);
+
+/* weight: for each four rows [in / 16][4][16] and then [4][in % 16], rows rounded up; then as many bytes as `in` lacks
+ * to a multiple of 16. bias and multiplier: rounded up to a multiple of four */
+void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                         const int32_t *multiplier, int8_t *y, void *scratch);
 #endif
 
 #endif
