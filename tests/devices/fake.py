@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from baretorch.devices.frames import Decoder, Frame, encode
-from baretorch.emulators.types import DeviceHang
+from baretorch.emulators.types import Block, DeviceHang
 
 HELLO = struct.pack("<BBBBI3I", 1, 2, 1, 0, 1000, 4, 2, 6) + b"tiny\0desk\0"
 
@@ -40,6 +40,9 @@ class FakeDevice:
         return data
 
     def instructions(self) -> tuple[int, ...]:
+        return ()
+
+    def blocks(self) -> tuple[Block, ...]:
         return ()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from baretorch.devices.frames import RUN as RUN_FRAME
 from baretorch.devices.frames import Frame, encode
 from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
-from baretorch.emulators.types import DeviceFault, DeviceHang, Machine
+from baretorch.emulators.types import Block, DeviceFault, DeviceHang, Machine
 from baretorch.emulators.unicorn import UnicornMachine
 from tests.emulators.images import EMULATED, REVERSE, RUN, image
 
@@ -65,17 +65,31 @@ def test_qemu_and_unicorn_count_the_same(board: str, toolchain: str) -> None:
     assert qemu == unicorn != ()
 
 
-@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
-def test_the_profiles_are_the_same_too(board: str) -> None:
-    profiles = []
-    for emulator in ("qemu", "unicorn"):
-        machine = open_machine(image(board), RUN, emulator)
+def blocks(board: str, emulator: str) -> tuple[Block, ...]:
+    """Of a call of the toy model, adjacent ones joined: emulators may cut where they like."""
+    machine = open_machine(image(board), RUN, emulator)
+    try:
         Link(machine).run([DATA])
-        profiles.append(machine.histogram())  # type: ignore[attr-defined]
-        assert sum(profiles[-1].values()) == machine.instructions()[-1]
+        found = machine.blocks()
+        assert sum(b.instructions * b.executed for b in found) == machine.instructions()[-1]
+        return found
+    finally:
         machine.close()
-    assert profiles[0] == profiles[1]
-    assert min(profiles[0]) >= 0 and image(board).symbols[RUN] in profiles[0]
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505", "microbit"])
+def test_the_profiles_are_the_same_too(board: str) -> None:
+    qemu, unicorn = (blocks(board, emulator) for emulator in ("qemu", "unicorn"))
+    sites = list(dict.fromkeys(b.site for b in qemu))
+    assert sites == list(dict.fromkeys(b.site for b in unicorn))
+    assert sites[0] == 0 and len(sites) == 3  # the run function, its calls of mean and of clamp
+    for site in sites:
+        one, other = (
+            sorted((b.address, b.instructions, b.executed, b.taken) for b in found if b.site == site and b.taken)
+            for found in (qemu, unicorn)
+        )
+        assert one == other != []
+    assert sum(b.executed for b in qemu if b.site == sites[2] and b.taken) >= len(DATA)
 
 
 @pytest.mark.parametrize("emulator", ["qemu", "unicorn"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import serial
 from serial.tools import list_ports
 
-from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.emulators.types import Block, DeviceFault, DeviceHang
 from baretorch.errors import CompileError
 
 POLL_SECONDS = 0.02
@@ -65,6 +65,9 @@ class SerialMachine:
                 raise DeviceHang(f"the board on {self._where} sent nothing in {timeout:g} s")
 
     def instructions(self) -> tuple[int, ...]:
+        return ()
+
+    def blocks(self) -> tuple[Block, ...]:
         return ()
 
     def close(self) -> None:

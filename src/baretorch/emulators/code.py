@@ -17,6 +17,7 @@ class Code:
     addresses: range
     run: int  # the run function
     returned: int  # where its caller goes on
+    home: tuple[int, int, int, int]  # two ranges: the run function, and the part of it that calls the layers
 
     def function_at(self, address: int) -> str:
         """The name of the function there, for people."""
@@ -35,5 +36,12 @@ def read_code(image: Image, run_symbol: str) -> Code:
         elf=elf,
         addresses=range(min(s.address for s in sections), max(s.address + s.size for s in sections)),
         run=elf.symbol(run_symbol).address,
+        home=(*_range(elf, run_symbol), *_range(elf, f"{run_symbol}_in")),
         returned=elf.symbol(LABEL).address & ~1,
     )
+
+
+def _range(elf: Elf, name: str) -> tuple[int, int]:
+    """First address and end of a function; an empty range if there is none of that name."""
+    found = next((s for s in elf.symbols if s.name == name and s.defined), None)
+    return (0, 0) if found is None else (found.address, found.address + found.size)

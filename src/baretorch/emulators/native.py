@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from baretorch.emulators.process import Process
+from baretorch.emulators.types import Block
 from baretorch.firmware.types import Image
 
 if sys.platform == "linux":
@@ -32,6 +33,9 @@ class NativeMachine(Process):
         return super().read(timeout)
 
     def instructions(self) -> tuple[int, ...]:
+        return ()
+
+    def blocks(self) -> tuple[Block, ...]:
         return ()
 
     def _cpu_seconds(self) -> float:

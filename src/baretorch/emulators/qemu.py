@@ -13,13 +13,15 @@ from pathlib import Path
 from baretorch.emulators.code import read_code
 from baretorch.emulators.hooks import shared_library
 from baretorch.emulators.process import Process
+from baretorch.emulators.rows import ROW_ROOM, ROWS, read_rows
+from baretorch.emulators.types import Block
 from baretorch.errors import CompileError
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.types import Image
 from baretorch.targets.types import Board
 
 CALL_ROOM = 1 << 12  # of bt_counts in hooks/qemu.c
-HISTOGRAM = 8 * (1 + CALL_ROOM)  # its offset there
+ROW_COUNT = 8 * (1 + CALL_ROOM)  # its offset there
 PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
 PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
 
@@ -32,15 +34,14 @@ class QemuMachine(Process):
     def __init__(self, image: Image, run_symbol: str) -> None:
         program = find_qemu(image.board)
         code = read_code(image, run_symbol)
-        self._code = code.addresses
         counts = tempfile.TemporaryFile()  # noqa: SIM115
-        counts.truncate(HISTOGRAM + 8 * (len(code.addresses) // 2 + 1))
+        counts.truncate(ROW_COUNT + 8 + ROWS.size * ROW_ROOM)
         self._counts = mmap.mmap(counts.fileno(), 0)
         ends = os.pipe()
         lifeline, held = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
+        home = ",".join(f"home{i}={address}" for i, address in enumerate(code.home))
         plugin = (
-            f"{_escaped(shared_library('qemu.c'))},run={code.run},returned={code.returned},"
-            f"origin={code.addresses.start},bytes={len(code.addresses)},"
+            f"{_escaped(shared_library('qemu.c'))},run={code.run},returned={code.returned},{home},"
             f"counts={counts.fileno()},lifeline={lifeline.fileno()}"
         )
         with lifeline, counts:
@@ -53,10 +54,9 @@ class QemuMachine(Process):
         calls = struct.unpack_from(f"<{CALL_ROOM}Q", self._counts, 8)
         return tuple(calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
 
-    def histogram(self) -> dict[int, int]:
-        """How often the last call of the run function executed the instruction at each address."""
-        counts = struct.unpack_from(f"<{len(self._code) // 2}Q", self._counts, HISTOGRAM)
-        return {self._code.start + 2 * i: n for i, n in enumerate(counts) if n}
+    def blocks(self) -> tuple[Block, ...]:
+        (count,) = struct.unpack_from("<Q", self._counts, ROW_COUNT)
+        return read_rows(memoryview(self._counts)[ROW_COUNT + 8 :], count)
 
 
 def find_qemu(board: Board) -> str:

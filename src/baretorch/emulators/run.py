@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.devices.link import Link
-from baretorch.emulators.types import Machine
+from baretorch.emulators.types import Block, Machine
 from baretorch.errors import InternalError
 from baretorch.ir import Array, DType, Graph, Tensor
 from baretorch.ops.arithmetic import dequantize, quantize
@@ -24,6 +24,7 @@ class Run:
     instructions: int | None
     ticks: int
     stack_peak: int
+    blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
 
 
 def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
@@ -53,7 +54,8 @@ def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: flo
     if not graph.state and not all(same):
         raise InternalError("the image gave two answers to the same inputs")
     counts = machine.instructions()
-    return Run(machine.name, first, outputs, counts[1] if len(counts) > 1 else None, reply.ticks, reply.stack_peak)
+    instructions = counts[1] if len(counts) > 1 else None
+    return Run(machine.name, first, outputs, instructions, reply.ticks, reply.stack_peak, machine.blocks())
 
 
 def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from baretorch.errors import CompileError
@@ -13,6 +14,21 @@ class DeviceFault(CompileError):
 
 class DeviceHang(CompileError):
     """The image did not answer within the time limit."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of code without branches in between, and how often a call of the run function executed it.
+
+    `site` is 0 in the run function itself; in all that it calls, and what that calls, it is the address behind the
+    call. `taken` is how often something else followed than the next instruction.
+    """
+
+    site: int
+    address: int
+    instructions: int
+    executed: int
+    taken: int
 
 
 class Machine(Protocol):
@@ -29,5 +45,8 @@ class Machine(Protocol):
 
     def instructions(self) -> tuple[int, ...]:
         """Executed instructions of each call of the run function so far; empty if not counted."""
+
+    def blocks(self) -> tuple[Block, ...]:
+        """What the last call of the run function executed, in the order of its visits to sites; empty if not known."""
 
     def close(self) -> None: ...

@@ -9,6 +9,7 @@ LDRD and VLDR at unaligned addresses on Armv7-M and later.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import time
 
 import unicorn as uc
@@ -18,7 +19,8 @@ from unicorn.unicorn_py3.unicorn import uclib
 from baretorch.emulators.code import Code, read_code
 from baretorch.emulators.hooks import shared_library
 from baretorch.emulators.registers import chip_registers
-from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.emulators.rows import ROW_ROOM, ROWS, read_rows
+from baretorch.emulators.types import Block, DeviceFault, DeviceHang
 from baretorch.errors import CompileError
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
 from baretorch.firmware.chunks import loaded
@@ -55,7 +57,12 @@ class _Register(ctypes.Structure):
 class _Block(ctypes.Structure):
     """bt_block of hooks/unicorn.c."""
 
-    _fields_ = [("executed", ctypes.c_uint64), ("bytes", ctypes.c_uint32), ("instructions", ctypes.c_uint32)]
+    _fields_ = [
+        ("executed", ctypes.c_uint64),
+        ("taken", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint32),
+        ("instructions", ctypes.c_uint32),
+    ]
 
 
 class _State(ctypes.Structure):
@@ -70,24 +77,33 @@ class _State(ctypes.Structure):
         ("output", ctypes.POINTER(ctypes.c_char)),
         ("calls", ctypes.POINTER(ctypes.c_uint64)),
         ("blocks", ctypes.POINTER(_Block)),
-        ("histogram", ctypes.POINTER(ctypes.c_uint64)),
+        ("touched", ctypes.POINTER(ctypes.c_uint32)),
+        ("rows", ctypes.c_void_p),
+        ("last", ctypes.c_void_p),
         ("deadline", ctypes.c_double),
         ("ticks_per_instruction", ctypes.c_double),
         ("instructions", ctypes.c_uint64),
         ("entered", ctypes.c_uint64),
         ("next_look", ctypes.c_uint64),
         ("call_count", ctypes.c_uint64),
+        ("row_count", ctypes.c_uint64),
         ("register_count", ctypes.c_uint32),
         ("input_bytes", ctypes.c_uint32),
         ("input_taken", ctypes.c_uint32),
         ("output_bytes", ctypes.c_uint32),
         ("output_room", ctypes.c_uint32),
         ("call_room", ctypes.c_uint32),
+        ("row_room", ctypes.c_uint32),
         ("code_origin", ctypes.c_uint32),
         ("code_bytes", ctypes.c_uint32),
         ("run", ctypes.c_uint32),
         ("returned", ctypes.c_uint32),
+        ("home", ctypes.c_uint32 * 4),
         ("running", ctypes.c_uint32),
+        ("at_home", ctypes.c_uint32),
+        ("site", ctypes.c_uint32),
+        ("last_end", ctypes.c_uint32),
+        ("touched_count", ctypes.c_uint32),
         ("polls", ctypes.c_uint32),
         ("stopped", ctypes.c_uint32),
     ]
@@ -107,7 +123,8 @@ class UnicornMachine:
     def __init__(self, image: Image, run_symbol: str) -> None:
         chip = image.board.chip
         self._code = read_code(image, run_symbol)
-        self._state = _state(chip, self._code)
+        self._rows = mmap.mmap(-1, ROWS.size * ROW_ROOM)  # costs what is written to it
+        self._state = _state(chip, self._code, self._rows)
         self._input = b""
         self._fault: DeviceFault | None = None
         self._bad_access: tuple[str, int] | None = None
@@ -139,11 +156,8 @@ class UnicornMachine:
         count: int = self._state.call_count
         return tuple(self._state.calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
 
-    def histogram(self) -> dict[int, int]:
-        """How often the last call of the run function executed the instruction at each address."""
-        state = self._state
-        counts = state.histogram[: state.code_bytes // 2]
-        return {state.code_origin + 2 * i: n for i, n in enumerate(counts) if n}
+    def blocks(self) -> tuple[Block, ...]:
+        return read_rows(memoryview(self._rows), self._state.row_count)
 
     def close(self) -> None:
         """Free the chip's memories; what was counted stays."""
@@ -259,7 +273,7 @@ class UnicornMachine:
         return DeviceFault(f"the image stopped: {kind}", have=[f"opcode {halfwords}", *self._where()])
 
 
-def _state(chip: Chip, code: Code) -> _State:
+def _state(chip: Chip, code: Code, rows: mmap.mmap) -> _State:
     """What the hooks need to know. A structure keeps the arrays alive that its pointers were made from."""
     registers = chip_registers(chip)
     return _State(
@@ -273,11 +287,14 @@ def _state(chip: Chip, code: Code) -> _State:
         calls=(ctypes.c_uint64 * CALL_ROOM)(),
         call_room=CALL_ROOM,
         blocks=(_Block * (len(code.addresses) // 2 + 1))(),
-        histogram=(ctypes.c_uint64 * (len(code.addresses) // 2 + 1))(),
+        touched=(ctypes.c_uint32 * (len(code.addresses) // 2 + 1))(),
+        rows=ctypes.addressof(ctypes.c_char.from_buffer(rows)),
+        row_room=ROW_ROOM,
         code_origin=code.addresses.start,
         code_bytes=len(code.addresses),
         run=code.run,
         returned=code.returned,
+        home=code.home,
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
     )
 

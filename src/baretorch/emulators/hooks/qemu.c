@@ -1,6 +1,6 @@
 /* A QEMU plugin: counts the instructions of each call of the model's run function, on any target.
  *
- *     -plugin qemu.so,run=ADDRESS,returned=ADDRESS,origin=ADDRESS,bytes=SIZE,counts=FD,lifeline=FD
+ *     -plugin qemu.so,run=ADDRESS,returned=ADDRESS,home0=ADDRESS,…,home3=ADDRESS,counts=FD,lifeline=FD
  *
  * The numbers go to an open file that Baretorch maps (qemu.py mirrors bt_counts): it reads them while QEMU runs.
  * Counting is by translated block: the run function is entered by a call and left by a return, both of which end one.
@@ -27,79 +27,120 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, on_executio
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT int qemu_plugin_version = 1;
 EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv);
 
-enum { CALL_ROOM = 1 << 12 };
+enum { CALL_ROOM = 1 << 12, ROW_ROOM = 1 << 20 };
+
+/* A basic block of a call of the run function. `site` is 0 in the run function itself, and in all that it calls the
+ * address behind the call. */
+typedef struct {
+    uint64_t executed;
+    uint64_t taken; /* how often something else followed than the next instruction */
+    uint32_t site, address, instructions, unused;
+} bt_row;
 
 typedef struct {
     uint64_t call_count;
     uint64_t calls[CALL_ROOM]; /* a ring: instructions of each call */
-    uint64_t histogram[];      /* per halfword of code: how often the last call ran the instruction there */
+    uint64_t row_count;        /* of the last call, those that found no room included */
+    bt_row rows[ROW_ROOM];
 } bt_counts;
 
+/* A translated block, and what was counted for it since it last became a row. */
 typedef struct block {
-    struct block *next;
-    uint64_t executed; /* during this call */
-    size_t length;
-    uint64_t addresses[];
+    struct block *next_touched;
+    uint64_t executed, taken;
+    uint32_t address, end, instructions, at_home;
 } block;
 
 static bt_counts *counts;
-static uint64_t run, returned, origin, bytes;
-static block *blocks;
-static uint64_t executed; /* instructions of this call */
+static uint64_t run, returned, home[4]; /* home: two ranges, the run function and the part of it that calls the layers */
+static block *touched;                  /* list of blocks that were counted for */
+static block *last;                     /* block that ran in this call */
+static uint32_t site;                   /* where it belongs */
+static uint64_t executed;               /* instructions of this call */
 static int running;
+
+/* Make rows of what was counted. */
+static void write_rows(void)
+{
+    for (block *b = touched; b != NULL; b = b->next_touched) {
+        if (counts->row_count < ROW_ROOM)
+            counts->rows[counts->row_count] = (bt_row){ b->executed, b->taken, site, b->address, b->instructions, 0 };
+        counts->row_count++;
+        b->executed = b->taken = 0;
+    }
+    touched = NULL;
+}
 
 static void begin_call(void)
 {
-    for (block *b = blocks; b != NULL; b = b->next)
-        b->executed = 0;
+    counts->row_count = 0;
     executed = 0;
+    site = 0;
+    last = NULL;
     running = 1;
 }
 
 static void end_call(void)
 {
     running = 0;
-    memset(counts->histogram, 0, bytes / 2 * sizeof counts->histogram[0]);
-    for (const block *b = blocks; b != NULL; b = b->next)
-        for (size_t i = 0; b->executed && i < b->length; i++)
-            if (b->addresses[i] - origin < bytes)
-                counts->histogram[(b->addresses[i] - origin) / 2] += b->executed;
+    write_rows();
     counts->calls[counts->call_count % CALL_ROOM] = executed;
     counts->call_count++;
+}
+
+/* Control has come to a block: by a jump, a call or a return, or because the block before it ends there. */
+static void arrive(const block *b)
+{
+    if (last == NULL)
+        return;
+    last->taken += b->address != last->end;
+    if (b->at_home != last->at_home) {
+        write_rows();
+        site = b->at_home ? 0 : last->end;
+    }
 }
 
 static void on_block(unsigned vcpu, void *data)
 {
     block *b = data;
     (void)vcpu;
-    if (b->addresses[0] == run && !running)
+    if (running)
+        arrive(b);
+    if (b->address == run && !running)
         begin_call();
-    else if (b->addresses[0] == returned && running)
+    else if (b->address == returned && running)
         end_call();
     if (running) {
-        b->executed++;
-        executed += b->length;
+        if (b->executed++ == 0) {
+            b->next_touched = touched;
+            touched = b;
+        }
+        executed += b->instructions;
+        last = b;
     }
 }
 
 static void on_new_block(uint64_t id, struct qemu_plugin_tb *tb)
 {
     size_t length = qemu_plugin_tb_n_insns(tb);
-    block *b = malloc(sizeof *b + length * sizeof b->addresses[0]);
+    const struct qemu_plugin_insn *final = qemu_plugin_tb_get_insn(tb, length - 1);
+    uint64_t address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
+    block *b = malloc(sizeof *b);
     (void)id;
     if (b == NULL)
         abort();
-    b->executed = 0;
-    b->length = length;
-    for (size_t i = 0; i < length; i++)
-        b->addresses[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i));
-    b->next = blocks;
-    blocks = b;
+    *b = (block){
+        .address = (uint32_t)address,
+        .end = (uint32_t)(qemu_plugin_insn_vaddr(final) + qemu_plugin_insn_size(final)),
+        .instructions = (uint32_t)length,
+        .at_home = (address >= home[0] && address < home[1]) || (address >= home[2] && address < home[3]),
+    };
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, b);
 }
 
@@ -128,10 +169,9 @@ int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
     (void)info;
     run = number(argc, argv, "run");
     returned = number(argc, argv, "returned");
-    origin = number(argc, argv, "origin");
-    bytes = number(argc, argv, "bytes");
-    size_t size = sizeof *counts + bytes / 2 * sizeof counts->histogram[0];
-    counts = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)number(argc, argv, "counts"), 0);
+    for (int i = 0; i < 4; i++)
+        home[i] = number(argc, argv, (const char[]){ 'h', 'o', 'm', 'e', (char)('0' + i), 0 });
+    counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, (int)number(argc, argv, "counts"), 0);
     if (counts == MAP_FAILED || pthread_create(&thread, NULL, end_with_parent, (void *)lifeline) != 0)
         return 1;
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_new_block);

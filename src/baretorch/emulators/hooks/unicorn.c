@@ -22,12 +22,20 @@ typedef struct {
     uint32_t filled; /* CONSOLE_STATUS: while some is; CONSTANT: always; COUNTER: the bits that read inverted */
 } bt_register;
 
-/* The basic block that starts at a halfword of code. */
+/* The basic block that starts at a halfword of code; what was counted for it since it last became a row. */
 typedef struct {
-    uint64_t executed; /* by this call of the run function */
+    uint64_t executed;
+    uint64_t taken; /* how often something else followed than the next instruction */
     uint32_t bytes;
     uint32_t instructions;
 } bt_block;
+
+/* A basic block of a call of the run function. `site` is 0 in the run function itself, and in all that it calls the
+ * address behind the call. */
+typedef struct {
+    uint64_t executed, taken;
+    uint32_t site, address, instructions, unused;
+} bt_row;
 
 typedef struct {
     int (*stop)(void *unicorn);
@@ -36,23 +44,30 @@ typedef struct {
     const uint16_t *code;
     const uint8_t *input;
     uint8_t *output;
-    uint64_t *calls;     /* a ring: instructions of each call of the run function */
-    bt_block *blocks;    /* one for each halfword of code */
-    uint64_t *histogram; /* for each halfword of code: how often the last call of the run function ran it */
-    double deadline;     /* in seconds of the monotonic clock */
+    uint64_t *calls;   /* a ring: instructions of each call of the run function */
+    bt_block *blocks;  /* one for each halfword of code */
+    uint32_t *touched; /* halfwords whose blocks have been counted for */
+    bt_row *rows;      /* of the last call */
+    bt_block *last;    /* block that ran */
+    double deadline;   /* in seconds of the monotonic clock */
     double ticks_per_instruction;
     uint64_t instructions; /* since reset */
     uint64_t entered;      /* `instructions` when the run function was entered */
     uint64_t next_look;    /* at the clock */
     uint64_t call_count;
+    uint64_t row_count; /* those that found no room included */
     uint32_t register_count;
     uint32_t input_bytes, input_taken;
     uint32_t output_bytes, output_room;
-    uint32_t call_room;
+    uint32_t call_room, row_room;
     uint32_t code_origin, code_bytes;
     uint32_t run, returned; /* addresses: the run function, and where it returns to */
-    uint32_t running;       /* between the two */
-    uint32_t polls;         /* reads of the console's status in a row that found no input */
+    uint32_t home[4];       /* two ranges of addresses: the run function and the part of it that calls the layers */
+    uint32_t running;       /* between run and returned */
+    uint32_t at_home, site; /* of the last block */
+    uint32_t last_end;
+    uint32_t touched_count;
+    uint32_t polls; /* reads of the console's status in a row that found no input */
     uint32_t stopped;
 } bt_machine;
 
@@ -87,43 +102,74 @@ static uint32_t instructions_in(const bt_machine *m, void *unicorn, uint32_t pc,
     return n;
 }
 
-/* Move what was counted for a block to its instructions. */
-static void add_to_histogram(bt_machine *m, void *unicorn, uint32_t index)
+/* Make rows of what was counted. */
+static void write_rows(bt_machine *m)
 {
-    bt_block *b = &m->blocks[index];
-    for (uint32_t at = 2 * index; b->executed && at < 2 * index + b->bytes && at < m->code_bytes;
-         at += instruction_bytes(m, unicorn, m->code_origin + at))
-        m->histogram[at / 2] += b->executed;
-    b->executed = 0;
+    for (uint32_t i = 0; i < m->touched_count; i++) {
+        bt_block *b = &m->blocks[m->touched[i]];
+        if (m->row_count < m->row_room)
+            m->rows[m->row_count] = (bt_row){ b->executed, b->taken, m->site, m->code_origin + 2 * m->touched[i],
+                                              b->instructions, 0 };
+        m->row_count++;
+        b->executed = b->taken = 0;
+    }
+    m->touched_count = 0;
 }
 
 static void begin_call(bt_machine *m)
 {
     m->running = 1;
     m->entered = m->instructions;
-    memset(m->histogram, 0, m->code_bytes / 2 * sizeof *m->histogram);
+    m->row_count = 0;
+    m->at_home = 1;
+    m->site = 0;
+    m->last = NULL;
 }
 
-static void end_call(bt_machine *m, void *unicorn)
+static void end_call(bt_machine *m)
 {
     m->running = 0;
     m->calls[m->call_count++ % m->call_room] = m->instructions - m->entered;
-    for (uint32_t i = 0; i < m->code_bytes / 2; i++)
-        add_to_histogram(m, unicorn, i);
+    write_rows(m);
+}
+
+static uint32_t is_home(const bt_machine *m, uint32_t pc)
+{
+    return (pc >= m->home[0] && pc < m->home[1]) || (pc >= m->home[2] && pc < m->home[3]);
+}
+
+/* Control has come to pc: by a jump, a call or a return, or because the block before it ends there. */
+static void arrive(bt_machine *m, uint32_t pc)
+{
+    uint32_t at_home = is_home(m, pc);
+    if (m->last != NULL)
+        m->last->taken += pc != m->last_end;
+    if (at_home != m->at_home) {
+        write_rows(m);
+        m->at_home = at_home;
+        m->site = at_home ? 0 : m->last_end;
+    }
 }
 
 static uint32_t count(bt_machine *m, void *unicorn, uint32_t pc, uint32_t bytes)
 {
     uint32_t index = (pc - m->code_origin) / 2;
+    m->last = NULL;
+    m->last_end = pc + bytes;
     if (pc - m->code_origin >= m->code_bytes)
         return instructions_in(m, unicorn, pc, bytes);
     bt_block *b = &m->blocks[index];
     if (b->bytes != bytes) {
-        add_to_histogram(m, unicorn, index);
+        if (b->executed)
+            write_rows(m);
         b->bytes = bytes;
         b->instructions = instructions_in(m, unicorn, pc, bytes);
     }
-    b->executed += m->running;
+    if (m->running) {
+        m->last = b;
+        if (b->executed++ == 0)
+            m->touched[m->touched_count++] = index;
+    }
     return b->instructions;
 }
 
@@ -131,10 +177,12 @@ void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *machine)
 {
     bt_machine *m = machine;
     uint32_t pc = (uint32_t)address;
+    if (m->running)
+        arrive(m, pc);
     if (pc == m->run && !m->running)
         begin_call(m);
     else if (pc == m->returned && m->running)
-        end_call(m, unicorn);
+        end_call(m);
     m->instructions += count(m, unicorn, pc, bytes);
     if (m->instructions >= m->next_look) {
         m->next_look = m->instructions + 0x10000;
