@@ -27,7 +27,9 @@ def test_run_json(folder: Path) -> None:
     assert data["board"] == "pico2w" and data["emulator"] == "unicorn" and data["dtype"] == "float32"
     assert data["macs"] == 4 * 8 + 8 * 2
     assert data["instructions"] > data["macs"]
-    assert data["cycles"] is None and data["time_ms"] is None and data["clock_hz"] == 150_000_000
+    assert data["clock_hz"] == 150_000_000 and data["time_ms"] == pytest.approx(data["cycles"] / 150e3, rel=1e-3)
+    assert data["cycles_range"][0] <= data["cycles"] <= data["cycles_range"][1]
+    assert "Cortex-M4" in data["cycles_source"]
     assert set(data["flash"]) == {"model_code", "code", "weights", "total"}
     assert data["flash"]["total"] == data["flash"]["code"] + data["flash"]["weights"]
     assert set(data["ram"]) >= {"arena", "static", "stack", "total"}
@@ -51,9 +53,21 @@ def test_run_table(folder: Path) -> None:
     assert result.code == 0, result.err
     for words in ("Raspberry Pi Pico 2 W (pico2w)", "cortex-m33 at 150 MHz", "of 4 MiB FLASH", "of 512 KiB SRAM"):
         assert words in result.out
-    assert re.search(r"at least [\d.]+ ms at 150 MHz, if every instruction took one cycle", result.out)
+    assert re.search(r"time +[\d.]+ +ms at 150 MHz, estimated: [\d.]+ to [\d.]+", result.out)
     assert "against PyTorch" in result.out and "made/tiny.uf2" in result.out and "warning" not in result.out
     assert (folder / "trace" / "00_frontend.txt").is_file()
+
+
+def test_profile(folder: Path) -> None:
+    command = ("profile", copy_model("tiny", folder), "--board", "mps2-an386")
+    data = baretorch(*command, "--json").json()
+    layers = data["layers"]
+    assert [layer["macs"] for layer in layers] == [4 * 8, 8 * 2]
+    assert sum(layer["instructions"] for layer in layers) + data["rest"] == data["instructions"]
+    assert {layer["op"] for layer in layers} == {"linear"} and data["board"] == "mps2-an386"
+    screen = baretorch(*command, "--loops").out
+    assert f"{data['instructions']:,}" in screen and "between layers" in screen and "█" in screen
+    assert "Cortex-M4 manual" in screen and "vfma.f32" in screen
 
 
 def test_inaccuracy_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from baretorch.cli.inspect import inspect
 from baretorch.cli.monitor import monitor
 from baretorch.cli.new import new
 from baretorch.cli.ops import ops
+from baretorch.cli.profile import profile
 from baretorch.cli.run import run
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 
@@ -29,6 +30,7 @@ INTERRUPTED = 130
 
 VERBS: tuple[click.Command, ...] = (
     run,
+    profile,
     inspect,
     compile_,
     build,

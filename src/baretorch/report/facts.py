@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baretorch.emulators.run import Run, real
 from baretorch.firmware.types import Image
+from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import Compiled
+from baretorch.pipeline import Compiled, optimized
+from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
+from baretorch.targets.cycles import TIMINGS
+
+if TYPE_CHECKING:
+    from baretorch.quantize.accuracy import LayerAccuracy
 
 TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far below
 
@@ -29,6 +36,15 @@ class RunFacts:
     max_error: float
     largest: float = 0.0  # largest magnitude among the expected outputs
     max_lsb: float | None = None  # int8: largest difference from pt2e's int8, in steps of the output's scale
+    layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
+
+    @cached_property
+    def cycles(self) -> Cycles | None:
+        """An estimate; None where the emulator does not tell what was executed."""
+        timing = TIMINGS.get(self.image.board.chip.cpu.name)
+        if timing is None or not self.run.blocks:
+            return None
+        return cycles_of(self.run.blocks, read_listing(self.image), timing)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -48,14 +64,14 @@ class RunFacts:
         return image_json(self.compiled, self.image) | {
             "emulator": run.emulator,
             "instructions": run.instructions,
-            "cycles": None,
-            "time_ms": None,
+            **cycles_json(self.cycles, self.image.board.chip.cpu.name, self.image.board.chip.clock_hz),
             "stack_peak": run.stack_peak,
             "reference": self.reference,
             "max_error": number(self.max_error),
             "warnings": list(self.warnings),
             "max_lsb": self.max_lsb,
             "float_layers": float_layers(self.compiled.graph),
+            "layers": [layer.to_json() for layer in self.layers],
             "outputs": [finite(o) for o in run.outputs],
         }
 
@@ -107,7 +123,17 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
     first_real, again_real = real(compiled.graph, run.first), real(compiled.graph, run.outputs)
     error = max(largest_error(first_real, first), largest_error(again_real, again))
     lsb = _lsb(compiled, first_real)
-    return RunFacts(compiled, image, run, reference, error, largest_magnitude(again), lsb)
+    return RunFacts(compiled, image, run, reference, error, largest_magnitude(again), lsb, _layers(compiled))
+
+
+def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
+    """What each layer loses, over the examples and what is kept of the calibration data."""
+    source = compiled.source
+    if source.float_program is None:
+        return ()
+    from baretorch.quantize.accuracy import compare_layers
+
+    return compare_layers(compiled.graph, optimized(to_graph(source.float_program)), (source.examples, *source.samples))
 
 
 def is_int8(graph: Graph) -> bool:

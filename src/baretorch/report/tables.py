@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.firmware.types import Image
+from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
+from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, image_files
 from baretorch.report.words import capacity, figure, frequency, share
 
@@ -19,10 +21,9 @@ from baretorch.report.words import capacity, figure, frequency, share
 def run_screen(facts: RunFacts) -> RenderableType:
     """The answer of `run`."""
     return Group(
-        _heading(facts.compiled, facts.image, facts.run.emulator),
+        heading(facts.compiled, facts.image, facts.run.emulator),
         "",
         _figures(facts.compiled, facts.image, facts),
-        *_least_time(facts),
         "",
         files_list(image_files(facts.image)),
         *(Text.assemble(("warning: ", "bold yellow"), w) for w in facts.warnings),
@@ -32,7 +33,7 @@ def run_screen(facts: RunFacts) -> RenderableType:
 def build_screen(compiled: Compiled, image: Image) -> RenderableType:
     """The answer of `build`."""
     sizes = _figures(compiled, image, None)
-    return Group(_heading(compiled, image, None), "", sizes, "", files_list(image_files(image)))
+    return Group(heading(compiled, image, None), "", sizes, "", files_list(image_files(image)))
 
 
 def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
@@ -57,7 +58,8 @@ def files_list(files: dict[str, Path]) -> Table:
     return table
 
 
-def _heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
+def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
+    """What was compiled, for what, with what."""
     board = image.board
     table = _grid()
     table.add_row("model", f"[bold]{escape(compiled.graph.name)}[/]")
@@ -107,16 +109,25 @@ def _speed(table: Table, facts: RunFacts) -> None:
     else:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
         table.add_row("  instructions", f"{instructions:,}", per_mac)
+    if facts.cycles is not None:
+        ms, about = time_words(facts.cycles, facts.image.board.chip.clock_hz)
+        table.add_row("  time", ms, f"{about}; without wait states of the flash")
     table.add_row("  max error", figure(facts.max_error), f"against {facts.reference}")
+    if facts.layers:
+        _accuracy(table, facts)
 
 
-def _least_time(facts: RunFacts) -> tuple[str, ...]:
-    """A line of its own: it is a bound, no measurement, and should not read like one."""
-    hz = facts.image.board.chip.clock_hz
-    if facts.run.instructions is None:
-        return ()
-    least = figure(1e3 * facts.run.instructions / hz)
-    return (f"  at least {least} ms at {frequency(hz)}, if every instruction took one cycle",)
+def _accuracy(table: Table, facts: RunFacts) -> None:
+    """The layers that lose most in int8, with what to write after --keep-float, and those that stayed float."""
+    from baretorch.quantize.accuracy import worst_layers
+
+    table.add_row("[bold]noisiest layers[/]", "[bold]dB[/]", "signal to quantization noise, against float")
+    for layer in worst_layers(facts.layers):
+        alone = "" if layer.alone_db is None else f", {layer.alone_db:g} with exact inputs"
+        loud = "none" if layer.sqnr_db is None else f"{layer.sqnr_db:g}"
+        table.add_row(f"  {escape(layer.name)}", loud, f"{layer.op}{alone}")
+    for name in float_layers(facts.compiled.graph):
+        table.add_row("  in float", "", escape(name))
 
 
 def _grid() -> Table:

@@ -1,0 +1,142 @@
+"""Where the instructions of a run went: per layer, and per inner loop of a layer.
+
+Each layer is one call in the run function, in the order of the plan's steps. The emulators tell blocks apart by that
+call, so what a layer calls is its own, and layers that share code have separate counts. Counts are exact, and layers
+and the rest (the run function itself) add up to the run's instructions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baretorch.emulators.run import Run
+from baretorch.emulators.types import Block
+from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.types import Image
+from baretorch.pipeline import Compiled
+from baretorch.plan.types import Step
+from baretorch.report.cycles import Cycles, Listing, cycles_json, cycles_of, read_listing
+from baretorch.report.loops import Loop, find_loops
+from baretorch.targets.cycles import TIMINGS, Timing
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A step of the plan and what it took; `loops` are its inner loops, hottest first."""
+
+    name: str
+    op: str
+    shape: str
+    kernel: str
+    variant: str  # "ref", or the CPU family that the kernel was written for
+    macs: int
+    instructions: int
+    cycles: Cycles
+    loops: tuple[Loop, ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A run, layer by layer."""
+
+    layers: tuple[Layer, ...]
+    instructions: int
+    cycles: Cycles
+    cpu: str
+    clock_hz: int
+
+    @property
+    def rest(self) -> int:
+        """Instructions of the run function itself: it passes addresses to the layers."""
+        return self.instructions - sum(layer.instructions for layer in self.layers)
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.macs for layer in self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `profile --json`."""
+        return {
+            "instructions": self.instructions,
+            "macs": self.macs,
+            **cycles_json(self.cycles, self.cpu, self.clock_hz),
+            "rest": self.rest,
+            "layers": [_layer_json(layer) for layer in self.layers],
+        }
+
+
+def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
+    """The profile of a run; CompileError where the emulator did not count."""
+    cpu = image.board.chip.cpu.name
+    timing = TIMINGS.get(cpu)
+    if run.instructions is None or not run.blocks or timing is None:
+        raise CompileError(
+            f"the emulator {run.emulator} does not tell which instructions ran",
+            need="a board that unicorn or qemu emulates",
+            try_="`baretorch boards` lists them",
+        )
+    listing = read_listing(image)
+    sites: dict[int, list[Block]] = {0: []}
+    for block in _summed(run.blocks):
+        sites.setdefault(block.site, []).append(block)
+    own, *called = sites.values()
+    steps = compiled.plan.steps
+    if len(called) != len(steps):
+        raise InternalError(f"the run function makes {len(called)} calls for {len(steps)} steps")
+    layers = tuple(_layer(step, blocks, listing, timing) for step, blocks in zip(steps, called, strict=True))
+    cycles = sum((layer.cycles for layer in layers), cycles_of(own, listing, timing))
+    profile = Profile(layers, run.instructions, cycles, cpu, image.board.chip.clock_hz)
+    if profile.rest != _instructions(own):
+        raise InternalError("the layers and the run function do not add up to the instructions of the run")
+    return profile
+
+
+def _summed(blocks: Iterable[Block]) -> Iterable[Block]:
+    """One for each place of a site, in the order in which sites were first visited."""
+    executed: Counter[tuple[int, int, int]] = Counter()
+    taken: Counter[tuple[int, int, int]] = Counter()
+    for b in blocks:
+        key = (b.site, b.address, b.instructions)
+        executed[key] += b.executed
+        taken[key] += b.taken
+    return (Block(*key, executed[key], taken[key]) for key in executed)
+
+
+def _instructions(blocks: Iterable[Block]) -> int:
+    return sum(b.instructions * b.executed for b in blocks)
+
+
+def _layer(step: Step, blocks: Sequence[Block], listing: Listing, timing: Timing) -> Layer:
+    call = step.call
+    return Layer(
+        name=call.y.origin.path or call.y.name,
+        op=call.op.name,
+        shape=call.y.type,
+        kernel=step.kernel.symbol,
+        variant=step.kernel.source.rsplit("/", 1)[-1].removesuffix(".c"),
+        macs=call.op.macs(call.inputs, call.outputs),
+        instructions=_instructions(blocks),
+        cycles=cycles_of(blocks, listing, timing),
+        loops=find_loops(blocks, listing),
+    )
+
+
+def _layer_json(layer: Layer) -> dict[str, Any]:
+    return {
+        "name": layer.name,
+        "op": layer.op,
+        "output": layer.shape,
+        "kernel": layer.kernel,
+        "variant": layer.variant,
+        "macs": layer.macs,
+        "instructions": layer.instructions,
+        "cycles": round(layer.cycles.expected),
+        "cycles_range": [round(layer.cycles.best), round(layer.cycles.worst)],
+        "loops": [
+            {"start": loop.start, "end": loop.end, "passes": loop.passes, "instructions": loop.instructions}
+            for loop in layer.loops
+        ],
+    }

@@ -1,0 +1,150 @@
+"""How many clock cycles a core takes for each kind of instruction, and how well that is known.
+
+Memories answer at once in these tables: no wait states of flash, no caches that miss, no other user of the bus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from baretorch.targets.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cycles of one instruction: as expected, at best and at worst.
+
+    `each` is for every register of a MANY. `paired` is expected where the instruction before is one of FRIENDS.
+    `taken` is what is added when control goes elsewhere: `expected`, `best`, `worst` hold for going straight on.
+    """
+
+    expected: float
+    best: float
+    worst: float
+    each: float = 0
+    paired: float | None = None
+    taken: tuple[float, float, float] = (0, 0, 0)  # expected, best, worst
+
+
+# Which kinds overlap with which before them: neighbouring single loads and stores share their address phases, and
+# Helium works on the halves of a load and of a computation at the same time.
+FRIENDS: Mapping[Kind, frozenset[Kind]] = {
+    Kind.LOAD: frozenset({Kind.LOAD, Kind.STORE}),
+    Kind.STORE: frozenset({Kind.LOAD, Kind.STORE}),
+    Kind.VECTOR: frozenset({Kind.VECTOR_LOAD, Kind.VECTOR_STORE}),
+    Kind.VECTOR_LOAD: frozenset({Kind.VECTOR}),
+    Kind.VECTOR_STORE: frozenset({Kind.VECTOR}),
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A core's costs and where they come from."""
+
+    source: str
+    costs: Mapping[Kind, Cost]  # a kind that is not in it costs `other`
+    other: Cost = Cost(1, 1, 1)
+
+    def cost(self, kind: Kind) -> Cost:
+        return self.costs.get(kind, self.other)
+
+
+def _armv6m(refill: int) -> dict[Kind, Cost]:
+    """M0 and M0+ differ in the length of the pipeline: `refill` cycles for a branch, one more for a call."""
+    branch = (refill,) * 3
+    call = (refill + 1,) * 3
+    return {
+        Kind.LOAD: Cost(2, 2, 2),
+        Kind.STORE: Cost(2, 2, 2),
+        Kind.LOAD_MANY: Cost(1, 1, 1, each=1, taken=call),
+        Kind.STORE_MANY: Cost(1, 1, 1, each=1),
+        Kind.BRANCH: Cost(1, 1, 1, taken=branch),
+        Kind.CALL: Cost(1, 1, 1, taken=call),
+        Kind.RETURN: Cost(1, 1, 1, taken=branch),
+    }
+
+
+_JUMP = (1.5, 1, 3)  # the reference manuals of M3 and M4 say 1 to 3 cycles to refill the pipeline
+
+_M3 = {
+    Kind.MULTIPLY: Cost(1.5, 1, 2),
+    Kind.MULTIPLY_LONG: Cost(5, 3, 7),
+    Kind.DIVIDE: Cost(6, 2, 12),
+    Kind.LOAD: Cost(2, 1, 2, paired=1),
+    Kind.STORE: Cost(1, 1, 2, paired=1),
+    Kind.LOAD_MANY: Cost(1, 1, 1, each=1, taken=_JUMP),
+    Kind.STORE_MANY: Cost(1, 1, 1, each=1),
+    Kind.BRANCH: Cost(1, 1, 1, taken=_JUMP),
+    Kind.CALL: Cost(1, 1, 1, taken=_JUMP),
+    Kind.RETURN: Cost(1, 1, 1, taken=_JUMP),
+}
+
+_M4 = _M3 | {
+    Kind.MULTIPLY: Cost(1, 1, 1),
+    Kind.MULTIPLY_LONG: Cost(1, 1, 1),
+    Kind.FLOAT: Cost(1, 1, 2),  # one more if the next instruction needs the result
+    Kind.FLOAT_MULTIPLY_ADD: Cost(3, 3, 4),
+    Kind.FLOAT_DIVIDE: Cost(14, 14, 15),
+}
+
+_M33 = _M4 | {
+    Kind.LOAD: Cost(1.5, 1, 2, paired=1),
+    Kind.FLOAT_MULTIPLY_ADD: Cost(2, 1, 3),
+}
+
+_PREDICTED = (1, 0, 8)  # a branch that is foreseen costs little
+
+_M7 = {
+    Kind.MULTIPLY: Cost(1, 0.5, 2),
+    Kind.MULTIPLY_LONG: Cost(1, 1, 2),
+    Kind.DIVIDE: Cost(6, 2, 12),
+    Kind.LOAD: Cost(0.75, 0.5, 2),
+    Kind.STORE: Cost(0.75, 0.5, 1),
+    Kind.LOAD_MANY: Cost(1, 0, 2, each=0.5, taken=_PREDICTED),
+    Kind.STORE_MANY: Cost(1, 0, 2, each=0.5),
+    Kind.BRANCH: Cost(0.5, 0.5, 1, taken=(0.5, 0, 8)),
+    Kind.CALL: Cost(1, 0.5, 1, taken=_PREDICTED),
+    Kind.RETURN: Cost(1, 0.5, 1, taken=_PREDICTED),
+    Kind.FLOAT: Cost(1, 0.5, 3),
+    Kind.FLOAT_MULTIPLY_ADD: Cost(1.5, 1, 5),
+    Kind.FLOAT_DIVIDE: Cost(15, 14, 30),
+}
+
+_M55 = _M33 | {
+    Kind.LOAD: Cost(1, 1, 2),
+    Kind.STORE: Cost(1, 1, 1),
+    Kind.LOOP_END: Cost(0, 0, 1, taken=(0, 0, 1)),
+    Kind.FLOAT_MULTIPLY_ADD: Cost(1, 1, 4),
+    Kind.VECTOR: Cost(2, 1, 2, paired=1),
+    Kind.VECTOR_LOAD: Cost(2, 1, 4, paired=1),
+    Kind.VECTOR_STORE: Cost(2, 1, 4, paired=1),
+}
+
+_RV32 = {
+    Kind.MULTIPLY: Cost(1, 1, 5),
+    Kind.MULTIPLY_LONG: Cost(1, 1, 5),
+    Kind.DIVIDE: Cost(18, 2, 35),
+    Kind.LOAD: Cost(1.5, 1, 3),
+    Kind.BRANCH: Cost(1, 1, 1, taken=(1, 0, 3)),
+    Kind.CALL: Cost(1, 1, 1, taken=(1, 0, 3)),
+    Kind.RETURN: Cost(1, 1, 1, taken=(1, 0, 3)),
+    Kind.FLOAT: Cost(1, 1, 4),
+    Kind.FLOAT_MULTIPLY_ADD: Cost(1, 1, 5),
+    Kind.FLOAT_DIVIDE: Cost(20, 8, 30),
+}
+
+_NO_TABLE = "Arm publishes no cycle table; ours assumes"
+
+# By the name of the CPU; the host is not here.
+TIMINGS: Mapping[str, Timing] = {
+    "cortex-m0": Timing("cycle table of the Cortex-M0 manual, Arm DDI 0432", _armv6m(2)),
+    "cortex-m0plus": Timing("cycle table of the Cortex-M0+ manual, Arm DDI 0484, fast multiplier", _armv6m(1)),
+    "cortex-m3": Timing("cycle table of the Cortex-M3 manual, Arm DDI 0337", _M3),
+    "cortex-m4f": Timing("cycle table of the Cortex-M4 manual, Arm DDI 0439", _M4),
+    "cortex-m33": Timing(f"{_NO_TABLE} a Cortex-M4 with faster loads and multiply-adds", _M33),
+    "cortex-m7": Timing(f"{_NO_TABLE} two instructions a cycle at best", _M7, Cost(0.6, 0.5, 1)),
+    "cortex-m55": Timing(f"{_NO_TABLE} half a vector a cycle, loads beside computation", _M55),
+    "cortex-m85": Timing(f"{_NO_TABLE} half a vector a cycle, loads beside computation", _M55, Cost(0.75, 0.5, 1)),
+    "rv32": Timing("no core in particular: a short pipeline without caches", _RV32),
+}

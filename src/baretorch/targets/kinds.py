@@ -1,0 +1,36 @@
+"""Kinds of instructions: what a core takes the same time for."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """FLOAT is scalar floating point, VECTOR is Helium. A MANY moves several registers."""
+
+    ALU = auto()
+    MULTIPLY = auto()
+    MULTIPLY_LONG = auto()
+    DIVIDE = auto()
+    LOAD = auto()
+    STORE = auto()
+    LOAD_MANY = auto()
+    STORE_MANY = auto()
+    BRANCH = auto()
+    CALL = auto()
+    RETURN = auto()  # and other jumps to where a register says
+    LOOP_END = auto()  # LE, LETP
+    FLOAT = auto()
+    FLOAT_MULTIPLY_ADD = auto()
+    FLOAT_DIVIDE = auto()
+    VECTOR = auto()
+    VECTOR_LOAD = auto()
+    VECTOR_STORE = auto()
+
+
+class Work(NamedTuple):
+    """What an instruction does; `registers` counts those that a MANY moves, the program counter included."""
+
+    kind: Kind
+    registers: int = 1

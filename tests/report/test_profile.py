@@ -1,0 +1,89 @@
+"""Profiles: exact per layer, whoever emulates and however it is built."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+import torch
+from torch import nn
+
+from baretorch import frontends, pipeline
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.report.profile import Profile, make_profile
+from baretorch.report.profile_table import disassembly
+from baretorch.targets.boards import load_board
+
+
+class Net(nn.Module):
+    """The second and the third layer are the same code with other weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide = nn.Linear(8, 64)
+        self.one = nn.Linear(64, 64)
+        self.two = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.two(self.one(self.wide(x))), 1)
+
+
+@cache
+def profiled(board: str, emulator: str, toolchain: str, optimize: str = "speed") -> tuple[Profile, Image]:
+    torch.manual_seed(0)
+    source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
+    compiled = pipeline.compile_source(source, load_board(board), optimize)
+    image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")), toolchain)
+    run = pipeline.run_image(compiled, image, emulator)
+    profile = make_profile(compiled, image, run)
+    assert profile.instructions == run.instructions
+    return profile, image
+
+
+@pytest.mark.parametrize(
+    ("board", "emulator", "toolchain", "optimize"),
+    [
+        ("mps2-an386", "qemu", "gcc", "speed"),
+        ("mps2-an386", "unicorn", "gcc", "size"),
+        ("mps2-an505", "unicorn", "zig", "speed"),
+        ("mps3-an547", "qemu", "gcc", "speed"),
+        ("virt-rv32", "qemu", "gcc", "speed"),
+        ("pico", "unicorn", "gcc", "speed"),
+    ],
+)
+def test_layers_add_up(board: str, emulator: str, toolchain: str, optimize: str) -> None:
+    profile, _ = profiled(board, emulator, toolchain, optimize)
+    wide, one, two, softmax = profile.layers
+    assert [layer.name for layer in profile.layers[:3]] == ["wide", "one", "two"] and softmax.op == "softmax"
+    assert [layer.macs for layer in profile.layers] == [8 * 64, 64 * 64, 64 * 64, 0]
+    assert 0 < profile.rest < 100
+    assert wide.instructions < one.instructions
+    assert sum(layer.instructions for layer in profile.layers) + profile.rest == profile.instructions
+    assert profile.cycles.best <= profile.cycles.expected <= profile.cycles.worst
+    hottest = one.loops[0]
+    assert hottest.instructions <= one.instructions and hottest.passes >= 8
+    if board == "mps2-an386":  # with an FPU the two take the same path through the same code
+        assert one.instructions == two.instructions and one.loops == two.loops
+        assert hottest.instructions > one.instructions / 2
+
+
+def test_emulators_agree_on_every_layer() -> None:
+    qemu, unicorn = (profiled("mps2-an386", emulator, "gcc")[0] for emulator in ("qemu", "unicorn"))
+    assert qemu == unicorn
+
+
+def test_the_hottest_loop_is_shown_as_instructions() -> None:
+    profile, image = profiled("mps2-an386", "qemu", "gcc")
+    loop = profile.layers[1].loops[0]
+    lines = disassembly(image, loop)
+    assert len(lines) == round(loop.per_pass)
+    assert "vfma.f32" in "".join(lines) and re.search(rf"b\w\w\.[nw] +{loop.start:x} ", lines[-1])
+
+
+def test_a_board_without_counts_is_refused() -> None:
+    with pytest.raises(CompileError, match="native does not tell which instructions ran"):
+        profiled("host", "native", "gcc")
