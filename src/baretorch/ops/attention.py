@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
 from baretorch.ops.matmul import broadcast
 
@@ -91,35 +91,39 @@ class Attention(Op):
         return outputs[0].count // max(v[-1], 1) * k[-2] * (q[-1] + v[-1])
 
 
-def _steps(call: Call[Attention]) -> tuple[list[int], list[Dims]]:
+def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:
     """The loops over batches and heads, and per operand q, k, v, y, mask its step in each and per row and column."""
-    op = call.op
-    q, k, v, *mask = op.seen(call.inputs)
-    y = op.result(call.inputs)
+    q, k, v, *mask = op.seen(inputs)
+    y = op.result(inputs)
     assert y is not None
-    inputs = [steps(t.shape, dims) for t, dims in zip(call.inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
-    operands = [*zip((q, k, v), inputs, strict=True), (y, steps_into(y, op.y_dims))]
+    read = [steps(t.shape, dims) for t, dims in zip(inputs, (op.q_dims, op.k_dims, op.v_dims), strict=False)]
+    operands = [*zip((q, k, v), read, strict=True), (y, steps_into(y, op.y_dims))]
     operands += [(m, repeating(m, steps(m, ()), m)) for m in mask] or [((1, 1), (0, 0))]
     counts, outer = nested(y[:-2], *(repeating(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
     return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
 
 
-def _params(call: Call[Attention]) -> Params:
-    q, k, v = call.op.seen(call.inputs)[:3]
-    counts, rows = _steps(call)
-    return Params(
-        "bt_attention_f32",
-        (
-            ("batch", filled(counts, LOOPS, 1)),
-            ("queries", q[-2]),
-            ("keys", k[-2]),
-            ("width", q[-1]),
-            ("v_width", v[-1]),
-            *zip(("q_step", "k_step", "v_step", "y_step", "mask_step"), rows, strict=True),
-            ("causal", int(call.op.causal)),
-            ("scale", call.op.scale),
-        ),
+def shape_fields(op: Attention, inputs: Sequence[Tensor]) -> tuple[tuple[str, Literal], ...]:
+    """Of a struct that begins as bt_attention_f32 does."""
+    q, k, v = op.seen(inputs)[:3]
+    counts, rows = _steps(op, inputs)
+    return (
+        ("batch", filled(counts, LOOPS, 1)),
+        ("queries", q[-2]),
+        ("keys", k[-2]),
+        ("width", q[-1]),
+        ("v_width", v[-1]),
+        *zip(("q_step", "k_step", "v_step", "y_step", "mask_step"), rows, strict=True),
+        ("causal", int(op.causal)),
     )
+
+
+def loops_fit(op: Attention, inputs: Sequence[Tensor]) -> bool:
+    return len(_steps(op, inputs)[0]) <= LOOPS
+
+
+def _params(call: Call[Attention]) -> Params:
+    return Params("bt_attention_f32", (*shape_fields(call.op, call.inputs), ("scale", call.op.scale)))
 
 
 def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
@@ -127,12 +131,12 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
 
     def fits(call: Call[Attention]) -> bool:
         given = call.inputs[3].dtype if len(call.inputs) > 3 else None
-        return given is mask and len(_steps(call)[0]) <= LOOPS
+        return given is mask and loops_fit(call.op, call.inputs)
 
     def together(call: Call[Attention]) -> bool:
         """The elements of a head lie together in q, k, v and y, and there are keys."""
         keys = call.op.seen(call.inputs)[1][-2]
-        return fits(call) and keys > 0 and all(step[-1] == 1 for step in _steps(call)[1][:4])
+        return fits(call) and keys > 0 and all(step[-1] == 1 for step in _steps(call.op, call.inputs)[1][:4])
 
     ref = Kernel(
         f"bt_{name}_f32_ref",

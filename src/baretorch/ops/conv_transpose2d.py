@@ -69,7 +69,14 @@ class ConvTranspose2d(Op):
         return (Signature((x.shape[0], h, w, out), DType.FLOAT32),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        x, weight = (i.astype(np.float64) for i in inputs[:2])
+        with np.errstate(all="ignore"):
+            y = self.sums(inputs[0].astype(np.float64), inputs[1].astype(np.float64))
+            if len(inputs) > 2:
+                y = y + inputs[2]
+            return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+
+    def sums(self, x: Array, weight: Array) -> Array:
+        """What the inputs spread, before bias and limits."""
         n, in_h, in_w, _ = x.shape
         out, kernel_h, kernel_w, depth = weight.shape
         h, w = self._size(x.shape, weight.shape)
@@ -78,16 +85,12 @@ class ConvTranspose2d(Op):
         rows, columns = top + h, left + w  # of the canvas; what lies beyond is cut off
         canvas = np.zeros((n, max(rows, in_h * sh + kernel_h * dh), max(columns, in_w * sw + kernel_w * dw), out))
         groups = x.reshape(n, in_h, in_w, self.groups, depth)
-        with np.errstate(all="ignore"):
-            for i in range(kernel_h):
-                for j in range(kernel_w):
-                    part = np.einsum("nhwgc,goc->nhwgo", groups, weight[:, i, j].reshape(self.groups, -1, depth))
-                    spread = canvas[:, i * dh :: sh, j * dw :: sw][:, :in_h, :in_w]
-                    spread += part.reshape(n, in_h, in_w, out)
-            y = canvas[:, top:rows, left:columns]
-            if len(inputs) > 2:
-                y = y + inputs[2]
-            return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+        for i in range(kernel_h):
+            for j in range(kernel_w):
+                part = np.einsum("nhwgc,goc->nhwgo", groups, weight[:, i, j].reshape(self.groups, -1, depth))
+                spread = canvas[:, i * dh :: sh, j * dw :: sw][:, :in_h, :in_w]
+                spread += part.reshape(n, in_h, in_w, out)
+        return canvas[:, top:rows, left:columns]
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return inputs[0].count * prod(inputs[1].shape[:3]) // self.groups

@@ -224,7 +224,7 @@ class Minimum(Binary):
     """The lesser of a and b; NaN if either is."""
 
     name: ClassVar[str] = "minimum"
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
+    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8)
 
     def value(self, a: Array, b: Array) -> Array:
         return np.minimum(a, b)
@@ -235,7 +235,7 @@ class Maximum(Binary):
     """The greater of a and b; NaN if either is."""
 
     name: ClassVar[str] = "maximum"
-    types: ClassVar[tuple[DType, ...]] = NUMBERS
+    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8)
 
     def value(self, a: Array, b: Array) -> Array:
         return np.maximum(a, b)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, Op, Quant, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.strided import Loop, Move, move_kernels, steps
@@ -59,7 +59,16 @@ class Reshape(Op):
             inputs,
             "a shape with as many elements",
         )
-        return (Signature(self.shape, x.dtype, x.quant),)
+        return (Signature(self.shape, x.dtype, self._quant(x)),)
+
+    def _quant(self, x: Tensor) -> Quant | None:
+        """The scales along the axis that their axis becomes; None if it does not stay one dimension."""
+        if x.quant is None or x.quant.axis is None:
+            return x.quant
+        before, size = prod(x.shape[: x.quant.axis]), x.shape[x.quant.axis]
+        found = (i for i, n in enumerate(self.shape) if n == size and prod(self.shape[:i]) == before)
+        axis = next(found, None)
+        return None if axis is None else replace(x.quant, axis=axis)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (inputs[0].reshape(self.shape),)

@@ -32,7 +32,7 @@ class Comparison(Binary):
     """A truth value from each pair of elements. What is greater is less the other way round."""
 
     source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.BOOL)
+    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8, DType.BOOL)
     result: ClassVar[DType | None] = DType.BOOL
 
 
@@ -118,7 +118,7 @@ class Where(Elementwise):
 
     name: ClassVar[str] = "where"
     source: ClassVar[str] = SOURCE
-    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.BOOL)
+    types: ClassVar[tuple[DType, ...]] = (*NUMBERS, DType.INT8, DType.BOOL)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need(inputs[0].dtype is DType.BOOL, self, "the condition is not a truth value", inputs, "bool as first input")

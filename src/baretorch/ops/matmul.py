@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
 
 LOOPS = 3  # over matrices
@@ -76,52 +76,55 @@ def broadcast(a: Shape, b: Shape) -> Shape | None:
         return None
 
 
-def _steps(call: Call[Matmul]) -> tuple[list[int], list[Dims]]:
+def _steps(op: Matmul, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:
     """The loops over matrices, and per operand a, b, y its step in each and per row and column."""
-    op = call.op
-    a, b = op.operands(call.inputs)
-    y = op.result(call.inputs)
+    a, b = op.operands(inputs)
+    y = op.result(inputs)
     assert y is not None
     operands = (
-        (a, steps(call.inputs[0].shape, op.a_dims)),
-        (b, steps(call.inputs[1].shape, op.b_dims)),
+        (a, steps(inputs[0].shape, op.a_dims)),
+        (b, steps(inputs[1].shape, op.b_dims)),
         (y, steps_into(y, op.y_dims)),
     )
     counts, outer = nested(y[:-2], *(repeating(shape[:-2], step[:-2], y[:-2]) for shape, step in operands))
     return counts, [(*filled(loops, LOOPS, 0), *step[-2:]) for loops, (_, step) in zip(outer, operands, strict=True)]
 
 
-def _params(call: Call[Matmul]) -> Params:
-    a, b = call.op.operands(call.inputs)
-    counts, rows = _steps(call)
-    return Params(
-        "bt_matmul_f32",
-        (
-            ("batch", filled(counts, LOOPS, 1)),
-            ("m", a[-2]),
-            ("k", a[-1]),
-            ("n", b[-1]),
-            *zip(("a_step", "b_step", "y_step"), rows, strict=True),
-            ("lo", call.op.lo),
-            ("hi", call.op.hi),
-        ),
+def shape_fields(op: Matmul, inputs: Sequence[Tensor]) -> tuple[tuple[str, Literal], ...]:
+    """Of a struct that begins as bt_matmul_f32 does."""
+    a, b = op.operands(inputs)
+    counts, rows = _steps(op, inputs)
+    return (
+        ("batch", filled(counts, LOOPS, 1)),
+        ("m", a[-2]),
+        ("k", a[-1]),
+        ("n", b[-1]),
+        *zip(("a_step", "b_step", "y_step"), rows, strict=True),
     )
 
 
+def loops_fit(op: Matmul, inputs: Sequence[Tensor]) -> bool:
+    return len(_steps(op, inputs)[0]) <= LOOPS
+
+
+def _params(call: Call[Matmul]) -> Params:
+    return Params("bt_matmul_f32", (*shape_fields(call.op, call.inputs), ("lo", call.op.lo), ("hi", call.op.hi)))
+
+
 def _fits(call: Call[Matmul]) -> bool:
-    return len(_steps(call)[0]) <= LOOPS
+    return loops_fit(call.op, call.inputs)
 
 
 def _rows_together(call: Call[Matmul]) -> bool:
     """The rows of b and y lie together, and fill eights."""
-    _, (_, b, y) = _steps(call)
+    _, (_, b, y) = _steps(call.op, call.inputs)
     rows, columns = call.op.operands(call.inputs)[1][-2:]
     return _fits(call) and b[-1] == y[-1] == 1 and rows > 0 and columns >= 8
 
 
 def _sums_together(call: Call[Matmul]) -> bool:
     """The rows of a and the columns of b lie together."""
-    _, (a, b, _) = _steps(call)
+    _, (a, b, _) = _steps(call.op, call.inputs)
     return _fits(call) and a[-1] == b[-2] == 1
 
 

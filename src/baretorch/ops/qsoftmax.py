@@ -13,7 +13,7 @@ from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
 
-LONGEST = 256  # numbers in a row: a sum of more could leave 24 bits
+LONGEST = 1 << 16  # numbers in a row: a sum of more could leave 32 bits
 RESULT = Quant((1 / 256,), (-128,))
 
 

@@ -8,9 +8,15 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, with_data
 from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import fresh
+
+
+class StaysFloat(Exception):
+    """Why an operator has no int8 form, as it stands in this graph."""
+
 
 EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
 
@@ -34,6 +40,13 @@ class Walk:
         quant = self.found.get(name, self.graph[name].quant)
         return None if quant is None or quant.axis is not None else quant
 
+    def scale(self, name: str) -> Quant:
+        """The scale of the whole tensor; without one nothing around it can be int8."""
+        quant = self.quant(name)
+        if quant is None:
+            raise StaysFloat(f"no int8 scale was measured for {name}")
+        return quant
+
     def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
         """A node with a new int8 output, called after the tensor `like`."""
         name = fresh(self.graph, self.new, f"{like}_int8")
@@ -41,17 +54,23 @@ class Walk:
         self.nodes.append(Node(op, inputs, (name,)))
         return name
 
-    def emit(self, node: Node, op: Op, *inputs: str) -> bool:
+    def emit(self, node: Node, op: Op, *inputs: str) -> None:
         """The int8 form of the node."""
         (out,) = node.outputs
         self.stored[out] = self.add(op, out, self.graph[out].shape, self.quant(out), *inputs)
-        return True
+
+    def view(self, op: Permute | Reshape, like: str, x: str) -> str:
+        """An int8 tensor in another order or shape; itself, if that changes nothing."""
+        (signature,) = op.infer([self.new[x]])
+        unmoved = isinstance(op, Reshape) or op.dims == tuple(range(len(op.dims)))
+        if unmoved and signature.shape == self.new[x].shape:
+            return x
+        return self.add(op, like, signature.shape, self.new[x].quant, x)
 
     def int8(self, name: str) -> str:
         """The tensor as it is stored; quantized here if it exists only as float."""
         if name not in self.stored:
-            t, quant = self.graph[name], self.quant(name)
-            assert quant is not None
+            t, quant = self.graph[name], self.scale(name)
             scale, zero = quant.scale[0], quant.zero_point[0]
             if t.data is not None:
                 self.stored[name] = self.constant(t, "int8", quantize(t.data, scale, zero))
@@ -61,8 +80,7 @@ class Walk:
 
     def rescaled(self, name: str, quant: Quant) -> str:
         """The tensor in another scale."""
-        have = self.quant(name)
-        assert have is not None
+        have = self.scale(name)
         if have == quant:
             return self.int8(name)
         values = dequantize(EVERY, have.scale[0], have.zero_point[0])
@@ -75,8 +93,7 @@ class Walk:
     def real(self, name: str) -> str:
         """The tensor as float; dequantized here if it exists only as int8."""
         if name not in self.floats:
-            quant = self.quant(name)
-            assert quant is not None
+            quant = self.scale(name)
             op = Dequantize(quant.scale[0], quant.zero_point[0])
             self.nodes.append(Node(op, (self.stored[name],), (name,)))
             self.floats.add(name)

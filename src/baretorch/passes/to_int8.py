@@ -1,18 +1,18 @@
 """Make the notes of `note_scales` true: operators between noted tensors become int8 operators.
 
 Where an operator has no int8 form, or a tensor around it has no scale, it stays float and quantize or dequantize stand
-at the border; `float_layers` names what stayed.
+at the border; `float_layers` names what stayed, `why_float` says why.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import DType, Graph
+from baretorch.ir import DType, Graph, Node
 from baretorch.ops.layout import Pad
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.int8_rules import MOVES, RULES
-from baretorch.passes.int8_walk import Walk
+from baretorch.passes.int8_walk import StaysFloat, Walk
 from baretorch.passes.rewrite import rebuilt
 
 QUIET = (Quantize, Dequantize, Pad, *MOVES)  # float is no loss here
@@ -23,8 +23,9 @@ def to_int8(graph: Graph) -> Graph:
         return graph
     walk = Walk(graph)
     for node in graph.nodes:
-        rule = next((rule for kind, rule in RULES if isinstance(node.op, kind)), None)
-        if rule is None or not rule(walk, node):
+        try:
+            _convert(walk, node)
+        except StaysFloat:
             walk.nodes.append(replace(node, inputs=tuple(map(walk.real, node.inputs))))
             walk.floats.update(node.outputs)
     outputs = tuple(walk.real(name) for name in graph.outputs)
@@ -32,12 +33,36 @@ def to_int8(graph: Graph) -> Graph:
     return rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())
 
 
+def _convert(walk: Walk, node: Node) -> None:
+    if walk.graph[node.outputs[0]].dtype is DType.INT8:
+        raise StaysFloat("it is int8 already")
+    rule = next((rule for kind, rule in RULES if isinstance(node.op, kind)), None)
+    if rule is None:
+        raise StaysFloat(f"there is no int8 {node.op.name}")
+    rule(walk, node)
+
+
 def float_layers(graph: Graph) -> list[str]:
     """Of a graph with int8 operators: the operators that compute in float, by the user's name for them."""
+    return [f"{node.op.name} {graph[node.outputs[0]].origin}".strip() for node in _floats(graph)]
+
+
+def why_float(graph: Graph) -> list[str]:
+    """For each of `float_layers`, why it stayed float. The notes are still there, so its rule can be asked again."""
+    return [_reason(graph, node) for node in _floats(graph)]
+
+
+def _reason(graph: Graph, node: Node) -> str:
+    try:
+        _convert(Walk(graph), node)
+    except StaysFloat as reason:
+        return str(reason)
+    return "its inputs are float"
+
+
+def _floats(graph: Graph) -> list[Node]:
     if not any(t.dtype is DType.INT8 for t in graph.tensors.values()):
         return []
     return [
-        f"{node.op.name} {graph[node.outputs[0]].origin}".strip()
-        for node in graph.nodes
-        if graph[node.outputs[0]].dtype is DType.FLOAT32 and not isinstance(node.op, QUIET)
+        node for node in graph.nodes if graph[node.outputs[0]].dtype is DType.FLOAT32 and not isinstance(node.op, QUIET)
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -90,6 +91,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         self.keep_float = frozenset(keep_float)
         self.activation = activation_spec(observer, qat)
         self.weights = tuple(weight_spec(qat, axis) for axis in (0, 1))
+        self.whole = replace(self.activation, quant_min=-127, qscheme=torch.per_tensor_symmetric)
         self.kept: set[str] = set()  # which of keep_float were found
         self.settled: dict[Node, Any] = {}  # values whose scale is not for their readers to choose
 
@@ -107,7 +109,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         values = _floats(node)
         if name in WEIGHTED:
             x, weight = node.args[:2]
-            _note(node, {x: self._spec(x), weight: self.weights[WEIGHTED[name]]}, self._output(node))
+            _note(node, {x: self._spec(x), weight: self._weight(node)}, self._output(node))
         elif name in LIMITS and _taken_along(node):
             _note(node, {}, self.activation)
         elif node.target is operator.getitem and _name(node.args[0]) in PARTS:
@@ -144,6 +146,12 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
 
     def _spec(self, value: Node) -> Any:
         return self.settled.get(value, self.activation)
+
+    def _weight(self, node: Node) -> QuantizationSpec:
+        """By output channel; the groups of a transposed convolution do not have them along one axis."""
+        transposed = WEIGHTED[_name(node)] == 1
+        groups = node.args[6] if transposed and len(node.args) > 6 else 1
+        return self.whole if groups != 1 else self.weights[transposed]
 
     def _output(self, node: Node) -> QuantizationSpec | None:
         """None where limits follow: they are part of this operator, and the scale is theirs."""

@@ -10,6 +10,7 @@ from tests.ops.cases import (
     functions,
     index,
     int8,
+    int8_more,
     int8_small,
     layers,
     layout,
@@ -35,4 +36,5 @@ TABLE: tuple[Case, ...] = (
     *index.CASES,
     *int8.CASES,
     *int8_small.CASES,
+    *int8_more.CASES,
 )

@@ -45,6 +45,8 @@ void bt_remainder_f32_ref(const bt_binary *p, const float *a, const float *b, fl
 void bt_fmod_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
 void bt_minimum_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
 void bt_maximum_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
+void bt_minimum_s8_ref(const bt_binary *p, const int8_t *a, const int8_t *b, int8_t *y);
+void bt_maximum_s8_ref(const bt_binary *p, const int8_t *a, const int8_t *b, int8_t *y);
 void bt_pow_f32_ref(const bt_binary *p, const float *a, const float *b, float *y);
 
 /* Both inputs have the output's shape. */

@@ -50,5 +50,9 @@ BT_BINARY_REF(bt_pow_f32_ref, bt_binary, float, float, bt_pow_f32(v, w))
 BT_INTEGER_REFS(s32, int32_t, uint32_t)
 BT_INTEGER_REFS(s64, int64_t, uint64_t)
 
+/* int8 of one scale. */
+BT_BINARY_REF(bt_minimum_s8_ref, bt_binary, int8_t, int8_t, v < w ? v : w)
+BT_BINARY_REF(bt_maximum_s8_ref, bt_binary, int8_t, int8_t, v > w ? v : w)
+
 #undef BT_LIMITED_REF
 #undef BT_INTEGER_REFS

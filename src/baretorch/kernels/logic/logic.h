@@ -25,6 +25,7 @@ void bt_logical_not_bool_ref(const bt_unary *p, const uint8_t *x, uint8_t *y);
     void bt_where_##type##_ref(const bt_where *p, const uint8_t *a, const T *b, const T *c, T *y);
 
 BT_DECLARATIONS(f32, float)
+BT_DECLARATIONS(s8, int8_t)
 BT_DECLARATIONS(s32, int32_t)
 BT_DECLARATIONS(s64, int64_t)
 BT_DECLARATIONS(bool, uint8_t)

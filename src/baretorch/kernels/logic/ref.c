@@ -35,6 +35,7 @@ BT_BINARY_REF(bt_logical_or_bool_ref, bt_binary, uint8_t, uint8_t, v | w)
     BT_WHERE_REF(bt_where_##type##_ref, T)
 
 BT_LOGIC_REFS(f32, float)
+BT_LOGIC_REFS(s8, int8_t)
 BT_LOGIC_REFS(s32, int32_t)
 BT_LOGIC_REFS(s64, int64_t)
 BT_LOGIC_REFS(bool, uint8_t)

@@ -1,7 +1,7 @@
 /* y[r, i] = softmax of row r, with scale 1/256 and zero point -128
  *
- * table[d], taken as unsigned, is e^-d in the input's scale times 65535. Rows have 256 numbers at most, so a sum stays
- * below 2^24; it is 65535 at least, so that every product below fits into 32 bits. */
+ * table[d], taken as unsigned, is e^-d in the input's scale times 65535. Rows have 65536 numbers at most, so a sum stays
+ * below 2^32; it is no less than any of its parts, so that every product below fits into 32 bits. */
 #ifndef BT_QSOFTMAX_H
 #define BT_QSOFTMAX_H
 

@@ -1,0 +1,102 @@
+"""qconv_transpose2d: the int8 transposed convolution on NHWC, with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import ClassVar
+
+from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops.arithmetic import requantize
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.qlinear import need_accumulator
+from baretorch.ops.window import Padding, Pair
+
+
+@dataclass(frozen=True)
+class QConvTranspose2d(Op):
+    """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
+
+    Geometry as in conv_transpose2d. Places differ in how many inputs reach them, so x's zero point is subtracted here
+    and is no part of the bias."""
+
+    name: ClassVar[str] = "qconv_transpose2d"
+    x_zero: int
+    zero: int
+    shift: int = 0
+    lo: int = -128
+    hi: int = 127
+    stride: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    @property
+    def geometry(self) -> ConvTranspose2d:
+        """The float convolution of the same shape."""
+        return ConvTranspose2d(self.stride, self.padding, self.dilation, self.groups)
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need_accumulator(self, inputs)
+        (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
+        return (replace(signature, dtype=DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Exact in float64: accumulators are integers below 2^53."""
+        x, weight, bias, multiplier = inputs
+        acc = self.geometry.sums(x.astype(float) - self.x_zero, weight.astype(float)) + bias
+        return (requantize(acc.astype(int), multiplier, self.shift, self.zero, self.lo, self.hi),)
+
+    def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+        return self.geometry.macs(inputs, outputs)
+
+
+def _params(call: Call[QConvTranspose2d]) -> Params:
+    op = call.op
+    batch, in_h, in_w, in_ = call.x.shape
+    _, out_h, out_w, out = call.y.shape
+    _, kernel_h, kernel_w, _ = call.inputs[1].shape
+    steps = [stride // gcd(stride, dilation) for stride, dilation in zip(op.stride, op.dilation, strict=True)]
+    return Params(
+        "bt_qconv_transpose2d",
+        (
+            ("batch", batch),
+            ("in_h", in_h),
+            ("in_w", in_w),
+            ("in", in_),
+            ("out_h", out_h),
+            ("out_w", out_w),
+            ("out", out),
+            ("kernel_h", kernel_h),
+            ("kernel_w", kernel_w),
+            ("stride_h", op.stride[0]),
+            ("stride_w", op.stride[1]),
+            ("step_h", steps[0]),
+            ("step_w", steps[1]),
+            ("pad_top", op.padding[0]),
+            ("pad_left", op.padding[2]),
+            ("dilation_h", op.dilation[0]),
+            ("dilation_w", op.dilation[1]),
+            ("groups", op.groups),
+            ("shift", op.shift),
+            ("x_zero", op.x_zero),
+            ("zero", op.zero),
+            ("lo", op.lo),
+            ("hi", op.hi),
+        ),
+    )
+
+
+def _pack(call: Call[QConvTranspose2d]) -> tuple[Packed, ...]:
+    return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
+
+
+def _fits(call: Call[QConvTranspose2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+KERNELS: tuple[Kernel[QConvTranspose2d], ...] = (
+    Kernel("bt_qconv_transpose2d_ref", "qconv_transpose2d/ref.c", _params, fits=_fits, pack=_pack),
+)

@@ -1,0 +1,97 @@
+"""qnorm: layer_norm, rms_norm, group_norm and instance_norm in int8, with integers only. See docs/arithmetic.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ops.check import need
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+
+LONGEST = 1 << 16  # numbers that are normalised together: their squares fit into 32 bits
+NORMAL = 22  # bits after the point of a normalised number
+RESULT = 8  # bits after the point of a result before it is rounded
+
+
+@dataclass(frozen=True)
+class QNorm(Op):
+    """x int8[N, P, G, K], weight int32[G * K], bias int32[G * K] -> int8: x normalised over P and K, times weight, plus
+    bias.
+
+    With u = x - x_zero of the n numbers that belong together, and S their sum, or 0 if not `centred`:
+    d = n * (sum of u^2) - S^2 + eps, and the normalised number is (n * u - S) / root(d). So `eps` is that of the float
+    operator times n^2, in units of x's squared step."""
+
+    name: ClassVar[str] = "qnorm"
+    x_zero: int
+    eps: int
+    centred: bool = True
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        x, weight, bias = inputs
+        places = (x.shape[-2] * x.shape[-1],) if len(x.shape) == 4 else ()
+        need(
+            (x.dtype, weight.dtype, bias.dtype) == (DType.INT8, DType.INT32, DType.INT32)
+            and weight.shape == bias.shape == places
+            and 0 < x.shape[1] * x.shape[3] <= LONGEST,
+            self,
+            "the inputs are not those of an int8 norm",
+            inputs,
+            f"x int8[N, P, G, K], weight and bias int32[G * K], P * K from 1 to {LONGEST}",
+        )
+        return (Signature(x.shape, DType.INT8),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x, weight, bias = inputs
+        u = x.astype(np.int64) - self.x_zero
+        count = x.shape[1] * x.shape[3]
+        total = u.sum(axis=(1, 3), keepdims=True) * self.centred
+        d = np.maximum(count * (u * u).sum(axis=(1, 3), keepdims=True) - total * total + self.eps, 1)
+        factor, exponent = inverse_root(d)
+        normal = (count * u - total) * factor >> (15 + exponent)
+        scaled = (normal * weight.reshape(x.shape[2:]) + (1 << 31) >> 32) + bias.reshape(x.shape[2:])
+        return (np.clip(scaled >> RESULT, -128, 127).astype(np.int8),)
+
+
+def inverse_root(d: Array) -> tuple[Array, Array]:
+    """(factor, exponent) with 1 / root(d) = factor / 2^(22 + 15 + exponent), from 16 bits of the root."""
+    exponent = np.zeros_like(d)
+    for _ in range(16):
+        above, below = d >= 1 << 32, d < 1 << 30
+        d = np.where(above, d >> 2, np.where(below, d << 2, d))
+        exponent = exponent + above - below
+    root = np.floor(np.sqrt(d.astype(np.float64))).astype(np.int64)  # exact: d has 32 bits
+    return (0xFFFFFFFF // root) << 5, exponent
+
+
+def affine_of(weight: Array, bias: Array, y: Quant) -> tuple[Array, Array] | None:
+    """Weight and bias as `QNorm` wants them, for an output of this scale; None if they do not fit into 32 bits."""
+    scaled = weight.astype(np.float64) / y.scale[0]
+    moved = bias.astype(np.float64) / y.scale[0] + y.zero_point[0] + 0.5
+    stored = [np.rint(v * (1 << bits)) for v, bits in ((scaled, RESULT + 32 - NORMAL), (moved, RESULT))]
+    if max(np.abs(stored[0]).max() * 2, np.abs(stored[1]).max() * 4) >= 1 << 32:
+        return None
+    return stored[0].astype(np.int32), stored[1].astype(np.int32)
+
+
+def _params(call: Call[QNorm]) -> Params:
+    names = ("batch", "places", "groups", "depth")
+    op = call.op
+    eps = (("eps_low", op.eps & 0xFFFFFFFF), ("eps_high", op.eps >> 32))
+    own = (("x_zero", op.x_zero), ("centred", int(op.centred)))
+    return Params("bt_qnorm", (*zip(names, call.x.shape, strict=True), *own, *eps))
+
+
+def _pack(call: Call[QNorm]) -> tuple[Packed, ...]:
+    return (Packed("weight", data_of(call.inputs, 1)), Packed("bias", data_of(call.inputs, 2)))
+
+
+def _fits(call: Call[QNorm]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
+KERNELS: tuple[Kernel[QNorm], ...] = (Kernel("bt_qnorm_ref", "qnorm/ref.c", _params, fits=_fits, pack=_pack),)

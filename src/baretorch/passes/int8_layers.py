@@ -1,0 +1,139 @@
+"""int8 forms of operators that multiply and add: layers with weights, products of activations, attention, norms."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Node, Op, Quant
+from baretorch.ops.arithmetic import multipliers, quantize
+from baretorch.ops.attention import Attention
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.kernel import data_of
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.matmul import Matmul
+from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.ops.qattention import attention_of, mask_of
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.qlinear import QLinear
+from baretorch.ops.qmatmul import matmul_of
+from baretorch.ops.qnorm import LONGEST, QNorm, affine_of
+from baretorch.passes.int8_walk import StaysFloat, Walk
+
+PRODUCT = 255 * 255  # the largest of two numbers less their zero points
+
+
+def limits(lo: float, hi: float, quant: Quant) -> tuple[int, int]:
+    """Real limits as stored numbers."""
+    low, high = quantize(np.array([lo, hi], np.float32), quant.scale[0], quant.zero_point[0])
+    return int(low), int(high)
+
+
+def fits_32_bits(largest: int) -> None:
+    if largest >= 1 << 31:
+        raise StaysFloat("its sums could leave 32 bits")
+
+
+def layer(walk: Walk, node: Node) -> None:
+    """linear, conv2d, conv_transpose2d: int8 weights, int32 biases, multipliers. But for transposed convolutions the
+    input's zero point is folded into the bias."""
+    op = node.op
+    assert isinstance(op, (Linear, Conv2d, ConvTranspose2d))
+    x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
+    w, *biases = walk.graph.of(node.inputs[1:])
+    if w.data is None or any(b.data is None for b in biases):
+        raise StaysFloat("its weight or bias is computed")
+    if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
+        raise StaysFloat("its weight has no symmetric int8 scale")
+    channels = w.shape[0]
+    s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
+    s_w = np.broadcast_to(np.array(w.quant.scale, np.float64), (channels,))
+    stored = np.rint(w.data.astype(np.float64) / s_w.reshape(-1, *(1,) * (len(w.shape) - 1))).astype(np.int8)
+    bias = data_of(biases, 0) if biases else np.zeros(channels)
+    sums = stored.reshape(channels, -1).astype(np.int64).sum(axis=1)
+    folded = 0 if isinstance(op, ConvTranspose2d) else z_x * sums
+    whole = np.clip(np.rint(bias / (s_x * s_w)) - folded, -(2**31), 2**31 - 1)
+    multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
+    lo, hi = limits(op.lo, op.hi, y)
+    constants = (
+        walk.constant(w, "int8", stored),
+        walk.constant(w, "bias", whole.astype(np.int32)),
+        walk.constant(w, "multiplier", multiplier),
+    )
+    if isinstance(op, Linear):
+        made: Op = QLinear(z_y, shift, lo, hi)
+    elif isinstance(op, Conv2d):
+        made = QConv2d(z_x, z_y, shift, lo, hi, op.stride, op.padding, op.dilation, op.groups, op.pool)
+    else:
+        made = QConvTranspose2d(z_x, z_y, shift, lo, hi, op.stride, op.padding, op.dilation, op.groups)
+    walk.emit(node, made, walk.int8(node.inputs[0]), *constants)
+
+
+def matmul(walk: Walk, node: Node) -> None:
+    op = node.op
+    assert isinstance(op, Matmul)
+    a, b, y = (walk.scale(n) for n in (*node.inputs, *node.outputs))
+    lo, hi = limits(op.lo, op.hi, y)
+    made = matmul_of(op, a, b, y, lo, hi)
+    fits_32_bits(PRODUCT * op.operands(walk.graph.of(node.inputs))[0][-1] << made.shift)
+    walk.emit(node, made, *map(walk.int8, node.inputs))
+
+
+def attention(walk: Walk, node: Node) -> None:
+    op = node.op
+    assert isinstance(op, Attention)
+    q, k, v, *mask = node.inputs
+    made = attention_of(op, walk.scale(q), walk.scale(k), walk.scale(v), walk.scale(node.outputs[0]))
+    fits_32_bits(PRODUCT * op.seen(walk.graph.of(node.inputs))[0][-1] << made.score_shift)
+    masks = [_mask(walk, name) for name in mask]
+    walk.emit(node, made, *map(walk.int8, (q, k, v)), *masks)
+
+
+def _mask(walk: Walk, name: str) -> str:
+    t = walk.graph[name]
+    if t.data is not None:
+        return walk.constant(t, "steps", mask_of(t.data))
+    if t.dtype is not DType.BOOL:
+        raise StaysFloat("its mask is added to the scores and computed at run time")
+    return walk.real(name)
+
+
+def norm(walk: Walk, node: Node) -> None:
+    """layer_norm and group_norm: what belongs together is moved to [batch, places, groups, depth]."""
+    op, (x, *affine), (out,) = node.op, node.inputs, node.outputs
+    assert isinstance(op, (LayerNorm, GroupNorm))
+    shape = walk.graph[x].shape
+    axes = op.axes if isinstance(op, LayerNorm) else (op.axis,)
+    order = (*(i for i in range(len(shape)) if i not in axes), *axes)
+    depth = prod(shape[a] for a in axes)
+    if isinstance(op, LayerNorm):
+        parts = (prod(shape) // max(depth, 1), 1, 1, depth)
+    else:
+        parts = (shape[0], prod(shape[1:]) // max(depth, 1), op.groups, depth // op.groups)
+    count = parts[1] * parts[3]
+    if not 0 < count <= LONGEST:
+        raise StaysFloat(f"it normalises {count} numbers together, and int8 norms do up to {LONGEST}")
+    s_x, z_x, y = walk.scale(x).scale[0], walk.scale(x).zero_point[0], walk.scale(out)
+    if any(walk.graph[n].data is None for n in affine):
+        raise StaysFloat("its weight or bias is computed")
+    weight, bias = (_spread(data_of(walk.graph.of(affine), i), depth) for i in range(2))
+    stored = affine_of(weight, bias, y)
+    eps = round(op.eps * count**2 / s_x**2)
+    if stored is None or eps >= 1 << 61:
+        raise StaysFloat("its weights are too large for the scale of its output")
+    made = QNorm(z_x, eps, not isinstance(op, LayerNorm) or op.centred)
+    constants = [walk.constant(walk.graph[n], "int8", data) for n, data in zip(affine, stored, strict=True)]
+    moved = walk.view(Permute(order), x, walk.int8(x))
+    normal = walk.add(made, out, parts, y, walk.view(Reshape(parts), x, moved), *constants)
+    whole = walk.view(Reshape(tuple(shape[i] for i in order)), out, normal)
+    walk.found[out] = y
+    walk.stored[out] = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, whole)
+
+
+def _spread(data: Array, depth: int) -> Array:
+    """One per number that is normalised."""
+    return np.broadcast_to(data.reshape(-1), (depth,))
