@@ -48,4 +48,13 @@ BT_INLINE int32_t bt_load4(const int8_t *from)
     return word;
 }
 
+BT_INLINE void bt_copy_bytes(int8_t *to, const int8_t *from, int32_t count)
+{
+    int32_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        __builtin_memcpy(to + i, from + i, 4);
+    for (; i < count; i++)
+        to[i] = from[i];
+}
+
 #endif

@@ -44,6 +44,15 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             "qconv2d/dsp.c",
             params,
             needs=DSP,
+            fits=_fits_three,
+            pack=_pack_three,
+            scratch=_scratch_three,
+        ),
+        Kernel(
+            "bt_qconv2d_pairs_dsp",
+            "qconv2d/pairs_dsp.c",
+            params,
+            needs=DSP,
             fits=_fits_dense,
             pack=_pack_pairs,
             scratch=_scratch_pairs,
@@ -106,6 +115,31 @@ def _scratch_pairs(call: Call[QConv2d]) -> int:
     pairs = max(1, -(-prod(call.op.pool) // 2))
     bytes_ = _up(taps, 4) if call.x.shape[3] % 4 else 0
     return 4 * _up(taps, 8) * pairs + bytes_
+
+
+def _fits_three(call: Call[QConv2d]) -> bool:
+    """No second channel's sum with its bias can reach 2^23, whatever the inputs are."""
+    op = call.op
+    if not _fits_dense(call) or op.pool != (1, 1) or op.shift or call.y.shape[3] % 2:
+        return False
+    weight = data_of(call.inputs, 1)[1::2].astype(np.int64).reshape(call.y.shape[3] // 2, -1)
+    bias = data_of(call.inputs, 2)[1::2]
+    most = bias + np.maximum(127 * weight, -128 * weight).sum(axis=1)
+    least = bias + np.minimum(127 * weight, -128 * weight).sum(axis=1)
+    return int(most.max()) < 1 << 23 and int(least.min()) >= -1 << 23
+
+
+def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
+    """All constants of two channels together; see kernels/qconv2d/qconv2d.h."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    both = (256 * bias[1::2].astype(np.int64) + bias[0::2]).astype(np.uint32).view(np.int32)
+    words = np.concatenate([np.stack([bias[0::2], both], axis=1), _channel_pairs(weight), multiplier.reshape(-1, 2)], 1)
+    return (Packed("weight", words.astype(np.int32).reshape(-1)),)
+
+
+def _scratch_three(call: Call[QConv2d]) -> int:
+    taps = prod(call.inputs[1].shape[1:])
+    return 6 * _up(taps, 8) + 32 + _up(taps, 4)
 
 
 def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:

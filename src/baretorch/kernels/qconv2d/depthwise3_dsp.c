@@ -98,15 +98,6 @@ BT_INLINE void bt_qconv2d_depthwise3_row(const bt_qconv2d *p, const int8_t *abov
     }
 }
 
-BT_INLINE void bt_qconv2d_copy(int8_t *to, const int8_t *from, int32_t count)
-{
-    int32_t i = 0;
-    for (; i + 4 <= count; i += 4)
-        __builtin_memcpy(to + i, from + i, 4);
-    for (; i < count; i++)
-        to[i] = from[i];
-}
-
 /* scratch: 12 bytes for each column of the padded row; with stride_h 1 two rows of the input more */
 BT_KERNEL void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *channel, int8_t *y,
                                          void *scratch)
@@ -121,8 +112,8 @@ BT_KERNEL void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, c
         int8_t *above = (int8_t *)(line + columns), *middle = above + row;
         if (p->stride_h == 1) {
             if (p->pad_top == 0)
-                bt_qconv2d_copy(above, x, row);
-            bt_qconv2d_copy(middle, x + (1 - p->pad_top) * row, row);
+                bt_copy_bytes(above, x, row);
+            bt_copy_bytes(middle, x + (1 - p->pad_top) * row, row);
         }
         for (int32_t h = 0; h < p->out_h; h++) {
             const int32_t top = h * p->stride_h - p->pad_top;
@@ -136,7 +127,7 @@ BT_KERNEL void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, c
                 middle = above;
                 above = kept;
                 if (below)
-                    bt_qconv2d_copy(middle, below, row);
+                    bt_copy_bytes(middle, below, row);
             }
             y += p->out_w * p->out;
         }

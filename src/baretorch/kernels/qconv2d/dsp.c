@@ -1,176 +1,174 @@
-/* qconv2d, one group, for cores with the DSP extension (Cortex-M4, M7, M33).
+/* qconv2d, one group without pool, for cores with the DSP extension (Cortex-M4, M7, M33).
  *
- * The windows of two positions are expanded to halfwords once, side by side; then two output channels at a time run
+ * The windows of three positions are expanded to halfwords once, side by side; then two output channels at a time run
  * over them. Weights of two channels share a halfword, 256 * second + first, as in qlinear/dsp.c: one extension feeds
- * four dual multiplies. 28 instructions for 32 products. */
+ * six dual multiplies, of which three sum up the first channel and three both. 38 instructions for 48 products.
+ *
+ * All three windows are read before their outputs are written, position after position. */
 #include "../dsp.h"
 #include "qconv2d.h"
 
-#define BT_QCONV2D_PART 63 /* eights of taps whose sum cannot reach 2^23 */
+/* Stands right behind the windows, so that the pointer that ran through them finds it. */
+typedef struct {
+    int8_t *y;           /* the first position's next output */
+    int32_t zero;        /* of y */
+    int32_t second;      /* from the first position's outputs to the second's */
+    int32_t third;       /* and to the third's */
+    const int8_t *end;   /* of the first position's outputs */
+    int32_t eights;      /* of taps */
+    const int32_t *taps; /* [taps / 2][3] pairs of halfwords */
+    const void *frame;   /* place for r7, which compilers may use as frame pointer and then do not let go */
+} bt_qconv2d_state;
 
-/* Expand `count` bytes, a multiple of four, into every other word: the positions lie side by side. */
-BT_INLINE int32_t *bt_qconv2d_expand(int32_t *to, const int8_t *from, int32_t count)
+/* All outputs of three positions. In the loop r0 points to taps and r1 to weights, r2-r4 hold a pair of taps of each
+ * position, r5 weights of two channels, r6 those of the first, r7-r9 the first channel's sums and r10-r12 256 times the
+ * second's plus the first's. */
+BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
+{
+    register void *r0 __asm__("r0") = state;
+    register const int32_t *r1 __asm__("r1") = weight;
+#define BT_TWO_TAPS                                                                                                    \
+    "ldr r5, [r1], #4\n\t"                                                                                             \
+    "ldmia r0!, {r2-r4}\n\t"                                                                                           \
+    "sxtb16 r6, r5\n\t"                                                                                                \
+    "smlad r7, r6, r2, r7\n\t"                                                                                         \
+    "smlad r8, r6, r3, r8\n\t"                                                                                         \
+    "smlad r9, r6, r4, r9\n\t"                                                                                         \
+    "smlad r10, r5, r2, r10\n\t"                                                                                       \
+    "smlad r11, r5, r3, r11\n\t"                                                                                       \
+    "smlad r12, r5, r4, r12\n\t"
+#define BT_OUTPUT(first, second)                                                                                       \
+    "sub " second ", " second ", " first "\n\t"                                                                        \
+    "asr " second ", " second ", #8\n\t"                                                                               \
+    "smmlar " first ", " first ", r2, r5\n\t"                                                                          \
+    "smmlar " second ", " second ", r3, r5\n\t"                                                                        \
+    "ssat " first ", #8, " first "\n\t"                                                                                \
+    "ssat " second ", #8, " second "\n\t"                                                                              \
+    "bfi " first ", " second ", #8, #8\n\t"
+    __asm__ volatile("str r7, [r0, #28]\n"
+                     "1:\n\t"
+                     "ldrd r7, r10, [r1], #8\n\t"
+                     "ldrd lr, r0, [r0, #20]\n\t"
+                     "mov r8, r7\n\t"
+                     "mov r9, r7\n\t"
+                     "mov r11, r10\n\t"
+                     "mov r12, r10\n"
+                     "2:\n\t" BT_TWO_TAPS BT_TWO_TAPS BT_TWO_TAPS BT_TWO_TAPS "subs lr, lr, #1\n\t"
+                     "bne 2b\n\t"
+                     "ldrd r2, r3, [r1], #8\n\t"
+                     "ldrd r4, r5, [r0]\n\t" /**/
+                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12") "ldrd r2, r3, [r0, #8]\n\t"
+                     "ldr r5, [r0, #16]\n\t"
+                     "strh r8, [r4, r2]\n\t"
+                     "strh r9, [r4, r3]\n\t"
+                     "strh r7, [r4], #2\n\t"
+                     "str r4, [r0]\n\t"
+                     "cmp r4, r5\n\t"
+                     "bne 1b\n\t"
+                     "ldr r7, [r0, #28]"
+                     : "+r"(r0), "+r"(r1)
+                     :
+                     : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+#undef BT_TWO_TAPS
+#undef BT_OUTPUT
+}
+
+/* Expand `count` bytes, a multiple of four, into every third word. */
+BT_INLINE int32_t *bt_qconv2d_expand_third(int32_t *to, const int8_t *from, int32_t count)
 {
     for (int32_t i = 0; i < count; i += 4) {
         const int32_t word = bt_load4(from + i);
         to[0] = bt_even_bytes(word);
-        to[2] = bt_odd_bytes(word);
-        to += 4;
+        to[3] = bt_odd_bytes(word);
+        to += 6;
     }
     return to;
 }
 
-BT_INLINE int32_t *bt_qconv2d_fill(int32_t *to, int32_t pair, int32_t count)
+/* The same of all three positions. */
+BT_INLINE int32_t *bt_qconv2d_expand_three(int32_t *to, const int8_t *const from[3], int32_t skip, int32_t count)
 {
-    for (int32_t i = 0; i < count; i += 4) {
-        to[0] = pair;
-        to[2] = pair;
-        to += 4;
+    for (int32_t i = skip; i < skip + count; i += 4) {
+        const int32_t a = bt_load4(from[0] + i), b = bt_load4(from[1] + i), c = bt_load4(from[2] + i);
+        to[0] = bt_even_bytes(a);
+        to[1] = bt_even_bytes(b);
+        to[2] = bt_even_bytes(c);
+        to[3] = bt_odd_bytes(a);
+        to[4] = bt_odd_bytes(b);
+        to[5] = bt_odd_bytes(c);
+        to += 6;
     }
     return to;
 }
 
-/* The window at (top, left) as halfwords. Where channels do not come in fours, its bytes are brought together first. */
-BT_INLINE void bt_qconv2d_window(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t *to,
-                                 int8_t *bytes)
+/* The window at (top, left), anywhere, as bytes. */
+BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
+{
+    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
+        const int32_t h = top + kh * p->dilation_h;
+        for (int32_t kw = 0; kw < p->kernel_w; kw++) {
+            const int32_t w = left + kw * p->dilation_w;
+            if (h >= 0 && h < p->in_h && w >= 0 && w < p->in_w)
+                bt_copy_bytes(to, x + (h * p->in_w + w) * p->in, p->in);
+            else
+                for (int32_t i = 0; i < p->in; i++)
+                    to[i] = (int8_t)p->x_zero;
+            to += p->in;
+        }
+    }
+}
+
+/* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; the taps as bytes, rounded up to a multiple
+ * of four */
+BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
     const int32_t row = p->kernel_w * p->in;
     const int32_t taps = p->kernel_h * row;
-    const int32_t outside = (p->x_zero & 0xffff) | (int32_t)((uint32_t)p->x_zero << 16);
-    const int fours = p->in % 4 == 0;
-    int8_t *byte = bytes;
-    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
-        const int32_t h = top + kh * p->dilation_h;
-        const int8_t *from = x + (h * p->in_w + left) * p->in;
-        const int rows = h >= 0 && h < p->in_h;
-        if (rows && p->dilation_w == 1 && left >= 0 && left + p->kernel_w <= p->in_w) {
-            if (fours) {
-                to = bt_qconv2d_expand(to, from, row);
-            } else {
-                for (int32_t i = 0; i < row; i++)
-                    *byte++ = from[i];
-            }
-            continue;
-        }
-        for (int32_t kw = 0; kw < p->kernel_w; kw++) {
-            const int32_t w = left + kw * p->dilation_w;
-            const int inside = rows && w >= 0 && w < p->in_w;
-            from = x + (h * p->in_w + w) * p->in;
-            if (fours) {
-                to = inside ? bt_qconv2d_expand(to, from, p->in) : bt_qconv2d_fill(to, outside, p->in);
-            } else {
-                for (int32_t i = 0; i < p->in; i++)
-                    *byte++ = inside ? from[i] : (int8_t)p->x_zero;
-            }
-        }
-    }
-    if (!fours)
-        to = bt_qconv2d_expand(to, bytes, (taps + 3) & ~3);
-    if (((taps + 3) >> 2) & 1)
-        bt_qconv2d_fill(to, 0, 4); /* the loop takes eight: weights are zero here */
-}
-
-typedef struct {
-    int32_t first[2]; /* of two output channels, for each position */
-    int32_t second[2];
-} bt_qconv2d_sums;
-
-BT_INLINE bt_qconv2d_sums bt_qconv2d_dot_part(const int32_t *w, const int32_t *x, int32_t eights)
-{
-    int32_t low_a = 0, both_a = 0, low_b = 0, both_b = 0;
-    int32_t w0, w1, part, xa, xb;
-#define BT_FOUR_TAPS                                                                                                   \
-    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                                \
-    "ldrd %[xa], %[xb], [%[x]], #8\n\t"                                                                                \
-    "sxtb16 %[part], %[w0]\n\t"                                                                                        \
-    "smlad %[low_a], %[part], %[xa], %[low_a]\n\t"                                                                     \
-    "smlad %[low_b], %[part], %[xb], %[low_b]\n\t"                                                                     \
-    "smlad %[both_a], %[w0], %[xa], %[both_a]\n\t"                                                                     \
-    "smlad %[both_b], %[w0], %[xb], %[both_b]\n\t"                                                                     \
-    "ldrd %[xa], %[xb], [%[x]], #8\n\t"                                                                                \
-    "sxtb16 %[part], %[w1]\n\t"                                                                                        \
-    "smlad %[low_a], %[part], %[xa], %[low_a]\n\t"                                                                     \
-    "smlad %[low_b], %[part], %[xb], %[low_b]\n\t"                                                                     \
-    "smlad %[both_a], %[w1], %[xa], %[both_a]\n\t"                                                                     \
-    "smlad %[both_b], %[w1], %[xb], %[both_b]\n\t"
-    __asm__ volatile("1:\n\t" BT_FOUR_TAPS BT_FOUR_TAPS "subs %[n], %[n], #1\n\t"
-                     "bne 1b"
-                     : [low_a] "+r"(low_a), [both_a] "+r"(both_a), [low_b] "+r"(low_b), [both_b] "+r"(both_b),
-                       [x] "+r"(x), [w] "+r"(w), [n] "+r"(eights), [w0] "=&r"(w0), [w1] "=&r"(w1),
-                       [part] "=&r"(part), [xa] "=&r"(xa), [xb] "=&r"(xb)
-                     :
-                     : "cc", "memory");
-    bt_qconv2d_sums sums = { { low_a, low_b }, { (both_a - low_a) >> 8, (both_b - low_b) >> 8 } };
-    return sums;
-}
-
-BT_INLINE bt_qconv2d_sums bt_qconv2d_dot(const int32_t *w, const int32_t *x, int32_t eights)
-{
-    bt_qconv2d_sums sums = { { 0, 0 }, { 0, 0 } };
-    for (int32_t at = 0; at < eights; at += BT_QCONV2D_PART) {
-        const int32_t part = eights - at < BT_QCONV2D_PART ? eights - at : BT_QCONV2D_PART;
-        const bt_qconv2d_sums more = bt_qconv2d_dot_part(w + 4 * at, x + 8 * at, part);
-        for (int32_t i = 0; i < 2; i++) {
-            sums.first[i] += more.first[i];
-            sums.second[i] += more.second[i];
-        }
-    }
-    return sums;
-}
-
-/* scratch: for each pair of positions of a pool window (one pair without pool) 4 bytes a tap, taps rounded up to a
- * multiple of eight; then the taps as bytes, rounded up to a multiple of four, where channels do not come in fours */
-BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y, void *scratch)
-{
-    const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
-    const int32_t window = p->pool_h * p->pool_w;
-    const int32_t pairs = window == 1 ? 1 : (window + 1) >> 1;
-    int32_t *const expanded = scratch;
-    int8_t *const bytes = (int8_t *)(expanded + 8 * eights * pairs);
-    const int32_t outputs = p->out_h * p->out_w;
-    const int32_t step = window == 1 ? 2 : 1; /* outputs made at a time */
+    const int32_t eights = (taps + 7) >> 3;
+    const int32_t reach_h = (p->kernel_h - 1) * p->dilation_h;
+    const int32_t reach_w = (p->kernel_w - 1) * p->dilation_w;
+    int32_t *const windows = scratch;
+    bt_qconv2d_state *const state = (bt_qconv2d_state *)(windows + 12 * eights);
+    int8_t *const bytes = (int8_t *)(state + 1);
+    state->zero = p->zero;
+    state->eights = eights;
+    state->taps = windows;
     for (int32_t n = 0; n < p->batch; n++) {
-        for (int32_t at = 0; at < outputs; at += step) {
-            for (int32_t k = 0; k < 2 * pairs; k++) {
-                /* Without pool the positions are two outputs; the last may stand alone. With pool a window of odd size
-                 * takes its last position twice. */
-                const int32_t output = window == 1 && at + k < outputs ? at + k : at;
-                const int32_t place = window == 1 ? 0 : (k < window ? k : window - 1);
-                const int32_t h = output / p->out_w * p->pool_h + place / p->pool_w;
-                const int32_t w = output % p->out_w * p->pool_w + place % p->pool_w;
-                bt_qconv2d_window(p, x, h * p->stride_h - p->pad_top, w * p->stride_w - p->pad_left,
-                                  expanded + 8 * eights * (k >> 1) + (k & 1), bytes);
-            }
-            const int32_t *filter = weight;
-            for (int32_t o = 0; o < p->out; o += 2) {
-                bt_qconv2d_sums sums = bt_qconv2d_dot(filter, expanded, eights);
-                for (int32_t k = 1; k < pairs; k++) {
-                    const bt_qconv2d_sums more = bt_qconv2d_dot(filter, expanded + 8 * eights * k, eights);
-                    for (int32_t i = 0; i < 2; i++) {
-                        sums.first[i] = sums.first[i] > more.first[i] ? sums.first[i] : more.first[i];
-                        sums.second[i] = sums.second[i] > more.second[i] ? sums.second[i] : more.second[i];
-                    }
-                }
-                filter += 4 * eights;
-                if (window > 1) {
-                    sums.first[0] = sums.first[0] > sums.first[1] ? sums.first[0] : sums.first[1];
-                    sums.second[0] = sums.second[0] > sums.second[1] ? sums.second[0] : sums.second[1];
-                }
-                const int second = p->out % 2 == 0 || o + 1 < p->out;
-                y[o] = bt_requantize(sums.first[0] + bias[o], multiplier[o], p->shift, p->zero, p->lo, p->hi);
-                if (second)
-                    y[o + 1] =
-                        bt_requantize(sums.second[0] + bias[o + 1], multiplier[o + 1], p->shift, p->zero, p->lo, p->hi);
-                if (window == 1 && at + 1 < outputs) {
-                    y[p->out + o] =
-                        bt_requantize(sums.first[1] + bias[o], multiplier[o], p->shift, p->zero, p->lo, p->hi);
-                    if (second)
-                        y[p->out + o + 1] = bt_requantize(sums.second[1] + bias[o + 1], multiplier[o + 1], p->shift,
-                                                          p->zero, p->lo, p->hi);
+        int32_t h = 0, w = 0;
+        for (int32_t left = p->out_h * p->out_w; left > 0; left -= 3) {
+            const int32_t count = left < 3 ? left : 3;
+            int32_t tops[3], lefts[3];
+            const int8_t *from[3];
+            int inside = p->dilation_w == 1 && p->in % 4 == 0;
+            BT_UNROLL_8
+            for (int32_t k = 0; k < 3; k++) {
+                tops[k] = h * p->stride_h - p->pad_top;
+                lefts[k] = w * p->stride_w - p->pad_left;
+                from[k] = x + (tops[k] * p->in_w + lefts[k]) * p->in;
+                inside &= tops[k] >= 0 && tops[k] + reach_h < p->in_h && lefts[k] >= 0 && lefts[k] + reach_w < p->in_w;
+                if (k + 1 < left && ++w == p->out_w) { /* the last position may stand there twice or three times */
+                    w = 0;
+                    h++;
                 }
             }
-            y += p->out * (window == 1 && at + 1 < outputs ? 2 : 1);
+            if (inside) {
+                int32_t *to = windows;
+                for (int32_t kh = 0; kh < p->kernel_h; kh++)
+                    to = bt_qconv2d_expand_three(to, from, kh * p->dilation_h * p->in_w * p->in, row);
+            } else {
+                for (int32_t k = 0; k < 3; k++) {
+                    bt_qconv2d_gather(p, x, tops[k], lefts[k], bytes);
+                    bt_qconv2d_expand_third(windows + k, bytes, (taps + 3) & ~3);
+                }
+            }
+            state->y = y;
+            state->end = y + p->out;
+            state->second = count > 1 ? p->out : 0;
+            state->third = count > 2 ? 2 * p->out : state->second;
+            bt_qconv2d_three(state, weight);
+            for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < count * p->out; i++)
+                y[i] = (int8_t)bt_clamp_i32(y[i], p->lo, p->hi);
+            y += count * p->out;
         }
         x += p->in_h * p->in_w * p->in;
     }

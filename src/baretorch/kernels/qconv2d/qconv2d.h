@@ -32,8 +32,12 @@ void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, 
 /* One group. weight: [out / 2][taps / 8][4] words, both counts rounded up; a tap is (kh, kw, i). Words 0 to 3 of taps t
  * hold halfwords 256 * weight[o + 1][j] + weight[o][j] for j = t and t + 2, t + 1 and t + 3, t + 4 and t + 6, t + 5 and
  * t + 7. */
-void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                    const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                          const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* One group, no pool, no shift, an even number of outputs, every output's sum with its bias below 2^23.
+ * weight: for each two outputs bias[o], 256 * bias[o + 1] + bias[o], their words as above, and their multipliers. */
+void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
 
 /* groups == in == out, at least four channels; kernel 3x3, strides 1 or 2, up to one row and column of padding on each
  * side. channel: [in][4] words: 256 * bias + byte [2][2] of the weights; multiplier; bytes [0][0], [0][1], [1][0],
