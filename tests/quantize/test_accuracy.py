@@ -132,7 +132,7 @@ def test_a_layer_that_overflows_is_named() -> None:
     with pytest.raises(CompileError) as caught:
         quantized(from_module(net, normal(1, 4)[0], "net"), Int8(), normal(1, 4))
     assert caught.value.what == "calibration: a layer gives NaN or infinite values, for which there is no int8 scale"
-    assert caught.value.at == "1"
+    assert caught.value.at == ("1",)
 
 
 class Counter(nn.Module):

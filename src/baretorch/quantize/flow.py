@@ -114,6 +114,7 @@ def _calibrate(
     wanted = [(tuple(x.shape), x.dtype) for x in flat_inputs(inputs)]
     count, first, constant = 0, [], True
     observe = _Observe(prepared)
+    observe.extra_traceback = False  # what goes wrong here is told in our words
     state = {name: buffer.clone() for name, buffer in prepared.named_buffers() if not name.startswith(_OBSERVER)}
     with torch.no_grad():
         for sample in samples:
