@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.devices.link import Link
+from baretorch.emit import emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.frontends import Source
 from baretorch.frontends.program import AtenProgram
+from baretorch.pipeline import Compiled
+from baretorch.plan import make_plan
+from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.ops.case import Case, Outputs
 from tests.ops.merge import merged, shared_out
@@ -19,14 +23,21 @@ PER_IMAGE = 120  # the protocol counts inputs and outputs in a byte each
 
 
 def run_emulated(
-    cases: Sequence[Case], board: str, folder: Path, optimize: str, toolchain: str = "gcc"
+    cases: Sequence[Case],
+    board: str,
+    folder: Path,
+    optimize: str,
+    toolchain: str = "gcc",
+    arrange: Callable[[Plan], Plan] = lambda plan: plan,
 ) -> list[Outputs]:
-    """Every case's output as the board's image computes it."""
+    """Every case's output as the board's image computes it, with the buffers arranged so."""
     outputs: list[Outputs] = []
     for number, some in enumerate(_batches(cases)):
         graph, inputs = merged(some)
         nothing = Source("cases", AtenProgram("cases", (), {}, (), (), ()), tuple(inputs), None)
-        compiled = pipeline.compile_graph(nothing, graph, load_board(board), optimize)
+        plan = arrange(make_plan(graph, load_board(board)))
+        c = emit("cases", {"forward": plan}, optimize)
+        compiled = Compiled(nothing, load_board(board), graph, plan, {"forward": plan}, c, optimize)
         image = pipeline.build_image(compiled, folder / str(number), "gcc")
         machine = open_machine(image, compiled.c.run)
         try:

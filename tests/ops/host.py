@@ -1,6 +1,6 @@
 """The rung "portable C on the host": a whole table in one program, with address and undefined-behaviour checks.
 
-Every buffer has its own place in the arena, with poisoned bytes on both sides.
+Bytes of the arena that belong to no buffer are poisoned.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,9 @@ import baretorch
 from baretorch.emit import emit
 from baretorch.emit.names import Port, make_names
 from baretorch.plan import make_plan
-from baretorch.plan.types import Buffer, Plan
+from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
+from tests.ops.arrange import gaps, spread
 from tests.ops.case import Case, Outputs
 from tests.ops.merge import merged, shared_out
 
@@ -27,11 +27,14 @@ HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-strict-aliasing")
-GAP = 64
 
 MAIN = """\
 #include <stdio.h>
+#ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
+#else
+#define __asan_poison_memory_region(from, bytes) ((void)(from), (void)(bytes))
+#endif
 #include "model.h"
 #include "weights.h"
 
@@ -52,10 +55,15 @@ int main(int argc, char **argv)
 """
 
 
-def run_host(cases: Sequence[Case], inline: bool) -> list[Outputs]:
+def run_host(
+    cases: Sequence[Case],
+    inline: bool,
+    arrange: Callable[[Plan], Plan] = spread,
+    flags: Sequence[str] = ("-O1", "-g", *SANITIZERS),
+) -> list[Outputs]:
     """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
     graph, arrays = merged(cases)
-    plan = _spread(make_plan(graph, load_board("host")))
+    plan = arrange(make_plan(graph, load_board("host")))
     c = emit("cases", {"forward": plan}, "speed" if inline else "size")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -64,7 +72,7 @@ def run_host(cases: Sequence[Case], inline: bool) -> list[Outputs]:
             (folder / path).write_text(text)
         (folder / "inputs").write_bytes(b"".join(a.tobytes() for a in arrays))
         sources = [folder / s for s in (*c.sources, "main.c")]
-        run("gcc", "-O1", "-g", *WARNINGS, *SANITIZERS, f"-I{folder}", *sources, "-o", folder / "cases")
+        run("gcc", *flags, *WARNINGS, f"-I{folder}", *sources, "-o", folder / "cases")
         run(folder / "cases", folder / "inputs", folder / "outputs")
         raw = (folder / "outputs").read_bytes()
     outputs = []
@@ -83,26 +91,15 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
-def _spread(plan: Plan) -> Plan:
-    """No two buffers touch, whenever they live."""
-    at, buffers = GAP, []
-    for b in plan.buffers:
-        buffers.append(Buffer(b.name, b.size, b.first, b.last, b.bank, at))
-        at += -(-b.size // 8) * 8 + GAP
-    return replace(plan, buffers=tuple(buffers), arena=at)
-
-
 def _main(plan: Plan) -> str:
     method = make_names("cases", {"forward": plan}).first
-    edges = [0, *(edge for b in plan.buffers for edge in (b.offset, b.end)), plan.arena]
-    gaps = ", ".join(f"{{ {a}, {b - a} }}" for a, b in zip(edges[::2], edges[1::2], strict=True))
 
     def move(what: str, port: Port, file: str) -> str:
         t = plan.graph[port.operand.tensor]
         return f"{what}({port.macro}, 1, {t.bytes}, {file}) != {t.bytes}" if t.bytes else "0"
 
     return MAIN % {
-        "gaps": gaps,
+        "gaps": ", ".join(f"{{ {start}, {stop - start} }}" for start, stop in gaps(plan)),
         "reads": "\n        || ".join(move("fread", p, "in") for p in method.inputs),
         "writes": "\n        || ".join(move("fwrite", p, "out") for p in method.outputs),
         "nulls": ", ".join("NULL" for _ in method.ports),

@@ -28,6 +28,11 @@ def merged(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
     return verify(Graph("cases", tensors, tuple(nodes), tuple(inputs), tuple(outputs))), arrays
 
 
+def number(tensor: str) -> int:
+    """Of the case that a tensor of the merged graph belongs to."""
+    return int(tensor[1 : tensor.index("_")])
+
+
 def shared_out(cases: Sequence[Case], outputs: Sequence[Array]) -> list[Outputs]:
     """The merged graph's outputs, case by case."""
     rest = iter(outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi, sqrt
 from typing import Any, ClassVar
 
@@ -182,8 +182,8 @@ def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
         return rows
     (exact,) = rows
     return (
-        Kernel("bt_gelu_f32_ref", exact.source, exact.params, fits=lambda call: not call.op.tanh),
-        Kernel("bt_gelu_tanh_f32_ref", exact.source, exact.params, fits=lambda call: bool(call.op.tanh)),
+        replace(exact, fits=lambda call: not call.op.tanh),
+        replace(exact, symbol="bt_gelu_tanh_f32_ref", fits=lambda call: bool(call.op.tanh)),
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import FPU, MVE, Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import FPU, MVE, Call, Distances, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.window import Padding, Pair, axes, outputs
 
 
@@ -194,6 +195,13 @@ def _pool_scratch(call: Call[Conv2d]) -> int:
     return 4 * prod(call.op.pool) * call.y.shape[3]
 
 
+def trailing(together: int) -> Callable[[Call[Any]], Distances]:
+    """Of a convolution that makes its output pixel by pixel; see overlap.py."""
+    return overlap.windows(
+        lambda op: (op.stride[0] * op.pool[0], op.stride[1] * op.pool[1]), lambda op: op.padding, together
+    )
+
+
 def _in_eights(variant: str, needs: frozenset[str]) -> tuple[Kernel[Conv2d], ...]:
     """Kernels that compute eight outputs together."""
 
@@ -201,20 +209,21 @@ def _in_eights(variant: str, needs: frozenset[str]) -> tuple[Kernel[Conv2d], ...
         kind: str,
         params: Callable[[Call[Conv2d]], Params],
         fits: Callable[[Call[Conv2d]], bool],
+        together: int,
         scratch: Callable[[Call[Conv2d]], int] = lambda call: 0,
     ) -> Kernel[Conv2d]:
         symbol, source = f"bt_conv2d{kind}_f32_{variant}", f"conv2d/{variant}.c"
-        return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch)
+        return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together))
 
     return (
-        row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1)),
-        row("_pool", _params, _fits_dense, _pool_scratch),
-        row("_depthwise", _params, _fits_depthwise),
+        row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), 2),
+        row("_pool", _params, _fits_dense, 0, _pool_scratch),
+        row("_depthwise", _params, _fits_depthwise, 0),
     )
 
 
 KERNELS: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
-    Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack),
+    Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack, overlap=trailing(1)),
 )

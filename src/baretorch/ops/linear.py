@@ -11,6 +11,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.kernel import FPU, MVE, Call, Kernel, Packed, Params, data_of, in_eights
 
 
@@ -70,7 +71,7 @@ def _fits(call: Call[Linear]) -> bool:
 
 
 KERNELS: tuple[Kernel[Linear], ...] = (
-    Kernel("bt_linear_f32_mve", "linear/mve.c", _params, MVE, _fits, _pack_eights),
-    Kernel("bt_linear_f32_fpu", "linear/fpu.c", _params, FPU, _fits, _pack_eights),
-    Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack),
+    Kernel("bt_linear_f32_mve", "linear/mve.c", _params, MVE, _fits, _pack_eights, overlap=overlap.rows(2)),
+    Kernel("bt_linear_f32_fpu", "linear/fpu.c", _params, FPU, _fits, _pack_eights, overlap=overlap.rows(2)),
+    Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.rows(1)),
 )

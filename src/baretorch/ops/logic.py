@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir import Array, DType, Signature, Tensor
-from baretorch.ops import elementwise
+from baretorch.ops import elementwise, overlap
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import (
     NUMBERS,
@@ -179,6 +179,7 @@ def _cast(x: DType, y: DType) -> Kernel[Any]:
         SOURCE,
         lambda call: call.op.params(call),
         fits=lambda call: call.x.dtype is x and call.y.dtype is y,
+        overlap=overlap.elementwise,
     )
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 
@@ -48,4 +49,6 @@ def _fits(call: Call[Lookup]) -> bool:
     return call.inputs[1].data is not None
 
 
-KERNELS: tuple[Kernel[Lookup], ...] = (Kernel("bt_lookup_ref", "lookup/ref.c", _params, fits=_fits, pack=_pack),)
+KERNELS: tuple[Kernel[Lookup], ...] = (
+    Kernel("bt_lookup_ref", "lookup/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.elementwise),
+)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.check import need, need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.reduce import reduction_loops
@@ -136,12 +137,19 @@ def _params(call: Call[Any], loops: Loops, centred: bool) -> Params:
     return Params("bt_norm_f32", (*loops, *rest, ("eps", call.op.eps)))
 
 
+def _layer_overlap(call: Call[LayerNorm]) -> int | None:
+    """What is normalised together lies together, and goes in place."""
+    rank = len(call.x.shape)
+    return 0 if sorted(call.op.axes) == list(range(rank - len(call.op.axes), rank)) else None
+
+
 LAYER_NORM: tuple[Kernel[LayerNorm], ...] = (
     Kernel(
         "bt_norm_f32_ref",
         "norm/ref.c",
         lambda call: _params(call, _layer_loops(call), call.op.centred),
         fits=lambda call: _layer_loops(call) is not None,
+        overlap=overlap.first_only(_layer_overlap),
     ),
 )
 GROUP_NORM: tuple[Kernel[GroupNorm], ...] = (

@@ -214,7 +214,13 @@ def _adaptive_params(call: Call[AdaptiveMaxPool2d] | Call[AdaptiveAvgPool2d]) ->
 
 MAX: tuple[Kernel[MaxPool2d], ...] = (
     *qpool.MAX,
-    Kernel("bt_max_pool2d_f32_ref", "pool/ref.c", _max_params, fits=lambda call: call.x.dtype is DType.FLOAT32),
+    Kernel(
+        "bt_max_pool2d_f32_ref",
+        "pool/ref.c",
+        _max_params,
+        fits=lambda call: call.x.dtype is DType.FLOAT32,
+        overlap=qpool.TRAILING,
+    ),
 )
 AVG: tuple[Kernel[AvgPool2d], ...] = (
     Kernel(
@@ -223,8 +229,9 @@ AVG: tuple[Kernel[AvgPool2d], ...] = (
         _avg_params,
         needs=FPU,
         fits=lambda call: call.op.padding == (0, 0, 0, 0) and not call.op.ceil_mode,
+        overlap=qpool.TRAILING,
     ),
-    Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params),
+    Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params, overlap=qpool.TRAILING),
 )
 ADAPTIVE_MAX: tuple[Kernel[AdaptiveMaxPool2d], ...] = (
     Kernel("bt_adaptive_max_pool2d_f32_ref", "pool/ref.c", _adaptive_params),

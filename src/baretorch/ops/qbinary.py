@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
@@ -109,10 +110,10 @@ def _in_rows(call: Call[Any]) -> bool:
 
 DSP = frozenset({"dsp"})
 ADD: tuple[Kernel[QAdd], ...] = (
-    Kernel("bt_qadd_dsp", "qbinary/dsp.c", _add, needs=DSP, fits=_in_rows),
-    Kernel("bt_qadd_ref", "qbinary/ref.c", _add, fits=_fits),
+    Kernel("bt_qadd_dsp", "qbinary/dsp.c", _add, needs=DSP, fits=_in_rows, overlap=overlap.elementwise),
+    Kernel("bt_qadd_ref", "qbinary/ref.c", _add, fits=_fits, overlap=overlap.elementwise),
 )
 MUL: tuple[Kernel[QMul], ...] = (
-    Kernel("bt_qmul_dsp", "qbinary/dsp.c", _mul, needs=DSP, fits=_in_rows),
-    Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits),
+    Kernel("bt_qmul_dsp", "qbinary/dsp.c", _mul, needs=DSP, fits=_in_rows, overlap=overlap.elementwise),
+    Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits, overlap=overlap.elementwise),
 )

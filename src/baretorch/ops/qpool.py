@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
@@ -85,13 +86,15 @@ def _max_fours(call: Call[Any]) -> bool:
     return _max(call) and call.x.shape[3] >= 4
 
 
+# A channel is made from that channel alone, and channels go in order.
+TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together=0)
 DSP = frozenset({"dsp"})
 AVG: tuple[Kernel[QAvgPool2d], ...] = (
-    Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours),
-    Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params),
+    Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING),
+    Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING),
 )
 # Of pool.MaxPool2d, whose output is made of the input's own values.
 MAX: tuple[Kernel[Any], ...] = (
-    Kernel("bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours),
-    Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max),
+    Kernel("bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING),
+    Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING),
 )

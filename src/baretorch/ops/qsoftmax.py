@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
 
@@ -54,4 +55,6 @@ def _pack(call: Call[QSoftmax]) -> tuple[Packed, ...]:
     return (Packed("table", call.op.table().view(np.int16)),)
 
 
-KERNELS: tuple[Kernel[QSoftmax], ...] = (Kernel("bt_qsoftmax_ref", "qsoftmax/ref.c", _params, pack=_pack),)
+KERNELS: tuple[Kernel[QSoftmax], ...] = (
+    Kernel("bt_qsoftmax_ref", "qsoftmax/ref.c", _params, pack=_pack, overlap=overlap.elementwise),
+)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
-from baretorch.ops import arithmetic
+from baretorch.ops import arithmetic, overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
 
@@ -58,5 +58,9 @@ def _dequantize(call: Call[Dequantize]) -> Params:
     return Params("bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", scale)))
 
 
-QUANTIZE: tuple[Kernel[Quantize], ...] = (Kernel("bt_quantize_ref", "quantize/ref.c", _quantize),)
-DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize),)
+QUANTIZE: tuple[Kernel[Quantize], ...] = (
+    Kernel("bt_quantize_ref", "quantize/ref.c", _quantize, overlap=overlap.elementwise),
+)
+DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
+    Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize, overlap=overlap.elementwise),
+)

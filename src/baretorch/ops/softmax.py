@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.along import along
 from baretorch.ops.check import need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
@@ -52,5 +54,14 @@ def _params(call: Call[Any]) -> Params:
     return Params("bt_softmax_f32", along(call.x.shape, call.op.axis))
 
 
-SOFTMAX: tuple[Kernel[Softmax], ...] = (Kernel("bt_softmax_f32_ref", "softmax/ref.c", _params),)
-LOG_SOFTMAX: tuple[Kernel[LogSoftmax], ...] = (Kernel("bt_log_softmax_f32_ref", "softmax/ref.c", _params),)
+def _overlap(call: Call[Any]) -> int | None:
+    """Rows that lie together go in place; those that lie between each other do not go forward."""
+    return 0 if prod(call.x.shape[call.op.axis + 1 :]) == 1 else None
+
+
+SOFTMAX: tuple[Kernel[Softmax], ...] = (
+    Kernel("bt_softmax_f32_ref", "softmax/ref.c", _params, overlap=overlap.first_only(_overlap)),
+)
+LOG_SOFTMAX: tuple[Kernel[LogSoftmax], ...] = (
+    Kernel("bt_log_softmax_f32_ref", "softmax/ref.c", _params, overlap=overlap.first_only(_overlap)),
+)

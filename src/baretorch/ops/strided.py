@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeVar
 
+import numpy as np
+
 from baretorch.ir import Op, Shape
+from baretorch.ops import overlap
 from baretorch.ops.kernel import Call, Kernel, Params
 
 LOOPS = 6
 UNITS = (4, 2, 1)  # bytes that a kernel moves at once
+TURNS = 1 << 20  # of the loops, beyond which nobody looks whether they overlap
 
 O = TypeVar("O", bound=Op)
 
@@ -93,6 +97,18 @@ def _params(s: Simple) -> Params:
     )
 
 
+def _overlap(s: Simple) -> int | None:
+    """A run that is longer than a unit is copied in any order, so it must not meet itself."""
+    loops = (Loop(1, 0, 0), *s.loops)
+    counts = [l.count for l in loops]
+    if prod(counts) > TURNS:
+        return None
+    turns = np.indices(counts).reshape(len(counts), -1)
+    x = s.x_start + np.array([l.x for l in loops]) @ turns
+    y = s.y_start + np.array([l.y for l in loops]) @ turns
+    return overlap.distance(x * s.unit, np.maximum.accumulate(y + s.run) * s.unit, int(s.run > 1))
+
+
 def move_kernels(move: Callable[[Call[O]], Move]) -> tuple[Kernel[O], ...]:
     """The rows of an operator that is a move."""
 
@@ -104,6 +120,12 @@ def move_kernels(move: Callable[[Call[O]], Move]) -> tuple[Kernel[O], ...]:
         return check
 
     return tuple(
-        Kernel(f"bt_move_{8 * unit}_ref", "move/ref.c", lambda call: _params(simple(move(call))), fits=fits(unit))
+        Kernel(
+            f"bt_move_{8 * unit}_ref",
+            "move/ref.c",
+            lambda call: _params(simple(move(call))),
+            fits=fits(unit),
+            overlap=overlap.first_only(lambda call: _overlap(simple(move(call)))),
+        )
         for unit in UNITS
     )

@@ -1,0 +1,89 @@
+"""Where the buffers of a table of cases lie: all apart, or each output as far in its input as the kernel allows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from baretorch.plan import make_plan
+from baretorch.plan.types import Plan
+from baretorch.targets.types import Board
+from tests.ops.case import Case
+from tests.ops.merge import number
+
+GAP = 64
+
+
+def spread(plan: Plan) -> Plan:
+    """No two buffers touch, whenever they live."""
+    at, offsets = GAP, {}
+    for b in plan.buffers:
+        offsets[b.name] = at
+        at += -(-b.size // 8) * 8 + GAP
+    return _moved(plan, offsets, at)
+
+
+def touching(plan: Plan, copies: int) -> Plan:
+    """As `spread` for the first of so many copies of a table; in the others each output overlaps one of the inputs
+    that may, as far as it may: the first input in the first of them, the next in the next."""
+    apart = spread(plan)
+    offsets = {b.name: b.offset for b in apart.buffers}
+    at = apart.arena
+    cases = 1 + max(number(n) for n in plan.graph.tensors)
+    for output, near in overlaps(plan):
+        copy = number(output) // (cases // copies)
+        if copy == 0:
+            continue
+        input_, distance = near[(copy - 1) % len(near)]
+        offsets[output] = at
+        offsets[input_] = at + -(-distance // 4) * 4
+        end = max(offsets[name] + plan.buffer(name).size for name in (input_, output))
+        at = -(-end // 8) * 8 + GAP
+    return _moved(plan, offsets, at)
+
+
+def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """The outputs that may overlap inputs, with those and their distances. No other step uses them."""
+    uses = Counter(o.storage for s in plan.steps for o in s.operands)
+    for step in plan.steps:
+        distances = step.kernel.overlap(step.call)
+        inputs = [t.name for t in step.call.inputs if t.data is None]
+        assert len(distances) == len(inputs), f"{step.kernel.symbol} speaks of {len(distances)} of {len(inputs)} inputs"
+        where = {o.tensor: o.storage for o in step.operands}
+        output = where[step.call.y.name]
+        near = [
+            (where[name], d)
+            for name, d in zip(inputs, distances, strict=True)
+            if d is not None and uses[where[name]] == 1 and d < plan.buffer(output).size
+        ]
+        made_here = uses[output] == 1 and output not in plan.graph.inputs
+        if near and made_here and len(step.call.outputs) == 1:
+            yield output, near
+
+
+def overlappable(cases: Sequence[Case], board: Board) -> list[Case]:
+    """The cases in which a kernel of the board may have its output in its input, but for the portable kernels on
+    other boards than the host."""
+    found = []
+    for case in cases:
+        plan = make_plan(case.graph(), board)
+        own = board.name == "host" or any(s.kernel.needs for s in plan.steps)
+        if own and any(overlaps(plan)):
+            found.append(case)
+    return found
+
+
+def gaps(plan: Plan) -> Iterator[tuple[int, int]]:
+    """The parts of the arena that are in no buffer."""
+    at = 0
+    for b in sorted(plan.buffers, key=lambda b: b.offset):
+        if at < b.offset:
+            yield at, b.offset
+        at = max(at, b.end)
+    if at < plan.arena:
+        yield at, plan.arena
+
+
+def _moved(plan: Plan, offsets: dict[str, int], arena: int) -> Plan:
+    return replace(plan, buffers=tuple(replace(b, offset=offsets[b.name]) for b in plan.buffers), arena=arena)

@@ -1,0 +1,54 @@
+"""Kernels with their output in their input, at exactly the distance they name: not a bit may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.ops.overlap import distance
+from baretorch.targets.boards import load_board
+from tests.ops.arrange import overlappable, touching
+from tests.ops.case import Case, Outputs
+from tests.ops.cases import TABLE
+from tests.ops.emulated import run_emulated
+from tests.ops.host import run_host
+
+COPIES = 3  # of each case: apart, over one input, and over another if there is one
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["out-of-line", "inlined"])
+def test_portable_kernels(inline: bool) -> None:
+    cases = overlappable(TABLE, load_board("host"))
+    assert len(cases) > 100
+    fast = ("-O2", "-fno-strict-aliasing")
+    check(cases, run_host(cases * COPIES, inline, lambda plan: touching(plan, COPIES), fast))
+
+
+@pytest.mark.parametrize("board", ["mps2-an385-v6m", "mps2-an386", "mps3-an547", "virt-rv32"])
+def test_kernels_for_a_cpu(board: str, tmp_path: Path) -> None:
+    cases = overlappable(TABLE, load_board(board))
+    for start in range(0, len(cases), 40):
+        some = cases[start : start + 40]
+        arranged = run_emulated(some * COPIES, board, tmp_path, "size", arrange=lambda plan: touching(plan, COPIES))
+        check(some, arranged)
+
+
+def check(cases: Sequence[Case], outputs: Sequence[Outputs]) -> None:
+    """All copies are equal."""
+    assert len(outputs) == len(cases) * COPIES
+    for i, got in enumerate(outputs):
+        case = cases[i % len(cases)]
+        for have, want in zip(got, outputs[i % len(cases)], strict=True):
+            assert have.tobytes() == want.tobytes(), f"{case.name}, copy {i // len(cases)}"
+
+
+def test_the_distance_is_what_the_slowest_reader_needs() -> None:
+    reads, writes = np.array([0, 4, 8]), np.array([4, 8, 12])
+    assert distance(reads, writes, 0) == 0
+    assert distance(reads, writes, 1) == 4
+    assert distance(reads, writes, 2) == 8
+    assert distance(np.array([0, 4, 0]), writes, 0) == 8, "the third group reads the first byte again"
+    assert distance(reads[:0], writes[:0], 1) == 0
