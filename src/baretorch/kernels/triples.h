@@ -272,21 +272,10 @@ BT_SHARED void bt_triples_run(bt_triples *s)
 
 #else
 
-/* bt_requantize for outputs that stay below 2^15 before they are limited, so that 32 bits are enough. */
-BT_INLINE int8_t bt_triples_output(const bt_triples *s, int32_t acc)
-{
-    const uint32_t multiplier = (uint32_t)s->terms[1];
-    const uint32_t low = multiplier & 0xffff, high = multiplier >> 16;
-    const uint32_t rest = ((uint32_t)acc & 0xffff) * low >> 16;
-    int32_t v = (int32_t)((uint32_t)acc * high + (uint32_t)(acc >> 16) * low + rest + (uint32_t)s->round) >> 16;
-    if ((uint32_t)v > (uint32_t)s->range)
-        v = v < 0 ? 0 : s->range;
-    return (int8_t)(v + s->lo);
-}
-
 /* Writes the outputs; x, w, terms, y and count move on. */
 BT_SHARED void bt_triples_run(bt_triples *s)
 {
+    const int32_t zero = (s->round >> 16) + s->lo, hi = s->lo + s->range;
     for (; s->count > 0; s->count--) {
         int32_t acc0 = s->terms[0], acc1 = acc0, acc2 = acc0;
         const uint32_t *x = s->x, *head = s->heads;
@@ -316,9 +305,10 @@ BT_SHARED void bt_triples_run(bt_triples *s)
             acc2 += s2;
             taps = BT_TRIPLES_TAPS;
         } while (head != s->heads_end);
-        s->y[0] = bt_triples_output(s, acc0);
-        s->y[s->y1] = bt_triples_output(s, acc1);
-        s->y[s->y1 + s->y2] = bt_triples_output(s, acc2);
+        const uint32_t multiplier = (uint32_t)s->terms[1];
+        s->y[0] = bt_requantize_small(acc0, multiplier, zero, s->lo, hi);
+        s->y[s->y1] = bt_requantize_small(acc1, multiplier, zero, s->lo, hi);
+        s->y[s->y1 + s->y2] = bt_requantize_small(acc2, multiplier, zero, s->lo, hi);
         s->x += s->x_step / 4;
         s->w = (const uint8_t *)s->w + s->w_step;
         s->terms += s->term_step / 4;

@@ -48,6 +48,28 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
     )
 
 
+def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
+    """The rows of qlinear: three or more inputs are a pointwise convolution of as many positions."""
+    return (
+        *(
+            Kernel(
+                "bt_qconv2d_triples",
+                "qconv2d/triples.c",
+                _pointwise_params,
+                needs=core,
+                fits=_fits_pointwise,
+                pack=_pack_dense,
+                scratch=_scratch_pointwise,
+            )
+            for core in CORES
+        ),
+        *(
+            Kernel("bt_qlinear_fours", "qlinear/fours.c", params, needs=core, fits=_fits_linear, pack=_pack_fours)
+            for core in CORES
+        ),
+    )
+
+
 def _pack_dense(call: Call[Any]) -> tuple[Packed, ...]:
     """[out, taps] with 128 added, taps rounded up to an even number with weights of zero."""
     weight = data_of(call.inputs, 1)
@@ -63,14 +85,44 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
     return Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(0, 2, 1))), _terms(call)
 
 
+def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
+    """[out / 4, in, 4] with 128 added."""
+    weight = data_of(call.inputs, 1)
+    out, in_ = weight.shape
+    rows = np.full((-(-out // 4) * 4, in_), 128, np.uint8)
+    rows[:out] = weight.astype(np.int16) + 128
+    return Packed("weight", np.ascontiguousarray(rows.reshape(-1, 4, in_).transpose(0, 2, 1))), _terms(call)
+
+
+def _pointwise_params(call: Call[Any]) -> Params:
+    (out, in_), op = call.inputs[1].shape, call.op
+    sizes = {"batch": 1, "in_h": 1, "in_w": _batch(call), "in": in_, "out_h": 1, "out_w": _batch(call), "out": out}
+    window = {"kernel_h": 1, "kernel_w": 1, "stride_h": 1, "stride_w": 1, "pad_top": 0, "pad_left": 0}
+    others = {"dilation_h": 1, "dilation_w": 1, "groups": 1, "pool_h": 1, "pool_w": 1}
+    own = {"shift": op.shift, "x_zero": 0, "zero": op.zero, "lo": op.lo, "hi": op.hi}
+    return Params("bt_qconv2d", tuple((sizes | window | others | own).items()))
+
+
+def _batch(call: Call[Any]) -> int:
+    return prod(call.x.shape[:-1])
+
+
 def _terms(call: Call[Any]) -> Packed:
     """[out, 2]: bias and multiplier << shift."""
     factors = (data_of(call.inputs, 3).astype(np.int64) << call.op.shift).astype(np.uint32).view(np.int32)
     return Packed("terms", np.stack([data_of(call.inputs, 2), factors], axis=1))
 
 
+def _fits_linear(call: Call[Any]) -> bool:
+    return _small_outputs(call)
+
+
+def _fits_pointwise(call: Call[Any]) -> bool:
+    return _batch(call) >= 3 and _small_sums(call) and _small_outputs(call)
+
+
 def _fits_dense(call: Call[Any]) -> bool:
-    return call.op.groups == 1 and _in_bounds(call)
+    return call.op.groups == 1 and _small_sums(call) and _small_outputs(call)
 
 
 def _fits_depthwise(call: Call[Any]) -> bool:
@@ -80,30 +132,45 @@ def _fits_depthwise(call: Call[Any]) -> bool:
         and call.op.pool == (1, 1)
         and call.op.dilation[1] == 1
         and kernel_h * kernel_w <= TAPS
-        and _in_bounds(call)
+        and _small_sums(call)
+        and _small_outputs(call)
     )
 
 
-def _in_bounds(call: Call[Any]) -> bool:
-    """Whatever the inputs are, sums of 64 products stay below 2^20, accumulators fit into 32 bits, and so do outputs
-    with 16 bits of fraction."""
+def _small_sums(call: Call[Any]) -> bool:
+    """Whatever the inputs are, sums of 64 products stay below 2^20."""
+    weight = call.inputs[1].data
+    if weight is None:
+        return False
+    sizes: Array = np.abs(weight.reshape(weight.shape[0], -1).astype(np.int64))
+    return int(np.add.reduceat(sizes, range(0, sizes.shape[1], TAPS), axis=1).max()) * 128 < 1 << 20
+
+
+def _small_outputs(call: Call[Any]) -> bool:
+    """Whatever the inputs are, accumulators fit into 32 bits, and outputs into 16."""
     if any(t.data is None for t in call.inputs[1:]):
         return False
     weight, bias, multiplier = (data_of(call.inputs, i).astype(np.int64) for i in (1, 2, 3))
-    sizes: Array = np.abs(weight.reshape(weight.shape[0], -1))
-    factor = multiplier << call.op.shift
-    if np.add.reduceat(sizes, range(0, sizes.shape[1], TAPS), axis=1).max() * 128 >= 1 << 20 or factor.max() >= 1 << 32:
-        return False
-    largest = sizes.sum(axis=1) * 128 + np.abs(bias)
-    outputs = max(int(a) * int(f) for a, f in zip(largest, factor, strict=True)) >> 32
-    return int(largest.max()) < 1 << 31 and outputs + abs(call.op.zero - call.op.lo) + 2 < 1 << 15
+    largest = np.abs(weight.reshape(weight.shape[0], -1)).sum(axis=1) * 128 + np.abs(bias)
+    factors = multiplier << call.op.shift
+    outputs = max(int(a) * int(f) >> 32 for a, f in zip(largest, factors, strict=True))
+    zero = abs(call.op.zero - call.op.lo)
+    return int(largest.max()) < 1 << 31 and int(factors.max()) < 1 << 32 and outputs + zero + 2 < 1 << 15
 
 
 def _scratch_dense(call: Call[Any]) -> int:
     _, kernel_h, kernel_w, in_ = call.inputs[1].shape
-    taps = kernel_h * kernel_w * in_
     pooled = 3 * call.y.shape[3] if call.op.pool != (1, 1) else 0
-    return 8 * (taps + taps % 2) + 8 * -(-taps // TAPS) + kernel_w * in_ + pooled
+    return _scratch(kernel_h * kernel_w * in_, kernel_w * in_ + pooled)
+
+
+def _scratch_pointwise(call: Call[Any]) -> int:
+    in_ = call.inputs[1].shape[1]
+    return _scratch(in_, in_)
+
+
+def _scratch(taps: int, bytes_: int) -> int:
+    return 8 * (taps + taps % 2) + 8 * -(-taps // TAPS) + bytes_
 
 
 def _scratch_depthwise(call: Call[Any]) -> int:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops import pack_mve
+from baretorch.ops import pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
@@ -92,5 +92,6 @@ def _fits(call: Call[QLinear]) -> bool:
 KERNELS: tuple[Kernel[QLinear], ...] = (
     *pack_mve.linears(_params),
     Kernel("bt_qlinear_dsp", "qlinear/dsp.c", _params, needs=DSP, fits=_fits, pack=pack_linear),
+    *pack_triples.linears(_params),
     Kernel("bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack),
 )

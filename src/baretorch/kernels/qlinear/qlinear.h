@@ -33,6 +33,10 @@ void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, 
  * to a multiple of 16. bias and multiplier: rounded up to a multiple of four */
 void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                          const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* weight: [out / 4][in][4] with 128 added, the first count rounded up. terms: [out][2], bias and multiplier << shift.
+ * Outputs stay below 2^15 before the limits. */
+void bt_qlinear_fours(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *terms, int8_t *y);
 #endif
 
 #endif
