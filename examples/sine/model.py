@@ -2,8 +2,10 @@
 
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -62,6 +64,12 @@ def inputs() -> tuple[torch.Tensor, ...]:
 def calibration() -> list[tuple[torch.Tensor, ...]]:
     """What `--int8` measures the ranges of activations with."""
     return [(x.reshape(1, 1),) for x in torch.linspace(0, 2 * math.pi, 64)]
+
+
+def evaluate(run: Callable[..., np.ndarray]) -> dict[str, float]:
+    """How far the curve is from the sine, for `baretorch evaluate`."""
+    errors = [abs(run(x.reshape(1, 1)).item() - math.sin(x)) for x in torch.linspace(0, 2 * math.pi, 200)]
+    return {"largest error": max(errors), "mean error": sum(errors) / len(errors)}
 
 
 def sweep() -> list[tuple[torch.Tensor, ...]]:

@@ -16,6 +16,7 @@ from baretorch.cli.build import build
 from baretorch.cli.compile import compile_
 from baretorch.cli.completion import completion
 from baretorch.cli.doctor import doctor
+from baretorch.cli.evaluate import evaluate
 from baretorch.cli.export import export
 from baretorch.cli.flash import flash
 from baretorch.cli.inspect import inspect
@@ -31,6 +32,7 @@ INTERRUPTED = 130
 VERBS: tuple[click.Command, ...] = (
     run,
     profile,
+    evaluate,
     inspect,
     compile_,
     build,

@@ -13,7 +13,6 @@ import click
 from baretorch.cli.verb import (
     Answer,
     Quantization,
-    Stage,
     board_option,
     console,
     emulator_option,
@@ -64,7 +63,7 @@ def monitor(
     """
     from pathlib import Path
 
-    from baretorch.cli.work import compiled_model
+    from baretorch.cli.work import compiled_model, opened
     from baretorch.emulators import choose_emulator
     from baretorch.report.sweep import Trace, need_matplotlib, read_sweep, write_png
     from baretorch.targets.boards import load_board
@@ -78,7 +77,7 @@ def monitor(
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, quantization=quantization)
         sweep = read_sweep(model, compiled.source, compiled.graph)
-        machine = _machine(compiled, port, emulator, toolchain, stage)
+        machine = opened(compiled, port, emulator, toolchain, stage)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
     total = count or len(sweep.inputs)
@@ -96,19 +95,6 @@ def monitor(
     data = {"model": compiled.graph.name, "board": compiled.board.name, "where": port or machine.name}
     data |= trace.to_json() | {"png": png if trace.x else None}
     return Answer(data, _summary(trace, png))
-
-
-def _machine(
-    compiled: Compiled, port: str | None, emulator: str | None, toolchain: str | None, stage: Stage
-) -> Machine:
-    from baretorch.cli.work import built_image
-    from baretorch.emulators import open_machine
-
-    if port:
-        from baretorch.devices.serial import SerialMachine
-
-        return SerialMachine(port, compiled.board.chip.uart.baud)
-    return open_machine(built_image(compiled, None, toolchain, stage), compiled.c.run, emulator)
 
 
 def _stream(

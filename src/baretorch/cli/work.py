@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from baretorch.cli.verb import Quantization, Stage
+from baretorch.emulators import open_machine
+from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
@@ -48,6 +50,15 @@ def built_image(compiled: Compiled, out: str | None, toolchain: str | None, stag
     with staged(folder) as work:
         image = build_image(compiled, work, toolchain, stage.build)
     return moved(image, work, folder)
+
+
+def opened(compiled: Compiled, port: str | None, emulator: str | None, toolchain: str | None, stage: Stage) -> Machine:
+    """The model running on the board at a serial port, or built and booted on an emulator."""
+    if port:
+        from baretorch.devices.serial import SerialMachine
+
+        return SerialMachine(port, compiled.board.chip.uart.baud)
+    return open_machine(built_image(compiled, None, toolchain, stage), compiled.c.run, emulator)
 
 
 @contextmanager

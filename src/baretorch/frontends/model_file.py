@@ -1,17 +1,20 @@
-"""A model file is Python with plain functions: model() and inputs()."""
+"""A model file is Python with plain functions: model(), inputs(), and optionally calibration() and evaluate()."""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+
+Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
 
 
 def import_file(path: Path) -> ModuleType:
@@ -41,6 +44,39 @@ def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterab
             )
     calibration = _call(path, file, "calibration") if hasattr(file, "calibration") else None
     return module, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+
+
+def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
+    """The file's evaluate(run), which may take `samples` as well, to be called any number of times."""
+    file = Path(path)
+    if file.suffix != ".py":
+        raise CompileError(f"{path} has no evaluate()", need="a Python model file")
+    with _beside(file):
+        module = import_file(file)
+    function = getattr(module, "evaluate", None)
+    if not callable(function):
+        raise CompileError(
+            f"{path} has no function evaluate()",
+            need="evaluate(run) returning named numbers, where run(*inputs) gives the model's answer",
+            try_='def evaluate(run): return {"accuracy": …}',
+        )
+    limits = {} if samples is None else {"samples": samples}
+    if limits and "samples" not in inspect.signature(function).parameters:
+        raise CompileError(f"evaluate() of {path} takes no number of samples", need="evaluate(run, samples=None)")
+
+    def evaluate(run: Callable[..., Any]) -> dict[str, float]:
+        try:
+            with _beside(file):
+                found = function(run, **limits)
+        except (Exception, SystemExit) as error:
+            raise _user_error(file, "evaluate()", error) from error
+        if not isinstance(found, dict) or not found:
+            raise CompileError(
+                "evaluate() returns no metrics", at=path, have=repr(found), need="named numbers in a dict"
+            )
+        return {str(name): float(value) for name, value in found.items()}
+
+    return evaluate
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def _alone(
     graph: Graph, right: Mapping[str, Array], given: Mapping[str, Array]
 ) -> Iterator[tuple[Node, Tensor, Array, Array]]:
     """Every layer with inputs that are right: (node, its output, what is right for it, what the layer makes)."""
-    values = {n: t.data for n, t in graph.tensors.items() if t.data is not None} | given
+    values = {n: t.data for n, t in graph.tensors.items() if t.data is not None} | dict(given)
     for node in graph.nodes:
         results = node.op.reference(*(values[n] for n in node.inputs))
         for name, result in zip(node.outputs, results, strict=True):

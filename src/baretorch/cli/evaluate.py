@@ -1,0 +1,127 @@
+"""baretorch evaluate: the task's own metrics, in PyTorch, on the host and on the target."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baretorch.cli.verb import (
+    Answer,
+    Quantization,
+    Stage,
+    board_option,
+    emulator_option,
+    int8_options,
+    model_argument,
+    optimize_option,
+    stages,
+    toolchain_option,
+    verb,
+)
+
+if TYPE_CHECKING:
+    from baretorch.emulators.session import Answer as Outputs
+    from baretorch.emulators.session import Runner
+    from baretorch.frontends.model_file import Evaluate
+    from baretorch.report.evaluation import Column
+
+
+@dataclass
+class _Watched:
+    """Runs, counts and shows how far it is."""
+
+    run: Runner
+    title: str
+    total: int
+    stage: Stage
+    began: float = field(default_factory=time.monotonic)
+    count: int = 0
+
+    def __call__(self, *inputs: Any) -> Outputs:
+        answer = self.run(*inputs)
+        self.count += 1
+        rate = self.count / max(time.monotonic() - self.began, 1e-3)
+        self.stage.show(f"{self.title} {rate:,.0f}/s", self.count, self.total)
+        return answer
+
+    def reset(self) -> None:
+        self.run.reset()
+
+
+@verb("evaluate")
+@model_argument
+@board_option
+@click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
+@emulator_option
+@toolchain_option
+@optimize_option
+@int8_options
+@click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
+@click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
+def evaluate(
+    as_json: bool,
+    model: str,
+    board: str,
+    port: str | None,
+    emulator: str | None,
+    toolchain: str | None,
+    optimize: str,
+    quantization: Quantization,
+    samples: int | None,
+    target_samples: int | None,
+) -> Answer:
+    """Measure a model's task in PyTorch, on the host and on a board.
+
+    The model file's evaluate(run) returns named numbers; run(*inputs) gives the model's answer. The host runs all of
+    them, the target all or --target-samples of them, evenly spread; their answers must be the same.
+    """
+    from baretorch.cli.work import compiled_model, opened
+    from baretorch.emulators import choose_emulator
+    from baretorch.emulators.session import Checker, Recorder, Session
+    from baretorch.frontends.eager import InPyTorch
+    from baretorch.frontends.model_file import load_evaluate
+    from baretorch.passes.to_int8 import float_layers
+    from baretorch.pipeline import compile_source
+    from baretorch.report.evaluation import Evaluation, evaluation_screen
+    from baretorch.report.facts import is_int8
+    from baretorch.targets.boards import load_board
+
+    if port and emulator:
+        raise click.UsageError("--port and --emulator exclude each other")
+    task = load_evaluate(model.partition("::")[0], samples)
+    if not port:
+        emulator = choose_emulator(load_board(board), emulator)
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, stage, optimize, None, quantization)
+        source, graph = compiled.source, compiled.graph
+        dtype = "int8" if is_int8(graph) else "fp32"
+        host = compile_source(source, load_board("host"), optimize, None, quantization.io)
+        pytorch = _Watched(InPyTorch(source), "PyTorch", 0, stage)
+        fp32 = source.float_program is not None or not source.program.quantized
+        columns = [_measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)]
+        on_host = Session(opened(host, None, None, None, stage), host.graph, source.program)
+        recorder = Recorder(on_host)
+        columns.append(
+            _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
+        )
+        on_host.close()
+        total = len(recorder.answers)
+        every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
+        exact = dtype == "int8" and not float_layers(graph)
+        target = Session(opened(compiled, port, emulator, toolchain, stage), graph, source.program)
+        checker = Checker(target, recorder, every, exact, compiled.board.name)
+        title = f"{dtype} on {compiled.board.name}"
+        columns.append(_measured("target", title, task, _Watched(checker, compiled.board.name, total, stage)))
+        target.close()
+    found = Evaluation(compiled, port or target.machine.name, total, checker.ran, tuple(columns))
+    return Answer(found.to_json(), evaluation_screen(found))
+
+
+def _measured(key: str, title: str, task: Evaluate, run: Runner) -> Column:
+    from baretorch.report.evaluation import Column
+
+    began = time.monotonic()
+    return Column(key, title, task(run), time.monotonic() - began)

@@ -1,0 +1,153 @@
+"""A booted image that is fed as PyTorch is: tensors or arrays in, arrays out, one start for any number of inputs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from baretorch.devices.link import Link
+from baretorch.emulators.run import call, real, stored
+from baretorch.emulators.types import DeviceFault, Machine
+from baretorch.errors import CompileError
+from baretorch.frontends.program import AtenProgram
+from baretorch.ir import Array, Graph
+
+Answer: TypeAlias = Array | tuple[Array, ...]
+
+TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may be apart
+
+
+class Runner(Protocol):
+    """Something that runs a model: calling it gives the answer to one set of inputs."""
+
+    def __call__(self, *inputs: Any) -> Answer: ...
+
+    def reset(self) -> None:
+        """Let the model forget what it remembers between runs."""
+
+
+class Session:
+    """A booted image. Inputs and outputs are real numbers, also where it takes int8."""
+
+    def __init__(self, machine: Machine, graph: Graph, program: AtenProgram) -> None:
+        self.machine = machine
+        self._graph = graph
+        self._program = program
+        self._link = Link(machine)
+        self._link.hello(graph.name)
+
+    def __call__(self, *inputs: Any) -> Answer:
+        arrays = stored(self._graph, arranged(self._program, inputs))
+        return restored(self._program, real(self._graph, call(self._link, self._graph, arrays)))
+
+    def reset(self) -> None:
+        self._link.reset()
+
+    def close(self) -> None:
+        self.machine.close()
+
+
+def arranged(program: AtenProgram, inputs: Sequence[Any]) -> list[Array]:
+    """The caller's tensors or arrays, checked, in the memory order of the C interface."""
+    if len(inputs) != len(program.inputs):
+        raise CompileError(f"run() takes {len(program.inputs)} input(s), {len(inputs)} were given")
+    arrays = []
+    for x, spec in zip(inputs, program.inputs, strict=True):
+        array = np.asarray(x.detach().numpy() if hasattr(x, "detach") else x)
+        if array.shape != spec.shape or array.dtype != spec.dtype.numpy:
+            raise CompileError(
+                f"input {spec.name} has the wrong shape or type",
+                have=f"{array.dtype}{list(array.shape)}",
+                need=f"{spec.dtype.label}{list(spec.shape)}",
+            )
+        arrays.append(np.ascontiguousarray(array.transpose(spec.order)))
+    return arrays
+
+
+def restored(program: AtenProgram, outputs: Sequence[Array]) -> Answer:
+    """Outputs of the C interface as PyTorch has them; of one output just that."""
+    made = tuple(o.transpose(np.argsort(order)) for o, order in zip(outputs, program.output_orders, strict=True))
+    return made[0] if len(made) == 1 else made
+
+
+@dataclass
+class Recorder:
+    """Runs, and remembers a fingerprint of each input and the answer to it."""
+
+    run: Runner
+    inputs: list[int] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+
+    def __call__(self, *inputs: Any) -> Answer:
+        answer = self.run(*inputs)
+        self.inputs.append(_fingerprint(inputs))
+        self.answers.append(answer)
+        return answer
+
+    def reset(self) -> None:
+        self.run.reset()
+
+
+@dataclass
+class Checker:
+    """Goes through the inputs of a recording again. Each `every`-th is run, and must be answered as it was then:
+    exactly, or for fp32 nearly; the others get the recorded answer."""
+
+    run: Runner
+    recorded: Recorder
+    every: int
+    exact: bool
+    name: str  # of what runs, for the error
+    asked: int = 0
+    ran: int = 0
+
+    def __call__(self, *inputs: Any) -> Answer:
+        index, self.asked = self.asked, self.asked + 1
+        if index >= len(self.recorded.answers) or self.recorded.inputs[index] != _fingerprint(inputs):
+            raise CompileError(
+                f"evaluate() sends other inputs when it is called again, from number {index} on",
+                need="the same inputs in the same order each time",
+                try_="a fixed seed for what is random",
+            )
+        known = self.recorded.answers[index]
+        if index % self.every:
+            return known
+        self.ran += 1
+        answer = self.run(*inputs)
+        if not _same(answer, known, self.exact):
+            raise DeviceFault(
+                f"{self.name} answers input {index} of evaluate() otherwise than the host",
+                have=[f"{self.name}: {_brief(answer)}", f"host: {_brief(known)}"],
+                need="the same bits" if self.exact else f"a difference below {TOLERANCE:g} of the largest value",
+            )
+        return answer
+
+    def reset(self) -> None:
+        self.run.reset()
+
+
+def _fingerprint(inputs: Sequence[Any]) -> int:
+    total = 0
+    for x in inputs:
+        array = np.asarray(x.detach().numpy() if hasattr(x, "detach") else x)
+        total = zlib.crc32(np.ascontiguousarray(array).tobytes(), total)
+    return total
+
+
+def _all(answer: Answer) -> tuple[Array, ...]:
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+def _same(answer: Answer, known: Answer, exact: bool) -> bool:
+    pairs = list(zip(_all(answer), _all(known), strict=True))
+    if exact:
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+    return all(np.allclose(a, b, 0, TOLERANCE * float(np.abs(b).max(initial=0)), equal_nan=True) for a, b in pairs)
+
+
+def _brief(answer: Answer) -> str:
+    return ", ".join(np.array2string(a.reshape(-1), threshold=8, edgeitems=3) for a in _all(answer))
