@@ -48,13 +48,26 @@ BT_INLINE int32_t bt_load4(const int8_t *from)
     return word;
 }
 
+#define BT_UNROLL_4 _Pragma("GCC unroll 4")
+
 BT_INLINE void bt_copy_bytes(int8_t *to, const int8_t *from, int32_t count)
 {
-    int32_t i = 0;
-    for (; i + 4 <= count; i += 4)
+    const int32_t fours = count & ~3;
+    BT_UNROLL_4
+    for (int32_t i = 0; i < fours; i += 4)
         __builtin_memcpy(to + i, from + i, 4);
-    for (; i < count; i++)
+    for (int32_t i = fours; i < count; i++)
         to[i] = from[i];
+}
+
+BT_INLINE void bt_fill_bytes(int8_t *to, int32_t value, int32_t count)
+{
+    const int32_t four = (int32_t)((uint32_t)(value & 0xff) * 0x01010101u);
+    const int32_t fours = count & ~3;
+    for (int32_t i = 0; i < fours; i += 4)
+        __builtin_memcpy(to + i, &four, 4);
+    for (int32_t i = fours; i < count; i++)
+        to[i] = (int8_t)value;
 }
 
 #endif

@@ -138,8 +138,10 @@ def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
 
 
 def _scratch_three(call: Call[QConv2d]) -> int:
-    taps = prod(call.inputs[1].shape[1:])
-    return 6 * _up(taps, 8) + 32 + _up(taps, 4)
+    kernel_h, kernel_w, in_ = call.inputs[1].shape[1:]
+    taps = kernel_h * kernel_w * in_
+    plain = kernel_h == kernel_w == 1 and in_ % 4 == 0 and not any(call.op.padding)
+    return 6 * _up(taps, 8) + 32 + (0 if plain else _up(taps, 4))
 
 
 def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:

@@ -79,6 +79,7 @@ BT_INLINE void bt_qconv2d_depthwise3_row(const bt_qconv2d *p, const int8_t *abov
     for (int32_t block = 0; block < p->in; block += 4) {
         const int32_t c = block + 4 <= p->in ? block : p->in - 4; /* the last four may overlap those before */
         const int8_t *a = (above ? above : middle) + c, *m = middle + c, *b = (below ? below : middle) + c;
+        BT_UNROLL_4
         for (int32_t w = 0; w < count; w++) {
             first[w].below = bt_load4(b + w * p->in);
             first[w].above = bt_load4(a + w * p->in);
@@ -89,6 +90,7 @@ BT_INLINE void bt_qconv2d_depthwise3_row(const bt_qconv2d *p, const int8_t *abov
         for (int32_t w = 0; !below && w < count; w++)
             first[w].below = zeros;
         bt_qconv2d_four_channels(channel + 4 * c, line, p->out_w, p->stride_w, p->zero);
+        BT_UNROLL_4
         for (int32_t w = 0; w < p->out_w; w++) {
             int8_t *out = y + w * p->in + c;
             __builtin_memcpy(out, &line[w * p->stride_w + 1].below, 4);

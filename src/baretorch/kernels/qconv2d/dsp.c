@@ -76,6 +76,7 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
 /* Expand `count` bytes, a multiple of four, into every third word. */
 BT_INLINE int32_t *bt_qconv2d_expand_third(int32_t *to, const int8_t *from, int32_t count)
 {
+    BT_UNROLL_4
     for (int32_t i = 0; i < count; i += 4) {
         const int32_t word = bt_load4(from + i);
         to[0] = bt_even_bytes(word);
@@ -85,48 +86,40 @@ BT_INLINE int32_t *bt_qconv2d_expand_third(int32_t *to, const int8_t *from, int3
     return to;
 }
 
-/* The same of all three positions. */
-BT_INLINE int32_t *bt_qconv2d_expand_three(int32_t *to, const int8_t *const from[3], int32_t skip, int32_t count)
-{
-    for (int32_t i = skip; i < skip + count; i += 4) {
-        const int32_t a = bt_load4(from[0] + i), b = bt_load4(from[1] + i), c = bt_load4(from[2] + i);
-        to[0] = bt_even_bytes(a);
-        to[1] = bt_even_bytes(b);
-        to[2] = bt_even_bytes(c);
-        to[3] = bt_odd_bytes(a);
-        to[4] = bt_odd_bytes(b);
-        to[5] = bt_odd_bytes(c);
-        to += 6;
-    }
-    return to;
-}
-
-/* The window at (top, left), anywhere, as bytes. */
+/* The window at (top, left), which may lie anywhere, as bytes. */
 BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
 {
+    const int32_t width = p->dilation_w == 1 ? p->kernel_w : 1; /* columns side by side */
     for (int32_t kh = 0; kh < p->kernel_h; kh++) {
         const int32_t h = top + kh * p->dilation_h;
-        for (int32_t kw = 0; kw < p->kernel_w; kw++) {
-            const int32_t w = left + kw * p->dilation_w;
-            if (h >= 0 && h < p->in_h && w >= 0 && w < p->in_w)
-                bt_copy_bytes(to, x + (h * p->in_w + w) * p->in, p->in);
-            else
-                for (int32_t i = 0; i < p->in; i++)
-                    to[i] = (int8_t)p->x_zero;
-            to += p->in;
+        const int rows = h >= 0 && h < p->in_h;
+        for (int32_t kw = 0; kw < p->kernel_w; kw += width) {
+            int32_t w = left + kw * p->dilation_w;
+            const int8_t *from = x + (h * p->in_w + w) * p->in;
+            if (rows && w >= 0 && w + width <= p->in_w) {
+                bt_copy_bytes(to, from, width * p->in);
+                to += width * p->in;
+                continue;
+            }
+            for (int32_t end = w + width; w < end; w++, from += p->in, to += p->in) {
+                if (rows && w >= 0 && w < p->in_w)
+                    bt_copy_bytes(to, from, p->in);
+                else
+                    bt_fill_bytes(to, p->x_zero, p->in);
+            }
         }
     }
 }
 
-/* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; the taps as bytes, rounded up to a multiple
- * of four */
+/* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; and unless the kernel is 1x1 on channels in
+ * fours without padding, the taps as bytes, rounded up to a multiple of four */
 BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
     const int32_t row = p->kernel_w * p->in;
     const int32_t taps = p->kernel_h * row;
     const int32_t eights = (taps + 7) >> 3;
-    const int32_t reach_h = (p->kernel_h - 1) * p->dilation_h;
-    const int32_t reach_w = (p->kernel_w - 1) * p->dilation_w;
+    const int32_t last_top = p->in_h - (p->kernel_h - 1) * p->dilation_h - 1; /* of windows inside the image */
+    const int32_t last_left = p->in_w - (p->kernel_w - 1) * p->dilation_w - 1;
     int32_t *const windows = scratch;
     bt_qconv2d_state *const state = (bt_qconv2d_state *)(windows + 12 * eights);
     int8_t *const bytes = (int8_t *)(state + 1);
@@ -134,41 +127,36 @@ BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_
     state->eights = eights;
     state->taps = windows;
     for (int32_t n = 0; n < p->batch; n++) {
-        int32_t h = 0, w = 0;
-        for (int32_t left = p->out_h * p->out_w; left > 0; left -= 3) {
-            const int32_t count = left < 3 ? left : 3;
-            int32_t tops[3], lefts[3];
-            const int8_t *from[3];
-            int inside = p->dilation_w == 1 && p->in % 4 == 0;
-            BT_UNROLL_8
+        int32_t top = -p->pad_top, left = -p->pad_left;
+        for (int32_t outputs = p->out_h * p->out_w; outputs > 0; outputs -= 3) {
             for (int32_t k = 0; k < 3; k++) {
-                tops[k] = h * p->stride_h - p->pad_top;
-                lefts[k] = w * p->stride_w - p->pad_left;
-                from[k] = x + (tops[k] * p->in_w + lefts[k]) * p->in;
-                inside &= tops[k] >= 0 && tops[k] + reach_h < p->in_h && lefts[k] >= 0 && lefts[k] + reach_w < p->in_w;
-                if (k + 1 < left && ++w == p->out_w) { /* the last position may stand there twice or three times */
-                    w = 0;
-                    h++;
+                int32_t *to = windows + k;
+                if (row % 4 == 0 && p->dilation_w == 1 && top >= 0 && top <= last_top && left >= 0 &&
+                    left <= last_left) {
+                    const int8_t *from = x + (top * p->in_w + left) * p->in;
+                    for (int32_t kh = 0; kh < p->kernel_h; kh++, from += p->dilation_h * p->in_w * p->in)
+                        to = bt_qconv2d_expand_third(to, from, row);
+                } else {
+                    bt_qconv2d_gather(p, x, top, left, bytes);
+                    bt_qconv2d_expand_third(to, bytes, (taps + 3) & ~3);
                 }
-            }
-            if (inside) {
-                int32_t *to = windows;
-                for (int32_t kh = 0; kh < p->kernel_h; kh++)
-                    to = bt_qconv2d_expand_three(to, from, kh * p->dilation_h * p->in_w * p->in, row);
-            } else {
-                for (int32_t k = 0; k < 3; k++) {
-                    bt_qconv2d_gather(p, x, tops[k], lefts[k], bytes);
-                    bt_qconv2d_expand_third(windows + k, bytes, (taps + 3) & ~3);
+                if (k + 1 < outputs) { /* else the last position stands there twice or three times */
+                    left += p->stride_w;
+                    if (left == p->out_w * p->stride_w - p->pad_left) {
+                        left = -p->pad_left;
+                        top += p->stride_h;
+                    }
                 }
             }
             state->y = y;
             state->end = y + p->out;
-            state->second = count > 1 ? p->out : 0;
-            state->third = count > 2 ? 2 * p->out : state->second;
+            state->second = outputs > 1 ? p->out : 0;
+            state->third = outputs > 2 ? 2 * p->out : state->second;
             bt_qconv2d_three(state, weight);
-            for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < count * p->out; i++)
+            const int32_t made = state->third + p->out;
+            for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < made; i++)
                 y[i] = (int8_t)bt_clamp_i32(y[i], p->lo, p->hi);
-            y += count * p->out;
+            y += made;
         }
         x += p->in_h * p->in_w * p->in;
     }
