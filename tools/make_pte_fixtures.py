@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "tests" / "frontends"))
 from executorch.exir import ExecutorchBackendConfig  # noqa: E402
 from executorch.exir.passes import MemoryPlanningPass  # noqa: E402
 from pte_cases import case, coder, export  # noqa: E402
+from pte_quantized import cortex_m, mixed, xnnpack  # noqa: E402
 from pte_text import text_of  # noqa: E402
 
 from baretorch.frontends.executorch_export import write_pte  # noqa: E402
@@ -35,6 +36,11 @@ def make(folder: Path) -> None:
     window = case("window")
     (folder / "state.pte").write_bytes(export(window.module(), window.inputs()))
     write_pte(*coder(), folder / "methods.pte")
+    depthwise = case("depthwise")
+    quantized = xnnpack(depthwise.module(), depthwise.inputs())
+    (folder / "quantized.pte").write_bytes(export(quantized, depthwise.inputs()))
+    (folder / "cortex_m.pte").write_bytes(cortex_m(*mixed(), "M55"))
+    (folder / "cortex_m4.pte").write_bytes(cortex_m(sine.module(), sine.inputs(), "M4"))
     for file in sorted(folder.glob("*.pte")):
         file.with_suffix(".txt").write_text(text_of(file.read_bytes(), file.stem))
 

@@ -31,7 +31,8 @@ def refusal(data: bytes, method: str = "forward") -> str:
 
 
 def test_there_are_fixtures() -> None:
-    assert [f.stem for f in FIXTURES] == ["channels_last", "cnn", "methods", "sine", "state", "views"]
+    plain = ["channels_last", "cnn", "methods", "sine", "state", "views"]
+    assert [f.stem for f in FIXTURES] == sorted([*plain, "cortex_m", "cortex_m4", "quantized"])
 
 
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda f: f.stem)

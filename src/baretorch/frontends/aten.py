@@ -27,6 +27,7 @@ from baretorch.frontends import aten_reduce as reduce
 from baretorch.frontends import aten_resampling as resampling
 from baretorch.frontends import aten_sequence as sequence
 from baretorch.frontends import aten_shapes as shapes
+from baretorch.frontends import cortex_m
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
 from baretorch.ir import Builder, DType, Graph, State, verify
@@ -56,8 +57,8 @@ def to_graph(program: AtenProgram) -> Graph:
         try:
             _bind(g, call, TABLE[call.target](g, *(g.resolve(a) for a in call.args)))
         except CompileError as error:
-            if not error.at and str(call.origin):
-                error.at = (str(call.origin),)
+            if not error.at:
+                error.at = (str(call.origin) or f"{call.results[0]} = {call.target}",)
             raise
         except Exception as error:
             if not program.file:
@@ -115,7 +116,7 @@ INSTEAD = {
     "nonzero": "instead of nonzero: torch.where(mask, x, 0): shapes must be known before the image is built",
     "masked_select": "instead of x[mask]: torch.where(mask, x, 0): shapes must be known before the image is built",
     "unique": "instead of unique: nothing; shapes must be known before the image is built",
-    "quantized_decomposed::choose_qparams": "instead of dynamic quantization: scales from calibration, is_dynamic=False",
+    "quantized_decomposed::choose_qparams": "instead of dynamic quantization: calibrated scales (is_dynamic=False)",
     "randn": "instead of random numbers in the model: pass them as an input",
     "rand": "instead of random numbers in the model: pass them as an input",
     "bernoulli": "instead of random numbers in the model: pass them as an input",
@@ -129,6 +130,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     "quantized_decomposed::quantize_per_tensor": quant.quantize_per_tensor,
     "quantized_decomposed::dequantize_per_tensor": quant.dequantize_per_tensor,
     "quantized_decomposed::dequantize_per_channel": quant.dequantize_per_channel,
+    **cortex_m.ROWS,
     "aten::linear": sequence.linear,
     "aten::addmm": sequence.addmm,
     "aten::baddbmm": sequence.addmm,

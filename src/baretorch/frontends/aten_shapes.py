@@ -97,7 +97,7 @@ def constant_pad(g: Lowering, x: str, padding: Ints, value: Scalar = 0) -> str:
     pairs = [(0, 0)] * rank
     for i in range(len(padding) // 2):
         pairs[rank - 1 - i] = (int(padding[2 * i]), int(padding[2 * i + 1]))
-    return g.b.add(Pad(tuple(pairs), float(value)), x)
+    return g.b.add(Pad(tuple(pairs), float(value)), x) if any(padding) else x
 
 
 def same(g: Lowering, x: str, *_: Any) -> str:

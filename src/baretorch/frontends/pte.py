@@ -23,6 +23,14 @@ from baretorch.frontends.pte_state import Kept, Names, find_state
 from baretorch.ir import Array, Shape
 
 _FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
+# Arguments that are room to work in: nothing is read from there, and kernels of ours have their own.
+_SCRATCH = {
+    "cortex_m::quantized_conv2d": (12,),
+    "cortex_m::quantized_depthwise_conv2d": (13,),
+    "cortex_m::quantized_transpose_conv2d": (13, 14),
+    "cortex_m::quantized_avg_pool2d": (7,),
+    "cortex_m::quantized_batch_matmul": (7,),
+}
 MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
 
 
@@ -188,13 +196,17 @@ class _Reader:
                 need="state in mutable buffers",
                 try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
             )
-        inputs = tuple(self._argument(i) for i in args)
+        scratch = _SCRATCH.get(call.operator, ())
+        inputs = tuple(None if n in scratch else self._argument(i) for n, i in enumerate(args))
         if call.operator == "aten::copy_" and self._copies_all(args, results):
             self._memory.write(self.read(self.tensor_at(args[1], "what is copied")), results[0])
             return
         target, inputs = _normal(call.operator, inputs, results)
         if target == "aten::as_strided" and _keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
             target, inputs = "aten::view", (inputs[0], results[0].shape)
+        if target == "cortex_m::pad" and len(inputs) == 4:
+            sides = _sides(self.value_at(args[0]), inputs[1], inputs[2], results[0])
+            target, inputs = "aten::constant_pad_nd", (inputs[0], sides, inputs[3])
         names = tuple(self._write(t) for t in results)
         self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
 
@@ -317,6 +329,25 @@ def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]
         at = _FACTORIES[target]
         args = (*args[:at], results[0].dtype.label, None, None, None, *args[at:])
     return target, args
+
+
+def _sides(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[Arg, ...]:
+    """cortex_m::pad lists four dimensions as they lie in memory, constant_pad_nd from the last to the first. Where a
+    dimension is 1, several orders lie alike: the shapes tell which was meant."""
+    if not isinstance(x, TensorValue) or not isinstance(before, tuple) or not isinstance(after, tuple):
+        raise damaged("cortex_m::pad has other arguments than a tensor and two lists")
+    rank = len(x.shape)
+    for order in (memory_order(x.shape, x.order), (0, 2, 3, 1), (0, 1, 2, 3)):
+        if len(order) != rank or not rank <= len(before) == len(after):
+            continue
+        at = [order.index(d) - rank for d in range(rank)]
+        sides = [(before[place], after[place]) for place in at]
+        if all(
+            isinstance(a, int) and isinstance(b, int) and n + a + b == to
+            for (a, b), n, to in zip(sides, x.shape, padded.shape, strict=True)
+        ):
+            return tuple(side for both in reversed(sides) for side in both)
+    raise damaged("cortex_m::pad does not make a tensor of its result's shape")
 
 
 def _contiguous(t: TensorValue) -> bool:

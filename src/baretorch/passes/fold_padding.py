@@ -1,4 +1,4 @@
-"""Fold explicit zero padding into the convolution that follows, also across permutations and added dimensions of 1."""
+"""Fold padding with zeros into the convolution that follows, also across permutations and added dimensions of 1."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from baretorch.ir import Graph, Node, Op, Shape, Tensor
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.qconv2d import QConv2d
 from baretorch.passes.rewrite import fresh, rebuilt
 
 Sides = tuple[tuple[int, int], ...]  # elements added before and after, per dimension
@@ -17,14 +18,14 @@ def fold_padding(graph: Graph) -> Graph:
     nodes: list[Node] = []
     new: dict[str, Tensor] = {}
 
-    def unpadded(name: str) -> tuple[str, Sides] | None:
-        """What to read instead of a padded tensor, made without its padding, and what then is missing around it."""
+    def unpadded(name: str, zero: int) -> tuple[str, Sides] | None:
+        """What to read instead of a tensor padded with `zero`, made without it, and what then is missing around it."""
         node = producer.get(name)
         if node is None:
             return None
         if isinstance(node.op, Pad):
-            return (node.inputs[0], node.op.padding) if node.op.value == 0 else None
-        found = unpadded(node.inputs[0]) if isinstance(node.op, (Permute, Reshape)) else None
+            return (node.inputs[0], node.op.padding) if node.op.value == zero else None
+        found = unpadded(node.inputs[0], zero) if isinstance(node.op, (Permute, Reshape)) else None
         if found is None:
             return None
         x, sides = found
@@ -38,9 +39,10 @@ def fold_padding(graph: Graph) -> Graph:
         return out, moved
 
     for node in graph.nodes:
-        found = unpadded(node.inputs[0]) if isinstance(node.op, Conv2d) else None
-        if found is not None and isinstance(node.op, Conv2d) and _around_image(found[1]):
-            node = Node(_padded(node.op, found[1]), (found[0], *node.inputs[1:]), node.outputs)
+        if isinstance(node.op, (Conv2d, QConv2d)):
+            found = unpadded(node.inputs[0], node.op.x_zero if isinstance(node.op, QConv2d) else 0)
+            if found is not None and _around_image(found[1]):
+                node = Node(_padded(node.op, found[1]), (found[0], *node.inputs[1:]), node.outputs)
         nodes.append(node)
     return rebuilt(graph, nodes, new.values())
 
@@ -58,7 +60,7 @@ def _through(op: Op, shape: Shape, sides: Sides) -> Sides | None:
     return tuple((0, 0) if n == 1 else next(rest) for n in op.shape)
 
 
-def _padded(op: Conv2d, sides: Sides) -> Conv2d:
+def _padded(op: Conv2d | QConv2d, sides: Sides) -> Op:
     t, b, l, r = op.padding
     (top, bottom), (left, right) = sides[1:3]
     return replace(op, padding=(t + top, b + bottom, l + left, r + right))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from baretorch.ir import Graph, Node, Tensor
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.qconv2d import QConv2d
 from baretorch.passes.rewrite import rebuilt
 
 
@@ -24,12 +25,12 @@ def fuse_pool(graph: Graph) -> Graph:
         if index is not None and free and isinstance(node.op, MaxPool2d) and _tiles(node.op):
             (out,) = node.outputs
             op = nodes[index].op
-            assert isinstance(op, Conv2d)
+            assert isinstance(op, (Conv2d, QConv2d))
             nodes[index] = replace(nodes[index], op=replace(op, pool=node.op.kernel))
             pooled.append(replace(graph[x], shape=graph[out].shape, quant=graph[out].quant))
             rename[out] = x  # the result keeps the layer's name and origin
             continue
-        if isinstance(node.op, Conv2d) and node.op.pool == (1, 1):
+        if isinstance(node.op, (Conv2d, QConv2d)) and node.op.pool == (1, 1):
             conv[node.outputs[0]] = len(nodes)
         nodes.append(node)
     return rebuilt(graph, nodes, pooled, rename)

@@ -22,13 +22,19 @@ from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Flip, Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.lookup import Lookup
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat, Slice, SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.ops.qbinary import QAdd, QMul
+from baretorch.ops.qlinear import QLinear
+from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Reduction
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.regroup import Dims, regroup
 from baretorch.passes.rewrite import fresh, rebuilt
+
+LINEAR = (Linear, QLinear)  # layers whose weight has a column per input
 
 
 def layout(graph: Graph) -> Graph:
@@ -59,7 +65,7 @@ class _Walk:
             self.flatten(node)
         elif isinstance(op, Reshape) and node.inputs[0] in self.lazy:
             self.reshape(node)
-        elif isinstance(op, Linear) and node.inputs[0] in self.columns:
+        elif isinstance(op, LINEAR) and node.inputs[0] in self.columns:
             self.linear(node)
         elif isinstance(op, (Matmul, Attention)):
             self.absorb(node, op)
@@ -139,14 +145,15 @@ class _Walk:
     def commute(self, node: Node) -> bool:
         """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
         op = node.op
-        # Weights of norms and linear layers, and indices, lie along the axes that the operator names.
-        carried = node.inputs[:1] if isinstance(op, (LayerNorm, GroupNorm, Linear, IndexSelect)) else node.inputs
+        # Weights of norms and linear layers, tables, and indices lie along the axes that the operator names.
+        apart = (LayerNorm, GroupNorm, *LINEAR, Lookup, IndexSelect)
+        carried = node.inputs[:1] if isinstance(op, apart) else node.inputs
         dims = next((self.lazy[n][1] for n in carried if n in self.lazy), None)
         if dims is None or (isinstance(op, IndexSelect) and len(self.tensor(node.inputs[1]).shape) != 1):
             return False
         out_dims = dims
         inverse = tuple(int(i) for i in np.argsort(dims))
-        if isinstance(op, Elementwise):
+        if isinstance(op, (Elementwise, Quantize, Dequantize, QAdd, QMul, Lookup)):
             new_op: Op = op
         elif isinstance(op, (Softmax, CumSum, TopK, Slice, Cat, SliceScatter, IndexSelect)):
             new_op = replace(op, axis=dims[op.axis])
@@ -164,7 +171,7 @@ class _Walk:
         elif isinstance(op, ArgMax):
             new_op = replace(op, axis=dims[op.axis])
             out_dims = dims if op.keepdim else _without(dims, (op.axis,))
-        elif isinstance(op, Linear) and dims[-1] == len(dims) - 1:
+        elif isinstance(op, LINEAR) and dims[-1] == len(dims) - 1:
             new_op = op
         else:
             return False
@@ -232,7 +239,7 @@ class _Walk:
         if len(to) != 2 or to[0] != shape[0] or self.lazy[x][1][0] != 0 or node.outputs[0] in self.graph.outputs:
             return False
         return all(
-            isinstance(r.op, Linear) and r.inputs[0] == node.outputs[0] and self.graph[r.inputs[1]].data is not None
+            isinstance(r.op, LINEAR) and r.inputs[0] == node.outputs[0] and self.graph[r.inputs[1]].data is not None
             for r in self.uses.get(node.outputs[0], ())
         )
 

@@ -39,8 +39,8 @@ def note_scales(graph: Graph) -> Graph:
         _share(graph, noted, noted.get(node.outputs[0], graph[node.outputs[0]]).quant, x)
     for node in views:
         x = rename.get(node.inputs[0], node.inputs[0])
-        quant = noted.get(x, graph[x]).quant
-        _share(graph, noted, quant and _through(node.op, graph[x].shape, quant), node.outputs[0])
+        seen = noted.get(x, graph[x]).quant
+        _share(graph, noted, seen and _through(node.op, graph[x].shape, seen), node.outputs[0])
     return rebuilt(graph, nodes, noted.values(), rename)
 
 

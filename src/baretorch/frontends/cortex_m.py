@@ -1,0 +1,254 @@
+"""Rows of the ATen table: the cortex_m operators of ExecuTorch's Cortex-M passes, which already compute in int8.
+
+They give factors as pairs: multiplier * 2^(shift - 31). Here these become multipliers of the one rule there is (see
+docs/arithmetic.md), which rounds once where CMSIS-NN rounds twice: a result may be one step beside ExecuTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import isfinite, ldexp, prod
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends import aten_quant as quant
+from baretorch.frontends.lowering import Ints, Lowering, Result, pair, sides
+from baretorch.ir import Array, DType, Quant
+from baretorch.ops.arithmetic import multipliers
+from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.qbinary import product_of, sum_of
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qlinear import QLinear
+from baretorch.ops.qpool import QAvgPool2d
+from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ops.quantize import Dequantize, Quantize
+
+EVERY = np.arange(-128, 128, dtype=np.int8)
+INPUT_BITS = 20  # by which CMSIS-NN shifts the inputs of a sum to the left
+SOFTMAX_BITS = 26  # fractional bits of the differences in CMSIS-NN's softmax
+
+
+def linear(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    kernel_sum: str | None,
+    x_offset: int,
+    filter_offset: int,
+    y_offset: int,
+    factors: Ints,
+    shifts: Ints,
+    hi: int,
+    lo: int,
+) -> str:
+    """`kernel_sum`, if there is one, is the bias with the input's zero point already in it."""
+    if filter_offset:
+        raise CompileError("quantized_linear: weights with a zero point are not supported", have=f"{-filter_offset}")
+    w = _int8(g, weight)
+    folded = kernel_sum is not None
+    added = _bias(g, kernel_sum if folded else bias, w, 0 if folded else x_offset)
+    m, shift = multipliers(np.broadcast_to(_factors(factors, shifts), len(w)).tolist())
+    constants = (weight, g.b.const("bias", added), g.b.const("multiplier", m))
+    return g.b.add(QLinear(_stored(y_offset), shift, _stored(lo), _stored(hi)), x, *constants)
+
+
+def conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    x_offset: int,
+    y_offset: int,
+    factors: str,
+    shifts: str,
+    lo: int,
+    hi: int,
+    scratch: None = None,
+) -> str:
+    w = _int8(g, weight)
+    added = _bias(g, bias, w, x_offset)
+    pairs = (g.constant(t, "quantized_conv2d: multipliers and shifts").reshape(-1).tolist() for t in (factors, shifts))
+    m, shift = multipliers(_factors(*pairs).tolist())
+    channels = g.shape(x)[1]
+    if w.ndim != 4 or w.shape[3] == 0 or channels % w.shape[3]:
+        raise CompileError("quantized_conv2d: the weight does not fit the input", have=[str(g[x]), str(g[weight])])
+    op = QConv2d(
+        _stored(-x_offset),
+        _stored(y_offset),
+        shift,
+        _stored(lo),
+        _stored(hi),
+        pair(stride),
+        sides(pair(padding)),
+        pair(dilation),
+        channels // w.shape[3],
+    )
+    return g.nhwc(op, x, weight, g.b.const("bias", added), g.b.const("multiplier", m))
+
+
+def depthwise_conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    depth_multiplier: int,
+    *rest: int | str | None,
+) -> str:
+    """The weight is [1, KH, KW, C]."""
+    by_channel = g.b.const(f"{weight}_int8", np.ascontiguousarray(_int8(g, weight).transpose(3, 1, 2, 0)))
+    return conv2d(g, x, by_channel, bias, stride, padding, dilation, *rest)  # type: ignore[arg-type]
+
+
+def avg_pool2d(
+    g: Lowering,
+    x: str,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    zero: int,
+    factor: int,
+    shift: int,
+    scratch: None = None,
+) -> str:
+    if any(padding):
+        raise CompileError("quantized_avg_pool2d: padding is not supported", have=f"padding {list(padding)}")
+    m, left = multipliers([1 / max(prod(pair(kernel)), 1)])
+    return g.nhwc(QAvgPool2d(pair(kernel), pair(stride), _stored(zero), int(m[0]), left, _stored(zero)), x)
+
+
+def max_pool2d(
+    g: Lowering,
+    x: str,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    x_zero: int,
+    y_zero: int,
+    lo: int,
+    hi: int,
+) -> str:
+    if x_zero != y_zero:
+        raise CompileError("quantized_max_pool2d: the zero point changes", have=f"{x_zero} and {y_zero}")
+    op = MaxPool2d(pair(kernel), pair(stride), sides(pair(padding)), pair(dilation), bool(ceil_mode))
+    y = g.nhwc(op, x)
+    return y if (lo, hi) == (-128, 127) else _table(g, y, np.clip(EVERY, _stored(lo), _stored(hi)))
+
+
+def add(
+    g: Lowering,
+    a: str,
+    a_zero: int,
+    a_factor: int,
+    a_shift: int,
+    b: str,
+    b_zero: int,
+    b_factor: int,
+    b_shift: int,
+    zero: int,
+    factor: int,
+    shift: int,
+    lo: int,
+    hi: int,
+) -> str:
+    ratios = _factors((a_factor, b_factor), (a_shift, b_shift)) * _factors((factor,), (shift,)) * (1 << INPUT_BITS)
+    made = sum_of(_quant(ratios[0], a_zero), _quant(ratios[1], b_zero), _quant(1.0, zero))
+    if made is None:
+        raise CompileError("quantized_add: an input's scale is 64 times the output's or more")
+    return g.b.add(replace(made, lo=_stored(lo), hi=_stored(hi)), a, b)
+
+
+def mul(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, factor: int, shift: int) -> str:
+    ratio = _factors((factor,), (shift,))[0]
+    return g.b.add(product_of(_quant(ratio, a_zero), _quant(1.0, b_zero), _quant(1.0, zero)), a, b)
+
+
+def activation(g: Lowering, x: str, table: str) -> str:
+    return _table(g, x, _int8(g, table).reshape(-1))
+
+
+def extreme(g: Lowering, op: Maximum | Minimum, a: str, b: str) -> str:
+    """The larger or smaller of two stored numbers: a table where one is constant, else in float, which is exact."""
+    data = g[b].data
+    if data is not None and data.size == 1:
+        return _table(g, a, op.reference(EVERY, data.reshape(-1))[0])
+    return g.b.add(Quantize(1.0, 0), g.b.add(op, *(g.b.add(Dequantize(1.0, 0), x) for x in (a, b))))
+
+
+def softmax(g: Lowering, x: str, axis: int, x_zero: int, y_zero: int, factor: int, shift: int, diff_min: int) -> str:
+    if y_zero != -128:
+        raise CompileError(f"softmax: the zero point {y_zero} is not supported", need="-128, as CMSIS-NN has it")
+    last, axis = len(g.shape(x)) - 1, g.axis(x, axis)
+    dims = [d for d in range(last + 1) if d != axis] + [axis]
+    op = QSoftmax(ldexp(float(_factors((factor,), (shift,))[0]), -SOFTMAX_BITS))
+    if axis == last:
+        return g.b.add(op, x)
+    return g.permute(g.b.add(op, g.permute(x, dims)), [int(d) for d in np.argsort(dims)])
+
+
+def _table(g: Lowering, x: str, table: Array) -> str:
+    return g.b.add(Lookup(), x, g.b.const("table", table.astype(np.int8)))
+
+
+def _factors(factors: Sequence[int], shifts: Sequence[int]) -> Array:
+    """multiplier * 2^(shift - 31), each."""
+    values = [ldexp(m, s - 31) for m, s in zip(factors, shifts, strict=True)]
+    if not all(isfinite(v) and 0 <= v < 1e30 for v in values):
+        raise CompileError("a multiplier is negative or huge", have=", ".join(f"{v:g}" for v in values[:4]))
+    return np.array(values)
+
+
+def _quant(scale: float, zero: int) -> Quant:
+    return Quant((float(scale),), (_stored(zero),))
+
+
+def _stored(value: int) -> int:
+    """A zero point or limit, which must be an int8."""
+    if not -128 <= value <= 127:
+        raise CompileError(f"{value} cannot be a zero point or limit of int8", need="-128 to 127")
+    return int(value)
+
+
+def _int8(g: Lowering, name: str) -> Array:
+    data = g.constant(name, "an int8 layer's weight")
+    if g[name].dtype is not DType.INT8:
+        raise CompileError("an int8 layer's weight is not int8", have=str(g[name]))
+    return data
+
+
+def _bias(g: Lowering, bias: str | None, w: Array, x_offset: int) -> Array:
+    """One per row of the weight, with the input's zero point in it."""
+    given = np.zeros(len(w), np.int64) if bias is None else g.constant(bias, "an int8 layer's bias").astype(np.int64)
+    sums = w.reshape(len(w), -1).astype(np.int64).sum(axis=1)
+    whole: Array = np.clip(given.reshape(sums.shape) + x_offset * sums, -(2**31), 2**31 - 1)
+    return whole.astype(np.int32)
+
+
+ROWS: dict[str, Callable[..., Result]] = {
+    "cortex_m::quantize_per_tensor": quant.quantize_per_tensor,
+    "cortex_m::dequantize_per_tensor": quant.dequantize_per_tensor,
+    "cortex_m::quantized_linear": linear,
+    "cortex_m::quantized_conv2d": conv2d,
+    "cortex_m::quantized_depthwise_conv2d": depthwise_conv2d,
+    "cortex_m::quantized_avg_pool2d": avg_pool2d,
+    "cortex_m::quantized_max_pool2d": max_pool2d,
+    "cortex_m::quantized_add": add,
+    "cortex_m::quantized_mul": mul,
+    "cortex_m::quantized_activation": activation,
+    "cortex_m::maximum": lambda g, a, b: extreme(g, Maximum(), a, b),
+    "cortex_m::minimum": lambda g, a, b: extreme(g, Minimum(), a, b),
+    "cortex_m::softmax": softmax,
+    "cortex_m::transpose": lambda g, x, dims: g.permute(x, dims),
+}

@@ -1,0 +1,262 @@
+"""Models that somebody else quantized: converted modules, .pt2 and .pte files with q/dq, and cortex_m operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lower import Function
+from pte_cases import case, export
+from pte_quantized import cortex_m, mixed, xnnpack
+from test_pte_graph import same
+
+from baretorch.errors import CompileError
+from baretorch.frontends import Int8, Source, from_module, load, quantized
+from baretorch.frontends.aten import to_graph
+from baretorch.frontends.program import AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.pte import read_pte
+from baretorch.ir import Array, DType, Graph, interpret
+from baretorch.ops.quantize import Dequantize
+from baretorch.passes.to_int8 import float_layers
+from baretorch.pipeline import optimized
+from baretorch.report.facts import is_int8
+
+DATA = Path(__file__).parent / "data"
+qd = torch.ops.quantized_decomposed
+
+
+@cache
+def source_of(name: str, **options: Any) -> Source:
+    model = case(name)
+    return from_module(xnnpack(model.module(), model.inputs(), **options), model.inputs(), name)
+
+
+def steps(graph: Graph, source: Source) -> float:
+    """The largest difference from PyTorch, in steps of the output's scale."""
+    assert source.expected is not None
+    (made,) = interpret(graph, source.examples).values()
+    op = graph.producer()[graph.outputs[0]].op
+    assert isinstance(op, Dequantize)
+    return float(np.abs(made - source.expected[0]).max()) / op.scale
+
+
+# --- pt2e by another quantizer -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "per_channel"), [("cnn", True), ("cnn", False), ("residual", True)])
+def test_a_converted_module_is_int8_without_being_asked(name: str, per_channel: bool) -> None:
+    source = source_of(name, is_per_channel=per_channel)
+    graph = optimized(to_graph(source.program))
+    assert is_int8(graph) and float_layers(graph) == []
+    assert steps(graph, source) <= 3
+    assert source.quantized is source.expected
+
+
+def test_trained_with_rounding_it_is_int8_too() -> None:
+    source = source_of("cnn", is_qat=True)
+    graph = optimized(to_graph(source.program))
+    assert float_layers(graph) == [] and steps(graph, source) <= 3
+
+
+def test_a_pt2_file_of_it_gives_the_same_graph(tmp_path: Path) -> None:
+    source = source_of("cnn")
+    torch.export.save(source.exported, tmp_path / "m.pt2")
+    read = load(str(tmp_path / "m.pt2"))
+    same(optimized(to_graph(read.program)), optimized(to_graph(source.program)))
+    assert read.quantized is not None and read.expected is not None
+
+
+@pytest.mark.parametrize("name", ["cnn", "cnn_channels_last"])
+def test_a_pte_file_of_it_gives_the_same_graph(name: str) -> None:
+    source = source_of(name)
+    data = export(source.module, case(name).inputs())
+    same(optimized(to_graph(read_pte(data, name))), optimized(to_graph(source.program)))
+
+
+def test_what_the_quantizer_left_in_float_is_named() -> None:
+    graph = optimized(to_graph(read_pte((DATA / "quantized.pte").read_bytes(), "m")))
+    assert [layer.split()[0] for layer in float_layers(graph)] == ["avg_pool2d", "mean", "softmax"]
+
+
+def test_it_is_not_quantized_twice() -> None:
+    with pytest.raises(CompileError) as caught:
+        quantized(source_of("cnn"), Int8(), None)
+    assert caught.value.what == "--int8: model() returns a model that is quantized already"
+
+
+def rounded(scale: float, zero: int, lo: int, hi: int, dtype: torch.dtype) -> Source:
+    """relu between two roundings to this type."""
+
+    def around(x: torch.Tensor) -> torch.Tensor:
+        stored = qd.quantize_per_tensor(x, scale, zero, lo, hi, dtype)
+        return qd.dequantize_per_tensor(stored, scale, zero, lo, hi, dtype)
+
+    return from_module(Function(lambda x: around(torch.relu(around(x)))), (torch.linspace(-4, 5, 64),), "m")
+
+
+@pytest.mark.parametrize(
+    ("zero", "lo", "hi", "dtype"),
+    [
+        (0, -127, 127, torch.int8),
+        (-11, -128, 127, torch.int8),
+        (128, 0, 255, torch.uint8),
+        (7, 0, 255, torch.uint8),
+    ],
+)
+def test_symmetric_affine_and_unsigned_activations(zero: int, lo: int, hi: int, dtype: torch.dtype) -> None:
+    source = rounded(0.05, zero, lo, hi, dtype)
+    graph = optimized(to_graph(source.program))
+    assert [n.op.name for n in graph.nodes] == ["quantize", "lookup", "dequantize"]
+    assert source.expected is not None
+    (made,) = interpret(graph, source.examples).values()
+    np.testing.assert_allclose(made, source.expected[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (lambda: rounded(0.05, 0, -32768, 32767, torch.int16), "int16 from -32768 to 32767 is not supported"),
+        (lambda: rounded(0.05, 0, 0, 127, torch.int8), "int8 from 0 to 127 is not supported"),
+        (lambda: source_of("sine", is_dynamic=True), "quantized_decomposed::choose_qparams"),
+    ],
+    ids=["int16", "narrow", "dynamic"],
+)
+def test_what_cannot_be_int8_is_refused(source: Any, text: str) -> None:
+    with pytest.raises(CompileError, match=text):
+        to_graph(source().program)
+
+
+# --- cortex_m ----------------------------------------------------------------------------------------------
+
+
+def reference(call: AtenCall, args: list[Any]) -> torch.Tensor:
+    """What ExecuTorch says that the operator computes."""
+    if call.target == "aten::constant_pad_nd":
+        return torch.constant_pad_nd(*args)
+    if call.target == "aten::clone":
+        return args[0].contiguous()
+    if call.target == "aten::view":
+        return args[0].reshape(args[1])
+    operator = getattr(torch.ops.cortex_m, call.target.removeprefix("cortex_m::")).default
+    for i, parameter in enumerate(operator._schema.arguments):
+        if "scratch" in parameter.name:
+            args[i] = torch.empty(0, dtype=torch.uint8)
+        if parameter.name == "dtype":
+            args[i] = torch.int8
+    return operator(*args)
+
+
+def check_each_call(program: AtenProgram, x: torch.Tensor) -> torch.Tensor:
+    """Every operator gives what ExecuTorch's gives for the same inputs, up to one step. Returns the last result."""
+    values = {program.inputs[0].name: x} | {n: torch.from_numpy(c.copy()) for n, c in program.constants.items()}
+
+    def resolved(arg: Any) -> Any:
+        if isinstance(arg, Ref):
+            return values[arg.name]
+        return [resolved(a) for a in arg] if isinstance(arg, tuple) else arg
+
+    for call in program.calls:
+        names = dict.fromkeys(a.name for a in call.args if isinstance(a, Ref) and a.name not in program.constants)
+        inputs = [values[n] for n in names]
+        want = reference(call, [resolved(a) for a in call.args])
+        made = alone(program, call, list(names), [i.contiguous().numpy() for i in inputs], want.dim())
+        step = 1.0 if want.dtype is torch.int8 else 1e-6
+        assert np.abs(made.astype(np.float64) - want.numpy()).max() <= step, call
+        assert isinstance(call.results[0], str)
+        values[call.results[0]] = want
+    return values[program.outputs[0]]
+
+
+def alone(program: AtenProgram, call: AtenCall, names: list[str], inputs: list[Array], rank: int) -> Array:
+    def given(name: str, x: Array) -> AtenInput:
+        dtype = DType.of(x.dtype.name)
+        assert dtype is not None
+        return AtenInput(name, x.shape, dtype, tuple(range(x.ndim)))
+
+    assert isinstance(call.results[0], str)
+    specs = tuple(given(n, x) for n, x in zip(names, inputs, strict=True))
+    one = replace(program, inputs=specs, calls=(call,), outputs=(call.results[0],), output_orders=(tuple(range(rank)),))
+    (made,) = interpret(to_graph(one), inputs).values()
+    return made
+
+
+@pytest.mark.parametrize(("name", "cpu"), [("mixed", "M55"), ("sine", "M4")])
+def test_cortex_m_operators_mean_what_executorch_says(name: str, cpu: str) -> None:
+    module, inputs = mixed() if name == "mixed" else (case(name).module(), case(name).inputs())
+    program = read_pte(cortex_m(module, inputs, cpu), name)
+    want = check_each_call(program, inputs[0])
+    graph = optimized(to_graph(program))
+    assert float_layers(graph) == []
+    x = inputs[0].numpy().transpose(program.inputs[0].order)
+    (made,) = interpret(graph, [np.ascontiguousarray(x)]).values()
+    op = graph.producer()[graph.outputs[0]].op
+    assert isinstance(op, Dequantize)
+    assert np.abs(made - want.numpy()).max() <= 3 * op.scale
+
+
+def test_cortex_m_programs_get_the_passes_of_others() -> None:
+    graph = optimized(to_graph(read_pte((DATA / "cortex_m.pte").read_bytes(), "m")))
+    layers = ["qconv2d", "qconv2d", "qadd", "max_pool2d", "qconv2d", "lookup", "qmul", "qavg_pool2d", "reshape"]
+    assert [n.op.name for n in graph.nodes] == ["quantize", *layers, "qlinear", "qsoftmax", "lookup", "dequantize"]
+
+
+def changed(target: str, index: int, value: Any) -> AtenProgram:
+    """The fixture with another argument in the first call of this operator."""
+    program = read_pte((DATA / "cortex_m.pte").read_bytes(), "m")
+    at = next(i for i, c in enumerate(program.calls) if c.target == f"cortex_m::{target}")
+    call = program.calls[at]
+    args = (*call.args[:index], value, *call.args[index + 1 :])
+    return replace(program, calls=(*program.calls[:at], replace(call, args=args), *program.calls[at + 1 :]))
+
+
+@pytest.mark.parametrize(
+    ("target", "index", "value", "text", "at"),
+    [
+        ("quantized_linear", 5, 3, "quantized_linear: weights with a zero point are not supported", "v167"),
+        ("quantized_linear", 7, (-5,), "a multiplier is negative or huge", "v167"),
+        ("quantized_linear", 6, 300, "300 cannot be a zero point or limit of int8", "v167"),
+        ("quantized_linear", 1, Ref("c24"), "an int8 layer's weight is not int8", "v167"),
+        ("quantized_avg_pool2d", 3, (1, 1), "quantized_avg_pool2d: padding is not supported", "v146"),
+        ("quantized_max_pool2d", 7, 5, "quantized_max_pool2d: the zero point changes", "v93"),
+        ("quantized_add", 3, 9, "quantized_add: an input's scale is 64 times the output's or more", "v81"),
+        ("softmax", 3, 0, "softmax: the zero point 0 is not supported", "v178"),
+        ("quantize_per_tensor", 1, 0.0, "0 cannot be a scale", "v32"),
+        ("quantize_per_tensor", 2, 200, "the zero point 200 is outside of the stored type", "v32"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_by_name(target: str, index: int, value: Any, text: str, at: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        to_graph(changed(target, index, value))
+    assert caught.value.what == text
+    assert caught.value.at == (f"{at} = cortex_m::{target}",)
+
+
+def test_limits_of_a_max_pool_are_kept() -> None:
+    graph = to_graph(changed("quantized_max_pool2d", 9, 20))
+    x = np.random.default_rng(0).normal(size=graph[graph.inputs[0]].shape).astype(np.float32)
+    values = interpret(graph, [x], keep=True)
+    pooled = next(n.outputs[0] for n in graph.nodes if n.op.name == "lookup")
+    assert values[pooled].max() == 20
+
+
+@pytest.mark.parametrize("target", ["maximum", "minimum"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_larger_and_the_smaller(target: str, constant: bool) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-128, 128, (2, 2, 8)).astype(np.int8)
+    b = np.array([5], np.int8) if constant else b
+    given = AtenInput("a", a.shape, DType.INT8, (0, 1)), AtenInput("b", b.shape, DType.INT8, (0, 1))
+    call = AtenCall(f"cortex_m::{target}", (Ref("a"), Ref("b")), ("y",), (a.shape,))
+    constants = {"b": b} if constant else {}
+    program = AtenProgram("m", given[: 1 if constant else 2], constants, (call,), ("y",), ((0, 1),))
+    graph = optimized(to_graph(program))
+    (made,) = interpret(graph, [a] if constant else [a, b]).values()
+    np.testing.assert_array_equal(made, getattr(np, target)(a, b))
+    assert [n.op.name for n in graph.nodes] == (
+        ["lookup"] if constant else ["dequantize", "dequantize", target, "quantize"]
+    )
