@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 
@@ -94,4 +95,12 @@ def _fits(call: Call[QNorm]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-KERNELS: tuple[Kernel[QNorm], ...] = (Kernel("bt_qnorm_ref", "qnorm/ref.c", _params, fits=_fits, pack=_pack),)
+def _overlap(call: Call[QNorm]) -> int | None:
+    """What is normalised together lies together, and goes in place."""
+    _, places, groups, _ = call.x.shape
+    return 0 if 1 in (places, groups) else None
+
+
+KERNELS: tuple[Kernel[QNorm], ...] = (
+    Kernel("bt_qnorm_ref", "qnorm/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.first_only(_overlap)),
+)

@@ -14,7 +14,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
-from baretorch.passes.to_int8 import float_layers
+from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import Compiled, optimized
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
 from baretorch.targets.cycles import TIMINGS
@@ -49,8 +49,10 @@ class RunFacts:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know before trusting the figures."""
-        known = self.compiled.source.warnings
-        if is_int8(self.compiled.graph) or self.max_error <= TOLERANCE * self.largest:
+        graph = self.compiled.graph
+        reasons = zip(float_layers(graph), why_float(graph), strict=True)
+        known = (*self.compiled.source.warnings, *(f"float: {layer} stays float: {why}" for layer, why in reasons))
+        if is_int8(graph) or self.max_error <= TOLERANCE * self.largest:
             return known
         return (
             *known,

@@ -47,7 +47,8 @@ BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const int32_t 
         for (int32_t k = 0; k < p->depth; k++) {
             const int32_t centred = count * (x[i * step + k] - p->x_zero) - sum;
             const int32_t normal = (int32_t)((int64_t)centred * factor >> shift);
-            y[i * step + k] = (int8_t)bt_clamp_i32(bt_scale(normal, weight[k], bias[k]) >> 8, -128, 127);
+            const int32_t scaled = (int32_t)(((int64_t)normal * weight[k] + ((int64_t)1 << 31)) >> 32);
+            y[i * step + k] = (int8_t)bt_clamp_i32((scaled + bias[k]) >> 8, -128, 127);
         }
     }
 }
