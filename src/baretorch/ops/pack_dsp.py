@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops import overlap
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
@@ -29,6 +30,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             fits=_fits_depthwise3,
             pack=_pack_depthwise3,
             scratch=_scratch_depthwise3,
+            overlap=_overlap_depthwise3,
         ),
         Kernel(
             "bt_qconv2d_depthwise_dsp",
@@ -47,6 +49,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             fits=_fits_three,
             pack=_pack_three,
             scratch=_scratch_three,
+            overlap=lambda call: _overlap_positions(call, 3),
         ),
         Kernel(
             "bt_qconv2d_pairs_dsp",
@@ -56,8 +59,28 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             fits=_fits_dense,
             pack=_pack_pairs,
             scratch=_scratch_pairs,
+            overlap=lambda call: _overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
         ),
     )
+
+
+def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear], ...]:
+    """The rows of qlinear."""
+    return (
+        Kernel(
+            "bt_qlinear_dsp",
+            "qlinear/dsp.c",
+            params,
+            needs=DSP,
+            fits=_constant,
+            pack=_pack_linear,
+            overlap=overlap.rows(1),
+        ),
+    )
+
+
+def _constant(call: Call[QLinear] | Call[QConv2d]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
 
 
 def _up(n: int, step: int) -> int:
@@ -75,7 +98,7 @@ def _constants(call: Call[QLinear] | Call[QConv2d]) -> tuple[Packed, Packed]:
     return Packed("bias", data_of(call.inputs, 2)), Packed("multiplier", data_of(call.inputs, 3))
 
 
-def pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
+def _pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
     """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
     weight = data_of(call.inputs, 1)
     full = _padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4))
@@ -95,10 +118,6 @@ def _channel_pairs(weight: Array) -> Array:
     fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
     words: Array = np.ascontiguousarray(fours.transpose(0, 1, 3, 2)).view(np.int32)
     return words.reshape(full.shape[0] // 2, full.shape[1] // 2)
-
-
-def _constant(call: Call[QConv2d]) -> bool:
-    return all(t.data is not None for t in call.inputs[1:])
 
 
 def _fits_dense(call: Call[QConv2d]) -> bool:
@@ -142,6 +161,19 @@ def _scratch_three(call: Call[QConv2d]) -> int:
     taps = kernel_h * kernel_w * in_
     plain = kernel_h == kernel_w == 1 and in_ % 4 == 0 and not any(call.op.padding)
     return 6 * _up(taps, 8) + 32 + (0 if plain else _up(taps, 4))
+
+
+def _overlap_positions(call: Call[QConv2d], together: int) -> Distances:
+    """The windows of so many pixels are read before any of them is written."""
+    op, (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.op, call.x.shape, call.y.shape
+    top = np.clip(np.arange(out_h) * op.stride[0] * op.pool[0] - op.padding[0], 0, in_h)
+    left = np.clip(np.arange(out_w) * op.stride[1] * op.pool[1] - op.padding[2], 0, in_w)
+    pixels = (top[:, None] * in_w + left).reshape(-1)
+    starts = np.arange(0, pixels.size, together)
+    image = np.arange(n)[:, None]
+    reads = image * in_h * in_w + np.minimum.reduceat(pixels, starts)
+    writes = image * pixels.size + np.minimum(starts + together, pixels.size)
+    return (overlap.distance(reads.reshape(-1) * in_, writes.reshape(-1) * out, together=0),)
 
 
 def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
@@ -188,3 +220,13 @@ def _scratch_depthwise3(call: Call[QConv2d]) -> int:
     columns = (call.y.shape[2] - 1) * call.op.stride[1] + 3
     kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
     return 12 * columns + kept
+
+
+def _overlap_depthwise3(call: Call[QConv2d]) -> Distances:
+    """With stride 1 the rows that are needed again are kept; otherwise a row is read while its outputs are written."""
+    (n, in_h, in_w, in_), (_, out_h, out_w, _) = call.x.shape, call.y.shape
+    if call.op.stride[0] == 1:
+        return (0,)
+    first = np.maximum(np.arange(out_h) * call.op.stride[0] - call.op.padding[0], 0)
+    reads = (np.arange(n)[:, None] * in_h + first).reshape(-1) * in_w * in_
+    return (overlap.distance(reads, np.arange(1, n * out_h + 1) * out_w * in_, together=1),)

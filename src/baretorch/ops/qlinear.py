@@ -10,11 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops import pack_mve, pack_triples
+from baretorch.ops import pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.pack_dsp import DSP, pack_linear
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def _fits(call: Call[QLinear]) -> bool:
 
 KERNELS: tuple[Kernel[QLinear], ...] = (
     *pack_mve.linears(_params),
-    Kernel("bt_qlinear_dsp", "qlinear/dsp.c", _params, needs=DSP, fits=_fits, pack=pack_linear),
+    *pack_dsp.linears(_params),
     *pack_triples.linears(_params),
     Kernel("bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack),
 )
