@@ -33,38 +33,31 @@ typedef struct {
     "smmlar %[sum], %[sum], %[multiplier], %[zero]\n\t"                                                                \
     "ssat %[sum], #8, %[sum]\n\t"                                                                                      \
     "strb %[sum], [%[at], #-24]\n\t"
-/* The count of outputs shares a register with the last weight. */
-#define BT_AGAIN                                                                                                       \
-    "subs %[last], %[last], #0x10000\n\t"                                                                              \
-    "bpl 1b"
+/* Runs along a line. The count of outputs shares a register with the last weight. */
+#define BT_ALONG_LINE(begin, each)                                                                                     \
+    __asm__ volatile(begin "1:\n\t" each "subs %[last], %[last], #0x10000\n\t"                                        \
+                           "bpl 1b"                                                                                    \
+                     : [at] "+r"(at), [last] "+r"(last), [pair] "=&r"(pair), [one] "=&r"(one), [sum] "=&r"(sum),       \
+                       [next] "=&r"(next)                                                                              \
+                     : [left] "r"(bt_even_bytes(channel[2])), [middle] "r"(bt_odd_bytes(channel[2])),                  \
+                       [right] "r"(bt_even_bytes(channel[3])), [lower] "r"(bt_odd_bytes(channel[3])),                  \
+                       [bias] "r"(channel[0] >> 8), [multiplier] "r"(channel[1]), [zero] "r"(zero)                     \
+                     : "cc", "memory")
 
 /* `count` outputs of each of four channels, whose columns begin at `line`. */
 BT_SHARED void bt_qconv2d_four_channels(const int32_t *channel, bt_column *line, int32_t count, int32_t stride,
                                         int32_t zero)
 {
-    for (int32_t c = 0; c < 4; c++) {
+    for (int32_t c = 0; c < 4; c++, channel += 4) {
         int8_t *at = (int8_t *)line + c;
         int32_t last = ((count - 1) << 16) | (uint16_t)(int8_t)channel[0];
         int32_t pair, one, sum, next;
         if (stride == 1)
-            __asm__ volatile(BT_LOAD_COLUMN BT_LEFT("next") BT_LOAD_COLUMN BT_MIDDLE("sum", "next") BT_LEFT("next")
-                             "1:\n\t" BT_LOAD_COLUMN BT_RIGHT_AND_OUT BT_MIDDLE("sum", "next") BT_LEFT("next") BT_AGAIN
-                             : [at] "+r"(at), [last] "+r"(last), [pair] "=&r"(pair), [one] "=&r"(one),
-                               [sum] "=&r"(sum), [next] "=&r"(next)
-                             : [left] "r"(bt_even_bytes(channel[2])), [middle] "r"(bt_odd_bytes(channel[2])),
-                               [right] "r"(bt_even_bytes(channel[3])), [lower] "r"(bt_odd_bytes(channel[3])),
-                               [bias] "r"(channel[0] >> 8), [multiplier] "r"(channel[1]), [zero] "r"(zero)
-                             : "cc", "memory");
+            BT_ALONG_LINE(BT_LOAD_COLUMN BT_LEFT("next") BT_LOAD_COLUMN BT_MIDDLE("sum", "next") BT_LEFT("next"),
+                          BT_LOAD_COLUMN BT_RIGHT_AND_OUT BT_MIDDLE("sum", "next") BT_LEFT("next"));
         else
-            __asm__ volatile(BT_LOAD_COLUMN BT_LEFT("sum")
-                             "1:\n\t" BT_LOAD_COLUMN BT_MIDDLE("sum", "sum") BT_LOAD_COLUMN BT_RIGHT_AND_OUT
-                             BT_LEFT("sum") BT_AGAIN
-                             : [at] "+r"(at), [last] "+r"(last), [pair] "=&r"(pair), [one] "=&r"(one), [sum] "=&r"(sum)
-                             : [left] "r"(bt_even_bytes(channel[2])), [middle] "r"(bt_odd_bytes(channel[2])),
-                               [right] "r"(bt_even_bytes(channel[3])), [lower] "r"(bt_odd_bytes(channel[3])),
-                               [bias] "r"(channel[0] >> 8), [multiplier] "r"(channel[1]), [zero] "r"(zero)
-                             : "cc", "memory");
-        channel += 4;
+            BT_ALONG_LINE(BT_LOAD_COLUMN BT_LEFT("sum"),
+                          BT_LOAD_COLUMN BT_MIDDLE("sum", "sum") BT_LOAD_COLUMN BT_RIGHT_AND_OUT BT_LEFT("sum"));
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * The windows of three positions are expanded to halfwords once, side by side; then two output channels at a time run
  * over them. Weights of two channels share a halfword, 256 * second + first, as in qlinear/dsp.c: one extension feeds
- * six dual multiplies, of which three sum up the first channel and three both. 38 instructions for 48 products.
+ * six dual multiplies, of which three sum up the first channel and three both. 37 instructions for 48 products.
  *
  * All three windows are read before their outputs are written, position after position. */
 #include "../dsp.h"
@@ -15,12 +15,12 @@ typedef struct {
     int32_t second;      /* from the first position's outputs to the second's */
     int32_t third;       /* and to the third's */
     const int8_t *end;   /* of the first position's outputs */
-    int32_t eights;      /* of taps */
+    int32_t eights;      /* of taps, plus 1 */
     const int32_t *taps; /* [taps / 2][3] pairs of halfwords */
     const void *frame;   /* place for r7, which compilers may use as frame pointer and then do not let go */
 } bt_qconv2d_state;
 
-/* All outputs of three positions. In the loop r0 points to taps and r1 to weights, r2-r4 hold a pair of taps of each
+/* All outputs of three positions. A turn takes 16 taps; an odd number of eights begins in its middle. In the loop r0 points to taps and r1 to weights, r2-r4 hold a pair of taps of each
  * position, r5 weights of two channels, r6 those of the first, r7-r9 the first channel's sums and r10-r12 256 times the
  * second's plus the first's. */
 BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
@@ -37,6 +37,7 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
     "smlad r10, r5, r2, r10\n\t"                                                                                       \
     "smlad r11, r5, r3, r11\n\t"                                                                                       \
     "smlad r12, r5, r4, r12\n\t"
+#define BT_EIGHT_TAPS BT_TWO_TAPS BT_TWO_TAPS BT_TWO_TAPS BT_TWO_TAPS
 #define BT_OUTPUT(first, second)                                                                                       \
     "sub " second ", " second ", " first "\n\t"                                                                        \
     "asr " second ", " second ", #8\n\t"                                                                               \
@@ -52,8 +53,10 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
                      "mov r8, r7\n\t"
                      "mov r9, r7\n\t"
                      "mov r11, r10\n\t"
-                     "mov r12, r10\n"
-                     "2:\n\t" BT_TWO_TAPS BT_TWO_TAPS BT_TWO_TAPS BT_TWO_TAPS "subs lr, lr, #1\n\t"
+                     "mov r12, r10\n\t"
+                     "lsrs lr, lr, #1\n\t"
+                     "bcc 3f\n"
+                     "2:\n\t" BT_EIGHT_TAPS "3:\n\t" BT_EIGHT_TAPS "subs lr, lr, #1\n\t"
                      "bne 2b\n\t"
                      "ldrd r2, r3, [r1], #8\n\t"
                      "ldrd r4, r5, [r0]\n\t" /**/
@@ -70,6 +73,7 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
                      :
                      : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TWO_TAPS
+#undef BT_EIGHT_TAPS
 #undef BT_OUTPUT
 }
 
@@ -124,7 +128,7 @@ BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_
     bt_qconv2d_state *const state = (bt_qconv2d_state *)(windows + 12 * eights);
     int8_t *const bytes = (int8_t *)(state + 1);
     state->zero = p->zero;
-    state->eights = eights;
+    state->eights = eights + 1;
     state->taps = windows;
     for (int32_t n = 0; n < p->batch; n++) {
         int32_t top = -p->pad_top, left = -p->pad_left;
