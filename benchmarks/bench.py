@@ -11,72 +11,94 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from page import markdown
+from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 from rich.progress import track
 
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.firmware.toolchain import find_toolchain
+from baretorch.firmware.toolchain import NAMES, find_toolchain
+from baretorch.ir import Graph
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qlinear import QLinear
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
 
 ROOT = Path(__file__).resolve().parents[1]
 EVERY = (
-    "mps2-an386", "mps2-an385", "mps2-an385-v6m", "mps2-an500", "mps2-an505", "mps3-an547", "microbit",
+    M4F, "mps2-an385", M0PLUS, "mps2-an500", M33, M55, "microbit",
     "pico", "pico2w", "nucleo-wb55rg", "nucleo-h743zi", "virt-rv32",
 )  # fmt: skip
-FAST = ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "virt-rv32")  # QEMU, with floating point in hardware
-SOFT = ("mps2-an385-v6m",)
+FAST = (M4F, "mps2-an500", M33, M55, "virt-rv32")  # QEMU, with floating point in hardware
+INT8 = (M4F, "mps2-an500", M33, M55, M0PLUS, "virt-rv32")
 
 SINE = "examples/sine/model.py"
+LEFT_OUT = ("outputs", "files", "layers")  # of a run's facts
 
-# model file -> boards
-MODELS = {
-    SINE: EVERY,
-    "zoo/softmax.py": EVERY,
-    "zoo/mnist_mlp.py": FAST + SOFT,
-    "zoo/ad.py": FAST + SOFT,
-    "zoo/kws.py": FAST + SOFT,
-    "zoo/tinyrps.py": FAST,
-    "zoo/vww.py": FAST,
-    "zoo/ic.py": FAST,
-}
+# (model file, in int8), boards; the slowest first, so that two processes end at about the same time
+MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
+    ("zoo/vww.py", True, INT8),
+    ("zoo/ic.py", True, INT8),
+    ("zoo/kws.py", True, INT8),
+    ("zoo/tinyrps.py", True, INT8),
+    ("zoo/ad.py", True, INT8),
+    ("zoo/mnist_mlp.py", True, INT8),
+    (SINE, True, EVERY),
+    ("zoo/vww.py", False, FAST),
+    ("zoo/ic.py", False, FAST),
+    ("zoo/kws.py", False, (*FAST, M0PLUS)),
+    ("zoo/tinyrps.py", False, FAST),
+    ("zoo/ad.py", False, (*FAST, M0PLUS)),
+    ("zoo/mnist_mlp.py", False, (*FAST, M0PLUS)),
+    ("zoo/softmax.py", False, EVERY),
+    (SINE, False, EVERY),
+)
 
 
-def measure() -> list[dict[str, Any]]:
-    """Sine with both toolchains everywhere; the others with gcc, and on their first board with both."""
-    rows: list[dict[str, Any]] = []
-    sources = {path: frontends.load(str(ROOT / path)) for path in MODELS}
-    jobs = [
-        (path, board, toolchain)
-        for path, boards in MODELS.items()
-        for board in boards
-        for toolchain in ("gcc", "zig")
-        if toolchain == "gcc" or board == boards[0] or path == SINE
-    ]
-    for path, name, toolchain in track(jobs, description="measuring"):
-        board, source = load_board(name), sources[path]
-        try:
-            find_toolchain(board, toolchain)
-        except CompileError as error:
-            print(f"left out: {name} with {toolchain}: {error}", file=sys.stderr)
-            continue
-        try:
-            compiled = pipeline.compile_source(source, board)
-            folder = ROOT / "build" / "bench" / f"{source.name}-{name}-{toolchain}"
-            image = pipeline.build_image(compiled, folder, toolchain)
-        except CompileError as error:
-            if "too small" not in error.what:
-                raise
-            row = {"model": source.name, "board": name, "toolchain": toolchain, "dtype": "float32"}
-            rows.append(row | {"misfit": error.what})
-            continue
-        facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
-        rows.append({k: v for k, v in facts.items() if k not in ("outputs", "files")})
-    return rows
+def measure(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
+    """A model's rows: float sine with both toolchains everywhere, the others with gcc, and on their first board with
+    both."""
+    source = frontends.load(str(ROOT / path), None, frontends.Int8() if int8 else None)
+    both = boards if path == SINE and not int8 else boards[:1]
+    jobs = ((load_board(name), toolchain) for name in boards for toolchain in (NAMES if name in both else (TOOLCHAIN,)))
+    return [row for board, toolchain in jobs for row in _rows(source, int8, board, toolchain)]
+
+
+def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) -> Iterator[dict[str, Any]]:
+    """One row, or none where the toolchain is not installed."""
+    dtype = "int8" if int8 else "float32"
+    try:
+        find_toolchain(board, toolchain)
+    except CompileError as error:
+        print(f"left out: {board.name} with {toolchain}: {error}", file=sys.stderr)
+        return
+    folder = ROOT / "build" / "bench" / f"{source.name}-{dtype}-{board.name}-{toolchain}"
+    try:
+        compiled = pipeline.compile_source(source, board, io="int8" if int8 else "float")
+        image = pipeline.build_image(compiled, folder, toolchain)
+    except CompileError as error:
+        if "too small" not in error.what:
+            raise
+        row = {"model": source.name, "board": board.name, "toolchain": toolchain, "dtype": dtype}
+        yield row | {"misfit": error.what}
+        return
+    facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+    yield {k: v for k, v in facts.items() if k not in LEFT_OUT} | (_raw(compiled.graph) if int8 else {})
+
+
+def _raw(graph: Graph) -> dict[str, int]:
+    """Bytes of an int8 model's weights and biases as they are, and its output channels."""
+    layers = [graph.of(n.inputs) for n in graph.nodes if isinstance(n.op, (QLinear, QConv2d))]
+    return {
+        "raw_weights": sum(weight.bytes + bias.bytes for _, weight, bias, _ in layers),
+        "channels": sum(bias.count for _, _, bias, _ in layers),
+    }
 
 
 def versions() -> list[str]:
@@ -93,7 +115,9 @@ def versions() -> list[str]:
 
 
 def main() -> None:
-    rows = measure()
+    with ProcessPoolExecutor() as pool:
+        parts = pool.map(measure, *zip(*MODELS, strict=True))
+        rows = [row for part in track(parts, "measuring", total=len(MODELS)) for row in part]
     (ROOT / "benchmarks" / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
     (ROOT / "docs" / "benchmarks.md").write_text(markdown(rows, versions()))
     print("wrote docs/benchmarks.md and benchmarks/results.json")

@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from peers import BOARD, NOTHING, PEERS, TOOLCHAIN, Figures, Peers
+from peers import M0PLUS, M4F, M33, M55, NOTHING, PEERS, STACK, TOOLCHAIN, Figures, Peers
 
 Row = dict[str, Any]
+
+CORES = {M4F: "Cortex-M4F", M33: "Cortex-M33", M55: "Cortex-M55", M0PLUS: "Cortex-M0+"}
 
 
 def markdown(rows: Sequence[Row], versions: Sequence[str]) -> str:
     """The page. Rows are the objects of `run --json`; one with the key `misfit` is a model that does not fit."""
+    fit = [row for row in rows if "misfit" not in row]
     text = [
         "# Benchmarks",
         "",
-        "Written by `make bench`; do not edit. Instructions are exact counts of executed instructions per inference",
-        "on the emulator (second call, from the run function's first instruction through its return); bytes come from",
-        "the linker map. Measured with:",
+        "Written by `make bench`; do not edit. Instructions are exact counts of executed instructions per inference on",
+        "the emulator (second call, from the run function's first instruction through its return); bytes come from the",
+        "linker map. int8 models take and give int8 (`--io int8`). Measured with:",
         "",
         *(f"- {line}" for line in versions),
         "",
-        f"## Beside the peers, Cortex-M4F ({BOARD}, {TOOLCHAIN})",
+        "Peers are TensorFlow Lite Micro with CMSIS-NN (TFLM) and ExecuTorch, compiled by the same compiler and",
+        "counted in the same way; their code and RAM are whole images without the model and without stack. Our goals",
+        "are about the model and its kernels alone, so both are given. A dash is what nobody measured; bold is what",
+        "misses its goal.",
         "",
-        "Peers' code and RAM are whole images without the model and without stack; ours are given both ways: the model",
-        "and its kernels alone (what the goal is about), and the whole image. A dash is what nobody measured.",
-        "",
-        "| model | | instructions | code | RAM | goal |",
-        "|---|---|--:|--:|--:|---|",
-    ]
-    for row in rows:
-        peers = PEERS.get((row["model"], row["dtype"]))
-        if peers and (row["board"], row["toolchain"]) == (BOARD, TOOLCHAIN):
-            text += _beside(row, peers)
-    text += [
-        "",
+        *_beside_peers(fit, "int8"),
+        *_beside_peers(fit, "float32"),
+        *_missed(fit),
         "## Every board",
         "",
         "Model code: functions and constants reachable from the run function, compiler support routines included. The",
-        "lower bound is what no plan of the arena can go below; stack is the deepest use of the whole image.",
+        "lower bound is what no plan of the arena can go below; stack is the deepest use of the whole image. Cycles",
+        "are an estimate with its range, see `baretorch profile`.",
         "",
-        "| model | board | toolchain | emulator | instructions | per MAC | model code | code | weights | arena "
-        "| lower bound | ratio | static | stack | max error |",
-        "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-        *(_measured(row) for row in rows if "misfit" not in row),
+        "| model | board | toolchain | emulator | instructions | per MAC | cycles | model code | code | weights "
+        "| arena | lower bound | ratio | static | stack | max error |",
+        "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        *(_measured(row) for row in fit),
     ]
     misfits = [row for row in rows if "misfit" in row]
     if misfits:
@@ -52,54 +50,167 @@ def markdown(rows: Sequence[Row], versions: Sequence[str]) -> str:
     return "\n".join(text) + "\n"
 
 
-def _beside(row: Row, peers: Peers) -> list[str]:
-    """A model's peers, its goal and ours."""
-    ram, flash = row["ram"], row["flash"]
-    ours = Figures(row["instructions"], flash["model_code"], ram["arena"] + ram["model_static"])
-    whole = Figures(None, flash["code"], ram["arena"] + ram["static"])
-    lines = (
-        ("TFLM", peers.tflm, ""),
-        ("ExecuTorch, default export", peers.plain, ""),
-        ("ExecuTorch, constants propagated", peers.folded, ""),
-        ("**goal**", peers.goal, ""),
-        ("**Baretorch**", ours, verdict(ours, peers.goal)),
-        ("Baretorch, whole image", whole, ""),
-    )
-    text = []
-    name = f"{row['model']} {row['dtype']}"
-    for who, figures, met in lines:
-        if figures != NOTHING:
-            cells = ("–" if v is None else f"{v:,}" for v in (figures.instructions, figures.code, figures.ram))
-            text.append(f"| {name} | {who} | {' | '.join(cells)} | {met} |")
-            name = ""
-    return text
+def ours(row: Row) -> Figures:
+    """What the goals are about."""
+    return Figures(row["instructions"], row["flash"]["model_code"], row["ram"]["arena"] + row["ram"]["model_static"])
 
 
-def verdict(ours: Figures, goal: Figures) -> str:
+def verdict(have: Figures, goal: Figures) -> str:
     """`met`, or what is missed and how many times as much as the goal we take."""
     pairs = (
-        ("instructions", ours.instructions, goal.instructions),
-        ("code", ours.code, goal.code),
-        ("RAM", ours.ram, goal.ram),
+        ("instructions", have.instructions, goal.instructions),
+        ("code", have.code, goal.code),
+        ("RAM", have.ram, goal.ram),
     )
-    missed = [f"{what} {have / want:.2f}x" for what, have, want in pairs if have and want and have > want]
+    missed = [f"{what} {got / want:.2f}x" for what, got, want in pairs if got and want and got > want]
     return f"missed: {', '.join(missed)}" if missed else "met"
 
 
-def _measured(r: Row) -> str:
-    flash, ram, count = r["flash"], r["ram"], r["instructions"]
-    bound = r["arena_lower_bound"]
-    cells = (
-        f"{r['model']} {r['dtype']}",
-        r["board"],
-        r["toolchain"],
-        r["emulator"],
-        f"{count:,}",
-        f"{count / r['macs']:.2f}" if r["macs"] else "–",
-        *(f"{n:,}" for n in (flash["model_code"], flash["code"], flash["weights"], ram["arena"], bound)),
-        f"{ram['arena'] / bound:.2f}" if bound else "–",
-        f"{ram['static']:,}",
-        f"{ram['stack']:,}",
-        f"{r['max_error']:.1e}",
+def _beside(rows: Sequence[Row]) -> Iterator[tuple[Row, Peers]]:
+    """Rows and their peers: of the models that have any on the M4F, on the cores where anybody measured the type."""
+    for row in rows:
+        model, dtype, board = row["model"], row["dtype"], row["board"]
+        known = board == M4F or (dtype == "int8" and board in CORES)
+        if known and row["toolchain"] == TOOLCHAIN and (model, dtype, M4F) in PEERS:
+            yield row, PEERS.get((model, dtype, board), Peers(NOTHING))
+
+
+def _beside_peers(rows: Sequence[Row], dtype: str) -> list[str]:
+    found = list(_beside([row for row in rows if row["dtype"] == dtype]))
+    if not found:
+        return []
+    default = dtype == "float32"  # nobody measured ExecuTorch's default export in int8
+    extra = " ExecuTorch, default export | |" if default else ""
+    return [
+        f"## {dtype} beside the peers: instructions per inference ({TOOLCHAIN})",
+        "",
+        "Behind each peer stands how many times our instructions it takes.",
+        "",
+        f"| model | core | instructions | per MAC | goal | of it | TFLM | | ExecuTorch | |{extra}",
+        f"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|{'--:|--:|' if default else ''}",
+        *(_speed(row, peers, default) for row, peers in found),
+        "",
+        f"## {dtype} beside the peers: bytes ({CORES[M4F]}, {M4F})",
+        "",
+        "| model | model code | goal | of it | code, whole image | TFLM | ExecuTorch | arena and static of the model "
+        "| goal | of it | RAM, whole image | TFLM | ExecuTorch | stack | RAM with stack |",
+        f"|---|{'--:|' * 14}",
+        *(_bytes(row, peers) for row, peers in found if row["board"] == M4F),
+        "",
+        *(_weights(rows) if dtype == "int8" else []),
+    ]
+
+
+def _speed(row: Row, peers: Peers, default: bool) -> str:
+    count = row["instructions"]
+    cells = [row["model"], CORES[row["board"]], f"{count:,}", _per_mac(row), *_against(count, peers.goal.instructions)]
+    for peer in (peers.tflm, peers.executorch, peers.plain)[: 3 if default else 2]:
+        times = "" if peer.instructions is None else f"{peer.instructions / count:.1f}x"
+        cells += [_figure(peer.instructions), times]
+    return _line(cells)
+
+
+def _bytes(row: Row, peers: Peers) -> str:
+    have, ram = ours(row), row["ram"]
+    stack = f"{ram['stack']:,}"
+    return _line(
+        [
+            row["model"],
+            _figure(have.code),
+            *_against(have.code, peers.goal.code),
+            f"{row['flash']['code']:,}",
+            *(_figure(peer.code) for peer in (peers.tflm, peers.executorch)),
+            _figure(have.ram),
+            *_against(have.ram, peers.goal.ram),
+            f"{ram['arena'] + ram['static']:,}",
+            *(_figure(peer.ram) for peer in (peers.tflm, peers.executorch)),
+            stack if ram["stack"] < STACK else f"**{stack}**",
+            f"{ram['total']:,}",
+        ]
     )
+
+
+def _weights(rows: Sequence[Row]) -> list[str]:
+    """What is stored of each int8 model, against a goal of its own."""
+    found = [r for r in rows if r["board"] == M4F and r["toolchain"] == TOOLCHAIN and "raw_weights" in r]
+    lines = [
+        _line([r["model"], f"{r['raw_weights']:,}", f"{r['flash']['weights']:,}", *_against(*_stored(r))])
+        for r in found
+    ]
+    return [
+        "The goal for what is stored of a model: its weights (1 byte each) and biases (4 each), 4 bytes per output",
+        "channel, and 2 % of that.",
+        "",
+        "| model | weights and biases | stored, with multipliers and tables | goal | of it |",
+        "|---|--:|--:|--:|--:|",
+        *lines,
+        "",
+    ]
+
+
+def _stored(row: Row) -> tuple[int, int]:
+    """Bytes stored of an int8 model, and their goal."""
+    return row["flash"]["weights"], int((row["raw_weights"] + 4 * row["channels"]) * 1.02)
+
+
+def _missed(rows: Sequence[Row]) -> list[str]:
+    """Every goal that is not reached, with the gap."""
+    fields: tuple[tuple[str, Callable[[Figures], int | None]], ...] = (
+        ("instructions", lambda f: f.instructions),
+        ("bytes of code", lambda f: f.code),
+        ("bytes of RAM", lambda f: f.ram),
+    )
+    lines = []
+    for row, peers in _beside(rows):
+        name = f"{row['model']} {row['dtype']} on {CORES[row['board']]}"
+        pairs = [(what, get(ours(row)), get(peers.goal)) for what, get in fields]
+        if "raw_weights" in row and row["board"] == M4F:
+            pairs.append(("bytes of weights", *_stored(row)))
+        for what, have, want in pairs:
+            if have and want and have > want:
+                lines.append(f"- {name}: {have:,} {what}, goal {want:,}: {have - want:,} too many")
+        if row["ram"]["stack"] >= STACK:
+            lines.append(f"- {name}: {row['ram']['stack']:,} bytes of stack, goal below {STACK}")
+    return ["## Goals that are missed", "", *(lines or ["None."]), ""]
+
+
+def _measured(r: Row) -> str:
+    flash, ram = r["flash"], r["ram"]
+    bound = r["arena_lower_bound"]
+    least, most = r.get("cycles_range") or (None, None)
+    return _line(
+        [
+            f"{r['model']} {r['dtype']}",
+            r["board"],
+            r["toolchain"],
+            r["emulator"],
+            f"{r['instructions']:,}",
+            _per_mac(r),
+            f"{r['cycles']:,} ({least:,} to {most:,})" if least else "–",
+            *(f"{n:,}" for n in (flash["model_code"], flash["code"], flash["weights"], ram["arena"], bound)),
+            f"{ram['arena'] / bound:.2f}" if bound else "–",
+            f"{ram['static']:,}",
+            f"{ram['stack']:,}",
+            f"{r['max_error']:.1e}",
+        ]
+    )
+
+
+def _per_mac(row: Row) -> str:
+    return f"{row['instructions'] / row['macs']:.2f}" if row["macs"] else "–"
+
+
+def _against(have: int | None, goal: int | None) -> tuple[str, str]:
+    """The goal, and what part of it we take; bold if more than all."""
+    if have is None or not goal:
+        return "–", ""
+    part = f"{have / goal:.2f}"
+    return f"{goal:,}", part if have <= goal else f"**{part}**"
+
+
+def _figure(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"

@@ -13,9 +13,11 @@ from tests.zoo.zoo import ROOT
 ROW: dict[str, Any] = {
     "model": "sine", "dtype": "float32", "board": "mps2-an386", "toolchain": "gcc", "emulator": "qemu",
     "instructions": 1_440, "macs": 288, "arena_lower_bound": 100, "max_error": 1.5e-7,
+    "cycles": 2_000, "cycles_range": [1_800, 2_400],
     "flash": {"model_code": 1_000, "code": 4_000, "weights": 1_284},
-    "ram": {"arena": 128, "model_static": 8, "static": 12, "stack": 120},
+    "ram": {"arena": 128, "model_static": 8, "static": 12, "stack": 120, "total": 260},
 }  # fmt: skip
+INT8 = ROW | {"model": "kws", "dtype": "int8", "raw_weights": 1_000, "channels": 50}
 
 
 @pytest.fixture
@@ -24,21 +26,43 @@ def page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("page")
 
 
-def test_a_missed_goal_is_told_with_its_factor(page: ModuleType) -> None:
+def test_a_missed_goal_is_told_with_its_gap(page: ModuleType) -> None:
     text = page.markdown([ROW], ["a compiler"])
     assert "- a compiler\n" in text
-    assert "|  | **goal** | 1,200 | 1,500 | 200 |  |\n" in text
-    assert "|  | **Baretorch** | 1,440 | 1,000 | 136 | missed: instructions 1.20x |\n" in text
-    assert "|  | Baretorch, whole image | – | 4,000 | 140 |  |\n" in text
     assert (
-        "| sine float32 | mps2-an386 | gcc | qemu | 1,440 | 5.00 | 1,000 | 4,000 | 1,284 | 128 | 100 | 1.28 | 12 | 120 "
-        "| 1.5e-07 |\n" in text
+        "| sine | Cortex-M4F | 1,440 | 5.00 | 1,200 | **1.20** | 3,419 | 2.4x | 7,760 | 5.4x | 27,520 | 19.1x |\n"
+        in text
     )
-    assert "## Too large" not in text
+    assert "| sine | 1,000 | 1,500 | 0.67 | 4,000 | 31,928 | 54,712 | 136 | 200 | 0.68 | 140 | 1,112 | 1,400 |" in text
+    assert "- sine float32 on Cortex-M4F: 1,440 instructions, goal 1,200: 240 too many\n" in text
+    assert (
+        "| sine float32 | mps2-an386 | gcc | qemu | 1,440 | 5.00 | 2,000 (1,800 to 2,400) | 1,000 | 4,000 | 1,284 "
+        "| 128 | 100 | 1.28 | 12 | 120 | 1.5e-07 |\n" in text
+    )
+    assert "## Too large" not in text and "## int8" not in text
 
 
 def test_a_goal_that_is_reached_is_met(page: ModuleType) -> None:
-    assert "| 1,200 | 1,000 | 136 | met |" in page.markdown([ROW | {"instructions": 1_200}], [])
+    text = page.markdown([ROW | {"instructions": 1_200}], [])
+    assert "| 1,200 | 4.17 | 1,200 | 1.00 |" in text
+    assert "## Goals that are missed\n\nNone.\n" in text
+
+
+@pytest.mark.parametrize(("stored", "missed"), [(1_224, False), (1_225, True)])
+def test_what_is_stored_of_an_int8_model_has_a_goal(page: ModuleType, stored: int, missed: bool) -> None:
+    text = page.markdown([INT8 | {"flash": ROW["flash"] | {"weights": stored}}], [])
+    assert ("- kws int8 on Cortex-M4F: 1,225 bytes of weights, goal 1,224: 1 too many\n" in text) == missed
+
+
+@pytest.mark.parametrize(("stack", "missed"), [(511, False), (512, True)])
+def test_the_stack_has_a_goal(page: ModuleType, stack: int, missed: bool) -> None:
+    text = page.markdown([ROW | {"instructions": 1, "ram": ROW["ram"] | {"stack": stack}}], [])
+    assert ("- sine float32 on Cortex-M4F: 512 bytes of stack, goal below 512\n" in text) == missed
+
+
+def test_cores_without_a_goal_are_shown_too(page: ModuleType) -> None:
+    text = page.markdown([INT8 | {"board": "mps2-an505"}], [])
+    assert "| kws | Cortex-M33 | 1,440 | 5.00 | – |  | – |  | – |  |\n" in text
 
 
 def test_what_does_not_fit_is_listed_apart(page: ModuleType) -> None:

@@ -16,8 +16,8 @@ MODELS = ("softmax", "mnist_mlp", "kws", "tinyrps", "ic", "vww")  # sine: tests/
 def test_goals_on_cortex_m4f(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     page, peers = importlib.import_module("page"), importlib.import_module("peers")
-    facts = run(name, peers.BOARD, peers.TOOLCHAIN, tmp_path)
+    facts = run(name, peers.M4F, peers.TOOLCHAIN, tmp_path)
     flash, ram = facts.image.flash, facts.image.ram
     ours = peers.Figures(facts.run.instructions, flash.model_code, ram.arena + ram.model_static)
-    assert page.verdict(ours, peers.PEERS[name, "float32"].goal) == "met", ours
+    assert page.verdict(ours, peers.PEERS[name, "float32", peers.M4F].goal) == "met", ours
     assert ram.stack < 512
