@@ -22,7 +22,7 @@ from baretorch.ops.move import Cat, Change, Slice, SliceScatter
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
-from baretorch.plan.types import Buffer, Operand, Plan
+from baretorch.plan.types import Buffer, Operand, Plan, Step
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 
@@ -71,7 +71,8 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def simulate(plan: Plan, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Run the plan in one array of bytes that starts as poison, without looking at lifetimes."""
+    """Run the plan in one array of bytes that starts as poison, without looking at lifetimes. A step's kernel is as bad
+    as its distances allow: when it has written a byte of its output, it reads on from as far back as they say."""
     memory = np.full(plan.arena, 0xA5, np.uint8)
     offset = {b.name: b.offset for b in plan.buffers}
     constants = {c.name: c.data for c in plan.constants}
@@ -82,6 +83,18 @@ def simulate(plan: Plan, inputs: list[np.ndarray]) -> list[np.ndarray]:
         at = offset[operand.storage] + operand.offset
         return memory[at : at + t.bytes].view(t.dtype.numpy).reshape(t.shape)
 
+    def late(x: Operand, step: Step, distance: int | None) -> np.ndarray:
+        """The input with poison where the kernel may have written before it reads."""
+        found = view(x).copy()
+        raw = found.reshape(-1).view(np.uint8)
+        for y in step.operands[-len(step.call.outputs) :]:
+            ahead = (offset[x.storage] + x.offset) - (offset[y.storage] + y.offset)
+            apart = x.storage == y.storage  # parts of one buffer that another part is copied to
+            if not apart and (distance is None or ahead < distance):
+                overwritten = np.arange(raw.size) + ahead
+                raw[(overwritten >= 0) & (overwritten < graph[y.tensor].bytes)] = 0xA5
+        return found
+
     for operand, value in zip(plan.inputs, inputs, strict=True):
         view(operand)[...] = value
     for step in plan.steps:
@@ -90,7 +103,8 @@ def simulate(plan: Plan, inputs: list[np.ndarray]) -> list[np.ndarray]:
             memory[at : at + step.scratch.size] = 0x5A
         where = {o.tensor: o for o in step.operands}
         call = step.call
-        values = [t.data if t.data is not None else view(where[t.name]) for t in call.inputs]
+        distances = iter(step.kernel.overlap(call))
+        values = [t.data if t.data is not None else late(where[t.name], step, next(distances)) for t in call.inputs]
         if isinstance(call.op, Change):
             call.op.write(view(where[call.y.name]), *values)
             continue
@@ -111,10 +125,11 @@ def test_no_live_byte_is_overwritten(graph: Graph) -> None:
     assert plan.lower_bound <= plan.arena
 
 
-@given(st.lists(st.tuples(st.integers(1, 100), st.integers(0, 20), st.integers(0, 10)), min_size=1, max_size=30))
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 100), st.integers(0, 20), st.integers(0, 10)), min_size=1, max_size=12))
 def test_the_bound_is_a_bound_and_placing_is_sound(rows: list[tuple[int, int, int]]) -> None:
     buffers = [Buffer(f"b{i}", size, first, first + length) for i, (size, first, length) in enumerate(rows)]
-    placed, arena = place(buffers, "ram")
+    placed, arena, _ = place(buffers, "ram")
     assert lower_bound(buffers) <= arena
     for i, a in enumerate(placed):
         assert a.offset >= 0 and a.end <= arena and a.offset % 4 == 0
@@ -153,8 +168,8 @@ def test_too_large_for_the_ram_names_the_peak() -> None:
     class Wide(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.a = torch.nn.Linear(1, 3000)
-            self.b = torch.nn.Linear(3000, 1)
+            self.a = torch.nn.Linear(1, 6000)
+            self.b = torch.nn.Linear(6000, 1)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.b(torch.tanh(self.a(x)))
@@ -164,9 +179,9 @@ def test_too_large_for_the_ram_names_the_peak() -> None:
         make_plan(graph, load_board("microbit"))
     line = Wide.forward.__code__.co_firstlineno + 1
     assert caught.value.render() == (
-        "error: the model does not fit microbit: SRAM is 9,664 bytes too small\n"
-        f"  at    test_plan.py:{line}: a 12,000, tanh 12,000\n"
-        "  have  arena 24,000 bytes (no plan can need less than 24,000)\n"
+        "error: the model does not fit microbit: SRAM is 9,668 bytes too small\n"
+        f"  at    a  (test_plan.py:{line}): a 24,000, x 4\n"
+        "  have  arena 24,004 bytes (no plan can need less than 24,004)\n"
         "  need  at most 14,336 bytes of SRAM, beside 2,048 for the stack\n"
         "  try   `baretorch inspect MODEL --board all` shows the boards it fits"
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Node, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
 from baretorch.plan.check import check_plan
+from baretorch.plan.lifetimes import find_overlaps, lifetimes
 from baretorch.plan.offsets import lower_bound, place
+from baretorch.plan.order import ordered
 from baretorch.plan.select import make_steps, select_kernel
 from baretorch.plan.storage import places, settled
 from baretorch.plan.types import Buffer, Constant, Operand, Place, Plan, StateBuffer, Step
@@ -20,8 +24,10 @@ def make_plan(graph: Graph, board: Board) -> Plan:
     storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
     steps += [_update(graph, s, storage, board) for s in graph.state if storage[s.next].buffer != s.name]
-    buffers = _lifetimes(graph, steps, storage)
-    placed, arena = place(buffers, board.chip.data, {s.name for s in graph.state})
+    layout = _layout(graph, steps, storage, board)
+    better = ordered(graph, steps, layout.buffers)
+    if any(a is not b for a, b in zip(better, steps, strict=True)):
+        layout = min(layout, _layout(graph, better, storage, board), key=lambda tried: tried.arena)
     known = {c.name for c in constants}
 
     def constant(name: str, data: Array) -> str:
@@ -40,8 +46,8 @@ def make_plan(graph: Graph, board: Board) -> Plan:
     plan = Plan(
         graph,
         board.chip.cpu.name,
-        tuple(steps),
-        tuple(placed),
+        tuple(layout.steps),
+        tuple(layout.buffers),
         inputs=tuple(map(operand, graph.inputs)),
         outputs=tuple(map(operand, graph.outputs)),
         state=tuple(
@@ -49,12 +55,31 @@ def make_plan(graph: Graph, board: Board) -> Plan:
             for s in graph.state
         ),
         constants=tuple(constants),
-        arena=arena,
-        lower_bound=lower_bound(buffers),
+        arena=layout.arena,
+        lower_bound=layout.lower_bound,
+        optimal=layout.optimal,
     )
     check_plan(plan)
     check_budget(plan, board)
     return plan
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Steps in some order, and where their buffers lie; see Plan."""
+
+    steps: list[Step]
+    buffers: list[Buffer]
+    arena: int
+    lower_bound: int
+    optimal: bool
+
+
+def _layout(graph: Graph, steps: list[Step], storage: dict[str, Place], board: Board) -> _Layout:
+    buffers = lifetimes(graph, steps, storage)
+    overlaps = find_overlaps(steps, buffers)
+    placed, arena, optimal = place(buffers, board.chip.data, {s.name for s in graph.state}, overlaps)
+    return _Layout(steps, placed, arena, lower_bound(buffers, overlaps), optimal)
 
 
 def _update(graph: Graph, state: State, storage: dict[str, Place], board: Board) -> Step:
@@ -91,13 +116,9 @@ def check_budget(plan: Plan, board: Board) -> None:
 
 def peak_layers(plan: Plan) -> list[str]:
     """The step with the most live bytes, and the tensors that are alive there, largest first."""
-    best, best_live = 0, -1
-    for i in range(len(plan.steps)):
-        live = sum(b.size for b in plan.buffers if b.first <= i <= b.last)
-        if live > best_live:
-            best, best_live = i, live
     if not plan.steps:
         return []
+    best = max(range(len(plan.steps)), key=lambda i: live_bytes(plan, i))
     node = plan.steps[best].nodes[0]
     origin = plan.graph[node.outputs[0]].origin
     alive = sorted((b for b in plan.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
@@ -105,26 +126,13 @@ def peak_layers(plan: Plan) -> list[str]:
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
-def _lifetimes(graph: Graph, steps: list[Step], storage: dict[str, Place]) -> list[Buffer]:
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    for name in graph.inputs:
-        first[name] = last[name] = -1
-    for i, step in enumerate(steps):
-        for operand in step.operands:
-            if not operand.constant:
-                first.setdefault(operand.storage, i)
-                last[operand.storage] = i
-        if step.scratch:
-            first[step.scratch.name] = last[step.scratch.name] = i
-            sizes[step.scratch.name] = step.scratch.size
-    for name in graph.outputs:
-        if graph[storage[name].buffer].data is None:
-            last[storage[name].buffer] = len(steps)
-    for s in graph.state:
-        first[s.name], last[s.name] = -1, len(steps)
-    return [Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n]) for n in first]
+def live_bytes(plan: Plan, step: int) -> int:
+    """Bytes of the arena that are in use at a step; what two buffers share counts once."""
+    total = end = 0
+    for b in sorted((b for b in plan.buffers if b.first <= step <= b.last), key=lambda b: b.offset):
+        total += max(0, b.end - max(b.offset, end))
+        end = max(end, b.end)
+    return total
 
 
-__all__ = ["check_budget", "check_plan", "make_plan", "peak_layers"]
+__all__ = ["check_budget", "check_plan", "live_bytes", "make_plan", "peak_layers"]

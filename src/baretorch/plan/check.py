@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from baretorch.errors import InternalError
-from baretorch.plan.types import Plan
+from baretorch.plan.types import Buffer, Plan
 
 
 def check_plan(plan: Plan) -> Plan:
-    """No two live buffers share a byte, every operand lies in a live buffer, and all lie in the arena."""
+    """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
+    all lie in the arena."""
     buffers = {b.name: b for b in plan.buffers}
     for b in plan.buffers:
         if b.offset < 0 or b.end > plan.arena or b.offset % 4:
@@ -22,10 +21,13 @@ def check_plan(plan: Plan) -> Plan:
     live: set[str] = set()
     for time in range(-1, len(plan.steps) + 1):
         live.update(starts.get(time, ()))
-        row = sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: b.offset)
-        for low, high in pairwise(row):
-            if low.end > high.offset:
-                raise InternalError(f"buffers {low.name} and {high.name} overlap at step {time}")
+        below: list[Buffer] = []  # those that reach the one looked at
+        for b in sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: b.offset):
+            below = [other for other in below if other.end > b.offset]
+            for other in below:
+                if not _may_share(plan, time, b, other) and not _may_share(plan, time, other, b):
+                    raise InternalError(f"buffers {other.name} and {b.name} overlap at step {time}")
+            below.append(b)
         if 0 <= time < len(plan.steps):
             step = plan.steps[time]
             wanted = [(o.storage, o.offset + plan.graph[o.tensor].bytes) for o in step.operands if not o.constant]
@@ -36,3 +38,19 @@ def check_plan(plan: Plan) -> Plan:
                     raise InternalError(f"step {time} uses {name}, which is not there")
         live.difference_update(ends.get(time, ()))
     return plan
+
+
+def _may_share(plan: Plan, time: int, old: Buffer, new: Buffer) -> bool:
+    """Step `time` is the last to need `old` and the first to make `new`, and its kernel is right with them where
+    they are."""
+    if not old.last == time == new.first or not 0 <= time < len(plan.steps):
+        return False
+    step = plan.steps[time]
+    count = len(step.call.outputs)
+    reads = [o for o in step.operands[:-count] if not o.constant]
+    writes = [o for o in step.operands[-count:] if o.storage == new.name]
+    distances = step.kernel.overlap(step.call)
+    near = [(o, d) for o, d in zip(reads, distances, strict=True) if o.storage == old.name]
+    return bool(near and writes) and all(
+        d is not None and old.offset + x.offset - (new.offset + y.offset) >= d for x, d in near for y in writes
+    )

@@ -1,74 +1,150 @@
-"""Give every buffer an offset so that no two that are alive together overlap.
+"""Give every buffer an offset so that no two share a byte that one of them still needs.
 
-Buffers are placed one after the other at the lowest free offset; the order decides the result. Two orders are
-tried, largest first and longest-lived first, and the smaller arena wins.
+Items are placed one after the other at the lowest offset that is free; the order decides the result. Several orders
+are tried, and the best is improved by moving what lies on top to the front. Where that does not reach the lower bound,
+`search` looks through all packings of the part that makes the difficulty, as far as its limit goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from baretorch.plan.types import Buffer
+import numpy as np
 
-ALIGNMENT = 4
+from baretorch.plan.packing import Ints, Packing, aligned, packing
+from baretorch.plan.search import search
+from baretorch.plan.types import Buffer, Overlap
 
-
-def aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """The largest sum of live bytes over all steps: no arena can be smaller."""
-    change: dict[int, int] = {}
-    for b in buffers:
-        change[b.first] = change.get(b.first, 0) + aligned(b.size)
-        change[b.last + 1] = change.get(b.last + 1, 0) - aligned(b.size)
-    live = peak = 0
-    for time in sorted(change):
-        live += change[time]
-        peak = max(peak, live)
-    return peak
+WORK = 6_000  # items that `improve` places before it gives up
 
 
-def place(buffers: Sequence[Buffer], bank: str, lowest: Collection[str] = ()) -> tuple[list[Buffer], int]:
-    """The buffers with offsets, in their old order, and the size of the arena. Those named in `lowest` come first, by
-    name: state lies at the same place whatever method of a model runs."""
-    pinned = sorted((b for b in buffers if b.name in lowest), key=lambda b: b.name)
-    others = [b for b in buffers if b.name not in lowest]
-    orders: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
-        lambda b: (-b.size, b.first),
-        lambda b: (b.first - b.last, -b.size, b.first),
-    )
-    bound = lower_bound(buffers)
-    best: list[Buffer] | None = None
-    best_size = 0
-    for key in orders:
-        placed = _place_in_order([*pinned, *sorted(others, key=key)], bank)
-        size = max((aligned(b.end) for b in placed.values()), default=0)
-        if best is None or size < best_size:
-            best, best_size = [placed[b.name] for b in buffers], size
-        if best_size == bound:
-            break
-    assert best is not None
-    return best, best_size
+def lower_bound(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> int:
+    """No arena can be smaller."""
+    return packing(buffers, overlaps).bound()
 
 
-def _place_in_order(buffers: Sequence[Buffer], bank: str) -> dict[str, Buffer]:
-    """First fit. Buffers are filed under the steps at which they live, so neighbours are found without looking
-    at all others."""
-    at: dict[int, list[Buffer]] = {}
-    placed: dict[str, Buffer] = {}
-    for b in buffers:
-        span = range(b.first, b.last + 1)
-        neighbours = {n.name: n for step in span for n in at.get(step, ())}
-        offset = 0
-        for n in sorted(neighbours.values(), key=lambda n: n.offset):
-            if offset + b.size <= n.offset:
+def place(
+    buffers: Sequence[Buffer], bank: str, lowest: Collection[str] = (), overlaps: Sequence[Overlap] = ()
+) -> tuple[list[Buffer], int, bool]:
+    """The buffers with offsets, in their old order, the size of the arena, and whether it is the least possible. Those
+    named in `lowest`, which live all the time, come first, by name: state lies at the same place whatever method of a
+    model runs."""
+    offsets: dict[str, int] = {}
+    base = 0
+    for b in sorted((b for b in buffers if b.name in lowest), key=lambda b: b.name):
+        offsets[b.name] = base
+        base += aligned(b.size)
+    others = [b for b in buffers if b.name not in lowest and b.size]
+    problem = packing(others, overlaps)
+    found, optimal = pack(problem)
+    offsets |= {b.name: base + int(at) for b, at in zip(others, found, strict=True)}
+    placed = [replace(b, bank=bank, offset=offsets.get(b.name, 0)) for b in buffers]
+    return placed, base + problem.height(found), optimal
+
+
+def pack(problem: Packing) -> tuple[Ints, bool]:
+    """Offsets for the items, and whether no packing is lower."""
+    bound = problem.bound()
+    best = _best_order(problem, bound)
+    if problem.height(best) == bound:
+        return best, True
+    easy, core = peel(problem, bound)
+    part = problem.part(core)
+    packed, proved = search(part, improve(part, bound), bound)
+    whole = first_fit(problem, easy[::-1], dict(zip(core.tolist(), packed.tolist(), strict=True)))
+    if problem.height(whole) < problem.height(best):
+        best = whole
+    return best, proved and problem.height(best) == part.height(packed)
+
+
+def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] | None = None) -> Ints:
+    """Each item in turn at the lowest free offset, among those whose offsets are known."""
+    size: list[int] = problem.size.tolist()
+    offsets = [-1] * len(size)
+    for i, at in (known or {}).items():
+        offsets[i] = at
+    for i in order:
+        taken = [(offsets[j] - size[i], offsets[j] + size[j]) for j in problem.near(i) if offsets[j] >= 0]
+        for reads, writes, distance in problem.partners.get(i, ()):
+            if i == reads and offsets[writes] >= 0:
+                taken.append((offsets[writes] - size[i], offsets[writes] + distance))
+            elif i == writes and offsets[reads] >= 0:
+                taken.append((offsets[reads] - distance, offsets[reads] + size[reads]))
+        at = 0
+        for low, high in sorted(taken):  # `at` may lie anywhere but between the two
+            if at <= low:
                 break
-            offset = max(offset, aligned(n.end))
-        done = replace(b, bank=bank, offset=offset)
-        placed[b.name] = done
-        for step in span:
-            at.setdefault(step, []).append(done)
-    return placed
+            at = max(at, high)
+        offsets[i] = at
+    return np.array(offsets, np.int64)
+
+
+def _best_order(problem: Packing, bound: int) -> Ints:
+    """Offsets from the best of some orders."""
+    size, first, last = problem.size, problem.first, problem.last
+    span = last - first + 1
+    orders = (
+        (first, -size),
+        (first, -size, -span),
+        (-size, -last),
+        (-size, first),
+        (first, -size * span),
+        (-size, -_crowd(problem)),
+    )
+    best = first_fit(problem, range(len(problem)))
+    for keys in orders:
+        if problem.height(best) == bound:
+            break
+        best = min(best, first_fit(problem, np.lexsort(keys).tolist()), key=problem.height)
+    return best
+
+
+def _crowd(problem: Packing) -> Ints:
+    """For each item the most bytes that live at a half step of its life."""
+    times, load = problem.load()
+    starts, stops = np.searchsorted(times, problem.first), np.searchsorted(times, problem.last + 1)
+    return np.array([load[a:b].max() for a, b in zip(starts, stops, strict=True)], np.int64)
+
+
+def peel(problem: Packing, capacity: int) -> tuple[list[int], Ints]:
+    """Items that find room below `capacity` however the rest lies, each among those after it, and the rest.
+
+    k neighbours of S bytes together leave at most k + 1 gaps, so one is at least (capacity - S) / (k + 1) long."""
+    size: list[int] = problem.size.tolist()
+    rest = set(range(len(problem)))
+    easy: list[int] = []
+    waiting = sorted(rest)
+    while waiting:
+        again: set[int] = set()
+        for i in waiting:
+            partners = (p.reads + p.writes - i for p in problem.partners.get(i, ()))
+            others = [j for j in (*problem.near(i), *partners) if j in rest]
+            if i in rest and capacity - sum(size[j] for j in others) >= (len(others) + 1) * size[i]:
+                rest.remove(i)
+                easy.append(i)
+                again.update(others)
+        waiting = sorted(again & rest)
+    return easy, np.array(sorted(rest), np.int64)
+
+
+def improve(problem: Packing, bound: int) -> Ints:
+    """Offsets from the best of many orders: what lies on top goes to an earlier place, chosen by lot."""
+    lot = random.Random(0)
+    best: list[int] = np.lexsort((problem.first, -problem.size)).tolist()
+    offsets = first_fit(problem, best)
+    for _ in range(WORK // max(len(problem), 1)):
+        height = problem.height(offsets)
+        if height == bound:
+            break
+        top = lot.choice(np.flatnonzero(offsets + problem.size == height).tolist())
+        order = [i for i in best if i != top]
+        order.insert(lot.randrange(best.index(top) + 1), top)
+        if lot.random() < 0.5:
+            a, b = lot.randrange(len(order)), lot.randrange(len(order))
+            order[a], order[b] = order[b], order[a]
+        tried = first_fit(problem, order)
+        if problem.height(tried) <= height:
+            best, offsets = order, tried
+    return offsets

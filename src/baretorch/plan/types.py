@@ -32,6 +32,16 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Overlap:
+    """The step that makes the buffer `writes` is the last to read `reads`. They may share bytes if `reads` begins at
+    least `distance` bytes behind the beginning of `writes`."""
+
+    reads: str
+    writes: str
+    distance: int
+
+
+@dataclass(frozen=True)
 class Place:
     """Where a tensor lies: so many bytes into a buffer."""
 
@@ -98,7 +108,8 @@ class StateBuffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """`arena` is the bytes of RAM the buffers need; no plan can need less than `lower_bound`."""
+    """`arena` is the bytes of RAM the buffers need; no plan can need less than `lower_bound`. Where it is larger,
+    `optimal` says that no other offsets would need less."""
 
     graph: Graph
     cpu: str  # whose kernels were chosen
@@ -110,6 +121,14 @@ class Plan:
     state: tuple[StateBuffer, ...]
     arena: int
     lower_bound: int
+    optimal: bool
+
+    @property
+    def proof(self) -> str:
+        """How good the arena is."""
+        if self.optimal:
+            return "optimal"
+        return f"within {100 * (self.arena / self.lower_bound - 1):.1f} % of the bound"
 
     def buffer(self, name: str) -> Buffer:
         return self._buffers[name]

@@ -1,0 +1,191 @@
+"""The order of the steps that needs the least memory.
+
+Steps may change places where neither writes bytes that the other reads or writes. Where all steps before one must come
+before it, and all behind it behind, the run falls into stretches that are looked at by themselves. The order given is
+kept in every stretch that does not make the peak.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from baretorch.ir import Graph
+from baretorch.plan.lifetimes import reach
+from baretorch.plan.packing import aligned
+from baretorch.plan.types import Buffer, Step
+
+STATES = 20_000  # sets of finished steps that are looked at in a stretch, before it is ordered step by step
+
+
+def ordered(graph: Graph, steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
+    """The steps in the order with the least peak of live bytes, as far as it is found."""
+    before = _dependencies(graph, steps)
+    stretches = [_Stretch.make(steps, buffers, before, part) for part in _parts(before)]
+    chosen = {id(s): s.given for s in stretches}
+    reached = 0  # no order of the stretches seen so far needs less
+    for stretch in sorted(stretches, key=lambda s: -s.peak(s.given)):
+        if stretch.peak(stretch.given) <= reached:
+            break
+        better = min(stretch.given, stretch.least(), key=stretch.peak)
+        chosen[id(stretch)] = better
+        reached = max(reached, stretch.peak(better))
+    return [steps[stretch.steps[i]] for stretch in stretches for i in chosen[id(stretch)]]
+
+
+def _dependencies(graph: Graph, steps: Sequence[Step]) -> list[int]:
+    """For each step the set of those that must come before it, as the bits of a number."""
+    reads: dict[str, list[tuple[int, int, int]]] = {}
+    writes: dict[str, list[tuple[int, int, int]]] = {}
+    before: list[int] = []
+    for i, step in enumerate(steps):
+        earlier = 0
+        used = [o for o in step.operands if not o.constant]
+        made = len(used) - len(step.call.outputs)
+        for n, o in enumerate(used):
+            start, stop = o.offset, o.offset + graph[o.tensor].bytes
+            tables = (writes,) if n < made else (writes, reads)
+            for a, b, j in (row for table in tables for row in table.get(o.storage, ())):
+                if a < stop and start < b and j != i:
+                    earlier |= 1 << j | before[j]
+            (reads if n < made else writes).setdefault(o.storage, []).append((start, stop, i))
+        before.append(earlier)
+    return before
+
+
+def _parts(before: Sequence[int]) -> Iterator[range]:
+    """The steps cut before and behind each that has a fixed place."""
+    count = len(before)
+    behind = (1 << count) - 1  # steps that all later ones wait for
+    fixed = [False] * count
+    for i in reversed(range(count)):
+        fixed[i] = before[i] == (1 << i) - 1 and bool(behind >> i & 1)
+        behind &= before[i]
+    start = 0
+    for i in range(count):
+        if fixed[i]:
+            yield from (range(start, i), range(i, i + 1)) if start < i else (range(i, i + 1),)
+            start = i + 1
+    if start < count:
+        yield range(start, count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """A buffer, as a stretch sees it: the bits of the steps that use it, and whether it lives before and after."""
+
+    size: int
+    users: int
+    before: bool
+    after: bool
+
+    def alive(self, done: int) -> bool:
+        return (self.before or bool(done & self.users)) and (self.after or bool(self.users & ~done))
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretch:
+    """Some steps, numbered from 0 on in the order given. `rest` is what other buffers take all the time; `uses` are the
+    buffers that each step uses, `scratch` its scratch, `reaches` the buffers its output may run into."""
+
+    steps: range
+    rest: int
+    before: tuple[int, ...]
+    uses: tuple[tuple[_Use, ...], ...]
+    scratch: tuple[int, ...]
+    reaches: tuple[tuple[tuple[_Use, _Use, int], ...], ...]
+
+    @staticmethod
+    def make(steps: Sequence[Step], buffers: Sequence[Buffer], before: Sequence[int], part: range) -> _Stretch:
+        names = [{o.storage for o in steps[i].operands if not o.constant} for i in part]
+        users: dict[str, int] = {}
+        for n, some in enumerate(names):
+            for name in some:
+                users[name] = users.get(name, 0) | 1 << n
+        uses: dict[str, _Use] = {}
+        rest = 0
+        for b in buffers:
+            if b.name in users:
+                uses[b.name] = _Use(aligned(b.size), users[b.name], b.first < part.start, b.last >= part.stop)
+            elif b.first < part.start and b.last >= part.stop:
+                rest += aligned(b.size)
+        mask = (1 << len(part)) - 1
+        return _Stretch(
+            part,
+            rest,
+            tuple(before[i] >> part.start & mask for i in part),
+            tuple(tuple(uses[name] for name in sorted(some)) for some in names),
+            tuple(aligned(s.scratch.size) if (s := steps[i]).scratch else 0 for i in part),
+            tuple(tuple((uses[r.reads], uses[r.writes], r.distance) for r in reach(steps[i])) for i in part),
+        )
+
+    @property
+    def given(self) -> list[int]:
+        return list(range(len(self.steps)))
+
+    def start(self) -> int:
+        """Live bytes before the first step."""
+        return self.rest + sum(u.size for u in {u for some in self.uses for u in some} if u.before)
+
+    def take(self, live: int, done: int, step: int) -> tuple[int, int]:
+        """The bytes alive during a step, and those after it."""
+        then = done | 1 << step
+        new = sum(u.size for u in self.uses[step] if not u.alive(done))
+        dead = sum(u.size for u in self.uses[step] if not u.alive(then))
+        shared = spread = 0
+        for reads, writes, distance in self.reaches[step]:
+            if not reads.alive(then) and not writes.alive(done):
+                shared += max(0, min(reads.size, writes.size - distance))
+                spread = writes.size
+        return live + new + self.scratch[step] - min(shared, spread), live + new - dead
+
+    def peak(self, order: Sequence[int]) -> int:
+        live, done, peak = self.start(), 0, 0
+        for step in order:
+            during, live = self.take(live, done, step)
+            peak, done = max(peak, during), done | 1 << step
+        return peak
+
+    def ready(self, done: int) -> list[int]:
+        return [i for i, first in enumerate(self.before) if not done >> i & 1 and not first & ~done]
+
+    def least(self) -> list[int]:
+        """An order with the least peak; if that takes too long, one step after the other, each the cheapest."""
+        everything = (1 << len(self.steps)) - 1
+        came: dict[int, tuple[int, int]] = {0: (0, -1)}  # set of finished steps -> the set before, the step
+        best = {0: 0}
+        queue = [(0, 0, 0, self.start())]
+        while queue and len(best) < STATES:
+            peak, _, done, live = heapq.heappop(queue)
+            if peak > best[done]:
+                continue
+            if done == everything:
+                return _path(came, done)
+            for step in self.ready(done):
+                during, after = self.take(live, done, step)
+                then, most = done | 1 << step, max(peak, during)
+                if most < best.get(then, most + 1):
+                    best[then], came[then] = most, (done, step)
+                    heapq.heappush(queue, (most, -then.bit_count(), then, after))
+                if most == peak and after <= live:
+                    break  # nothing is lost by this step: no other need come before it
+        return self.greedy()
+
+    def greedy(self) -> list[int]:
+        order: list[int] = []
+        live, done = self.start(), 0
+        while len(order) < len(self.steps):
+            costs = [(*self.take(live, done, step), step) for step in self.ready(done)]
+            _, live, step = min(costs, key=lambda c: (c[1], c[0], c[2]))
+            order.append(step)
+            done |= 1 << step
+        return order
+
+
+def _path(came: Mapping[int, tuple[int, int]], done: int) -> list[int]:
+    order = []
+    while done:
+        done, step = came[done]
+        order.append(step)
+    return order[::-1]

@@ -1,0 +1,122 @@
+"""The problem of giving buffers offsets, in numbers.
+
+Time goes in half steps: a step reads in its first half and writes in its second. Two items that are alive in the same
+half must not share a byte. An input that dies where an output is born, and that the kernel lets overlap, is alive in
+the first half only, the output from the second on; what is left between them is a `Pair`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from baretorch.plan.types import Buffer, Overlap
+
+ALIGNMENT = 4
+Ints = npt.NDArray[np.int64]
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Pair(NamedTuple):
+    """Item `reads` begins at least `distance` behind item `writes`, or ends before it begins."""
+
+    reads: int
+    writes: int
+    distance: int
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Items by number, with their sizes and the half steps through which they live."""
+
+    size: Ints
+    first: Ints
+    last: Ints
+    pairs: tuple[Pair, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    @cached_property
+    def partners(self) -> dict[int, list[Pair]]:
+        """The pairs that each item is in."""
+        table: dict[int, list[Pair]] = {}
+        for pair in self.pairs:
+            table.setdefault(pair.reads, []).append(pair)
+            table.setdefault(pair.writes, []).append(pair)
+        return table
+
+    def near(self, i: int) -> list[int]:
+        """The items that live together with item i."""
+        if i not in self._near:
+            together = (self.first <= self.last[i]) & (self.last >= self.first[i])
+            together[i] = False
+            self._near[i] = np.flatnonzero(together).tolist()
+        return self._near[i]
+
+    @cached_property
+    def _near(self) -> dict[int, list[int]]:
+        return {}
+
+    def part(self, items: Ints) -> Packing:
+        """The problem of these items alone."""
+        number = {int(old): new for new, old in enumerate(items)}
+        pairs = (p for p in self.pairs if p.reads in number and p.writes in number)
+        renumbered = tuple(Pair(number[p.reads], number[p.writes], p.distance) for p in pairs)
+        return Packing(self.size[items], self.first[items], self.last[items], renumbered)
+
+    def height(self, offsets: Ints) -> int:
+        return int((offsets + self.size).max(initial=0))
+
+    def load(self) -> tuple[Ints, Ints]:
+        """The half steps at which something begins or ends, and the bytes that live from each to the next."""
+        times, where = np.unique(np.concatenate([self.first, self.last + 1]), return_inverse=True)
+        change = np.zeros(len(times), np.int64)
+        np.add.at(change, where, np.concatenate([self.size, -self.size]))
+        return times, np.cumsum(change)
+
+    def bound(self) -> int:
+        """No arena can be smaller: the most bytes alive in half a step; and of a whole step with overlaps, where a
+        pair counts as its union."""
+        if not len(self):
+            return 0
+        times, load = self.load()
+        peak = int(load.max())
+        steps: dict[int, list[Pair]] = {}
+        for pair in self.pairs:
+            steps.setdefault(int(self.last[pair.reads]), []).append(pair)
+        for half, pairs in steps.items():
+            reads, writes = {p.reads for p in pairs}, {p.writes for p in pairs}
+            live = load[np.searchsorted(times, half, side="right") - 1] + sum(self.size[w] for w in writes)
+            shared = sum(min(self.size[p.reads], self.size[p.writes] - p.distance) for p in pairs)
+            most = min(sum(self.size[r] for r in reads), sum(self.size[w] for w in writes))
+            peak = max(peak, int(live - min(shared, most)))
+        return peak
+
+
+def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Packing:
+    """The problem of these buffers; item i is buffer i."""
+    number = {b.name: i for i, b in enumerate(buffers)}
+    read, written = {o.reads for o in overlaps}, {o.writes for o in overlaps}
+    pairs = (
+        Pair(number[o.reads], number[o.writes], min(aligned(o.distance), aligned(buffers[number[o.writes]].size)))
+        for o in overlaps
+    )
+    return Packing(
+        _ints(aligned(b.size) for b in buffers),
+        _ints(2 * b.first + (b.name in written) for b in buffers),
+        _ints(2 * b.last + (b.name not in read) for b in buffers),
+        tuple(pairs),
+    )
+
+
+def _ints(values: Any) -> Ints:
+    return np.fromiter(values, np.int64)
