@@ -29,12 +29,14 @@ from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.qsoftmax import LONGEST, RESULT, QSoftmax
 from baretorch.ops.quantize import Dequantize
 from baretorch.ops.qupsample import QUpsampleBilinear2d
+from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Amax, Mean, Reduction, Sum
 from baretorch.ops.softmax import Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 from baretorch.ops.window import Padding, Pair
 from baretorch.passes import int8_layers as layers
 from baretorch.passes.int8_layers import fits_32_bits, limits
+from baretorch.passes.int8_recurrent import recurrent
 from baretorch.passes.int8_walk import EVERY, StaysFloat, Walk
 
 # The output is made of the input's own values.
@@ -242,5 +244,6 @@ RULES: tuple[tuple[type | tuple[type, ...], Callable[[Walk, Node], None]], ...] 
     (AvgPool2d, _avg_pool),
     ((Mean, Sum, Amax), _reduce),
     (Softmax, _softmax),
+    (Recurrent, recurrent),
     (Dequantize, _dequantize),
 )

@@ -38,7 +38,7 @@ BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "b
 ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where"}
 # One input, one output with a scale of its own.
 UNARY = {
-    *("mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
+    *("gru_cell", "mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
     *("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "log_softmax"),
     *("hardswish", "silu", "gelu", "elu", "selu", "celu", "mish", "leaky_relu", "hardsigmoid", "softplus", "prelu"),
     *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
@@ -62,6 +62,8 @@ SAME = {
 }
 # As SAME, in several parts.
 PARTS = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split"}
+# Recurrent layers, and which of their results are hidden states; cell states have a fixed point of their own.
+HIDDEN = {"lstm": (0, 1), "gru": (0, 1), "lstm_cell": (0,)}
 # Limits that the operator before them can take along.
 LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
 
@@ -114,8 +116,12 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
             _note(node, {}, self.activation)
         elif node.target is operator.getitem and _name(node.args[0]) in PARTS:
             self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
+        elif node.target is operator.getitem and _name(node.args[0]) in HIDDEN:
+            _note(node, {}, self.activation if node.args[1] in HIDDEN[_name(node.args[0])] else None)
         elif not values:
             return
+        elif name in HIDDEN:
+            _note(node, {values[0]: self._spec(values[0])}, None)
         elif name in FIXED:
             scale, zero = FIXED[name]
             fixed = FixedQParamsQuantizationSpec(torch.int8, scale, zero, -128, 127, torch.per_tensor_affine)

@@ -11,6 +11,7 @@ from tests.ops.cases import (
     index,
     int8,
     int8_more,
+    int8_recurrent,
     int8_small,
     layers,
     layout,
@@ -37,4 +38,5 @@ TABLE: tuple[Case, ...] = (
     *int8.CASES,
     *int8_small.CASES,
     *int8_more.CASES,
+    *int8_recurrent.CASES,
 )

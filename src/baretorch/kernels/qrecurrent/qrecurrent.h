@@ -1,0 +1,52 @@
+/* Recurrent layers in integers: a loop over time around products of int8 matrices with the input and with the hidden
+ * state before. docs/arithmetic.md has the definition.
+ *
+ * w_ih is [gates * hidden][in], w_hh [gates * hidden][hidden]; a gate is `hidden` rows, in PyTorch's order. Of each row,
+ * `rows` has bias and multiplier for the input, then for the hidden state. `sigmoid` is the table of 129 entries.
+ * y is the hidden state at every time; h (15 fractional bits, gru: 12) and c (11) are the states at the end. */
+#ifndef BT_QRECURRENT_H
+#define BT_QRECURRENT_H
+
+#include "../int8.h"
+
+typedef struct {
+    int32_t time;
+    int32_t batch;
+    int32_t in;
+    int32_t hidden;
+    int32_t x_time; /* elements from one time to the next; the same per batch, and for y */
+    int32_t x_batch;
+    int32_t y_time;
+    int32_t y_batch;
+    int32_t reverse; /* from the last time to the first */
+    int32_t shift_ih;
+    int32_t shift_hh;
+    int32_t multiplier; /* from h to y, and y's zero point */
+    int32_t zero;
+} bt_qrecurrent;
+
+#ifndef BT_INLINE_KERNELS
+/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes. */
+void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
+                  const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
+                  void *scratch);
+void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
+                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int8_t *w_ih, const int8_t *w_hh,
+                 const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
+                      const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+
+/* The same with dual multiplies. */
+void bt_qlstm_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
+                  const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
+                  void *scratch);
+void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
+                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qgru_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int8_t *w_ih, const int8_t *w_hh,
+                 const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
+                      const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+#endif
+
+#endif

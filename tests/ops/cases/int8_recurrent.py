@@ -1,0 +1,117 @@
+"""Cases of int8 recurrent layers and of the fixed-point states around them. The torch side follows docs/arithmetic.md,
+with 64-bit integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from baretorch.ops.fixed import FromFixed, ToFixed
+from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent
+from tests.ops.case import Case, Inputs, values
+
+
+def floor_shift(v: torch.Tensor, bits: int) -> torch.Tensor:
+    """v / 2^bits, half up."""
+    return torch.div(v + (1 << (bits - 1)), 1 << bits, rounding_mode="floor")
+
+
+def sigmoid(v: torch.Tensor) -> torch.Tensor:
+    table = (32768 * torch.sigmoid(torch.arange(129, dtype=torch.float64) / 16)).round().long()
+    size = v.abs().clamp(max=32767)
+    at, part = size // 256, size % 256
+    s = table[at] + floor_shift((table[at + 1] - table[at]) * part, 8)
+    return torch.where(v < 0, 32768 - s, s)
+
+
+def tanh(v: torch.Tensor) -> torch.Tensor:
+    return 2 * sigmoid(2 * v) - 32768
+
+
+def short(v: torch.Tensor) -> torch.Tensor:
+    return v.clamp(-32768, 32767)
+
+
+def lstm_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
+    i, f, g, o = short(x + h).chunk(4, 1)
+    c = short(floor_shift(sigmoid(f) * state[1], 15) + floor_shift(sigmoid(i) * tanh(g), 19))
+    return [floor_shift(sigmoid(o) * tanh(2 * c), 15), c]
+
+
+def gru_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
+    (r_x, z_x, n_x), (r_h, z_h, n_h) = x.chunk(3, 1), h.chunk(3, 1)
+    r, z = sigmoid(short(r_x + r_h)), sigmoid(short(z_x + z_h))
+    n = floor_shift(tanh(short(short(n_x) + floor_shift(r * short(n_h), 15))), 3)
+    return [n + floor_shift(z * (state[0] - n), 15)]
+
+
+def recurrent(name: str, op: QRecurrent, time: int, batch: int, in_: int, hidden: int, given: bool = False) -> Case:
+    step = lstm_step if isinstance(op, QLstm) else gru_step
+
+    def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x, *state, w_ih, w_hh, rows = (i.long() for i in inputs)
+        x = x.transpose(0, 1) if op.batch_first else x
+        state = state or [torch.zeros(batch, hidden, dtype=torch.long)] * len(op.bits)
+        stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
+        y = {}
+        for t in range(time)[:: -1 if op.reverse else 1]:
+            from_x = floor_shift((x[t] @ w_ih.T + rows[:, 0]) * (1 << op.shift_ih) * rows[:, 1], 32)
+            from_h = floor_shift((stored @ w_hh.T + rows[:, 2]) * (1 << op.shift_hh) * rows[:, 3], 32)
+            state = step(from_x, from_h, state)
+            y[t] = stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
+        out = torch.stack([y[t] for t in range(time)], 1 if op.batch_first else 0)
+        return (out.to(torch.int8), *(s.to(torch.int16) for s in state))
+
+    def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Gates from one end of the table to the other."""
+        n = op.gates * hidden
+        shape = (batch, time, in_) if op.batch_first else (time, batch, in_)
+        limits = [min(32767, 5 << bits) for bits in op.bits] if given else []
+        columns = [(rng.integers(-60000, 60000, n), rng.uniform(0.1, 0.9, n) * 2**31 / (1 << shift))
+                   for shift in (op.shift_ih, op.shift_hh)]  # fmt: skip
+        return (
+            rng.integers(-128, 128, shape).astype(np.int8),
+            *(rng.integers(-limit, limit, (batch, hidden)).astype(np.int16) for limit in limits),
+            rng.integers(-127, 128, (n, in_)).astype(np.int8),
+            rng.integers(-127, 128, (n, hidden)).astype(np.int8),
+            np.stack([c for pair in columns for c in pair], 1).astype(np.int32),
+        )
+
+    return Case(f"{op.name} {name}", op, build, run, activations=1 + len(op.bits) * given)
+
+
+def fixed(name: str, bits: int) -> Case:
+    numbers = values([-np.inf, -9.0, -1.0, -1 / 3, -0.0, 2**-16, 3 * 2**-16, 0.999, 1.0, 7.9, np.inf, np.nan])
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return (x.double() * 2**bits).nan_to_num(0.0, torch.inf, -torch.inf).round().clamp(-32768, 32767).short()
+
+    return Case(f"to_fixed {name}", ToFixed(bits), numbers, run)
+
+
+def shorts(*shape: int) -> Inputs:
+    return lambda rng: (rng.integers(-32768, 32768, shape).astype(np.int16),)
+
+
+UNIT, CELL = 1 << 24, 1 << 27  # from the hidden state of lstm, and of gru, to a scale of 1/128
+
+CASES = (
+    recurrent("one unit", QLstm(0, UNIT), 1, 1, 1, 1),
+    recurrent("some times", QLstm(0, UNIT), 5, 1, 9, 8),
+    recurrent("affine", QLstm(-30, UNIT + UNIT // 3), 4, 1, 7, 5),
+    recurrent("batch", QLstm(3, UNIT), 3, 2, 4, 6),
+    recurrent("batch first", QLstm(3, UNIT, batch_first=True), 3, 2, 5, 6),
+    recurrent("reverse", QLstm(0, UNIT, reverse=True), 4, 1, 6, 7),
+    recurrent("shifted", QLstm(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
+    recurrent("states given", QLstm(0, UNIT), 3, 2, 4, 8, given=True),
+    recurrent("one unit", QGru(0, CELL), 1, 1, 1, 1),
+    recurrent("some times", QGru(0, CELL), 5, 1, 9, 8),
+    recurrent("affine", QGru(-30, CELL + CELL // 3), 4, 1, 7, 5),
+    recurrent("batch first", QGru(3, CELL, batch_first=True), 3, 2, 5, 6),
+    recurrent("reverse", QGru(0, CELL, reverse=True), 4, 1, 6, 7),
+    recurrent("shifted", QGru(0, CELL, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
+    recurrent("state given", QGru(0, CELL), 3, 2, 4, 8, given=True),
+    fixed("below one", 15),
+    fixed("cell", 11),
+    Case("from_fixed", FromFixed(11), shorts(3, 5), lambda x: x.float() / 2048),
+)
