@@ -16,6 +16,9 @@
 #define BT_TRIPLES_H
 
 #include "int8.h"
+#if defined(__ARM_ARCH_6M__)
+#include "v6m.h"
+#endif
 
 #define BT_TRIPLES_TAPS 64 /* products between two unpackings */
 
@@ -119,30 +122,8 @@ BT_INLINE void bt_triples_heads(uint32_t *heads, const uint32_t *x, int32_t taps
 #define BT_TRIPLES_BYTE(n) "ldrb r2, [r1, #" #n "]\n\t"
 #define BT_TRIPLES_WORD(n) "ldmia r1!, {r2}\n\t"
 
-/* The sum in `acc` becomes a byte at r0. The multiplier is in r5 (low half) and r6 (high half), the range in r4, `round`
- * in r8, `lo` in r9. */
-#define BT_TRIPLES_OUTPUT(acc)                                                                                         \
-    "mov r1, " acc "\n\t"                                                                                              \
-    "asrs r2, r1, #16\n\t"                                                                                             \
-    "uxth r3, r1\n\t"                                                                                                  \
-    "muls r1, r6, r1\n\t"                                                                                              \
-    "muls r2, r5, r2\n\t"                                                                                              \
-    "muls r3, r5, r3\n\t"                                                                                              \
-    "lsrs r3, r3, #16\n\t"                                                                                             \
-    "adds r1, r1, r2\n\t"                                                                                              \
-    "adds r1, r1, r3\n\t"                                                                                              \
-    "add r1, r8\n\t"                                                                                                   \
-    "asrs r1, r1, #16\n\t"                                                                                             \
-    "cmp r1, r4\n\t"                                                                                                   \
-    "bls 9f\n\t"                                                                                                       \
-    "asrs r2, r1, #31\n\t"                                                                                             \
-    "movs r1, r4\n\t"                                                                                                  \
-    "bics r1, r2\n"                                                                                                    \
-    "9:\n\t"                                                                                                           \
-    "add r1, r9\n\t"                                                                                                   \
-    "strb r1, [r0]\n\t"
-
-#define BT_TRIPLES_FIELD(name) [name] "i"(offsetof(bt_triples, name))
+#define BT_TRIPLES_OUTPUT(acc) "mov r1, " acc "\n\t" BT_V6M_OUTPUT("r8", "r9")
+#define BT_TRIPLES_FIELD(name) BT_V6M_FIELD(bt_triples, name)
 
 /* Writes the outputs; x, w, terms, y and count move on. Sixteen taps a turn; the first turn of the first part begins so
  * far into them that the last ends with the last tap. */

@@ -58,9 +58,31 @@ def _dequantize(call: Call[Dequantize]) -> Params:
     return Params("bt_quantize", (("count", call.x.count), ("zero", call.op.zero), ("factor", scale)))
 
 
+def _moderate(call: Call[Quantize] | Call[Dequantize]) -> bool:
+    """No subnormal number or overflow comes near."""
+    return 2.0**-100 < call.op.scale < 2.0**100
+
+
+SOFT = frozenset({"v6m"})  # never has an FPU
 QUANTIZE: tuple[Kernel[Quantize], ...] = (
+    Kernel(
+        "bt_quantize_soft",
+        "quantize/soft.c",
+        _quantize,
+        needs=SOFT,
+        fits=_moderate,
+        overlap=overlap.elementwise,
+    ),
     Kernel("bt_quantize_ref", "quantize/ref.c", _quantize, overlap=overlap.elementwise),
 )
 DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
+    Kernel(
+        "bt_dequantize_soft",
+        "quantize/soft.c",
+        _dequantize,
+        needs=SOFT,
+        fits=_moderate,
+        overlap=overlap.elementwise,
+    ),
     Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize, overlap=overlap.elementwise),
 )

@@ -2,94 +2,163 @@
  * that an input is loaded once for four products. Weights are bytes with 128 added, because Armv6-M loads only unsigned
  * bytes from an address and a literal offset; the sum of the inputs, made once, takes that back. */
 #include "qlinear.h"
+#if defined(__ARM_ARCH_6M__)
+#include "../v6m.h"
+#endif
+
+typedef struct {
+    const int8_t *x;
+    const uint8_t *w;
+    const int32_t *terms;
+    int8_t *y, *end;   /* one or more outputs */
+    int32_t in;        /* one or more */
+    int32_t start;     /* -128 * the sum of x */
+    int32_t round;     /* 2^15 + ((zero - lo) << 16) */
+    int32_t lo, range; /* range = hi - lo */
+} bt_qlinear_fours_state;
 
 #if defined(__ARM_ARCH_6M__)
 
-/* Four products in 14 instructions of two bytes. */
+#define BT_QLINEAR_FIELD(name) BT_V6M_FIELD(bt_qlinear_fours_state, name)
+/* Four products in 14 instructions, 28 bytes of code. */
 #define BT_QLINEAR_ROW(n, sum)                                                                                         \
     "ldrb r3, [r1, #" #n "]\n\t"                                                                                       \
     "muls r3, r2, r3\n\t"                                                                                              \
-    "adds " sum ", " sum ", r3\n\t"
+    "add " sum ", r3\n\t"
 #define BT_QLINEAR_INPUT(i, n0, n1, n2, n3)                                                                            \
     "ldrb r2, [r0, #" #i "]\n\t"                                                                                       \
-    "sxtb r2, r2\n\t" BT_QLINEAR_ROW(n0, "r4") BT_QLINEAR_ROW(n1, "r5") BT_QLINEAR_ROW(n2, "r6")                       \
-        BT_QLINEAR_ROW(n3, "r7")
+    "sxtb r2, r2\n\t" BT_QLINEAR_ROW(n0, "r8") BT_QLINEAR_ROW(n1, "r9") BT_QLINEAR_ROW(n2, "r10")                      \
+        BT_QLINEAR_ROW(n3, "r11")
+#define BT_QLINEAR_OUTPUT(sum)                                                                                         \
+    "ldmia r7!, {r1, r5}\n\t"                                                                                          \
+    "add r1, " sum "\n\t"                                                                                              \
+    "lsrs r6, r5, #16\n\t"                                                                                             \
+    "uxth r5, r5\n\t" BT_V6M_OUTPUT("r12", "lr") "adds r0, #1\n\t"
 
-/* sums[k] += x * w over `in` inputs, 1 or more; eight of them a turn, of which the first begins so far in that the last
- * ends with the last input */
-BT_INLINE void bt_qlinear_rows(int32_t sums[4], const int8_t *x, const uint8_t *w, int32_t in)
+/* Eight inputs a turn, of which the first begins so far in that the last ends with the last input. */
+BT_SHARED void bt_qlinear_fours_run(bt_qlinear_fours_state *s)
 {
-    const int32_t skipped = -in & 7;
-    register uintptr_t inputs __asm__("r0") = (uintptr_t)x - (uintptr_t)skipped;
-    register uintptr_t weights __asm__("r1") = (uintptr_t)w - 4 * (uintptr_t)skipped;
-    register const int8_t *end __asm__("r2") = x + in;
-    register int32_t *at __asm__("r3") = sums;
-    register int32_t skip __asm__("r4") = 28 * skipped;
-    __asm__ volatile(".syntax unified\n\t"
-                     "mov r12, r7\n\t"
-                     "mov lr, r2\n\t"
-                     "mov r2, r4\n\t"
-                     "ldmia r3!, {r4-r7}\n\t"
-                     "push {r3}\n\t"
-                     "add pc, r2\n\t"
-                     "nop\n"
-                     "1:\n\t" BT_QLINEAR_INPUT(0, 0, 1, 2, 3) BT_QLINEAR_INPUT(1, 4, 5, 6, 7)
-                         BT_QLINEAR_INPUT(2, 8, 9, 10, 11) BT_QLINEAR_INPUT(3, 12, 13, 14, 15)
-                             BT_QLINEAR_INPUT(4, 16, 17, 18, 19) BT_QLINEAR_INPUT(5, 20, 21, 22, 23)
-                                 BT_QLINEAR_INPUT(6, 24, 25, 26, 27) BT_QLINEAR_INPUT(7, 28, 29, 30, 31)
-                     "adds r0, #8\n\t"
-                     "adds r1, #32\n\t"
-                     "cmp r0, lr\n\t"
-                     "bne 1b\n\t"
-                     "pop {r3}\n\t"
-                     "subs r3, #16\n\t"
-                     "stmia r3!, {r4-r7}\n\t"
-                     "mov r7, r12"
-                     : "+r"(inputs), "+r"(weights), "+r"(end), "+r"(at), "+r"(skip)
-                     :
-                     : "r5", "r6", "r12", "lr", "cc", "memory");
+    register bt_qlinear_fours_state *base __asm__("r0") = s;
+    __asm__ volatile(
+        ".syntax unified\n\t"
+        "mov r1, r8\n\t"
+        "mov r2, r9\n\t"
+        "mov r3, r10\n\t"
+        "mov r4, r11\n\t"
+        "push {r1-r4, r7}\n\t"
+        "mov r7, r0\n"
+        "1:\n\t"
+        "ldr r0, [r7, %[x]]\n\t"
+        "ldr r1, [r7, %[w]]\n\t"
+        "ldr r2, [r7, %[in]]\n\t"
+        "adds r3, r0, r2\n\t"
+        "mov r12, r3\n\t"
+        "negs r4, r2\n\t"
+        "movs r5, #7\n\t"
+        "ands r4, r5\n\t" /* inputs to leave out */
+        "subs r0, r0, r4\n\t"
+        "lsls r5, r4, #2\n\t"
+        "subs r1, r1, r5\n\t"
+        "movs r5, #28\n\t"
+        "muls r4, r5, r4\n\t"
+        "ldr r5, [r7, %[start]]\n\t"
+        "mov r8, r5\n\t"
+        "mov r9, r5\n\t"
+        "mov r10, r5\n\t"
+        "mov r11, r5\n\t"
+        "add pc, r4\n\t"
+        "nop\n"
+        "2:\n\t" BT_QLINEAR_INPUT(0, 0, 1, 2, 3) BT_QLINEAR_INPUT(1, 4, 5, 6, 7) BT_QLINEAR_INPUT(2, 8, 9, 10, 11)
+            BT_QLINEAR_INPUT(3, 12, 13, 14, 15) BT_QLINEAR_INPUT(4, 16, 17, 18, 19)
+                BT_QLINEAR_INPUT(5, 20, 21, 22, 23) BT_QLINEAR_INPUT(6, 24, 25, 26, 27)
+                    BT_QLINEAR_INPUT(7, 28, 29, 30, 31)
+        "adds r0, #8\n\t"
+        "adds r1, #32\n\t"
+        "cmp r0, r12\n\t"
+        "bne 2b\n\t"
+        /* Outputs, with the terms in r7, until there are no more */
+        "str r1, [r7, %[w]]\n\t"
+        "ldr r0, [r7, %[y]]\n\t"
+        "ldr r4, [r7, %[range]]\n\t"
+        "ldr r1, [r7, %[round]]\n\t"
+        "mov r12, r1\n\t"
+        "ldr r1, [r7, %[lo]]\n\t"
+        "mov lr, r1\n\t"
+        "ldr r1, [r7, %[end]]\n\t"
+        "push {r7}\n\t"
+        "ldr r7, [r7, %[terms]]\n\t"
+        "push {r1}\n\t" BT_QLINEAR_OUTPUT("r8")
+        "pop {r1}\n\t"
+        "mov r8, r1\n\t"
+        "cmp r0, r8\n\t"
+        "beq 3f\n\t" BT_QLINEAR_OUTPUT("r9")
+        "cmp r0, r8\n\t"
+        "beq 3f\n\t" BT_QLINEAR_OUTPUT("r10")
+        "cmp r0, r8\n\t"
+        "beq 3f\n\t" BT_QLINEAR_OUTPUT("r11")
+        "mov r1, r7\n\t"
+        "pop {r7}\n\t"
+        "str r0, [r7, %[y]]\n\t"
+        "str r1, [r7, %[terms]]\n\t"
+        "cmp r0, r8\n\t"
+        "beq 4f\n\t"
+        "b 1b\n"
+        "3:\n\t"
+        "pop {r7}\n"
+        "4:\n\t"
+        "pop {r1-r4, r7}\n\t"
+        "mov r8, r1\n\t"
+        "mov r9, r2\n\t"
+        "mov r10, r3\n\t"
+        "mov r11, r4"
+        : "+r"(base)
+        : BT_QLINEAR_FIELD(x), BT_QLINEAR_FIELD(w), BT_QLINEAR_FIELD(terms), BT_QLINEAR_FIELD(y),
+          BT_QLINEAR_FIELD(end), BT_QLINEAR_FIELD(in), BT_QLINEAR_FIELD(start), BT_QLINEAR_FIELD(round),
+          BT_QLINEAR_FIELD(lo), BT_QLINEAR_FIELD(range)
+        : "r1", "r2", "r3", "r4", "r5", "r6", "r12", "lr", "cc", "memory");
 }
 
 #else
 
-BT_INLINE void bt_qlinear_rows(int32_t sums[4], const int8_t *x, const uint8_t *w, int32_t in)
+BT_SHARED void bt_qlinear_fours_run(bt_qlinear_fours_state *s)
 {
-    int32_t sum0 = sums[0], sum1 = sums[1], sum2 = sums[2], sum3 = sums[3];
-    for (const int8_t *const end = x + in; x != end; x++, w += 4) {
-        sum0 += w[0] * *x;
-        sum1 += w[1] * *x;
-        sum2 += w[2] * *x;
-        sum3 += w[3] * *x;
+    const int32_t zero = (s->round >> 16) + s->lo, hi = s->lo + s->range;
+    while (s->y != s->end) {
+        int32_t sums[4] = { s->start, s->start, s->start, s->start };
+        for (int32_t i = 0; i < s->in; i++, s->w += 4) {
+            sums[0] += s->w[0] * s->x[i];
+            sums[1] += s->w[1] * s->x[i];
+            sums[2] += s->w[2] * s->x[i];
+            sums[3] += s->w[3] * s->x[i];
+        }
+        for (int32_t k = 0; k < 4 && s->y != s->end; k++, s->terms += 2)
+            *s->y++ = bt_requantize_small(sums[k] + s->terms[0], (uint32_t)s->terms[1], zero, s->lo, hi);
     }
-    sums[0] = sum0;
-    sums[1] = sum1;
-    sums[2] = sum2;
-    sums[3] = sum3;
 }
 
 #endif
 
-BT_SHARED void bt_qlinear_four_rows(const bt_qlinear *p, const int8_t *x, const uint8_t *w, const int32_t *terms,
-                                    int8_t *y)
-{
-    int32_t start = 0;
-    for (int32_t i = 0; i < p->in; i++)
-        start -= x[i];
-    start *= 128;
-    for (int32_t left = p->out; left > 0; left -= 4) {
-        int32_t sums[4] = { start, start, start, start };
-        bt_qlinear_rows(sums, x, w, p->in);
-        for (int32_t k = 0; k < 4 && k < left; k++) {
-            *y++ = bt_requantize_small(sums[k] + terms[0], (uint32_t)terms[1], p->zero, p->lo, p->hi);
-            terms += 2;
-        }
-        w += 4 * p->in;
-    }
-}
-
 BT_KERNEL void bt_qlinear_fours(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
                                 int8_t *y)
 {
-    for (int32_t b = 0; b < p->batch; b++, x += p->in, y += p->out)
-        bt_qlinear_four_rows(p, x, weight, terms, y);
+    for (int32_t b = 0; b < p->batch; b++) {
+        int32_t sum = 0;
+        for (int32_t i = 0; i < p->in; i++)
+            sum += x[i];
+        bt_qlinear_fours_state s = {
+            .x = x,
+            .w = weight,
+            .terms = terms,
+            .y = y,
+            .end = y + p->out,
+            .in = p->in,
+            .start = sum * -128,
+            .round = (1 << 15) + (p->zero - p->lo) * (1 << 16),
+            .lo = p->lo,
+            .range = p->hi - p->lo,
+        };
+        bt_qlinear_fours_run(&s);
+        x += p->in;
+        y += p->out;
+    }
 }

@@ -15,6 +15,10 @@ typedef struct {
 void bt_quantize_ref(const bt_quantize *p, const float *x, int8_t *y);
 /* y = (x - zero) * factor */
 void bt_dequantize_ref(const bt_quantize *p, const int8_t *x, float *y);
+
+/* The same without float arithmetic; 2^-100 < factor < 2^100. */
+void bt_quantize_soft(const bt_quantize *p, const float *x, int8_t *y);
+void bt_dequantize_soft(const bt_quantize *p, const int8_t *x, float *y);
 #endif
 
 #endif
