@@ -53,14 +53,16 @@ def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) ->
     return PteInfo(len(data), dict(operators), tuple(notes))
 
 
-def fold_batch_norms(module: Any, methods: Methods) -> tuple[Any, tuple[str, ...]]:
-    """A copy of the module with each BatchNorm that follows a convolution or linear layer folded into it, and
-    the names of the folded ones. What follows what is read from the exported graphs, not from the class."""
+def fold_batch_norms(module: Any, methods: Methods, only: type | None = None) -> tuple[Any, tuple[str, ...]]:
+    """A copy of the module with each BatchNorm that follows a convolution or linear layer (or `only` one of this type)
+    folded into it, and the names of the folded ones. What follows what is read from the exported graphs, not from the
+    class."""
     import torch
     from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
     folded = copy.deepcopy(module)
     pairs = _foldable([_export(folded, m, inputs) for m, inputs in methods.items()], folded)
+    pairs = [pair for pair in pairs if only is None or isinstance(folded.get_submodule(pair[0]), only)]
     for layer_name, norm_name in pairs:
         layer, norm = folded.get_submodule(layer_name), folded.get_submodule(norm_name)
         if isinstance(layer, torch.nn.Linear):

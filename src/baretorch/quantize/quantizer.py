@@ -66,6 +66,7 @@ PARTS = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split"}
 HIDDEN = {"lstm": (0, 1), "gru": (0, 1), "lstm_cell": (0,)}
 # Limits that the operator before them can take along.
 LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
+NORM = "batch_norm"
 
 
 def activation_spec(observer: str = "histogram", qat: bool = False) -> QuantizationSpec:
@@ -91,6 +92,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
 
     def __init__(self, keep_float: Collection[str] = (), observer: str = "histogram", qat: bool = False) -> None:
         self.keep_float = frozenset(keep_float)
+        self.qat = qat
         self.activation = activation_spec(observer, qat)
         self.weights = tuple(weight_spec(qat, axis) for axis in (0, 1))
         self.whole = replace(self.activation, quant_min=-127, qscheme=torch.per_tensor_symmetric)
@@ -112,8 +114,8 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         if name in WEIGHTED:
             x, weight = node.args[:2]
             _note(node, {x: self._spec(x), weight: self._weight(node)}, self._output(node))
-        elif name in LIMITS and _taken_along(node):
-            _note(node, {}, self.activation)
+        elif name in {*LIMITS, NORM} and self._taken_along(node):
+            _note(node, {}, self._output(node) if name == NORM else self.activation)
         elif node.target is operator.getitem and _name(node.args[0]) in PARTS:
             self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
         elif node.target is operator.getitem and _name(node.args[0]) in HIDDEN:
@@ -160,9 +162,20 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return self.whole if groups != 1 else self.weights[transposed]
 
     def _output(self, node: Node) -> QuantizationSpec | None:
-        """None where limits follow: they are part of this operator, and the scale is theirs."""
+        """None where limits follow, or a BatchNorm: they are part of this operator, and the scale is theirs."""
         (user,) = node.users if len(node.users) == 1 else (None,)
-        return None if user is not None and _name(user) in LIMITS and _taken_along(user) else self.activation
+        follows = user is not None and _name(user) in {*LIMITS, NORM}
+        return None if follows and self._taken_along(user) else self.activation
+
+    def _taken_along(self, node: Node) -> bool:
+        """The limits follow an operator that nobody else reads, so they become part of it. While a model is trained,
+        so does a BatchNorm behind a layer; before calibration those are gone."""
+        before = node.args[0]
+        if not isinstance(before, Node) or len(before.users) != 1:
+            return False
+        if _name(node) == NORM:
+            return self.qat and _name(before) in WEIGHTED
+        return _name(before) in {*WEIGHTED, *BINARY} or (_name(before) == NORM and self._taken_along(before))
 
     def _keeps(self, node: Node) -> bool:
         stack = node.meta.get("nn_module_stack") or {}
@@ -182,12 +195,6 @@ def _floats(node: Node) -> list[Node]:
     """The float tensors among the arguments, each once."""
     flat = [a for argument in node.args for a in (argument if isinstance(argument, (list, tuple)) else (argument,))]
     return list(dict.fromkeys(a for a in flat if _is_float(a)))
-
-
-def _taken_along(node: Node) -> bool:
-    """The limits follow an operator that nobody else reads, so they become part of it."""
-    before = node.args[0]
-    return isinstance(before, Node) and len(before.users) == 1 and _name(before) in {*WEIGHTED, *BINARY}
 
 
 def _is_float(argument: Any) -> bool:
