@@ -1,16 +1,17 @@
-"""qsoftmax: softmax of int8 numbers, in integers only. See docs/arithmetic.md."""
+"""qsoftmax and qlog_softmax: softmax of int8 numbers and its logarithm, in integers only. See docs/arithmetic.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from math import log, prod
+from typing import Any, ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
 from baretorch.ops import overlap
+from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
 
@@ -47,14 +48,69 @@ class QSoftmax(Op):
         return np.asarray(np.rint(65535 * np.exp(-self.scale * np.arange(256))), np.uint16)
 
 
-def _params(call: Call[QSoftmax]) -> Params:
-    return Params("bt_qsoftmax", (("rows", prod(call.x.shape[:-1])), ("length", call.x.shape[-1])))
+@dataclass(frozen=True)
+class QLogSoftmax(QSoftmax):
+    """x int8[..., n] with this scale -> the logarithm of its softmax along the last axis, requantized from steps of
+    2^-20."""
+
+    name: ClassVar[str] = "qlog_softmax"
+    multiplier: int
+    shift: int
+    zero: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (signature,) = super().infer(inputs)
+        return (replace(signature, quant=None),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        x = inputs[0].astype(np.int64)
+        distance = x.max(axis=-1, keepdims=True) - x
+        total = self.table()[distance].astype(np.int64).sum(axis=-1, keepdims=True)
+        power = np.floor(np.log2(total)).astype(np.int64)  # exact: totals are whole numbers below 2^32
+        fraction = (total << (32 - power) >> 24) & 255
+        log = power * LN2 + (LOGS[fraction].astype(np.int64) << 4) - LN_WHOLE
+        acc = -distance * round(self.scale * POINT) - log
+        return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127),)
 
 
-def _pack(call: Call[QSoftmax]) -> tuple[Packed, ...]:
+POINT = 1 << 20
+LN2, LN_WHOLE = round(log(2) * POINT), round(log(65535) * POINT)
+LOGS = np.rint(np.log1p((np.arange(256) + 0.5) / 256) * (POINT >> 4)).astype(np.uint16)
+
+
+def log_softmax_of(x: Quant, y: Quant) -> QLogSoftmax:
+    """For tensors with these scales."""
+    multiplier, shift = multipliers([1 / (POINT * y.scale[0])])
+    return QLogSoftmax(x.scale[0], int(multiplier[0]), shift, y.zero_point[0])
+
+
+def _rows(call: Call[Any]) -> tuple[tuple[str, int], ...]:
+    return (("rows", prod(call.x.shape[:-1])), ("length", call.x.shape[-1]))
+
+
+def _log_params(call: Call[QLogSoftmax]) -> Params:
+    op = call.op
+    own = {"scale": round(op.scale * POINT), "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
+    return Params("bt_qlog_softmax", (*_rows(call), *own.items()))
+
+
+def _pack(call: Call[Any]) -> tuple[Packed, ...]:
     return (Packed("table", call.op.table().view(np.int16)),)
 
 
-KERNELS: tuple[Kernel[QSoftmax], ...] = (
-    Kernel("bt_qsoftmax_ref", "qsoftmax/ref.c", _params, pack=_pack, overlap=overlap.elementwise),
+def _log_pack(call: Call[QLogSoftmax]) -> tuple[Packed, ...]:
+    return (*_pack(call), Packed("logs", LOGS.view(np.int16)))
+
+
+SOFTMAX: tuple[Kernel[QSoftmax], ...] = (
+    Kernel(
+        "bt_qsoftmax_ref",
+        "qsoftmax/ref.c",
+        lambda call: Params("bt_qsoftmax", _rows(call)),
+        pack=_pack,
+        overlap=overlap.elementwise,
+    ),
+)
+LOG_SOFTMAX: tuple[Kernel[QLogSoftmax], ...] = (
+    Kernel("bt_qlog_softmax_ref", "qsoftmax/ref.c", _log_params, pack=_log_pack, overlap=overlap.elementwise),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -11,6 +12,7 @@ from baretorch.ops.arithmetic import multipliers, quantize
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
@@ -71,6 +73,70 @@ def layer(walk: Walk, node: Node) -> None:
     else:
         made = QConvTranspose2d(z_x, z_y, shift, lo, hi, op.stride, op.padding, op.dilation, op.groups)
     walk.emit(node, made, walk.int8(node.inputs[0]), *constants)
+
+
+@dataclass(frozen=True)
+class _Channels:
+    """A constant of a sum or product with one number for each channel: the input that varies, the axis of channels, and
+    the numbers."""
+
+    x: str
+    axis: int
+    numbers: Array
+
+
+def affine(walk: Walk, node: Node) -> bool:
+    """A factor and a summand for each channel, as a BatchNorm by itself has them: a depthwise convolution of single
+    pixels. False if the node is no such sum, or product."""
+    op, (out,) = node.op, node.outputs
+    assert isinstance(op, (Add, Mul))
+    last = _by_channel(walk, node)
+    first = None
+    if last is not None and isinstance(op, Add) and walk.quant(last.x) is None:
+        before = walk.graph.producer().get(last.x)
+        first = _by_channel(walk, before) if before is not None and before.op == Mul() else None
+        if first is None or first.axis != last.axis:
+            return False
+    if last is None:
+        return False
+    x, axis, ones = first.x if first else last.x, last.axis, np.ones(len(last.numbers))
+    quant, y = walk.quant(x), walk.quant(out)
+    if quant is None or y is None:
+        return False
+    factor = last.numbers if isinstance(op, Mul) else first.numbers if first else ones
+    summand = last.numbers if isinstance(op, Add) else 0 * ones
+    s_x, z_x = quant.scale[0], quant.zero_point[0]
+    s_w = np.maximum(np.abs(factor) / 127, np.abs(summand) / (s_x * 2**29)) + 1e-30  # the bias fits into 32 bits
+    stored = np.rint(factor / s_w)
+    bias = np.rint(summand / (s_x * s_w)) - z_x * stored
+    multiplier, shift = multipliers([float(f) for f in s_x * s_w / y.scale[0]])
+    lo, hi = limits(op.lo, op.hi, y)
+    constants = (
+        walk.constant(walk.graph[out], "int8", stored.astype(np.int8).reshape(-1, 1, 1, 1)),
+        walk.constant(walk.graph[out], "bias", bias.astype(np.int32)),
+        walk.constant(walk.graph[out], "multiplier", multiplier),
+    )
+    shape = walk.graph[out].shape
+    order = (*(i for i in range(len(shape)) if i != axis), axis)
+    pixels = (1, prod(shape) // shape[axis], 1, shape[axis])
+    image = walk.view(Reshape(pixels), x, walk.view(Permute(order), x, walk.int8(x)))
+    made = QConv2d(z_x, y.zero_point[0], shift, lo, hi, groups=shape[axis])
+    whole = walk.view(Reshape(tuple(shape[i] for i in order)), out, walk.add(made, out, pixels, y, image, *constants))
+    walk.stored[out] = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, whole)
+    return True
+
+
+def _by_channel(walk: Walk, node: Node) -> _Channels | None:
+    (out,) = node.outputs
+    varying = [n for n in node.inputs if walk.graph[n].data is None]
+    constants = [t for t in walk.graph.of(node.inputs) if t.data is not None and t.quant is None]
+    if len(varying) != 1 or len(constants) != 1 or walk.graph[varying[0]].shape != walk.graph[out].shape:
+        return None
+    (t,), rank = constants, len(walk.graph[out].shape)
+    axis = next((rank - len(t.shape) + i for i, n in enumerate(t.shape) if n == t.count), None)
+    if axis is None or walk.graph[out].shape[axis] != t.count:
+        return None
+    return _Channels(varying[0], axis, data_of(constants, 0).astype(np.float64).reshape(-1))
 
 
 def matmul(walk: Walk, node: Node) -> None:

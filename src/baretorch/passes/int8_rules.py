@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
-from baretorch.ir import DType, Node, Op, Quant
-from baretorch.ops.arithmetic import dequantize, multipliers, quantize
+from baretorch.ir import Node, Quant
+from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -23,20 +22,17 @@ from baretorch.ops.lookup import Lookup
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat, Copy, Slice, SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.qbinary import product_of, sum_of
-from baretorch.ops.qpool import QAvgPool2d
-from baretorch.ops.qsoftmax import LONGEST, RESULT, QSoftmax
+from baretorch.ops.qsoftmax import LONGEST, POINT, RESULT, QLogSoftmax, QSoftmax, log_softmax_of
 from baretorch.ops.quantize import Dequantize
 from baretorch.ops.qupsample import QUpsampleBilinear2d
-from baretorch.ops.recurrent import Recurrent
-from baretorch.ops.reduce import Amax, Mean, Reduction, Sum
+from baretorch.ops.reduce import Amax, Mean, Sum
 from baretorch.ops.softmax import Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
-from baretorch.ops.window import Padding, Pair
 from baretorch.passes import int8_layers as layers
+from baretorch.passes import int8_pools as pools
 from baretorch.passes.int8_layers import fits_32_bits, limits
-from baretorch.passes.int8_recurrent import recurrent
 from baretorch.passes.int8_walk import EVERY, StaysFloat, Walk
 
 # The output is made of the input's own values.
@@ -56,21 +52,7 @@ MOVES = (
 
 
 def _move(walk: Walk, node: Node) -> None:
-    """The same operator on stored bytes. Inputs of other scales get the output's; an output without one gets theirs."""
-    (out,) = node.outputs
-    values = [n for n in node.inputs if walk.graph[n].dtype is DType.FLOAT32]  # the rest are indices and conditions
-    quants = [walk.scale(n) for n in values]
-    if quants and walk.quant(out) is None and all(q == quants[0] for q in quants):
-        walk.found[out] = quants[0]
-    y = walk.scale(out)
-    walk.emit(node, node.op, *(walk.rescaled(n, y) if n in values else walk.real(n) for n in node.inputs))
-
-
-def _max_pool(walk: Walk, node: Node) -> None:
-    assert isinstance(node.op, MaxPool2d)
-    if node.op.dilation != (1, 1):
-        raise StaysFloat("there is no int8 max pool with dilation")
-    _move(walk, node)
+    walk.same(node, node.op)
 
 
 def _pad(walk: Walk, node: Node) -> None:
@@ -81,13 +63,13 @@ def _pad(walk: Walk, node: Node) -> None:
     if noted is None and op.value != 0:  # an own scale always has 0, but not every number
         raise StaysFloat(f"{op.value} was not measured for its scale")
     stored = quantize(np.array(op.value, np.float32), quant.scale[0], quant.zero_point[0])
-    _move(walk, replace(node, op=replace(op, value=float(stored))))
+    walk.same(node, replace(op, value=float(stored)))
 
 
 def _bilinear(walk: Walk, node: Node) -> None:
     op = node.op
     assert isinstance(op, UpsampleBilinear2d)
-    _move(walk, replace(node, op=QUpsampleBilinear2d(op.size, op.step, op.align_corners)))
+    walk.same(node, QUpsampleBilinear2d(op.size, op.step, op.align_corners))
 
 
 def _elementwise(walk: Walk, node: Node) -> None:
@@ -95,6 +77,8 @@ def _elementwise(walk: Walk, node: Node) -> None:
     varying = [n for n in node.inputs if walk.graph[n].data is None]
     if len(varying) == 1 and _single(walk, node) and walk.graph[varying[0]].shape == walk.graph[node.outputs[0]].shape:
         _table(walk, node, varying[0])
+    elif isinstance(node.op, (Add, Mul)) and layers.affine(walk, node):
+        return
     elif isinstance(node.op, (Add, Sub, Mul)):
         _arithmetic(walk, node)
     elif isinstance(node.op, (Minimum, Maximum, Where)):
@@ -146,75 +130,22 @@ def _arithmetic(walk: Walk, node: Node) -> None:
     walk.emit(node, replace(made, lo=lo, hi=hi), *map(walk.int8, node.inputs))
 
 
-def _avg_pool(walk: Walk, node: Node) -> None:
-    """Where every window divides by the same number."""
-    op = node.op
-    assert isinstance(op, AvgPool2d)
-    size, out = walk.graph[node.inputs[0]].shape[1:3], walk.graph[node.outputs[0]].shape[1:3]
-    padded = any(op.padding)
-    if op.kernel == size and not padded:
-        _over(walk, node, 1, 3, _average(walk, node, (1, prod(size)), op.divisor or prod(size)))
-        return
-    sides = zip(out, op.kernel, op.stride, size, op.padding[::2], op.padding[1::2], strict=True)
-    cut = any((n - 1) * stride + kernel > s + before + after for n, kernel, stride, s, before, after in sides)
-    if cut or (padded and not op.count_include_pad and not op.divisor):
-        raise StaysFloat("its windows divide by different numbers")
-    pool = _average(walk, node, op.kernel, op.divisor or prod(op.kernel), op.stride, op.padding)
-    walk.emit(node, pool, walk.int8(node.inputs[0]))
-
-
-def _reduce(walk: Walk, node: Node) -> None:
-    """Sum, mean and maximum over axes that are neighbours."""
-    op = node.op
-    assert isinstance(op, Reduction)
-    first, last = min(op.axes, default=0), max(op.axes, default=-1)
-    if not op.axes or last - first + 1 != len(op.axes):
-        raise StaysFloat("the axes that it reduces are not neighbours")
-    count = prod(walk.graph[node.inputs[0]].shape[first : last + 1])
-    if isinstance(op, Amax):
-        walk.found[node.outputs[0]] = walk.scale(node.inputs[0])
-        _over(walk, node, first, last + 1, MaxPool2d((1, count), (1, 1)))
-    else:
-        divisor = count if isinstance(op, Mean) else 1
-        _over(walk, node, first, last + 1, _average(walk, node, (1, count), divisor))
-
-
-def _over(walk: Walk, node: Node, first: int, end: int, pool: Op) -> None:
-    """The pool of an image whose only row are the axes from `first` to before `end`."""
-    (x,), (out,) = node.inputs, node.outputs
-    shape = walk.graph[x].shape
-    outer, count, inner = prod(shape[:first]), prod(shape[first:end]), prod(shape[end:])
-    image = walk.view(Reshape((outer, 1, count, inner)), x, walk.int8(x))
-    pooled = walk.add(pool, out, (outer, 1, 1, inner), walk.quant(out), image)
-    walk.emit(node, Reshape(walk.graph[out].shape), pooled)
-
-
-def _average(
-    walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0)
-) -> QAvgPool2d:
-    """The average with the node's scales."""
-    x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
-    if walk.graph[node.inputs[0]].count == 0:
-        raise StaysFloat("it has no input")
-    multiplier, shift = multipliers([x.scale[0] / (y.scale[0] * divisor)])
-    fits_32_bits(255 * prod(kernel) << shift)
-    return QAvgPool2d(kernel, stride, x.zero_point[0], int(multiplier[0]), shift, y.zero_point[0], padding)
-
-
 def _softmax(walk: Walk, node: Node) -> None:
+    """softmax and log_softmax, along the last axis or moved there."""
     op, (x,), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, Softmax)
     shape, quant, y = walk.graph[x].shape, walk.scale(x), walk.scale(out)
-    if type(op) is not Softmax:
-        raise StaysFloat(f"there is no int8 {op.name}")
     if not 0 < shape[op.axis] <= LONGEST:
         raise StaysFloat(f"it has {shape[op.axis]} numbers in a row, and an int8 softmax up to {LONGEST}")
+    made, result = (QSoftmax(quant.scale[0]), RESULT) if type(op) is Softmax else (log_softmax_of(quant, y), y)
+    if isinstance(made, QLogSoftmax):
+        fits_32_bits(round(256 * made.scale * POINT) << made.shift)
     order = (*(i for i in range(len(shape)) if i != op.axis), op.axis)
     rows = walk.view(Permute(order), x, walk.int8(x))
-    shares = walk.add(QSoftmax(quant.scale[0]), out, walk.new[rows].shape, RESULT, rows)
+    shares = walk.add(made, out, walk.new[rows].shape, result, rows)
     back = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
-    if y != RESULT:
-        values = dequantize(EVERY, RESULT.scale[0], RESULT.zero_point[0])
+    if y != result:
+        values = dequantize(EVERY, result.scale[0], result.zero_point[0])
         back = walk.add(Lookup(), out, shape, y, back, walk.table(out, values, y))
     walk.stored[out] = back
 
@@ -236,14 +167,15 @@ RULES: tuple[tuple[type | tuple[type, ...], Callable[[Walk, Node], None]], ...] 
     (Attention, layers.attention),
     ((LayerNorm, GroupNorm), layers.norm),
     (MOVES, _move),
-    (MaxPool2d, _max_pool),
+    (MaxPool2d, pools.max_pool),
+    (AvgPool2d, pools.avg_pool),
+    (AdaptiveAvgPool2d, pools.adaptive_avg_pool),
+    (AdaptiveMaxPool2d, pools.adaptive_max_pool),
+    ((Mean, Sum, Amax), pools.reduction),
     (Pad, _pad),
     (UpsampleBilinear2d, _bilinear),
     (Comparison, _comparison),
     (Elementwise, _elementwise),
-    (AvgPool2d, _avg_pool),
-    ((Mean, Sum, Amax), _reduce),
     (Softmax, _softmax),
-    (Recurrent, recurrent),
     (Dequantize, _dequantize),
 )

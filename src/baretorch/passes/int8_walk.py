@@ -59,6 +59,17 @@ class Walk:
         (out,) = node.outputs
         self.stored[out] = self.add(op, out, self.graph[out].shape, self.quant(out), *inputs)
 
+    def same(self, node: Node, op: Op) -> None:
+        """This operator on stored bytes, for one whose output is made of its inputs' own values. Inputs of other scales
+        get the output's; an output without a scale gets theirs."""
+        (out,) = node.outputs
+        values = [n for n in node.inputs if self.graph[n].dtype is DType.FLOAT32]  # the rest: indices, conditions
+        quants = [self.scale(n) for n in values]
+        if quants and self.quant(out) is None and all(q == quants[0] for q in quants):
+            self.found[out] = quants[0]
+        y = self.scale(out)
+        self.emit(node, op, *(self.rescaled(n, y) if n in values else self.real(n) for n in node.inputs))
+
     def view(self, op: Permute | Reshape, like: str, x: str) -> str:
         """An int8 tensor in another order or shape; itself, if that changes nothing."""
         (signature,) = op.infer([self.new[x]])

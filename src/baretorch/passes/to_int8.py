@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.ir import DType, Graph, Node
-from baretorch.ops.fixed import FromFixed
 from baretorch.ops.layout import Pad
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.int8_rules import MOVES, RULES
 from baretorch.passes.int8_walk import StaysFloat, Walk
 from baretorch.passes.rewrite import rebuilt
 
-QUIET = (Quantize, Dequantize, FromFixed, Pad, *MOVES)  # float is no loss here
+QUIET = (Quantize, Dequantize, Pad, *MOVES)  # float is no loss here
 
 
 def to_int8(graph: Graph) -> Graph:
@@ -44,7 +43,8 @@ def _convert(walk: Walk, node: Node) -> None:
 
 
 def float_layers(graph: Graph) -> list[str]:
-    """Of a graph with int8 operators: the operators that compute in float, by the user's name for them."""
+    """Of a graph with int8 operators, or scales for them: the operators that compute in float, by the user's name for
+    them."""
     return [f"{node.op.name} {graph[node.outputs[0]].origin}".strip() for node in _floats(graph)]
 
 
@@ -62,7 +62,7 @@ def _reason(graph: Graph, node: Node) -> str:
 
 
 def _floats(graph: Graph) -> list[Node]:
-    if not any(t.dtype is DType.INT8 for t in graph.tensors.values()):
+    if not any(t.dtype is DType.INT8 or t.quant for t in graph.tensors.values()):
         return []
     return [
         node for node in graph.nodes if graph[node.outputs[0]].dtype is DType.FLOAT32 and not isinstance(node.op, QUIET)

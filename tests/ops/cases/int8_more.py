@@ -19,7 +19,9 @@ from baretorch.ops.qattention import ABSENT, NONE, TABLE, QAttention, attention_
 from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qmatmul import QMatmul
 from baretorch.ops.qnorm import QNorm
+from baretorch.ops.qsoftmax import LOGS, QLogSoftmax, log_softmax_of
 from baretorch.ops.qupsample import QUpsampleBilinear2d
+from baretorch.ops.qwindows import QAvgWindows, QMaxWindows, Spans
 from tests.ops.case import Case, Inputs, nchw, nhwc
 from tests.ops.cases.int8 import extreme, layer, requantized
 from tests.ops.cases.int8_small import octets, rounded
@@ -230,6 +232,64 @@ QBILINEAR = (
     qbilinear("from one pixel", QUpsampleBilinear2d((3, 3), (1 / 3, 1 / 3)), (1, 1, 1, 4)),
 )
 
+
+def qavg_windows(name: str, op: QAvgWindows, shape: Shape, factors: list[list[float]]) -> Case:
+    multiplier = (np.array(factors) * 2**32).astype(np.int32)
+
+    def run(x: torch.Tensor, multipliers: torch.Tensor) -> torch.Tensor:
+        u = x.long() - op.x_zero
+        y = torch.zeros((len(x), len(op.rows), len(op.columns), x.shape[3]), dtype=torch.int8)
+        for i, (a, b) in enumerate(op.rows):
+            for j, (c, d) in enumerate(op.columns):
+                acc = u[:, a:b, c:d].sum((1, 2))
+                y[:, i, j] = rounded(acc, int(multipliers[i, j]), op.shift, op.zero).clamp(-128, 127).to(torch.int8)
+        return y
+
+    return Case(f"qavg_windows {name}", op, lambda rng: (*octets(shape)(rng), multiplier), run, activations=1)
+
+
+def qmax_windows(name: str, op: QMaxWindows, shape: Shape) -> Case:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack(
+            [torch.stack([x[:, a:b, c:d].amax((1, 2)) for c, d in op.columns], 1) for a, b in op.rows], 1
+        )
+
+    return Case(f"qmax_windows {name}", op, octets(shape), run)
+
+
+def qlog_softmax(name: str, op: QLogSoftmax, inputs: Inputs) -> Case:
+    table, logs = (torch.from_numpy(t.astype(np.int64)) for t in (op.table(), LOGS))
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        far = x.long().amax(-1, keepdim=True) - x.long()
+        total = table[far].sum(-1, keepdim=True)
+        power = total.double().log2().floor().long()
+        log = power * 726817 + (logs[(total << (31 - power) >> 23) & 255] << 4) - 11629064
+        acc = -far * round(op.scale * 2**20) - log
+        return rounded(acc, op.multiplier, op.shift, op.zero).clamp(-128, 127).to(torch.int8)
+
+    return Case(f"qlog_softmax {name}", op, inputs, run)
+
+
+UNEVEN: Spans = ((0, 2), (1, 4), (3, 5))
+EVENLY = [[1 / 6, 1 / 9, 1 / 6]] * 3
+QWINDOWS = (
+    qavg_windows("uneven", QAvgWindows(UNEVEN, UNEVEN, 5, 0, -3), (2, 5, 5, 3), EVENLY),
+    qavg_windows("one", QAvgWindows(((0, 5),), ((0, 7),), -128, 0, 100), (1, 5, 7, 4), [[1 / 35]]),
+    qavg_windows("shifted", QAvgWindows(UNEVEN, ((0, 3),), 5, 2, -3), (1, 5, 3, 1), [[0.1], [0.2], [0.05]]),
+    qmax_windows("uneven", QMaxWindows(UNEVEN, UNEVEN), (2, 5, 5, 3)),
+    qmax_windows("one", QMaxWindows(((0, 5),), ((0, 7),)), (1, 5, 7, 4)),
+)
+
+COARSE, FINE = Quant((0.06,), (127,)), Quant((0.004,), (100,))
+QLOG_SOFTMAX = (
+    qlog_softmax("rows", log_softmax_of(Quant((0.05,), (0,)), COARSE), octets((3, 12))),
+    qlog_softmax("steep", log_softmax_of(Quant((1.0,), (0,)), Quant((2.0,), (127,))), octets((4, 10))),
+    qlog_softmax("flat", log_softmax_of(Quant((0.001,), (0,)), FINE), octets((4, 3))),
+    qlog_softmax("one", log_softmax_of(Quant((0.05,), (0,)), COARSE), octets((4, 1))),
+    qlog_softmax("long", log_softmax_of(Quant((0.02,), (0,)), COARSE), octets((2, 3000))),
+)
+
 CHOICES = (
     Case("minimum int8", Minimum(), octets((3, 7), (3, 7)), torch.minimum),
     Case("maximum int8", Maximum(), octets((3, 1, 7), (5, 1)), torch.maximum),
@@ -242,4 +302,4 @@ CHOICES = (
     ),
 )
 
-CASES = (*QCONV_TRANSPOSE2D, *QMATMUL, *QNORM, *QATTENTION, *QBILINEAR, *CHOICES)
+CASES = (*QCONV_TRANSPOSE2D, *QMATMUL, *QNORM, *QATTENTION, *QBILINEAR, *QWINDOWS, *QLOG_SOFTMAX, *CHOICES)

@@ -12,9 +12,20 @@ typedef struct {
     int32_t length;
 } bt_qsoftmax;
 
+/* The logarithm of that: requantize(-(max - x[r, i]) * scale - ln(sum / 65535)), in steps of 2^-20. logs[i], taken as
+ * unsigned, is ln(1 + (i + 1/2) / 256) in steps of 2^-16. */
+typedef struct {
+    int32_t rows;
+    int32_t length;
+    int32_t scale;
+    int32_t multiplier, shift, zero;
+} bt_qlog_softmax;
+
 #ifndef BT_INLINE_KERNELS
 /* x and y may be the same. */
 void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const int16_t *table, int8_t *y);
+void bt_qlog_softmax_ref(const bt_qlog_softmax *p, const int8_t *x, const int16_t *table, const int16_t *logs,
+                         int8_t *y);
 #endif
 
 #endif
