@@ -27,12 +27,14 @@ from baretorch.ops.qbinary import product_of, sum_of
 from baretorch.ops.qsoftmax import LONGEST, POINT, RESULT, QLogSoftmax, QSoftmax, log_softmax_of
 from baretorch.ops.quantize import Dequantize
 from baretorch.ops.qupsample import QUpsampleBilinear2d
+from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Amax, Mean, Sum
 from baretorch.ops.softmax import Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 from baretorch.passes import int8_layers as layers
 from baretorch.passes import int8_pools as pools
 from baretorch.passes.int8_layers import fits_32_bits, limits
+from baretorch.passes.int8_recurrent import recurrent
 from baretorch.passes.int8_walk import EVERY, StaysFloat, Walk
 
 # The output is made of the input's own values.
@@ -177,5 +179,6 @@ RULES: tuple[tuple[type | tuple[type, ...], Callable[[Walk, Node], None]], ...] 
     (Comparison, _comparison),
     (Elementwise, _elementwise),
     (Softmax, _softmax),
+    (Recurrent, recurrent),
     (Dequantize, _dequantize),
 )

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.ir import DType, Graph, Node
+from baretorch.ops.fixed import FromFixed
 from baretorch.ops.layout import Pad
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.int8_rules import MOVES, RULES
 from baretorch.passes.int8_walk import StaysFloat, Walk
 from baretorch.passes.rewrite import rebuilt
 
-QUIET = (Quantize, Dequantize, Pad, *MOVES)  # float is no loss here
+QUIET = (Quantize, Dequantize, FromFixed, Pad, *MOVES)  # float is no loss here
 
 
 def to_int8(graph: Graph) -> Graph:
