@@ -1,10 +1,14 @@
 # The two commands of the README: `make demo` and `make test`. Both do all the set-up they need.
-.PHONY: help demo test test-all check bench docs clean
+.PHONY: help demo play mnist test test-all check bench docs clean
 
 PY := .venv/bin/python
+# Two test processes on two cores: threads of PyTorch's own would only be in each other's way.
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n 2
 
 help:
 	@echo "make demo      set up, train the sine model, build it for the Pico 2 W, emulate, plot"
+	@echo "make play      rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee"
+	@echo "make mnist     fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
 	@echo "make test      set up, check the code, run all tests"
 	@echo "make test-all  the same with the long sweeps"
 	@echo "make bench     measure models x boards, write docs/benchmarks.md and benchmarks/results.json"
@@ -15,6 +19,15 @@ demo:
 	@tools/setup.sh demo
 	@$(PY) examples/sine/demo.py
 
+play:
+	@tools/setup.sh demo
+	@$(PY) examples/rps/play.py
+
+mnist:
+	@tools/setup.sh demo
+	@$(PY) examples/mnist/data.py
+	@$(PY) -m baretorch evaluate examples/mnist/model.py --board mps2-an386 --int8 --target-samples 200
+
 check:
 	@tools/setup.sh test
 	$(PY) -m ruff format --check src tests tools examples zoo benchmarks
@@ -22,10 +35,10 @@ check:
 	$(PY) -m mypy
 
 test: check
-	$(PY) -m pytest -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: check
-	$(PY) -m pytest -n 2
+	$(PYTEST)
 
 bench:
 	@tools/setup.sh demo

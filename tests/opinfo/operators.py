@@ -84,4 +84,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
 OPERATORS: dict[str, tuple[str, ...]] = {name: types for types, names in _OPERATORS.items() for name in names.split()}
 
 # Operators none of whose samples compile, and why.
-NONE_PASSES = {"as_strided": "what it means depends on how a tensor lies in memory"}
+NONE_PASSES = {
+    "as_strided": "what it means depends on how a tensor lies in memory",
+    "to": "its samples convert to float64 and back",
+}
