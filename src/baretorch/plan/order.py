@@ -8,8 +8,10 @@ kept in every stretch that does not make the peak.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from baretorch.ir import Graph
 from baretorch.plan.lifetimes import reach
@@ -17,12 +19,17 @@ from baretorch.plan.packing import aligned
 from baretorch.plan.types import Buffer, Step
 
 STATES = 20_000  # sets of finished steps that are looked at in a stretch, before it is ordered step by step
+SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is ordered at all
 
 
 def ordered(graph: Graph, steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
     """The steps in the order with the least peak of live bytes, as far as it is found."""
     before = _dependencies(graph, steps)
-    stretches = [_Stretch.make(steps, buffers, before, part) for part in _parts(before)]
+    parts = list(_parts(before))
+    if all(len(part) == 1 for part in parts):
+        return list(steps)
+    across = _Across(buffers)
+    stretches = [_Stretch.make(steps, across, before, part) for part in parts]
     chosen = {id(s): s.given for s in stretches}
     reached = 0  # no order of the stretches seen so far needs less
     for stretch in sorted(stretches, key=lambda s: -s.peak(s.given)):
@@ -84,6 +91,30 @@ class _Use:
         return (self.before or bool(done & self.users)) and (self.after or bool(self.users & ~done))
 
 
+class _Across:
+    """The buffers by name, and the bytes of those that live through some steps without being used there."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.buffer = {b.name: b for b in buffers}
+        self.born = _sums((b.first, b) for b in buffers)
+        self.dead = _sums((b.last, b) for b in buffers)
+
+    def bytes(self, part: range, inside: int) -> int:
+        """Of all that live before and behind the part; `inside` are the bytes of those that live only in it."""
+        return _before(self.born, part.start) - _before(self.dead, part.stop) + inside
+
+
+def _sums(events: Iterable[tuple[int, Buffer]]) -> tuple[list[int], list[int]]:
+    """Times in order, and the bytes of all buffers up to each."""
+    rows = sorted((time, aligned(b.size)) for time, b in events)
+    return [time for time, _ in rows], [0, *accumulate(size for _, size in rows)]
+
+
+def _before(sums: tuple[list[int], list[int]], time: int) -> int:
+    times, totals = sums
+    return totals[bisect_left(times, time)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Stretch:
     """Some steps, numbered from 0 on in the order given. `rest` is what other buffers take all the time; `uses` are the
@@ -97,26 +128,26 @@ class _Stretch:
     reaches: tuple[tuple[tuple[_Use, _Use, int], ...], ...]
 
     @staticmethod
-    def make(steps: Sequence[Step], buffers: Sequence[Buffer], before: Sequence[int], part: range) -> _Stretch:
+    def make(steps: Sequence[Step], across: _Across, before: Sequence[int], part: range) -> _Stretch:
         names = [{o.storage for o in steps[i].operands if not o.constant} for i in part]
         users: dict[str, int] = {}
         for n, some in enumerate(names):
             for name in some:
                 users[name] = users.get(name, 0) | 1 << n
         uses: dict[str, _Use] = {}
-        rest = 0
-        for b in buffers:
-            if b.name in users:
-                uses[b.name] = _Use(aligned(b.size), users[b.name], b.first < part.start, b.last >= part.stop)
-            elif b.first < part.start and b.last >= part.stop:
-                rest += aligned(b.size)
+        for name, bits in users.items():
+            b = across.buffer[name]
+            uses[name] = _Use(aligned(b.size), bits, b.first < part.start, b.last >= part.stop)
+        scratch = tuple(aligned(s.scratch.size) if (s := steps[i]).scratch else 0 for i in part)
+        inside = sum(scratch) + sum(u.size for u in uses.values() if not u.before and not u.after)
+        used = sum(u.size for u in uses.values() if u.before and u.after)
         mask = (1 << len(part)) - 1
         return _Stretch(
             part,
-            rest,
+            across.bytes(part, inside) - used,
             tuple(before[i] >> part.start & mask for i in part),
             tuple(tuple(uses[name] for name in sorted(some)) for some in names),
-            tuple(aligned(s.scratch.size) if (s := steps[i]).scratch else 0 for i in part),
+            scratch,
             tuple(tuple((uses[r.reads], uses[r.writes], r.distance) for r in reach(steps[i])) for i in part),
         )
 
@@ -152,6 +183,8 @@ class _Stretch:
 
     def least(self) -> list[int]:
         """An order with the least peak; if that takes too long, one step after the other, each the cheapest."""
+        if len(self.steps) > SEARCHED:
+            return self.greedy() if len(self.steps) <= LONGEST else self.given
         everything = (1 << len(self.steps)) - 1
         came: dict[int, tuple[int, int]] = {0: (0, -1)}  # set of finished steps -> the set before, the step
         best = {0: 0}
