@@ -83,6 +83,11 @@ def optimized(graph: Graph, trace: Path | None = None) -> Graph:
     return graph
 
 
+def with_io(graph: Graph, io: str) -> Graph:
+    """The optimized graph with "float" inputs and outputs, or "int8" ones."""
+    return verify(bare_io(graph)) if io == "int8" else graph
+
+
 def compile_source(
     source: Source, board: Board, optimize: str = "speed", trace: Path | None = None, io: str = "float"
 ) -> Compiled:
@@ -91,8 +96,7 @@ def compile_source(
         name: optimized(to_graph(program), trace if name == source.method else None)
         for name, program in source.methods.items()
     }
-    if io == "int8":
-        graphs = {name: verify(bare_io(graph)) for name, graph in graphs.items()}
+    graphs = {name: with_io(graph, io) for name, graph in graphs.items()}
     return compile_graphs(source, graphs, board, optimize)
 
 

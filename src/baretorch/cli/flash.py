@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import Answer, Stage, board_option, stages, toolchain_option, verb
+from baretorch.cli.verb import Answer, Quantization, Stage, board_option, int8_options, stages, toolchain_option, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,15 @@ IMAGES = (".uf2", ".hex", ".elf")
 @click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
 @toolchain_option
+@int8_options
 def flash(
-    as_json: bool, model: str, board: str, method: str | None, drive: str | None, toolchain: str | None
+    as_json: bool,
+    model: str,
+    board: str,
+    method: str | None,
+    drive: str | None,
+    toolchain: str | None,
+    quantization: Quantization,
 ) -> Answer:
     """Put a model, or an image (.uf2, .hex, .elf), on a board."""
     from pathlib import Path
@@ -32,7 +39,7 @@ def flash(
 
     with stages(as_json) as stage:
         path = Path(model)
-        image = _image(path, board) if path.suffix in IMAGES else _built(model, board, toolchain, stage)
+        image = _image(path, board) if path.suffix in IMAGES else _built(model, board, toolchain, stage, quantization)
         stage("flash")
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
@@ -40,10 +47,10 @@ def flash(
     return Answer(data, f"{file} is on {where}")
 
 
-def _built(model: str, board: str, toolchain: str | None, stage: Stage) -> Image:
+def _built(model: str, board: str, toolchain: str | None, stage: Stage, quantization: Quantization) -> Image:
     from baretorch.cli.work import built_image, compiled_model
 
-    return built_image(compiled_model(model, board, stage), None, toolchain, stage)
+    return built_image(compiled_model(model, board, stage, quantization=quantization), None, toolchain, stage)
 
 
 def _image(path: Path, board: str) -> Image:

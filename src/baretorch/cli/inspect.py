@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import Answer, Stage, complete_boards, model_argument, stages, toolchain_option, verb
+from baretorch.cli.verb import (
+    Answer,
+    Quantization,
+    Stage,
+    complete_boards,
+    int8_options,
+    model_argument,
+    stages,
+    toolchain_option,
+    verb,
+)
 
 if TYPE_CHECKING:
     from baretorch.errors import CompileError
@@ -28,13 +38,21 @@ STAGES = ("aten", "core", "graph", "plan")
 )
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
 @toolchain_option
-def inspect(as_json: bool, model: str, board: str | None, stage: str | None, toolchain: str | None) -> Answer:
+@int8_options
+def inspect(
+    as_json: bool,
+    model: str,
+    board: str | None,
+    stage: str | None,
+    toolchain: str | None,
+    quantization: Quantization,
+) -> Answer:
     """Show a model's stages, operators, memory plan and fit."""
     from rich.text import Text
 
     from baretorch.cli.work import read_model
     from baretorch.frontends.aten import to_graph
-    from baretorch.pipeline import optimized
+    from baretorch.pipeline import optimized, with_io
     from baretorch.plan import make_plan
     from baretorch.report import model as about
     from baretorch.report.sheet import planning_board
@@ -42,12 +60,12 @@ def inspect(as_json: bool, model: str, board: str | None, stage: str | None, too
 
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
     with stages(as_json) as progress:
-        source = read_model(model, progress)
+        source = read_model(model, progress, quantization)
         if stage in ("aten", "core"):  # what can be shown of a model that cannot be compiled
             text = source.program.text() if stage == "aten" else about.core_text(source)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
         first = to_graph(source.program)
-        graph = optimized(first)
+        graph = with_io(optimized(first), quantization.io)
         planned_for = targets[0] if len(targets) == 1 else load_board("host")
         plan = make_plan(graph, planning_board(planned_for))
         if stage is not None:
