@@ -4,27 +4,23 @@ model = baretorch.compile(net, (example,), board="pico2w")
 model.memory.arena, model.c_files["model.c"]
 image = model.build("build/net")
 outputs = model.run(x)
+int8 = baretorch.compile(net, (example,), board="pico2w", calibration=samples)
 """
 
 from __future__ import annotations
 
 import atexit
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from baretorch import frontends, pipeline
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
-from baretorch.emulators.run import call
-from baretorch.emulators.types import Machine
+from baretorch.emulators.session import Answer, Session
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.ir import Array
 from baretorch.targets.boards import load_board
 
 
@@ -45,8 +41,7 @@ class Model:
     toolchain: str | None = None
     emulator: str | None = None
     _image: Image | None = field(default=None, repr=False)
-    _machine: Machine | None = field(default=None, repr=False)
-    _link: Link | None = field(default=None, repr=False)
+    _session: Session | None = field(default=None, repr=False)
 
     @property
     def c_files(self) -> dict[str, str]:
@@ -69,35 +64,29 @@ class Model:
             self._image = pipeline.build_image(self.compiled, Path(folder), self.toolchain)
         return self._image
 
-    def run(self, *inputs: Any) -> Array | tuple[Array, ...]:
-        """Run on the emulated chip, which stays up between calls. Takes tensors or arrays; gives arrays."""
-        if self._link is None:
-            self._machine = open_machine(self.build(), self.compiled.c.run, self.emulator)
-            self._link = Link(self._machine)
-        graph, program = self.compiled.graph, self.compiled.source.program
-        if len(inputs) != len(program.inputs):
-            raise CompileError(f"run() takes {len(program.inputs)} input(s), {len(inputs)} were given")
-        arrays = []
-        for x, spec in zip(inputs, program.inputs, strict=True):
-            array = np.asarray(x.detach().numpy() if hasattr(x, "detach") else x)
-            if array.shape != spec.shape or array.dtype != spec.dtype.numpy:
-                raise CompileError(
-                    f"input {spec.name} has the wrong shape or type",
-                    have=f"{array.dtype}{list(array.shape)}",
-                    need=f"{spec.dtype.label}{list(spec.shape)}",
-                )
-            arrays.append(np.ascontiguousarray(array.transpose(spec.order)))
-        outputs = tuple(
-            o.transpose(np.argsort(order))
-            for o, order in zip(call(self._link, graph, arrays), program.output_orders, strict=True)
-        )
-        return outputs[0] if len(outputs) == 1 else outputs
+    def run(self, *inputs: Any) -> Answer:
+        """Run on the emulated chip, which stays up between calls. Takes tensors or arrays; gives arrays. They hold real
+        numbers, also where the image itself takes and gives int8."""
+        if self._session is None:
+            machine = open_machine(self.build(), self.compiled.c.run, self.emulator)
+            self._session = Session(machine, self.compiled.graph, self.compiled.source.program)
+        return self._session(*inputs)
+
+    def evaluate(self, metrics: Callable[[Callable[..., Answer]], Mapping[str, float]]) -> dict[str, float]:
+        """What `metrics(run)` finds, with a `run` that runs on the emulated chip: evaluate() of model files is one."""
+        return dict(metrics(self.run))
+
+    @property
+    def instructions(self) -> int | None:
+        """Exactly what the last run() executed on the chip; None before it, and where they are not counted."""
+        counts = self._session.machine.instructions() if self._session else ()
+        return counts[-1] if counts else None
 
     def close(self) -> None:
         """End the emulation."""
-        if self._machine is not None:
-            self._machine.close()
-        self._machine = self._link = None
+        if self._session is not None:
+            self._session.close()
+        self._session = None
 
 
 def compile(
@@ -109,12 +98,22 @@ def compile(
     optimize: str = "speed",
     toolchain: str | None = None,
     emulator: str | None = None,
+    int8: bool = False,
+    calibration: Iterable[Any] | None = None,
+    keep_float: Sequence[str] = (),
+    io: str = "float",
 ) -> Model:
-    """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board."""
+    """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
+    `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). With
+    `io="int8"` the image takes and gives int8."""
+    target = load_board(board)  # first: it fails faster
+    how = frontends.Int8(tuple(keep_float)) if int8 or calibration is not None else None
     if isinstance(model, (str, Path)):
-        source = frontends.load(str(model))
+        source = frontends.load(str(model), int8=how if calibration is None else None)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
     else:
         source = frontends.from_module(model, inputs, name)
-    return Model(pipeline.compile_source(source, load_board(board), optimize), toolchain, emulator)
+    if how and source.float_program is None:
+        source = frontends.quantized(source, how, calibration)
+    return Model(pipeline.compile_source(source, target, optimize, io=io), toolchain, emulator)
