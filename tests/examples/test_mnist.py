@@ -1,4 +1,4 @@
-"""The MNIST example: int8 on the target is as good as fp32, over a sample here and over all test images where npm is."""
+"""The MNIST example: int8 on the target is as good as fp32, over a sample here, over all test images where npm is."""
 
 from __future__ import annotations
 
