@@ -43,6 +43,7 @@ def compile_(as_json: bool, model: str, board: str, out: str, optimize: str, qua
         "run": compiled.c.run,
         "arena": compiled.plan.arena,
         "arena_lower_bound": compiled.plan.lower_bound,
+        "arena_proof": compiled.plan.proof,
         "weights": compiled.plan.weight_bytes(),
         "macs": compiled.graph.macs(),
         "files": [str(path) for path in files],

@@ -102,6 +102,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
             "total": image.ram.total,
         },
         "arena_lower_bound": compiled.plan.lower_bound,
+        "arena_proof": compiled.plan.proof,
         "files": {kind: str(path) for kind, path in image_files(image).items()},
     }
 

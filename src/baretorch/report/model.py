@@ -64,6 +64,7 @@ class ModelFacts:
                 "board": self.board.name if self.board else None,
                 "arena": plan.arena,
                 "lower_bound": plan.lower_bound,
+                "proof": plan.proof,
                 "weights": plan.weight_bytes(),
                 "buffers": [
                     {"name": b.name, "size": b.size, "offset": b.offset, "first": b.first, "last": b.last}
@@ -95,7 +96,7 @@ def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
 
 def plan_text(plan: Plan) -> str:
     """One line per step: kernel, operands with their addresses, layer."""
-    lines = [f"arena {plan.arena} bytes, lower bound {plan.lower_bound}, weights {plan.weight_bytes()}"]
+    lines = [f"arena {plan.arena} bytes, lower bound {plan.lower_bound}, {plan.proof}, weights {plan.weight_bytes()}"]
     for i, step in enumerate(plan.steps):
         operands = []
         for o in step.operands:
@@ -111,10 +112,9 @@ def plan_text(plan: Plan) -> str:
 def model_screen(facts: ModelFacts) -> RenderableType:
     """The answer of `inspect`."""
     plan, board = facts.plan, facts.board
-    best = "optimal" if plan.arena == plan.lower_bound else f"no plan can need less than {plan.lower_bound:,}"
     whose = f"planned for {board.name}" if board else "planned with portable kernels; --board BOARD plans for a board"
     parts: list[RenderableType] = [_heading(facts), "", _operators(facts), ""]
-    parts += [f"[bold]memory plan[/]  arena {plan.arena:,} bytes, {best}; {whose}", Lifetimes(plan)]
+    parts += [f"[bold]memory plan[/]  arena {plan.arena:,} bytes, {plan.proof}; {whose}", Lifetimes(plan)]
     if len(facts.sheets) == 1 and isinstance(facts.sheets[0], Sheet):
         sheet = facts.sheets[0]
         word = "[green]fits[/]" if sheet.fits else "[red]does not fit[/]"

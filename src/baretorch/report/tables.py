@@ -39,13 +39,12 @@ def build_screen(compiled: Compiled, image: Image) -> RenderableType:
 def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     """The answer of `compile`."""
     plan = compiled.plan
-    best = "optimal" if plan.arena == plan.lower_bound else f"no plan can need less than {plan.lower_bound:,}"
     table = _grid()
     table.add_row("model", f"[bold]{escape(compiled.graph.name)}[/]")
     table.add_row("board", f"{escape(compiled.board.title)} ({compiled.board.name})")
     table.add_row("call", f"{compiled.c.run}() of model.h")
     table.add_row("weights", f"{plan.weight_bytes():,} bytes")
-    table.add_row("arena", f"{plan.arena:,} bytes, {best}")
+    table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}")
     for i, path in enumerate(files):
         table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
     return table
@@ -74,7 +73,6 @@ def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
 def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     chip, flash, ram = image.board.chip, image.flash, image.ram
     code, data = chip.memory(chip.code), chip.memory(chip.data)
-    bound = compiled.plan.lower_bound
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
@@ -90,8 +88,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     table.add_row("  weights", f"{flash.weights:,}", "")
     table.add_row("  runtime code", f"{flash.code - flash.model_code:,}", "start-up, console, counter")
     total("RAM", ram.total, data.size, data.name)
-    best = "optimal" if ram.arena == bound else f"no plan can need less than {bound:,}"
-    table.add_row("  arena", f"{ram.arena:,}", best)
+    table.add_row("  arena", f"{ram.arena:,}", compiled.plan.proof)
     table.add_row("  static", f"{ram.static:,}", "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
