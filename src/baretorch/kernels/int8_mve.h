@@ -1,8 +1,11 @@
 /* What the int8 kernels for Arm cores with Helium share (the M-profile vector extension: Cortex-M55, M85).
  *
  * The work is done by VMLADAVA: 16 products of bytes, added to a general register with an even number. Four output
- * channels at two positions are eight sums, which takes all such registers; each vector of weights is used twice, each
- * of the input four times. */
+ * channels of two windows are eight sums, which takes all such registers; each vector of weights is used twice, each of
+ * the input four times.
+ *
+ * Constants are one stream of words: for each four channels their biases, their weights as [taps / 16][4][16] and then
+ * [4][taps % 16], and their multipliers. */
 #ifndef BT_INT8_MVE_H
 #define BT_INT8_MVE_H
 
@@ -10,11 +13,12 @@
 
 #include "int8.h"
 
-/* A layer whose outputs are sums of products. */
+/* A layer whose outputs are sums of products, without shift. */
 typedef struct {
     int32_t taps; /* products in a sum */
     int32_t out;  /* channels */
-    int32_t shift, zero, lo, hi;
+    int32_t zero;
+    const int32_t *constants;
 } bt_mve_layer;
 
 /* to[0..n) = from[0..n) */
@@ -45,7 +49,7 @@ BT_INLINE void bt_mve_fill(int8_t *to, int32_t value, int32_t n)
                      : "lr", "cc", "memory");
 }
 
-/* y[0..n) limited to lo and hi */
+/* y[0..n) limited to lo and hi: int8's own limits cost nothing, others are rare. */
 BT_INLINE void bt_mve_limit_i8(int8_t *y, int32_t n, int32_t lo, int32_t hi)
 {
     int8x16_t v;
@@ -64,109 +68,94 @@ BT_INLINE void bt_mve_limit_i8(int8_t *y, int32_t n, int32_t lo, int32_t hi)
                      : "lr", "cc", "memory");
 }
 
-/* As bt_requantize, but not limited yet. */
-BT_INLINE int32x4_t bt_mve_scale(int32x4_t acc, int32x4_t multiplier, int32_t zero)
-{
-    return vaddq_n_s32(vrmulhq_s32(acc, multiplier), zero);
-}
-
-BT_INLINE int32x4_t bt_mve_requantize(const bt_mve_layer *l, int32x4_t acc, int32x4_t multiplier)
-{
-    const int32x4_t y = bt_mve_scale(vshlq_r_s32(acc, l->shift), multiplier, l->zero);
-    return vminq_s32(vmaxq_s32(y, vdupq_n_s32(l->lo)), vdupq_n_s32(l->hi));
-}
-
-/* A window in scratch takes its taps and zeros up to a multiple of 16. */
-BT_INLINE int32_t bt_mve_window(int32_t taps)
-{
-    return (taps + 15) & ~15;
-}
-
-/* `step`: what is done to the weights' pointer after a load from `at` */
+/* `step`: what is done to the constants' pointer after a load from `at` */
 #define BT_MVE_CHANNEL(at, step, first, second)                                                                        \
-    "vldrb.u8 %q[v], " at "\n\t" step "vmladava.s8 " first ", %q[p], %q[v]\n\t"                                        \
-    "vmladava.s8 " second ", %q[q], %q[v]\n\t"
+    "vldrb.u8 q2, " at "\n\t" step "vmladava.s8 " first ", q0, q2\n\t"                                                 \
+    "vmladava.s8 " second ", q1, q2\n\t"
 #define BT_MVE_SIXTEEN(at, step)                                                                                       \
-    "vldrb.u8 %q[p], [%[x]], #16\n\t"                                                                                  \
-    "vldrb.u8 %q[q], [%[z]], #16\n\t" BT_MVE_CHANNEL(at, step, "r0", "r8") BT_MVE_CHANNEL(at, step, "r2", "r10")       \
-        BT_MVE_CHANNEL(at, step, "r4", "r12") BT_MVE_CHANNEL(at, step, "r6", "lr")
+    BT_MVE_CHANNEL(at, step, "r0", "r8")                                                                               \
+    BT_MVE_CHANNEL(at, step, "r2", "r10")                                                                              \
+    BT_MVE_CHANNEL(at, step, "r4", "r12") BT_MVE_CHANNEL(at, step, "r6", "lr")
 
-/* Sums of four channels for the window x and the one behind it, z; gives where the weights end. 16 instructions for 128
- * products. */
-BT_INLINE const int8_t *bt_mve_sums(int32x4_t *x_sums, int32x4_t *z_sums, const int8_t *x, const int8_t *w,
-                                    const int32_t *bias, int32_t taps)
+/* All channels of two windows, to y and z, limited to int8 only. The windows, or the outputs, may be the same. 16
+ * instructions for 128 products, and about 32 more for eight outputs. */
+BT_INLINE void bt_mve_pair(const bt_mve_layer *l, const int8_t *x_window, const int8_t *z_window, int8_t *y, int8_t *z)
 {
-    int8x16_t p, q, v;
-    __asm__ volatile("ldrd r0, r2, [%[z]]\n\t"
-                     "ldrd r4, r6, [%[z], #8]\n\t"
-                     "add %[z], %[n], #15\n\t"
-                     "bic %[z], %[z], #15\n\t"
-                     "add %[z], %[z], %[x]\n\t"
-                     "mov r8, r0\n\t"
-                     "mov r10, r2\n\t"
-                     "mov r12, r4\n\t"
-                     "mov lr, r6\n\t"
+    struct {
+        const int8_t *x_window, *z_window;
+        int8_t *y, *z;
+        int32_t left, zero, taps;
+    } s = { x_window, z_window, y, z, l->out, l->zero, l->taps };
+    const int32_t *k = l->constants;
+    const int8_t *x_at, *z_at;
+    int32_t n;
+    __asm__ volatile("1:\n\t"
+                     "ldrd r0, r2, [%[k]]\n\t"
+                     "ldrd r8, r10, [%[k]], #8\n\t"
+                     "ldrd r4, r6, [%[k]]\n\t"
+                     "ldrd r12, lr, [%[k]], #8\n\t"
+                     "ldrd %[x], %[z], [%[s]]\n\t"
+                     "ldr %[n], [%[s], #24]\n\t"
                      "subs %[n], %[n], #16\n\t"
-                     "blt 2f\n"
-                     "1:\n\t" BT_MVE_SIXTEEN("[%[w]], #16", "") "subs %[n], %[n], #16\n\t"
-                     "bge 1b\n"
+                     "blt 3f\n"
                      "2:\n\t"
+                     "vldrb.u8 q0, [%[x]], #16\n\t"
+                     "vldrb.u8 q1, [%[z]], #16\n\t" /**/
+                     BT_MVE_SIXTEEN("[%[k]], #16", "") "subs %[n], %[n], #16\n\t"
+                     "bge 2b\n"
+                     "3:\n\t"
                      "adds %[n], %[n], #16\n\t"
-                     "beq 3f\n\t" BT_MVE_SIXTEEN("[%[w]]", "add %[w], %[w], %[n]\n\t") "3:\n\t"
-                     "vmov %q[p][2], %q[p][0], r0, r4\n\t"
-                     "vmov %q[p][3], %q[p][1], r2, r6\n\t"
-                     "vmov %q[q][2], %q[q][0], r8, r12\n\t"
-                     "vmov %q[q][3], %q[q][1], r10, lr"
-                     : [p] "=&w"(p), [q] "=&w"(q), [v] "=&w"(v), [x] "+r"(x), [z] "+r"(bias), [w] "+r"(w), [n] "+r"(taps)
-                     :
-                     : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "cc", "memory");
-    *x_sums = vreinterpretq_s32_s8(p);
-    *z_sums = vreinterpretq_s32_s8(q);
-    return w;
+                     "beq 4f\n\t"
+                     "vctp.8 %[n]\n\t"
+                     "vpstt\n\t"
+                     "vldrbt.u8 q0, [%[x]]\n\t"
+                     "vldrbt.u8 q1, [%[z]]\n\t" /**/
+                     BT_MVE_SIXTEEN("[%[k]]", "add %[k], %[k], %[n]\n\t") "4:\n\t"
+                     "vmov q0[2], q0[0], r0, r4\n\t"
+                     "vmov q0[3], q0[1], r2, r6\n\t"
+                     "vmov q1[2], q1[0], r8, r12\n\t"
+                     "vmov q1[3], q1[1], r10, lr\n\t"
+                     "vldrw.u32 q2, [%[k]], #16\n\t"
+                     "ldrd r4, r6, [%[s], #16]\n\t" /* channels left, zero */
+                     "ldrd r0, r2, [%[s], #8]\n\t"  /* y, z */
+                     "vrmulh.s32 q0, q0, q2\n\t"
+                     "vrmulh.s32 q1, q1, q2\n\t"
+                     "vqmovnb.s32 q0, q0\n\t" /* halfwords of both in turn */
+                     "vqmovnt.s32 q0, q1\n\t"
+                     "vqadd.s16 q0, q0, r6\n\t"
+                     "vqmovnb.s16 q0, q0\n\t"
+                     "vshr.u32 q1, q0, #16\n\t"
+                     "vctp.32 r4\n\t"
+                     "vpstt\n\t"
+                     "vstrbt.32 q0, [r0], #4\n\t"
+                     "vstrbt.32 q1, [r2], #4\n\t"
+                     "strd r0, r2, [%[s], #8]\n\t"
+                     "subs r4, r4, #4\n\t"
+                     "str r4, [%[s], #16]\n\t"
+                     "bgt 1b"
+                     : [k] "+r"(k), [x] "=&r"(x_at), [z] "=&r"(z_at), [n] "=&r"(n)
+                     : [s] "r"(&s)
+                     : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "cc", "memory");
 }
 
-/* All channels for windows that lie one after the other in scratch, two at a time: of the first two to y and z; or,
- * where z is null, of the largest sums of all `windows`, an even number, to y.
- *
- * weight: for each four channels [taps / 16][4][16] and then [4][taps % 16]; and as many bytes behind the last as lack
- * to a multiple of 16. bias and multiplier: a multiple of four. */
-BT_SHARED void bt_mve_outputs(const bt_mve_layer *l, const int8_t *x, int32_t windows, const int8_t *weight,
-                              const int32_t *bias, const int32_t *multiplier, int8_t *y, int8_t *z)
+/* `count` windows, the next of which begins `step` bytes behind, to outputs `y_step` apart. */
+BT_SHARED void bt_mve_windows(const bt_mve_layer *l, const int8_t *x, int32_t step, int8_t *y, int32_t y_step,
+                              int32_t count)
 {
-    const int32_t size = bt_mve_window(l->taps);
-    for (int32_t o = 0; o < l->out; o += 4) {
-        int32x4_t x_sums, z_sums;
-        const int8_t *next = bt_mve_sums(&x_sums, &z_sums, x, weight, bias + o, l->taps);
-        const int32x4_t m = vld1q_s32(multiplier + o);
-        const mve_pred16_t inside = vctp32q((uint32_t)(l->out - o));
-        if (z) {
-            vstrbq_p_s32(z + o, bt_mve_requantize(l, z_sums, m), inside);
-        } else {
-            x_sums = vmaxq_s32(x_sums, z_sums);
-            for (int32_t k = 2; k < windows; k += 2) {
-                int32x4_t x_more, z_more;
-                bt_mve_sums(&x_more, &z_more, x + k * size, weight, bias + o, l->taps);
-                x_sums = vmaxq_s32(x_sums, vmaxq_s32(x_more, z_more));
-            }
-        }
-        vstrbq_p_s32(y + o, bt_mve_requantize(l, x_sums, m), inside);
-        weight = next;
+    for (; count > 0; count -= 2, x += 2 * step, y += 2 * y_step) {
+        const int32_t second = count > 1; /* the last may stand alone: it is done twice */
+        bt_mve_pair(l, x, x + second * step, y, y + second * y_step);
     }
 }
 
-/* Windows that are whole rows of the input: a linear layer, or a convolution of pixels. scratch: two windows */
-BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int32_t rows, const int8_t *weight,
-                           const int32_t *bias, const int32_t *multiplier, int8_t *y, int8_t *scratch)
+/* Rows of the input are windows: a linear layer, or a convolution of pixels. They go through scratch two by two, so
+ * that y may be x. scratch: two rows */
+BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int8_t *y, int32_t count, int8_t *scratch)
 {
-    const int32_t size = bt_mve_window(l->taps);
-    bt_mve_fill(scratch, 0, 2 * size);
-    for (int32_t r = 0; r < rows; r += 2) {
-        const int32_t step = r + 1 < rows; /* the last row may stand alone: it is done twice */
-        bt_mve_copy(scratch, x, l->taps);
-        bt_mve_copy(scratch + size, x + step * l->taps, l->taps);
-        bt_mve_outputs(l, scratch, 2, weight, bias, multiplier, y, y + step * l->out);
-        x += 2 * l->taps;
-        y += 2 * l->out;
+    for (int32_t n; count > 0; count -= n, x += n * l->taps, y += n * l->out) {
+        n = count > 1 ? 2 : 1;
+        bt_mve_copy(scratch, x, n * l->taps);
+        bt_mve_windows(l, scratch, l->taps, y, l->out, n);
     }
 }
 

@@ -11,7 +11,6 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops import overlap
 from baretorch.ops.kernel import MVE, Call, Distances, Kernel, Packed, Params, data_of
-from baretorch.ops.window import Pair
 
 LANES = 16  # bytes in a vector
 TOGETHER = 4  # output channels whose weights lie together
@@ -36,7 +35,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             params,
             MVE,
             _fits_pixels,
-            _pack_fours,
+            _pack_windows,
             _scratch_rows,
             overlap.rows(0),
         ),
@@ -45,10 +44,20 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             "qconv2d/mve.c",
             params,
             MVE,
-            _fits_dense,
-            _pack_fours,
-            _scratch_windows,
-            overlap.windows(_step, lambda op: op.padding, together=0),
+            lambda call: _fits_windows(call) and call.op.pool == (1, 1),
+            _pack_windows,
+            _scratch_columns,
+            _overlap_columns,
+        ),
+        Kernel(
+            "bt_qconv2d_pool_mve",
+            "qconv2d/mve.c",
+            params,
+            MVE,
+            _fits_windows,
+            _pack_windows,
+            _scratch_pool,
+            _overlap_columns,
         ),
     )
 
@@ -62,8 +71,8 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             "qlinear/mve.c",
             params,
             MVE,
-            _fits,
-            _pack_fours,
+            lambda call: _fits(call) and call.op.shift == 0,
+            _pack_linear,
             _scratch_rows,
             overlap.rows(0),
         ),
@@ -78,15 +87,16 @@ def _fits_row(call: Call[Any]) -> bool:
     return _fits(call) and prod(call.x.shape[:-1]) == 1 and call.y.shape[-1] >= TOGETHER
 
 
-def _fits_dense(call: Call[Any]) -> bool:
-    return _fits(call) and call.op.groups == 1
+def _fits_windows(call: Call[Any]) -> bool:
+    op = call.op
+    return _fits(call) and op.groups == 1 and op.shift == 0 and 1 in (op.stride[1], op.dilation[1])
 
 
 def _fits_pixels(call: Call[Any]) -> bool:
     """A kernel of 1 x 1 that meets every pixel once."""
     op = call.op
     alone = op.stride == op.pool == call.inputs[1].shape[1:3] == (1, 1)
-    return _fits_dense(call) and alone and op.padding == (0, 0, 0, 0)
+    return _fits_windows(call) and alone and op.padding == (0, 0, 0, 0)
 
 
 def _fits_depthwise(call: Call[Any]) -> bool:
@@ -106,16 +116,25 @@ def _pack_rows(call: Call[Any]) -> tuple[Packed, ...]:
     return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
 
 
-def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
-    """Four channels together, 16 taps of each in turn; see kernels/int8_mve.h."""
-    weight, *constants = (data_of(call.inputs, i) for i in (1, 2, 3))
-    bias, multiplier = (_rounded(c[:, None]).reshape(-1) for c in constants)
-    taps = prod(weight.shape[1:])
-    fours = _rounded(weight.reshape(-1, taps)).reshape(-1, TOGETHER, taps)
+def _pack_linear(call: Call[Any]) -> tuple[Packed, ...]:
+    return (_stream(call, data_of(call.inputs, 1)),)
+
+
+def _pack_windows(call: Call[Any]) -> tuple[Packed, ...]:
+    """Taps column by column, as they lie in scratch."""
+    weight = data_of(call.inputs, 1)
+    return (_stream(call, weight.transpose(0, 2, 1, 3).reshape(len(weight), -1)),)
+
+
+def _stream(call: Call[Any], rows: Array) -> Packed:
+    """For each four channels biases, weights, 16 taps of each in turn, and multipliers; see kernels/int8_mve.h."""
+    out, taps = rows.shape
+    rounded = -(-out // TOGETHER) * TOGETHER
+    bias, multiplier = (np.pad(data_of(call.inputs, i), (0, rounded - out)).reshape(-1, TOGETHER) for i in (2, 3))
+    fours = np.pad(rows, ((0, rounded - out), (0, 0))).reshape(-1, TOGETHER, taps)
     sixteens = [fours[..., at : at + LANES].reshape(len(fours), -1) for at in range(0, taps, LANES)]
-    behind = np.zeros(-taps % LANES, np.int8)
-    words = np.concatenate([np.concatenate(sixteens, axis=1).reshape(-1), behind])
-    return Packed("weight", words), Packed("bias", bias), Packed("multiplier", multiplier)
+    weights = np.ascontiguousarray(np.concatenate(sixteens, axis=1)).view(np.int32)
+    return Packed("constants", np.concatenate([bias, weights, multiplier], axis=1).reshape(-1))
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
@@ -125,40 +144,43 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _scratch_rows(call: Call[Any]) -> int:
-    return 2 * _window(call)
+    return 2 * call.x.shape[-1]
 
 
-def _scratch_windows(call: Call[Any]) -> int:
-    positions = prod(call.op.pool)
-    return int(max(2, positions + positions % 2)) * _window(call)
+def _scratch_columns(call: Call[Any]) -> int:
+    op, (kernel_h, kernel_w) = call.op, call.inputs[1].shape[1:3]
+    positions = -(-call.y.shape[2] * op.pool[1] // op.dilation[1])
+    return int(((positions - 1) * op.stride[1] + kernel_w) * kernel_h * call.x.shape[3])
+
+
+def _scratch_pool(call: Call[Any]) -> int:
+    return int(call.y.shape[2] * call.op.pool[1] * call.y.shape[3]) + _scratch_columns(call)
 
 
 def _scratch_depthwise(call: Call[Any]) -> int:
     return _plane(call) * call.x.shape[3] + LANES
 
 
+def _overlap_columns(call: Call[Any]) -> Distances:
+    """What a row of outputs needs is in scratch before it is written; unless it is made in several goes."""
+    step = call.op.stride[0] * call.op.pool[0]
+    first = np.arange(call.y.shape[1]) * step - call.op.padding[0]
+    return _overlap_rows(call, first, together=int(call.op.pool[0] > 1 or call.op.dilation[1] > 1))
+
+
 def _overlap_depthwise(call: Call[Any]) -> Distances:
-    """The rows of the input that a row of outputs needs are in scratch before it is written."""
-    (n, in_h, in_w, in_), (_, out_h, out_w, _) = call.x.shape, call.y.shape
-    rows = np.arange(out_h)
+    """A row of the input goes to scratch once, before the first row of outputs that needs it is written."""
+    rows = np.arange(call.y.shape[1])
     before = (rows - 1) * call.op.stride[0] + call.inputs[1].shape[1] - call.op.padding[0]
-    first = np.clip(np.where(rows == 0, 0, before), 0, in_h)
-    reads = (np.arange(n)[:, None] * in_h + first).reshape(-1) * in_w * in_
-    return (overlap.distance(reads, np.arange(1, n * out_h + 1) * out_w * in_, together=0),)
+    return _overlap_rows(call, np.where(rows == 0, 0, before), together=0)
 
 
-def _step(op: Any) -> Pair:
-    """From one output to the next."""
-    return op.stride[0] * op.pool[0], op.stride[1] * op.pool[1]
-
-
-def _rounded(rows: Array) -> Array:
-    """With rows of zeros up to a multiple of four."""
-    return np.pad(rows, ((0, -len(rows) % TOGETHER), (0, 0)))
-
-
-def _window(call: Call[Any]) -> int:
-    return -(-prod(call.inputs[1].shape[1:]) // LANES) * LANES
+def _overlap_rows(call: Call[Any], first: Array, together: int) -> Distances:
+    """first[h]: the first row of the input that is read for row h of the output, or a row outside of the image."""
+    (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.x.shape, call.y.shape
+    rows = np.arange(n)[:, None] * in_h + np.clip(first, 0, in_h)
+    behind = np.arange(1, n * out_h + 1) * out_w * out
+    return (overlap.distance(rows.reshape(-1) * in_w * in_, behind, together),)
 
 
 def _plane(call: Call[Any]) -> int:

@@ -1,92 +1,111 @@
-/* qconv2d, one group, for Arm cores with Helium: the windows of two positions are brought together in scratch. */
+/* qconv2d, one group, for Arm cores with Helium.
+ *
+ * What a row of outputs reads is brought to scratch as [column][kernel_h][in]: there every window is one run of bytes,
+ * and padding is written once. With dilation, outputs that are dilation_w apart share columns, and form such rows. */
 #include "../int8_mve.h"
 #include "qconv2d.h"
 
-/* The window at (top, left), which may lie outside of the image. Columns of a row lie together unless dilated. */
-BT_SHARED void bt_qconv2d_window_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
+/* `columns` columns of the image to scratch, the first at (top, left), which may lie outside. */
+BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t columns,
+                                      int8_t *to)
 {
-    const int32_t run = p->dilation_w == 1 ? p->kernel_w : 1;
-    const int32_t row = p->kernel_w * p->in;
-    for (int32_t kw = 0; kw < p->kernel_w; kw += run, left += p->dilation_w) {
-        const int32_t first = bt_clamp_i32(-left, 0, run) * p->in; /* bytes: here begins the image, */
-        const int32_t end = bt_clamp_i32(p->in_w - left, 0, run) * p->in; /* and here it ends */
-        const int8_t *from = x + (top * p->in_w + left) * p->in;
-        int8_t *at = to + kw * p->in;
-        for (int32_t kh = 0, h = top; kh < p->kernel_h; kh++, h += p->dilation_h) {
-            if (h < 0 || h >= p->in_h || end <= first) {
-                bt_mve_fill(at, p->x_zero, run * p->in);
-            } else {
-                if (first > 0)
-                    bt_mve_fill(at, p->x_zero, first);
-                bt_mve_copy(at + first, from + first, end - first);
-                if (end < run * p->in)
-                    bt_mve_fill(at + end, p->x_zero, run * p->in - end);
-            }
-            from += p->dilation_h * p->in_w * p->in;
-            at += row;
+    const int32_t step = p->kernel_h * p->in;
+    for (int32_t kh = 0; kh < p->kernel_h; kh++, to += p->in) {
+        const int32_t h = top + kh * p->dilation_h;
+        const int rows = h >= 0 && h < p->in_h;
+        const int8_t *from = x + (h * p->in_w + left) * p->in;
+        int8_t *at = to;
+        for (int32_t i = 0, w = left; i < columns; i++, w += p->dilation_w) {
+            if (rows && w >= 0 && w < p->in_w)
+                bt_mve_copy(at, from, p->in);
+            else
+                bt_mve_fill(at, p->x_zero, p->in);
+            from += p->dilation_w * p->in;
+            at += step;
         }
     }
 }
 
-BT_INLINE bt_mve_layer bt_qconv2d_layer(const bt_qconv2d *p)
+/* A row of the convolution, of `width` positions. */
+BT_INLINE void bt_qconv2d_row_mve(const bt_qconv2d *p, const bt_mve_layer *layer, const int8_t *x, int32_t h,
+                                  int32_t width, int8_t *y, int8_t *scratch)
 {
-    const bt_mve_layer layer = { .taps = p->kernel_h * p->kernel_w * p->in,
-                                 .out = p->out,
-                                 .shift = p->shift,
-                                 .zero = p->zero,
-                                 .lo = p->lo,
-                                 .hi = p->hi };
+    const int32_t column = p->kernel_h * p->in;
+    for (int32_t first = 0; first < p->dilation_w && first < width; first++) {
+        const int32_t count = (width - first + p->dilation_w - 1) / p->dilation_w;
+        bt_qconv2d_columns_mve(p, x, h * p->stride_h - p->pad_top, first - p->pad_left,
+                               (count - 1) * p->stride_w + p->kernel_w, scratch);
+        bt_mve_windows(layer, scratch, p->stride_w * column, y + first * p->out, p->dilation_w * p->out, count);
+    }
+}
+
+BT_INLINE bt_mve_layer bt_qconv2d_layer(const bt_qconv2d *p, const int32_t *constants)
+{
+    const bt_mve_layer layer = { p->kernel_h * p->kernel_w * p->in, p->out, p->zero, constants };
     return layer;
 }
 
-BT_SHARED void bt_qconv2d_shared_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                                     const int32_t *multiplier, int8_t *y, int8_t *scratch)
+BT_SHARED void bt_qconv2d_shared_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                     int8_t *scratch)
 {
-    const bt_mve_layer layer = bt_qconv2d_layer(p);
-    const int32_t size = bt_mve_window(layer.taps);
-    const int32_t window = p->pool_h * p->pool_w;
-    const int32_t outputs = window == 1 ? 2 : 1; /* made at a time */
-    const int32_t windows = (window * outputs + 1) & ~1;
-    bt_mve_fill(scratch, 0, windows * size);
+    const bt_mve_layer layer = bt_qconv2d_layer(p, constants);
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
-        int32_t h = 0, w = 0; /* of the next output */
-        while (h < p->out_h) {
-            int8_t *at = scratch;
-            int8_t *const first = y;
-            int8_t *second = 0;
-            for (int32_t k = 0; k < outputs && h < p->out_h; k++) {
-                second = k ? y : 0;
-                for (int32_t i = h * p->pool_h; i < (h + 1) * p->pool_h; i++) {
-                    for (int32_t j = w * p->pool_w; j < (w + 1) * p->pool_w; j++, at += size)
-                        bt_qconv2d_window_mve(p, x, i * p->stride_h - p->pad_top, j * p->stride_w - p->pad_left, at);
-                }
-                y += p->out;
-                if (++w == p->out_w) {
-                    w = 0;
-                    h++;
-                }
+        for (int32_t h = 0; h < p->out_h; h++, y += p->out_w * p->out)
+            bt_qconv2d_row_mve(p, &layer, x, h, p->out_w, y, scratch);
+    }
+}
+
+/* y[0..count) = the largest of `pool` rows of `row`, and of y itself unless `first` */
+BT_INLINE void bt_qconv2d_largest_mve(int8_t *y, const int8_t *row, int32_t pool, int32_t count, int first)
+{
+    for (int32_t i = 0; i < count; i += 16) {
+        const mve_pred16_t inside = vctp8q((uint32_t)(count - i));
+        int8x16_t v = vldrbq_z_s8(first ? row + i : y + i, inside);
+        for (int32_t k = 0; k < pool; k++)
+            v = vmaxq_s8(v, vldrbq_z_s8(row + k * count + i, inside));
+        vstrbq_p_s8(y + i, v, inside);
+    }
+}
+
+/* The largest of what the convolution would give: requantizing keeps the order. */
+BT_SHARED void bt_qconv2d_pool_shared_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                          int8_t *scratch)
+{
+    const bt_mve_layer layer = bt_qconv2d_layer(p, constants);
+    const int32_t width = p->out_w * p->pool_w;
+    int8_t *const row = scratch;
+    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
+        for (int32_t h = 0; h < p->out_h; h++, y += p->out_w * p->out) {
+            for (int32_t i = 0; i < p->pool_h; i++) {
+                bt_qconv2d_row_mve(p, &layer, x, h * p->pool_h + i, width, row, scratch + width * p->out);
+                for (int32_t w = 0; w < p->out_w; w++)
+                    bt_qconv2d_largest_mve(y + w * p->out, row + w * p->pool_w * p->out, p->pool_w, p->out, i == 0);
             }
-            if (window & 1 && !second) {
-                /* One stands alone: it is its own neighbour. */
-                bt_mve_copy(at, at - size, size);
-                second = window == 1 ? first : 0;
-            }
-            bt_mve_outputs(&layer, scratch, windows, weight, bias, multiplier, first, second);
         }
     }
 }
 
-/* scratch: for each position of a pool's window, at least two and an even number, the taps rounded up to 16 */
-BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y, void *scratch)
+/* scratch: the columns that a row of outputs reads, or every dilation_w-th of them */
+BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch)
 {
-    bt_qconv2d_shared_mve(p, x, weight, bias, multiplier, y, scratch);
+    bt_qconv2d_shared_mve(p, x, constants, y, scratch);
+    bt_mve_limit_i8(y, p->batch * p->out_h * p->out_w * p->out, p->lo, p->hi);
 }
 
-/* scratch: twice the input channels rounded up to 16 */
-BT_KERNEL void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                                     const int32_t *multiplier, int8_t *y, void *scratch)
+/* scratch: the same, and before it a row of the convolution's outputs */
+BT_KERNEL void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                   void *scratch)
 {
-    const bt_mve_layer layer = bt_qconv2d_layer(p);
-    bt_mve_rows(&layer, x, p->batch * p->in_h * p->in_w, weight, bias, multiplier, y, scratch);
+    bt_qconv2d_pool_shared_mve(p, x, constants, y, scratch);
+    bt_mve_limit_i8(y, p->batch * p->out_h * p->out_w * p->out, p->lo, p->hi);
+}
+
+/* scratch: two pixels */
+BT_KERNEL void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                     void *scratch)
+{
+    const bt_mve_layer layer = bt_qconv2d_layer(p, constants);
+    const int32_t pixels = p->batch * p->in_h * p->in_w;
+    bt_mve_rows(&layer, x, y, pixels, scratch);
+    bt_mve_limit_i8(y, pixels * p->out, p->lo, p->hi);
 }

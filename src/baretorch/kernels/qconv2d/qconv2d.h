@@ -57,13 +57,11 @@ void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *wei
 void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *terms,
                                   int8_t *y, void *scratch);
 
-/* One group. weight: for each four channels [taps / 16][4][16] and then [4][taps % 16], channels rounded up; then as
- * many bytes as taps lack to a multiple of 16. bias and multiplier: rounded up to a multiple of four. `pixels` is for a
- * kernel of 1 x 1 that meets every pixel, without pool. */
-void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                    const int32_t *multiplier, int8_t *y, void *scratch);
-void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                           const int32_t *multiplier, int8_t *y, void *scratch);
+/* One group, no shift; dilation_w or stride_w is 1. constants: as in int8_mve.h, a tap is (kw, kh, i). Without pool;
+ * with pool; and a kernel of 1 x 1 that meets every pixel, without pool. */
+void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
 /* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. weight:
  * [in][kernel_w][kernel_h] */

@@ -29,35 +29,30 @@ BT_INLINE int32x4_t bt_qlinear_four(const int8_t *x, const int8_t *w, int32_t in
     return u;
 }
 
-BT_SHARED void bt_qlinear_row_mve(const bt_mve_layer *l, const int8_t *x, const int8_t *weight, const int32_t *bias,
+BT_SHARED void bt_qlinear_row_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                                   const int32_t *multiplier, int8_t *y)
 {
-    for (int32_t block = 0; block < l->out; block += 4) {
-        const int32_t o = block + 4 <= l->out ? block : l->out - 4; /* the last four may overlap those before */
-        const int32x4_t sums = vaddq_s32(bt_qlinear_four(x, weight + o * l->taps, l->taps), vld1q_s32(bias + o));
-        vstrbq_s32(y + o, bt_mve_requantize(l, sums, vld1q_s32(multiplier + o)));
+    const int32x4_t lo = vdupq_n_s32(p->lo), hi = vdupq_n_s32(p->hi);
+    for (int32_t block = 0; block < p->out; block += 4) {
+        const int32_t o = block + 4 <= p->out ? block : p->out - 4; /* the last four may overlap those before */
+        int32x4_t v = bt_qlinear_four(x, weight + o * p->in, p->in);
+        v = vshlq_r_s32(vaddq_s32(v, vld1q_s32(bias + o)), p->shift);
+        v = vaddq_n_s32(vrmulhq_s32(v, vld1q_s32(multiplier + o)), p->zero);
+        vstrbq_s32(y + o, vminq_s32(vmaxq_s32(v, lo), hi));
     }
-}
-
-BT_INLINE bt_mve_layer bt_qlinear_layer(const bt_qlinear *p)
-{
-    const bt_mve_layer layer = {
-        .taps = p->in, .out = p->out, .shift = p->shift, .zero = p->zero, .lo = p->lo, .hi = p->hi
-    };
-    return layer;
 }
 
 BT_KERNEL void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                               const int32_t *multiplier, int8_t *y)
 {
-    const bt_mve_layer layer = bt_qlinear_layer(p);
-    bt_qlinear_row_mve(&layer, x, weight, bias, multiplier, y);
+    bt_qlinear_row_mve(p, x, weight, bias, multiplier, y);
 }
 
-/* scratch: twice the inputs rounded up to 16 */
-BT_KERNEL void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                                   const int32_t *multiplier, int8_t *y, void *scratch)
+/* scratch: two rows of x */
+BT_KERNEL void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                   void *scratch)
 {
-    const bt_mve_layer layer = bt_qlinear_layer(p);
-    bt_mve_rows(&layer, x, p->batch, weight, bias, multiplier, y, scratch);
+    const bt_mve_layer layer = { p->in, p->out, p->zero, constants };
+    bt_mve_rows(&layer, x, y, p->batch, scratch);
+    bt_mve_limit_i8(y, p->batch * p->out, p->lo, p->hi);
 }

@@ -29,10 +29,8 @@ void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight,
 void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
 
-/* weight: for each four rows [in / 16][4][16] and then [4][in % 16], rows rounded up; then as many bytes as `in` lacks
- * to a multiple of 16. bias and multiplier: rounded up to a multiple of four */
-void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                         const int32_t *multiplier, int8_t *y, void *scratch);
+/* No shift. constants: as in int8_mve.h */
+void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
 /* weight: [out / 4][in][4] with 128 added, the first count rounded up. terms: [out][2], bias and multiplier << shift.
  * Outputs stay below 2^15 before the limits. */
