@@ -1,0 +1,157 @@
+"""baretorch evaluate: three columns of the task's metrics, and what can be wrong with calibration() and evaluate()."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from baretorch.emulators.session import Answer, Checker, Recorder
+from baretorch.emulators.types import DeviceFault
+from baretorch.errors import CompileError
+from tests.cli.program import MODELS, baretorch, check_golden, copy_model
+
+
+def test_int8_on_the_target(folder: Path) -> None:
+    model = copy_model("judged", folder)
+    result = baretorch("evaluate", model, "--board", "pico2w", "--int8", "--target-samples", "10", "--json")
+    assert result.code == 0, result.err
+    data = result.json()
+    assert (data["dtype"], data["samples"], data["target_samples"], data["where"]) == ("int8", 40, 10, "unicorn")
+    assert data["metrics"]["pytorch"] == {"accuracy": 1.0}
+    assert data["metrics"]["host"] == data["metrics"]["target"]
+    assert data["metrics"]["target"]["accuracy"] >= 0.95
+    assert all(seconds >= 0 for seconds in data["seconds"].values())
+
+
+def test_fp32_in_a_table(folder: Path) -> None:
+    model = copy_model("judged", folder)
+    result = baretorch("evaluate", model, "--board", "mps2-an386", "--samples", "5")
+    assert result.code == 0, result.err
+    for words in (
+        "PyTorch fp32",
+        "fp32 on the host",
+        "fp32 on mps2-an386",
+        "5 inputs, all of them on mps2-an386 (qemu)",
+    ):
+        assert words in result.out
+    (row,) = (line for line in result.out.splitlines() if line.startswith("accuracy"))
+    assert row.split() == ["accuracy", "1.0000", "1.0000", "1.0000"]
+
+
+REMEMBERS = """
+import torch
+from torch import nn
+
+class Sum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sum", torch.zeros(1, 2))
+
+    def forward(self, x):
+        self.sum.copy_(self.sum + x)
+        return self.sum * 1.0
+
+def model(): return Sum()
+def inputs(): return (torch.ones(1, 2),)
+
+def evaluate(run):
+    first = [run(torch.ones(1, 2)) for _ in range(3)][-1].max()
+    run.reset()
+    return {"third": first, "after reset": run(torch.ones(1, 2)).max()}
+"""
+
+
+def test_a_model_that_remembers(folder: Path) -> None:
+    (folder / "sum.py").write_text(REMEMBERS)
+    result = baretorch("evaluate", "sum.py", "--board", "mps2-an386", "--target-samples", "1", "--json")
+    assert result.code == 0, result.err
+    data = result.json()
+    assert all(found == {"third": 3.0, "after reset": 1.0} for found in data["metrics"].values())
+    assert data["target_samples"] == 4, "it would remember something else if it missed one"
+
+
+def check_error(name: str, *arguments: str) -> None:
+    result = baretorch(*arguments)
+    assert (result.code, result.out) == (1, ""), result.err
+    assert "Traceback" not in result.err
+    check_golden(f"error_{name}", result.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("evaluate_none", ""),
+        ("evaluate_samples", "def evaluate(run): return {'a': 1.0}"),
+        ("evaluate_empty", "def evaluate(run, samples=1): return {}"),
+        ("evaluate_raises", "def evaluate(run, samples=1): return {'a': 1 / 0}"),
+        ("evaluate_shape", "def evaluate(run, samples=1): return {'a': run(torch.zeros(2, 4)).max()}"),
+    ],
+)
+def test_tasks_that_cannot_be(name: str, text: str, folder: Path) -> None:
+    model = (MODELS / "judged.py").read_text().partition("def evaluate")[0]
+    (folder / "net.py").write_text(model + text + "\n")
+    check_error(name, "evaluate", "net.py", "--board", "pico2w", "--samples", "3")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("calibration_empty", "[]"),
+        ("calibration_shape", "[(torch.zeros(1, 5),)]"),
+        ("calibration_nan", "[(torch.full((1, 4), torch.nan),)]"),
+        ("calibration_overflow", "[(torch.full((1, 4), 3e38),), (torch.randn(1, 4),)]"),
+    ],
+)
+def test_calibration_that_cannot_be(name: str, text: str, folder: Path) -> None:
+    model = (MODELS / "judged.py").read_text().replace("torch.eye(4)", "torch.ones(4, 4)")
+    (folder / "net.py").write_text(f"{model}\ndef calibration():\n    return {text}\n")
+    check_error(name, "run", "net.py", "--board", "pico2w", "--int8")
+
+
+class Twice:
+    """Runs a model that doubles; with `wrong` its answer to that number is another."""
+
+    def __init__(self, wrong: float | None = None) -> None:
+        self.wrong, self.ran = wrong, 0
+
+    def __call__(self, *inputs: Any) -> Answer:
+        self.ran += 1
+        x = np.asarray(inputs[0])
+        return 2 * x + (1e-3 if float(x[0]) == self.wrong else 0)
+
+    def reset(self) -> None: ...
+
+
+def recorded(count: int) -> Recorder:
+    recorder = Recorder(Twice())
+    for i in range(count):
+        recorder(np.array([i, 1000.0]))
+    return recorder
+
+
+def test_a_sample_is_spread_evenly_and_the_rest_replayed() -> None:
+    target = Twice()
+    checker = Checker(target, recorded(10), 4, True, "the board")
+    assert [checker(np.array([i, 1000.0])).tolist() for i in range(10)] == [[2 * i, 2000.0] for i in range(10)]
+    assert (checker.asked, checker.ran, target.ran) == (10, 3, 3)
+
+
+def test_an_answer_that_differs_is_an_error() -> None:
+    exact = Checker(Twice(wrong=3.0), recorded(5), 1, True, "the board")
+    nearly = Checker(Twice(wrong=3.0), recorded(5), 1, False, "the board")
+    for i in range(3):
+        exact(np.array([i, 1000.0]))
+    with pytest.raises(DeviceFault, match="the board answers input 3 of evaluate"):
+        exact(np.array([3, 1000.0]))
+    for i in range(5):
+        nearly(np.array([i, 1000.0]))
+    assert nearly.ran == 5, "fp32 may differ by a thousandth of the largest value"
+
+
+def test_other_inputs_than_before_are_an_error() -> None:
+    checker = Checker(Twice(), recorded(2), 1, True, "the board")
+    with pytest.raises(CompileError, match="sends other inputs when it is called again, from number 0 on"):
+        checker(np.array([7.0, 7.0]))
