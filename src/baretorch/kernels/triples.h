@@ -32,7 +32,8 @@ typedef struct {
     int8_t *y;
     int32_t x_step, w_step, term_step, y_step;
     const uint32_t *heads, *heads_end; /* two words for each 64 taps, to begin with; a part is the first */
-    int32_t first;                     /* taps of the first part; even, as all parts are */
+    int32_t first;                     /* bytes of x in the first part; an even number of taps, as in all parts */
+    int32_t skipped, skip;             /* taps that complete the last sixteen of the first part, and their bytes of code */
     int32_t words;                     /* the weights are signed words, and there is one part */
     int32_t round;                     /* 2^15 + ((zero - lo) << 16) */
     int32_t lo, range;                 /* range = hi - lo */
@@ -40,10 +41,24 @@ typedef struct {
     int32_t count;                     /* of windows; 1 or more */
 } bt_triples;
 
-/* Taps before the first multiple of 64 behind which nothing follows. */
+/* Taps of the first part. */
 BT_INLINE int32_t bt_triples_first(int32_t taps)
 {
     return (taps - 1) % BT_TRIPLES_TAPS + 1;
+}
+
+/* What windows of so many taps, an even number, and these limits have in common. */
+BT_INLINE bt_triples bt_triples_of(int32_t taps, int32_t zero, int32_t lo, int32_t hi)
+{
+    const bt_triples s = {
+        .first = 8 * bt_triples_first(taps),
+        .skipped = -taps & 15,
+        .skip = 11 * (-taps & 15),
+        .round = (1 << 15) + (zero - lo) * (1 << 16),
+        .lo = lo,
+        .range = hi - lo,
+    };
+    return s;
 }
 
 /* Packs count numbers of each position, 1 or more, which lie `step` apart, into pairs of words to_step bytes apart. */
@@ -148,19 +163,15 @@ BT_SHARED void bt_triples_run(bt_triples *s)
         "mov r12, r2\n\t"
         "mov lr, r2\n\t"
         "ldr r2, [r7, %[first]]\n\t"
-        "lsls r3, r2, #3\n\t"
-        "adds r3, r3, r0\n\t"
-        "mov r10, r3\n\t"
+        "adds r2, r2, r0\n\t"
+        "mov r10, r2\n\t"
         "ldr r3, [r7, %[heads]]\n\t"
         "ldmia r3!, {r4, r5}\n\t"
         "mov r8, r4\n\t"
         "mov r9, r5\n\t"
         "push {r3}\n\t"
-        "negs r2, r2\n\t"
-        "movs r3, #15\n\t"
-        "ands r2, r3\n\t" /* taps to leave out, of 11 bytes each */
-        "movs r3, #11\n\t"
-        "muls r3, r2, r3\n\t"
+        "ldr r2, [r7, %[skipped]]\n\t"
+        "ldr r3, [r7, %[skip]]\n\t"
         "ldr r4, [r7, %[words]]\n\t"
         "cmp r4, #0\n\t"
         "bne 4f\n\t"
@@ -245,7 +256,8 @@ BT_SHARED void bt_triples_run(bt_triples *s)
         "mov r11, r4"
         : "+r"(base)
         : BT_TRIPLES_FIELD(x), BT_TRIPLES_FIELD(w), BT_TRIPLES_FIELD(terms), BT_TRIPLES_FIELD(y),
-          BT_TRIPLES_FIELD(heads), BT_TRIPLES_FIELD(heads_end), BT_TRIPLES_FIELD(first), BT_TRIPLES_FIELD(words),
+          BT_TRIPLES_FIELD(heads), BT_TRIPLES_FIELD(heads_end), BT_TRIPLES_FIELD(first), BT_TRIPLES_FIELD(skipped),
+          BT_TRIPLES_FIELD(skip), BT_TRIPLES_FIELD(words),
           BT_TRIPLES_FIELD(round), BT_TRIPLES_FIELD(lo), BT_TRIPLES_FIELD(range), BT_TRIPLES_FIELD(y1),
           BT_TRIPLES_FIELD(y2), BT_TRIPLES_FIELD(count)
         : "r1", "r2", "r3", "r4", "r5", "r6", "r12", "lr", "cc", "memory");
@@ -262,10 +274,10 @@ BT_SHARED void bt_triples_run(bt_triples *s)
         const uint32_t *x = s->x, *head = s->heads;
         const uint8_t *byte = s->w;
         const int32_t *word = s->w;
-        int32_t taps = s->first;
+        int32_t words = s->first / 4;
         do {
             uint32_t first = *head++, second = *head++;
-            const uint32_t *const end = x + 2 * taps;
+            const uint32_t *const end = x + words;
             if (s->words) {
                 for (; x != end; x += 2, word++) {
                     first += (uint32_t)*word * x[0];
@@ -284,7 +296,7 @@ BT_SHARED void bt_triples_run(bt_triples *s)
             acc0 += s0;
             acc1 += (int32_t)s1 + ((int32_t)(rest - (uint32_t)s2) >> 10);
             acc2 += s2;
-            taps = BT_TRIPLES_TAPS;
+            words = 2 * BT_TRIPLES_TAPS;
         } while (head != s->heads_end);
         const uint32_t multiplier = (uint32_t)s->terms[1];
         s->y[0] = bt_requantize_small(acc0, multiplier, zero, s->lo, hi);

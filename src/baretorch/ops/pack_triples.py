@@ -177,4 +177,4 @@ def _scratch_depthwise(call: Call[Any]) -> int:
     _, kernel_h, kernel_w, _ = call.inputs[1].shape
     taps = kernel_h * kernel_w
     columns = (call.y.shape[2] - 1) * call.op.stride[1] + kernel_w
-    return 8 * (kernel_h * columns + 2) + 4 * (taps + taps % 2)
+    return 4 * (2 * kernel_h * columns + 2 + taps + taps % 2 + 2 + 3 * kernel_h)

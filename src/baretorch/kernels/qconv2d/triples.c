@@ -43,6 +43,13 @@ BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const ui
     int8_t *const others = outside + row;
     __builtin_memset(outside, p->x_zero, (size_t)row);
     packed[2 * taps - 2] = packed[2 * taps - 1] = 0;
+    bt_triples s = bt_triples_of(taps, p->zero, p->lo, p->hi);
+    s.x = packed;
+    s.w_step = taps;
+    s.term_step = 8;
+    s.y_step = 1;
+    s.heads = heads;
+    s.heads_end = heads_end;
     for (int32_t n = 0; n < p->batch; n++) {
         for (int32_t at = 0; at < outputs; at += 3) {
             /* Behind the last output stands that one again. */
@@ -58,24 +65,12 @@ BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const ui
                 }
                 bt_qconv2d_gather(p, x, top, left, outside, packed);
                 bt_triples_heads(heads, packed, taps);
-                bt_triples s = {
-                    .x = packed,
-                    .w = weight,
-                    .terms = terms,
-                    .y = place ? others : y,
-                    .w_step = taps,
-                    .term_step = 8,
-                    .y_step = 1,
-                    .heads = heads,
-                    .heads_end = heads_end,
-                    .first = bt_triples_first(taps),
-                    .round = (1 << 15) + (p->zero - p->lo) * (1 << 16),
-                    .lo = p->lo,
-                    .range = p->hi - p->lo,
-                    .y1 = more < 1 ? 0 : p->out,
-                    .y2 = more < 2 ? 0 : p->out,
-                    .count = p->out,
-                };
+                s.w = weight;
+                s.terms = terms;
+                s.y = place ? others : y;
+                s.y1 = more < 1 ? 0 : p->out;
+                s.y2 = more < 2 ? 0 : p->out;
+                s.count = p->out;
                 bt_triples_run(&s);
                 /* Outputs grow with their sums: the largest of the pool's window is that of the largest sum. */
                 for (int32_t i = 0; place && i < (more + 1) * p->out; i++)
