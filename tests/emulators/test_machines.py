@@ -93,6 +93,19 @@ def test_the_profiles_are_the_same_too(board: str) -> None:
 
 
 @pytest.mark.parametrize("emulator", ["qemu", "unicorn"])
+@pytest.mark.parametrize("first", ["nop", "nop.w"])
+def test_long_straight_code_has_no_branches(emulator: str, first: str) -> None:
+    """Emulators cut it into blocks, at ends of pages even inside of an instruction."""
+    code = f"{first}\\n .rept 1000\\n nop.w\\n .endr\\n bx lr"
+    machine = open_machine(image("mps2-an386", NAKED.format(code)), RUN, emulator)
+    Link(machine).run([DATA])
+    found = machine.blocks()
+    machine.close()
+    assert len(found) > 1 and sum(b.instructions for b in found) == 1002
+    assert [b.address for b in found if b.taken] == [max(b.address for b in found)]
+
+
+@pytest.mark.parametrize("emulator", ["qemu", "unicorn"])
 @pytest.mark.parametrize(
     ("board", "code", "instructions"),
     [

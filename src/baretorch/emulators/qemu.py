@@ -41,7 +41,8 @@ class QemuMachine(Process):
         lifeline, held = os.fdopen(ends[0], "rb"), os.fdopen(ends[1], "wb")
         home = ",".join(f"home{i}={address}" for i, address in enumerate(code.home))
         plugin = (
-            f"{_escaped(shared_library('qemu.c'))},run={code.run},returned={code.returned},{home},"
+            f"{_escaped(shared_library('qemu.c'))},thumb={int(code.elf.machine == ARM)},"
+            f"run={code.run},returned={code.returned},{home},"
             f"counts={counts.fileno()},lifeline={lifeline.fileno()}"
         )
         with lifeline, counts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from baretorch.emulators.types import Block
@@ -31,20 +31,24 @@ def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[Loop, ...]:
     for block in blocks:
         for i in listing.block(block):
             counts[i.address] += block.executed
-    closed = Counter[range]()
-    for span, passes in _closed(blocks, listing):
-        closed[span] += passes
-    inner = [a for a in closed if not any(a != b and a.start <= b.start and b.stop <= a.stop for b in closed)]
+    closed = _closed(blocks, listing)
+    inner = {
+        span: branch
+        for span, branch in closed.items()
+        if not any(span != other and span.start <= other.start and other.stop <= span.stop for other in closed)
+    }
     loops = (
-        Loop(span.start, span.stop, closed[span], sum(n for at, n in counts.items() if at in span)) for span in inner
+        Loop(span.start, span.stop, counts[branch], sum(n for at, n in counts.items() if at in span))
+        for span, branch in inner.items()
     )
     return tuple(sorted(loops, key=lambda loop: -loop.instructions))
 
 
-def _closed(blocks: Sequence[Block], listing: Listing) -> Iterator[tuple[range, int]]:
-    """The code of each loop, and how often its last instruction was executed."""
+def _closed(blocks: Sequence[Block], listing: Listing) -> dict[range, int]:
+    """The code of each loop, and the address of the branch that closes it."""
     next_of: dict[int, set[int]] = {}  # block -> blocks that may follow in the same function
-    back: list[tuple[Block, range]] = []
+    back: dict[range, int] = {}
+    ends: dict[int, set[int]] = {}  # branch -> the blocks that end with it
     for block in blocks:
         *_, last = listing.block(block)
         end = last.address + last.size
@@ -54,10 +58,10 @@ def _closed(blocks: Sequence[Block], listing: Listing) -> Iterator[tuple[range, 
         if block.taken and last.target is not None:
             follows.add(last.target)
             if last.target <= last.address:
-                back.append((block, range(last.target, end)))
-    for block, span in back:
-        if block.address in _reached(span, next_of):  # else it jumps to code that happens to lie before
-            yield span, block.executed
+                back[range(last.target, end)] = last.address
+                ends.setdefault(last.address, set()).add(block.address)
+    # What is left out jumps to code that happens to lie before it.
+    return {span: branch for span, branch in back.items() if ends[branch] & _reached(span, next_of)}
 
 
 def _reached(span: range, next_of: Mapping[int, set[int]]) -> set[int]:

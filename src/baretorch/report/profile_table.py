@@ -70,22 +70,27 @@ def _layers(profile: Profile) -> Table:
     return table
 
 
-def _hottest(profile: Profile) -> RenderableType:
-    loops = [(loop, layer) for layer in profile.layers for loop in layer.loops]
-    loops.sort(key=lambda pair: -pair[0].instructions)
+def _hottest(profile: Profile) -> Table:
+    """Layers that share code share the loops in it."""
+    users: dict[tuple[int, int], list[tuple[str, Loop]]] = {}
+    for layer in profile.layers:
+        for loop in layer.loops:
+            users.setdefault((loop.start, loop.end), []).append((layer.name, loop))
     table = _table()
-    table.add_column("hottest inner loops", overflow="fold")
-    table.add_column("code", no_wrap=True)
+    table.add_column("hottest inner loops", no_wrap=True)
     for name in ("passes", "instructions per pass", "instructions", "share"):
         table.add_column(name, justify="right")
-    for loop, layer in loops[:HOTTEST]:
+    table.add_column("layers", overflow="fold")
+    rows = ((sum(loop.instructions for _, loop in shared), code, shared) for code, shared in users.items())
+    for instructions, (start, end), shared in sorted(rows, reverse=True)[:HOTTEST]:
+        passes = sum(loop.passes for _, loop in shared)
         table.add_row(
-            escape(layer.name),
-            f"{loop.start:#x}–{loop.end:#x}",
-            f"{loop.passes:,}",
-            figure(loop.per_pass),
-            f"{loop.instructions:,}",
-            _part(loop.instructions, profile),
+            f"{start:#x}–{end:#x}",
+            f"{passes:,}",
+            figure(instructions / passes),
+            f"{instructions:,}",
+            _part(instructions, profile),
+            escape(", ".join(name for name, _ in shared)),
         )
     return table
 

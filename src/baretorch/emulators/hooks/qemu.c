@@ -1,6 +1,6 @@
 /* A QEMU plugin: counts the instructions of each call of the model's run function, on any target.
  *
- *     -plugin qemu.so,run=ADDRESS,returned=ADDRESS,home0=ADDRESS,…,home3=ADDRESS,counts=FD,lifeline=FD
+ *     -plugin qemu.so,thumb=1,run=ADDRESS,returned=ADDRESS,home0=ADDRESS,…,home3=ADDRESS,counts=FD,lifeline=FD
  *
  * The numbers go to an open file that Baretorch maps (qemu.py mirrors bt_counts): it reads them while QEMU runs.
  * Counting is by translated block: the run function is entered by a call and left by a return, both of which end one.
@@ -27,7 +27,7 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, on_executio
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT int qemu_plugin_version = 1;
@@ -58,11 +58,12 @@ typedef struct block {
 } block;
 
 static bt_counts *counts;
-static uint64_t run, returned, home[4]; /* home: two ranges, the run function and the part of it that calls the layers */
-static block *touched;                  /* list of blocks that were counted for */
-static block *last;                     /* block that ran in this call */
-static uint32_t site;                   /* where it belongs */
-static uint64_t executed;               /* instructions of this call */
+static uint64_t thumb, run, returned;
+static uint64_t home[4];  /* two ranges of addresses: the run function and the part of it that calls the layers */
+static block *touched;    /* list of blocks that were counted for */
+static block *last;       /* block that ran in this call */
+static uint32_t site;     /* where it belongs */
+static uint64_t executed; /* instructions of this call */
 static int running;
 
 /* Make rows of what was counted. */
@@ -126,6 +127,14 @@ static void on_block(unsigned vcpu, void *data)
     }
 }
 
+/* QEMU's own answer is too much where it has looked at what comes behind the instruction. */
+static uint64_t size(const struct qemu_plugin_insn *insn)
+{
+    const uint8_t *bytes = qemu_plugin_insn_data(insn);
+    int wide = thumb ? bytes[1] >> 3 >= 0x1d : (bytes[0] & 3) == 3;
+    return wide ? 4 : 2;
+}
+
 static void on_new_block(uint64_t id, struct qemu_plugin_tb *tb)
 {
     size_t length = qemu_plugin_tb_n_insns(tb);
@@ -137,7 +146,7 @@ static void on_new_block(uint64_t id, struct qemu_plugin_tb *tb)
         abort();
     *b = (block){
         .address = (uint32_t)address,
-        .end = (uint32_t)(qemu_plugin_insn_vaddr(final) + qemu_plugin_insn_size(final)),
+        .end = (uint32_t)(qemu_plugin_insn_vaddr(final) + size(final)),
         .instructions = (uint32_t)length,
         .at_home = (address >= home[0] && address < home[1]) || (address >= home[2] && address < home[3]),
     };
@@ -167,6 +176,7 @@ int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
     pthread_t thread;
     intptr_t lifeline = (intptr_t)number(argc, argv, "lifeline");
     (void)info;
+    thumb = number(argc, argv, "thumb");
     run = number(argc, argv, "run");
     returned = number(argc, argv, "returned");
     for (int i = 0; i < 4; i++)
