@@ -2,8 +2,9 @@
 
 Any packing can be pushed down until every item lies at 0 or on another item. Such packings are made here from the
 bottom up: the next item is always one that lies no lower than the last, on top of what it must lie above. A branch is
-left when at some half step the bytes that are still to come cannot fit below the best packing known, or when an item
-that is still to come would fit below the next one: then it could have come first.
+left when at some half step the bytes that are still to come cannot fit below the best packing known, when an item that
+is still to come would fit below the next one (then it could have come first), or when the same items were left over at
+the same floors before.
 """
 
 from __future__ import annotations
@@ -63,18 +64,21 @@ class _Walk:
         self.height = problem.height(best)
         self.bound = bound
         self.nodes = nodes
-        self.sections = _sections(problem)
-        self.living = self.sections.astype(bool).T
+        self.seen: dict[tuple[bytes, bytes, int], int] = {}  # what comes next depends on it alone -> least height
+        self.living = _sections(problem).astype(bool).T
         self.meets = (problem.first[:, None] <= problem.last) & (problem.first <= problem.last[:, None])
 
     def descend(self, partial: _Partial) -> None:
         """Look at all packings that begin so."""
         self.nodes -= 1
         waiting = np.flatnonzero(partial.offsets < 0)
+        state = (waiting.tobytes(), partial.floor[waiting].tobytes(), partial.last)
+        height = int(partial.top.max(initial=0))
+        if self.seen.get(state, height + 1) <= height:
+            return
+        self.seen[state] = height
         if not len(waiting):
-            height = self.problem.height(partial.offsets)
-            if height < self.height:
-                self.best, self.height = partial.offsets, height
+            self.best, self.height = partial.offsets, height
             return
         floor = partial.floor[waiting]
         ends = floor + self.problem.size[waiting]
