@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import MVE, Call, Kernel, Packed, Params, data_of
 
 
 @dataclass(frozen=True)
@@ -50,5 +50,6 @@ def _fits(call: Call[Lookup]) -> bool:
 
 
 KERNELS: tuple[Kernel[Lookup], ...] = (
+    Kernel("bt_lookup_mve", "lookup/mve.c", _params, MVE, _fits, _pack, overlap=overlap.elementwise),
     Kernel("bt_lookup_ref", "lookup/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.elementwise),
 )

@@ -15,7 +15,7 @@ from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import MVE, Call, Kernel, Params
 from baretorch.ops.window import Padding, Pair, axes, outputs
 
 
@@ -73,9 +73,13 @@ def _max_params(call: Call[Any]) -> Params:
     return Params("bt_qmax_pool2d", window_fields(call))
 
 
-def _avg_fours(call: Call[QAvgPool2d]) -> bool:
+def _halfwords(call: Call[QAvgPool2d]) -> bool:
     """Sums of a window fit into halfwords."""
-    return call.x.shape[3] >= 4 and call.op.kernel[0] * call.op.kernel[1] <= 256
+    return call.op.kernel[0] * call.op.kernel[1] <= 256
+
+
+def _avg_fours(call: Call[QAvgPool2d]) -> bool:
+    return _halfwords(call) and call.x.shape[3] >= 4
 
 
 def _max(call: Call[Any]) -> bool:
@@ -90,11 +94,13 @@ def _max_fours(call: Call[Any]) -> bool:
 TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together=0)
 DSP = frozenset({"dsp"})
 AVG: tuple[Kernel[QAvgPool2d], ...] = (
+    Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING),
     Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING),
     Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING),
 )
 # Of pool.MaxPool2d, whose output is made of the input's own values.
 MAX: tuple[Kernel[Any], ...] = (
+    Kernel("bt_qmax_pool2d_mve", "qpool/mve.c", _max_params, MVE, _max, overlap=TRAILING),
     Kernel("bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING),
     Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING),
 )

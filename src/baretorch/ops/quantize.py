@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
 from baretorch.ops import arithmetic, overlap
 from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import MVE, Call, Kernel, Params
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def _moderate(call: Call[Quantize] | Call[Dequantize]) -> bool:
 
 SOFT = frozenset({"v6m"})  # never has an FPU
 QUANTIZE: tuple[Kernel[Quantize], ...] = (
+    Kernel("bt_quantize_mve", "quantize/mve.c", _quantize, MVE, overlap=overlap.elementwise),
     Kernel(
         "bt_quantize_soft",
         "quantize/soft.c",
@@ -76,6 +77,7 @@ QUANTIZE: tuple[Kernel[Quantize], ...] = (
     Kernel("bt_quantize_ref", "quantize/ref.c", _quantize, overlap=overlap.elementwise),
 )
 DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
+    Kernel("bt_dequantize_mve", "quantize/mve.c", _dequantize, MVE, overlap=overlap.elementwise),
     Kernel(
         "bt_dequantize_soft",
         "quantize/soft.c",

@@ -21,7 +21,7 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
                              "vstrb.16 %q[v], [%[at], %q[planes]]\n\t"
                              "add %[at], %[at], %[eight]\n\t"
                              "letp lr, 1b"
-                             : [at] "+r"(at), [x] "+r"(x), [v] "+w"(v)
+                             : [at] "+r"(at), [x] "+l"(x), [v] "+w"(v)
                              : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(8 * plane)
                              : "lr", "cc", "memory");
         else
@@ -76,7 +76,7 @@ BT_INLINE void bt_depthwise_row(const int8_t *x, int32_t plane, int32_t step, co
                      "vstrb.32 %q[v], [%[y]]\n\t"
                      "add %[y], %[y], %[y_step]\n\t"
                      "le lr, 1b"
-                     : [x0] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [y] "+r"(y), [u] "=&w"(u),
+                     : [x0] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [y] "+l"(y), [u] "=&w"(u),
                        [v] "=&w"(v), [a] "=&Te"(a), [b] "=&Te"(b)
                      : [count] "r"(count), [step] "r"(step), [y_step] "r"(y_step), [zero] "r"(zero), [w0] "w"(w0),
                        [w1] "w"(w1), [w2] "w"(w2), [w3] "w"(w3), [bias] "w"(bias), [m] "w"(multiplier)

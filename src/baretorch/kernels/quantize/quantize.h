@@ -19,6 +19,9 @@ void bt_dequantize_ref(const bt_quantize *p, const int8_t *x, float *y);
 /* The same without float arithmetic; 2^-100 < factor < 2^100. */
 void bt_quantize_soft(const bt_quantize *p, const float *x, int8_t *y);
 void bt_dequantize_soft(const bt_quantize *p, const int8_t *x, float *y);
+
+void bt_quantize_mve(const bt_quantize *p, const float *x, int8_t *y);
+void bt_dequantize_mve(const bt_quantize *p, const int8_t *x, float *y);
 #endif
 
 #endif
