@@ -11,18 +11,24 @@ import pytest
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape, interpret, verify
 from baretorch.ops.activations import Gelu, Hardswish
+from baretorch.ops.along import CumSum
+from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Clamp, Div, Maximum, Mul, Sub
 from baretorch.ops.functions import Sigmoid, Tanh
 from baretorch.ops.layout import Flip, Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.logic import Lt, Where
+from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.ops.reduce import Mean
+from baretorch.ops.reduce import Amax, Mean, Sum
 from baretorch.ops.softmax import LogSoftmax, Softmax
-from baretorch.ops.upsample import UpsampleNearest2d
-from baretorch.passes.to_int8 import float_layers, to_int8
+from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
+from baretorch.passes.to_int8 import float_layers, to_int8, why_float
 
 A, B = Quant((0.03,), (-5,)), Quant((0.02,), (9,))
 Y, HALF = Quant((0.05,), (3,)), Quant((1 / 256,), (-128,))
@@ -106,13 +112,37 @@ def test_with_one_number_they_are_tables_too(op: Op) -> None:
         (AvgPool2d((6, 8), (6, 8)), ["reshape", "qavg_pool2d", "reshape"]),
         (Mean((1, 2), True), ["reshape", "qavg_pool2d", "reshape"]),
         (Mean((3,), False), ["reshape", "qavg_pool2d", "reshape"]),
+        (Mean((1, 3), False), ["permute", "reshape", "qavg_pool2d", "reshape"]),
+        (Sum((2,), True), ["reshape", "qavg_pool2d", "reshape"]),
+        (AvgPool2d((3, 3), (1, 1), (1, 1, 1, 1), count_include_pad=False), ["qavg_windows"]),
+        (AvgPool2d((4, 4), (3, 3), ceil_mode=True), ["qavg_windows"]),
+        (AdaptiveAvgPool2d((4, 5)), ["qavg_windows"]),
+        (LayerNorm((3,), 1e-5), ["reshape", "qnorm", "reshape"]),
+        (LayerNorm((1,), 1e-5), ["permute", "reshape", "qnorm", "reshape", "permute"]),
+        (LayerNorm((2, 3), 1e-5, centred=False), ["reshape", "qnorm", "reshape"]),
+        (GroupNorm(2, 1e-5, 3), ["reshape", "qnorm", "reshape"]),
+        (GroupNorm(3, 1e-5, 1), ["permute", "reshape", "qnorm", "reshape", "permute"]),
     ],
 )
-def test_averages(op: Op, after: list[str]) -> None:
-    assert compare(one(op, (IMAGE,), (A,), Y), Y) == after
+def test_averages_and_norms(op: Op, after: list[str]) -> None:
+    assert compare(with_affine(op), Y) == after
+
+
+def with_affine(op: Op) -> Graph:
+    """As `one`, with weights and biases for a norm."""
+    if not isinstance(op, (LayerNorm, GroupNorm)):
+        return one(op, (IMAGE,), (A,), Y)
+    places = tuple(IMAGE[a] for a in op.axes) if isinstance(op, LayerNorm) else (IMAGE[op.axis],)
+    rng = np.random.default_rng(2)
+    b = Builder()
+    x = b.input("x", IMAGE, DType.FLOAT32, A)
+    affine = (b.const(name, rng.standard_normal(places).astype(np.float32)) for name in ("weight", "bias"))
+    return verify(b.graph([x], [noted(b, b.add(op, x, *affine, name="y"), Y)]))
 
 
 def test_softmax() -> None:
+    logs = Quant((0.02,), (100,))
+    assert compare(one(LogSoftmax(1), ((2, 12),), (A,), logs), logs) == ["qlog_softmax"]
     assert compare(one(Softmax(1), ((2, 12),), (A,), HALF), HALF) == ["qsoftmax"]
     other = Quant((0.01,), (-100,))
     assert compare(one(Softmax(1), ((2, 12),), (A,), other), other) == ["qsoftmax", "lookup"]
@@ -120,17 +150,16 @@ def test_softmax() -> None:
 
 
 @pytest.mark.parametrize(
-    "op",
+    "op, why",
     [
-        AvgPool2d((3, 3), (1, 1), (1, 1, 1, 1), count_include_pad=False),
-        AvgPool2d((4, 4), (3, 3), ceil_mode=True),
-        Mean((1, 3), False),
-        MaxPool2d((2, 2), (1, 1), dilation=(2, 2)),
-        LogSoftmax(3),
+        (MaxPool2d((2, 2), (1, 1), dilation=(2, 2)), "there is no int8 max pool with dilation"),
+        (CumSum(1), "there is no int8 cumsum"),
+        (AvgPool2d((1, 1), (7, 1), (1, 1, 0, 0), count_include_pad=False), "a window lies in its padding"),
     ],
 )
-def test_what_has_no_int8_form_stays_float(op: Op) -> None:
-    assert in_float(to_int8(one(op, (IMAGE,), (A,), A))) == [op.name]
+def test_what_has_no_int8_form_stays_float(op: Op, why: str) -> None:
+    graph = to_int8(one(op, (IMAGE,), (A,), A))
+    assert in_float(graph) == [op.name] == float_layers(graph) and why_float(graph) == [why]
 
 
 def test_a_sum_that_would_lose_precision_stays_float() -> None:
@@ -166,6 +195,45 @@ def test_a_number_that_no_scale_holds_keeps_a_pad_float() -> None:
     assert interpret(after, [np.zeros(IMAGE, np.float32)])["y"].max() == 100.0
 
 
+@pytest.mark.parametrize(
+    "op, after",
+    [
+        (UpsampleBilinear2d((12, 16), (0.5, 0.5)), ["qupsample_bilinear2d"]),
+        (AdaptiveMaxPool2d((4, 5)), ["qmax_windows"]),
+        (Amax((1, 2), True), ["reshape", "max_pool2d", "reshape"]),
+    ],
+)
+def test_the_scale_stays(op: Op, after: list[str]) -> None:
+    assert compare(one(op, (IMAGE,), (A,), A), A) == after
+
+
+@pytest.mark.parametrize("op", [Matmul(), Matmul(lo=0.0), Matmul(a_dims=(0, 2, 1), b_dims=(0, 2, 1))])
+def test_products_of_matrices(op: Matmul) -> None:
+    shapes = ((2, 7, 5), (2, 6, 7)) if op.a_dims else ((2, 5, 7), (2, 7, 6))
+    assert compare(one(op, shapes, (A, B), Y), Y) == ["qmatmul"]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", [None, "bool", "float32"])
+def test_attention(mask: str | None, causal: bool) -> None:
+    b = Builder()
+    qkv = [b.input(name, (2, 6, 8), DType.FLOAT32, quant) for name, quant in zip("qkv", (A, B, A), strict=True)]
+    seen = np.random.default_rng(4).random((6, 6)) < 0.7
+    masks = {"bool": seen, "float32": np.where(seen, 0.3, -np.inf).astype(np.float32)}
+    extra = [] if mask is None else [b.const("mask", masks[mask])]
+    out = Quant((0.02,), (3,))
+    y = noted(b, b.add(Attention(0.35, causal), *qkv, *extra, name="y"), out)
+    assert compare(verify(b.graph(qkv, [y])), out) == ["qattention"]
+
+
+def test_a_mask_that_is_computed_in_float_keeps_attention_float() -> None:
+    b = Builder()
+    qkv = [b.input(name, (2, 6, 8), DType.FLOAT32, A) for name in "qkv"]
+    mask = b.input("mask", (6, 6), DType.FLOAT32)
+    graph = to_int8(verify(b.graph([*qkv, mask], [noted(b, b.add(Attention(0.35), *qkv, mask, name="y"), A)])))
+    assert why_float(graph) == ["its mask is added to the scores and computed at run time"]
+
+
 def test_cat_brings_its_inputs_to_one_scale() -> None:
     assert compare(one(Cat(3), (IMAGE, IMAGE), (A, A), A), A) == ["cat"]
     assert compare(one(Cat(3), (IMAGE, IMAGE), (A, B), A), A) == ["lookup", "cat"]
@@ -186,6 +254,7 @@ def layer(op: Op, shape: Shape) -> Callable[[Builder, str], str]:
         (layer(Linear(), (5, 4)), "qlinear"),
         (layer(Linear(lo=0.0), (5, 4)), "qlinear"),
         (layer(Conv2d(padding=(1, 1, 1, 1)), (5, 3, 3, 4)), "qconv2d"),
+        (layer(ConvTranspose2d((2, 2), (1, 0, 1, 0), lo=0.0), (5, 3, 3, 4)), "qconv_transpose2d"),
     ],
 )
 def test_layers(made: Callable[[Builder, str], str], after: str) -> None:
@@ -205,14 +274,53 @@ def test_without_notes_nothing_changes() -> None:
 def test_an_unnoted_tensor_between_stays_float() -> None:
     b = Builder()
     x = b.input("x", IMAGE, DType.FLOAT32, A)
-    t = b.add(Tanh(), x, name="t")
+    t = b.add(CumSum(1), x, name="t")
     graph = verify(b.graph([x], [noted(b, b.add(Add(), t, t, name="y"), Y)]))
-    assert in_float(to_int8(graph)) == ["tanh", "add"]
+    assert in_float(to_int8(graph)) == ["cumsum", "add"]
+
+
+def test_what_depends_on_one_tensor_is_one_table() -> None:
+    b = Builder()
+    x, limit = b.input("x", IMAGE, DType.FLOAT32, A), b.const("limit", np.array(0.5, np.float32))
+    t = b.add(Tanh(), x, name="t")
+    small = b.add(Lt(), b.add(Mul(), t, t), limit)
+    out = b.add(Where(), small, x, t, name="y")
+    assert compare(verify(b.graph([x], [noted(b, out, Y)])), Y) == ["lookup"]
+
+
+def test_a_function_without_a_note_gets_the_scale_of_its_table() -> None:
+    b = Builder()
+    x, z = b.input("x", IMAGE, DType.FLOAT32, A), b.input("z", IMAGE, DType.FLOAT32, B)
+    out = b.add(Mul(), z, b.add(Sigmoid(), x), name="y")
+    assert compare(verify(b.graph([x, z], [noted(b, out, Y)])), Y) == ["lookup", "qmul"]
+
+
+def test_comparisons_need_no_float() -> None:
+    b = Builder()
+    x, z = b.input("x", IMAGE, DType.FLOAT32, A), b.input("z", IMAGE, DType.FLOAT32, A)
+    half = b.const("half", np.array(0.5, np.float32))
+    few = b.add(Where(), b.add(Lt(), x, z), x, z)
+    out = b.add(Where(), b.add(Lt(), x, half), few, z, name="y")
+    after = compare(verify(b.graph([x, z], [noted(b, out, A)])), A)
+    assert after == ["lt", "where", "lookup", "cast", "where"]
+
+
+def test_a_factor_and_a_summand_per_channel_are_a_depthwise_layer() -> None:
+    for shape, axis in (((4,), 3), ((6, 1, 1), 1)):
+        rng = np.random.default_rng(3)
+        b = Builder()
+        x = b.input("x", IMAGE, DType.FLOAT32, A)
+        factor, summand = (b.const(name, rng.standard_normal(shape).astype(np.float32)) for name in ("by", "plus"))
+        out = b.add(Add(), b.add(Mul(), x, factor), summand, name="y")
+        moves = [] if axis == 3 else ["permute"]
+        after = compare(verify(b.graph([x], [noted(b, out, Y)])), Y)
+        assert after == [*moves, "reshape", "qconv2d", "reshape", *moves]
 
 
 def test_float_layers_are_named() -> None:
     b = Builder()
     x = b.input("x", IMAGE, DType.FLOAT32, A)
     t = noted(b, b.add(Tanh(), x, name="t"), B)
-    after = verify(to_int8(verify(b.graph([x], [noted(b, b.add(Mean((1, 3), False), t, name="y"), Y)]))))
-    assert inner(after) == ["lookup", "mean"] and float_layers(after) == ["mean"]
+    after = verify(to_int8(verify(b.graph([x], [noted(b, b.add(CumSum(1), t, name="y"), Y)]))))
+    assert inner(after) == ["lookup", "cumsum"] and float_layers(after) == ["cumsum"]
+    assert why_float(after) == ["there is no int8 cumsum"]

@@ -13,7 +13,8 @@ from baretorch.ops import overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 
-LONGEST = 1 << 16  # numbers that are normalised together: their squares fit into 32 bits
+LONGEST = 1 << 15  # numbers that are normalised together: d fits into 63 bits
+POINT = 16  # bits after the point of d
 NORMAL = 22  # bits after the point of a normalised number
 RESULT = 8  # bits after the point of a result before it is rounded
 
@@ -24,8 +25,8 @@ class QNorm(Op):
     bias.
 
     With u = x - x_zero of the n numbers that belong together, and S their sum, or 0 if not `centred`:
-    d = n * (sum of u^2) - S^2 + eps, and the normalised number is (n * u - S) / root(d). So `eps` is that of the float
-    operator times n^2, in units of x's squared step."""
+    d = n * (sum of u^2) - S^2 + eps / 2^16, and the normalised number is (n * u - S) / root(d). So `eps` is that of the
+    float operator times 2^16 n^2, in units of x's squared step."""
 
     name: ClassVar[str] = "qnorm"
     x_zero: int
@@ -51,9 +52,9 @@ class QNorm(Op):
         u = x.astype(np.int64) - self.x_zero
         count = x.shape[1] * x.shape[3]
         total = u.sum(axis=(1, 3), keepdims=True) * self.centred
-        d = np.maximum(count * (u * u).sum(axis=(1, 3), keepdims=True) - total * total + self.eps, 1)
-        factor, exponent = inverse_root(d)
-        normal = (count * u - total) * factor >> (15 + exponent)
+        spread = count * (u * u).sum(axis=(1, 3), keepdims=True) - total * total
+        factor, exponent = inverse_root(np.maximum((spread << POINT) + self.eps, 1 << POINT))
+        normal = (count * u - total) * factor >> (15 - POINT // 2 + exponent)
         scaled = (normal * weight.reshape(x.shape[2:]) + (1 << 31) >> 32) + bias.reshape(x.shape[2:])
         return (np.clip(scaled >> RESULT, -128, 127).astype(np.int8),)
 
@@ -67,6 +68,11 @@ def inverse_root(d: Array) -> tuple[Array, Array]:
         exponent = exponent + above - below
     root = np.floor(np.sqrt(d.astype(np.float64))).astype(np.int64)  # exact: d has 32 bits
     return (0xFFFFFFFF // root) << 5, exponent
+
+
+def eps_of(eps: float, count: int, scale: float) -> int:
+    """The eps of a norm of so many numbers with this scale, as `QNorm` wants it."""
+    return round(eps * count**2 / scale**2 * (1 << POINT))
 
 
 def affine_of(weight: Array, bias: Array, y: Quant) -> tuple[Array, Array] | None:

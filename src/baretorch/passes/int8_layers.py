@@ -23,7 +23,7 @@ from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qmatmul import matmul_of
-from baretorch.ops.qnorm import LONGEST, QNorm, affine_of
+from baretorch.ops.qnorm import LONGEST, QNorm, affine_of, eps_of
 from baretorch.passes.int8_walk import StaysFloat, Walk
 
 PRODUCT = 255 * 255  # the largest of two numbers less their zero points
@@ -188,7 +188,7 @@ def norm(walk: Walk, node: Node) -> None:
         raise StaysFloat("its weight or bias is computed")
     weight, bias = (_spread(data_of(walk.graph.of(affine), i), depth) for i in range(2))
     stored = affine_of(weight, bias, y)
-    eps = round(op.eps * count**2 / s_x**2)
+    eps = eps_of(op.eps, count, s_x)
     if stored is None or eps >= 1 << 61:
         raise StaysFloat("its weights are too large for the scale of its output")
     made = QNorm(z_x, eps, not isinstance(op, LayerNorm) or op.centred)

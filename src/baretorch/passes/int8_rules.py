@@ -35,7 +35,7 @@ from baretorch.passes import int8_layers as layers
 from baretorch.passes import int8_pools as pools
 from baretorch.passes.int8_layers import fits_32_bits, limits
 from baretorch.passes.int8_recurrent import recurrent
-from baretorch.passes.int8_walk import EVERY, StaysFloat, Walk
+from baretorch.passes.int8_walk import EVERY, Function, StaysFloat, Walk
 
 # The output is made of the input's own values.
 MOVES = (
@@ -75,10 +75,14 @@ def _bilinear(walk: Walk, node: Node) -> None:
 
 
 def _elementwise(walk: Walk, node: Node) -> None:
-    """Functions of one tensor are tables, and so is a sum or product with one number; others have kernels."""
-    varying = [n for n in node.inputs if walk.graph[n].data is None]
-    if len(varying) == 1 and _single(walk, node) and walk.graph[varying[0]].shape == walk.graph[node.outputs[0]].shape:
-        _table(walk, node, varying[0])
+    """What depends on one tensor only is a table; others have kernels."""
+    (out,) = node.outputs
+    function = _function(walk, node)
+    if function is not None and walk.quant(out) is not None:
+        _table(walk, node, function)
+    elif function is not None:
+        walk.functions[out] = function  # perhaps part of a larger table
+        raise StaysFloat(f"no int8 scale was measured for {out}")
     elif isinstance(node.op, (Add, Mul)) and layers.affine(walk, node):
         return
     elif isinstance(node.op, (Add, Sub, Mul)):
@@ -89,36 +93,44 @@ def _elementwise(walk: Walk, node: Node) -> None:
         raise StaysFloat(f"there is no int8 {node.op.name} of several tensors")
 
 
-def _comparison(walk: Walk, node: Node) -> None:
-    """With one number by a table of truth values, of two tensors with the same scale by their bytes."""
+def _function(walk: Walk, node: Node) -> Function | None:
+    """The node's result as a function of the one tensor that all its inputs depend on; None if there are several."""
+    inputs = walk.graph.of(node.inputs)
+    shape = walk.graph[node.outputs[0]].shape
+    if any(t.count != 1 if t.data is not None else t.shape != shape for t in inputs):
+        return None
+    functions = {t.name: walk.function(t.name) for t in inputs if t.data is None}
+    known = {name: f for name, f in functions.items() if f is not None}
+    if len(known) < len(functions) or len({f.of for f in known.values()}) != 1:
+        return None
+    values = (known[t.name].values if t.data is None else t.data.reshape(()) for t in inputs)
+    return Function(next(iter(known.values())).of, node.op.reference(*values)[0].reshape(-1))
+
+
+def _table(walk: Walk, node: Node, function: Function) -> None:
     (out,) = node.outputs
-    varying = [n for n in node.inputs if walk.graph[n].data is None]
-    quants = [walk.scale(n) for n in varying]
-    if len(quants) == 2 and quants[0] == quants[1]:
+    y = walk.scale(out)
+    table = walk.table(out, function.values, y)
+    walk.emit(node, Lookup(), walk.int8(function.of), table)
+    rounded = dequantize(data_of([walk.new[table]], 0), y.scale[0], y.zero_point[0])
+    walk.functions[out] = Function(function.of, rounded)
+
+
+def _comparison(walk: Walk, node: Node) -> None:
+    """What depends on one tensor only is a table of truth values; two tensors with one scale compare by their bytes."""
+    (out,) = node.outputs
+    function = _function(walk, node)
+    quants = [walk.scale(n) for n in node.inputs if walk.graph[n].data is None]
+    if function is not None:
+        walk.functions[out] = function
+        table = walk.constant(walk.graph[function.of], "table", function.values.astype(np.int8))
+        truth = walk.add(Lookup(), function.of, walk.graph[out].shape, None, walk.int8(function.of), table)
+        walk.nodes.append(Node(Cast("bool"), (truth,), (out,)))
+    elif len(quants) == 2 and quants[0] == quants[1]:
         walk.nodes.append(Node(node.op, tuple(map(walk.int8, node.inputs)), (out,)))
-    elif len(quants) == 1 and walk.graph[varying[0]].shape == walk.graph[out].shape and _single(walk, node):
-        every = dequantize(EVERY, quants[0].scale[0], quants[0].zero_point[0])
-        (truth,) = node.op.reference(*(every if n in varying else data_of(walk.graph.of([n]), 0) for n in node.inputs))
-        table = walk.constant(walk.graph[varying[0]], "table", truth.astype(np.int8))
-        stored = walk.add(Lookup(), varying[0], walk.graph[out].shape, None, walk.int8(varying[0]), table)
-        walk.nodes.append(Node(Cast("bool"), (stored,), (out,)))
     else:
         raise StaysFloat("there is no int8 comparison of tensors with different scales")
     walk.floats.add(out)
-
-
-def _single(walk: Walk, node: Node) -> bool:
-    """Every constant among the inputs is one number."""
-    return all(t.data is None or t.count == 1 for t in walk.graph.of(node.inputs))
-
-
-def _table(walk: Walk, node: Node, varying: str) -> None:
-    """A function of one value: computed here for all 256."""
-    (out,) = node.outputs
-    x, y = walk.scale(varying), walk.scale(out)
-    every = dequantize(EVERY, x.scale[0], x.zero_point[0])
-    (values,) = node.op.reference(*(every if n == varying else data_of([walk.graph[n]], 0) for n in node.inputs))
-    walk.emit(node, Lookup(), walk.int8(varying), walk.table(out, values.reshape(-1), y))
 
 
 def _arithmetic(walk: Walk, node: Node) -> None:

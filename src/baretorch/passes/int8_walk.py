@@ -21,6 +21,14 @@ class StaysFloat(Exception):
 EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
 
 
+@dataclass(frozen=True)
+class Function:
+    """What a tensor is, element by element, for each of the 256 numbers that another can have."""
+
+    of: str
+    values: Array
+
+
 @dataclass
 class Walk:
     graph: Graph
@@ -29,11 +37,13 @@ class Walk:
     stored: dict[str, str] = field(default_factory=dict)  # tensor -> its int8 tensor
     floats: set[str] = field(default_factory=set)  # tensors that exist as float
     found: dict[str, Quant] = field(default_factory=dict)  # scales of tensors without a note
+    functions: dict[str, Function] = field(default_factory=dict)  # tensors that are functions of another
 
     def __post_init__(self) -> None:
         self.floats.update(self.graph.inputs)
         self.floats.update(s.name for s in self.graph.state)
         self.floats.update(t.name for t in self.graph.tensors.values() if t.data is not None)
+        self.uses = self.graph.uses()
 
     def quant(self, name: str) -> Quant | None:
         """The scale of the whole tensor, if it has one."""
@@ -41,11 +51,21 @@ class Walk:
         return None if quant is None or quant.axis is not None else quant
 
     def scale(self, name: str) -> Quant:
-        """The scale of the whole tensor; without one nothing around it can be int8."""
+        """The scale of the whole tensor, which of constants and functions is known without a note."""
         quant = self.quant(name)
         if quant is None:
-            raise StaysFloat(f"no int8 scale was measured for {name}")
+            known = self.functions[name].values if name in self.functions else self.graph[name].data
+            if known is None or known.dtype != np.float32 or not np.isfinite(known).all() or not known.size:
+                raise StaysFloat(f"no int8 scale was measured for {name}")
+            quant = self.found[name] = _around(known)
         return quant
+
+    def function(self, name: str) -> Function | None:
+        """Of itself, if it has a scale and others read it too."""
+        quant = self.quant(name)
+        if name in self.functions and (quant is None or len(self.uses[name]) == 1):
+            return self.functions[name]
+        return Function(name, dequantize(EVERY, quant.scale[0], quant.zero_point[0])) if quant else None
 
     def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
         """A node with a new int8 output, called after the tensor `like`."""
@@ -64,7 +84,7 @@ class Walk:
         get the output's; an output without a scale gets theirs."""
         (out,) = node.outputs
         values = [n for n in node.inputs if self.graph[n].dtype is DType.FLOAT32]  # the rest: indices, conditions
-        quants = [self.scale(n) for n in values]
+        quants = [self.scale(n) for n in values if self.graph[n].data is None]
         if quants and self.quant(out) is None and all(q == quants[0] for q in quants):
             self.found[out] = quants[0]
         y = self.scale(out)
@@ -85,12 +105,19 @@ class Walk:
             scale, zero = quant.scale[0], quant.zero_point[0]
             if t.data is not None:
                 self.stored[name] = self.constant(t, "int8", quantize(t.data, scale, zero))
+            elif name in self.functions:
+                function = self.functions[name]
+                table = self.table(name, function.values, quant)
+                self.stored[name] = self.add(Lookup(), name, t.shape, quant, self.int8(function.of), table)
             else:
                 self.stored[name] = self.add(Quantize(scale, zero), name, t.shape, quant, name)
         return self.stored[name]
 
     def rescaled(self, name: str, quant: Quant) -> str:
         """The tensor in another scale."""
+        t = self.graph[name]
+        if t.data is not None:
+            return self.constant(t, "int8", quantize(t.data, quant.scale[0], quant.zero_point[0]))
         have = self.scale(name)
         if have == quant:
             return self.int8(name)
@@ -116,3 +143,10 @@ class Walk:
         name = fresh(self.graph, self.new, f"{like.name}_{suffix}")
         self.new[name] = with_data(replace(like, name=name, dtype=dtype), data)
         return name
+
+
+def _around(values: Array) -> Quant:
+    """A scale for these numbers and 0."""
+    lo, hi = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    scale = (hi - lo) / 255 or 1.0
+    return Quant((scale,), (-128 - round(lo / scale),))

@@ -43,7 +43,7 @@ UNARY = {
     *("hardswish", "silu", "gelu", "elu", "selu", "celu", "mish", "leaky_relu", "hardsigmoid", "softplus", "prelu"),
     *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
     *("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "erf"),
-    *("exp", "expm1", "log", "log1p", "log2", "sin", "cos"),
+    *("exp", "expm1", "log", "log1p", "log2", "sin", "cos", "glu"),
 }
 # The same with three inputs before the rest.
 ATTENTION = "scaled_dot_product_attention"

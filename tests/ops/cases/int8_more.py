@@ -78,13 +78,14 @@ def qnorm(name: str, op: QNorm, inputs: Inputs) -> Case:
         u = x.long() - op.x_zero
         n = x.shape[1] * x.shape[3]
         total = u.sum((1, 3), keepdim=True) if op.centred else torch.zeros((), dtype=torch.long)
-        d = (n * (u * u).sum((1, 3), keepdim=True) - total * total + op.eps).clamp(min=1)
+        spread = n * (u * u).sum((1, 3), keepdim=True) - total * total
+        d = ((spread << 16) + op.eps).clamp(min=1 << 16)
         shift = torch.zeros_like(d)
         for _ in range(31):
             shift = shift + torch.where(d >= 1 << 32, 1, 0) - torch.where(d < 1 << 30, 1, 0)
             d = torch.where(d >= 1 << 32, d >> 2, torch.where(d < 1 << 30, d << 2, d))
         factor = torch.div(0xFFFFFFFF, d.double().sqrt().floor().long(), rounding_mode="floor") << 5
-        value = torch.bitwise_right_shift((n * u - total) * factor, 15 + shift)
+        value = torch.bitwise_right_shift((n * u - total) * factor, 7 + shift)
         places = x.shape[2:]
         scaled = ((value * weight.long().reshape(places) + (1 << 31)) >> 32) + bias.reshape(places)
         return (scaled >> 8).clamp(-128, 127).to(torch.int8)
@@ -190,18 +191,18 @@ QMATMUL = (
 )
 
 QNORM = (
-    qnorm("rows", QNorm(3, 1000), normal((4, 1, 1, 64))),
-    qnorm("one number", QNorm(0, 1), normal((3, 1, 1, 1))),
+    qnorm("rows", QNorm(3, 65536000), normal((4, 1, 1, 64))),
+    qnorm("one number", QNorm(0, 65536), normal((3, 1, 1, 1))),
     qnorm("two numbers", QNorm(-128, 0), normal((8, 1, 1, 2))),
-    qnorm("odd", QNorm(5, 12345), normal((2, 1, 1, 37))),
+    qnorm("odd", QNorm(5, 809041920), normal((2, 1, 1, 37))),
     qnorm("all equal", QNorm(5, 0), normal((2, 1, 1, 16), 1)),
-    qnorm("hardly different", QNorm(5, 3), normal((6, 1, 1, 32), 2)),
-    qnorm("long", QNorm(0, 7), normal((1, 1, 1, 5000), 256, 0.02)),
+    qnorm("hardly different", QNorm(5, 196608), normal((6, 1, 1, 32), 2)),
+    qnorm("long", QNorm(0, 458752), normal((1, 1, 1, 5000), 256, 0.02)),
     qnorm("large eps", QNorm(0, 1 << 60), normal((2, 1, 1, 16))),
-    qnorm("large weights", QNorm(0, 10), normal((2, 1, 1, 16), 256, 150.0)),
-    qnorm("not centred", QNorm(-20, 500, centred=False), normal((3, 1, 1, 48))),
-    qnorm("groups", QNorm(9, 2000), normal((2, 20, 3, 4))),
-    qnorm("instances", QNorm(9, 2000), normal((2, 30, 6, 1))),
+    qnorm("large weights", QNorm(0, 655360), normal((2, 1, 1, 16), 256, 150.0)),
+    qnorm("not centred", QNorm(-20, 32768000, centred=False), normal((3, 1, 1, 48))),
+    qnorm("groups", QNorm(9, 131072000), normal((2, 20, 3, 4))),
+    qnorm("instances", QNorm(9, 131072000), normal((2, 30, 6, 1))),
 )
 
 EDGE = 1 / 8**0.5

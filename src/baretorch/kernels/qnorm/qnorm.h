@@ -12,12 +12,12 @@ typedef struct {
     int32_t depth;    /* numbers of a group at a place */
     int32_t x_zero;
     int32_t centred;  /* 0: the mean is taken to be 0 */
-    uint32_t eps_low; /* of 64 bits */
+    uint32_t eps_low; /* of 64 bits, 16 of them after the point */
     uint32_t eps_high;
 } bt_qnorm;
 
 #ifndef BT_INLINE_KERNELS
-/* places * depth <= 65536. weight: in the output's scale, times 2^18; bias: that, zero point and one half, times 2^8 */
+/* places * depth <= 32768. weight: in the output's scale, times 2^18; bias: that, zero point and one half, times 2^8 */
 void bt_qnorm_ref(const bt_qnorm *p, const int8_t *x, const int32_t *weight, const int32_t *bias, int8_t *y);
 #endif
 

@@ -40,9 +40,10 @@ BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const int32_t 
     if (!p->centred)
         sum = 0;
     const uint64_t eps = (uint64_t)p->eps_high << 32 | p->eps_low;
-    const uint64_t d = (uint64_t)(uint32_t)count * squares - (uint64_t)((int64_t)sum * sum) + eps;
+    const uint64_t spread = (uint64_t)(uint32_t)count * squares - (uint64_t)((int64_t)sum * sum);
+    const uint64_t d = (spread << 16) + eps;
     int32_t factor;
-    const int32_t shift = 15 + bt_qnorm_inverse(d > 0 ? d : 1, &factor);
+    const int32_t shift = 7 + bt_qnorm_inverse(d >> 16 != 0 ? d : 1u << 16, &factor);
     for (int32_t i = 0; i < p->places; i++) {
         for (int32_t k = 0; k < p->depth; k++) {
             const int32_t centred = count * (x[i * step + k] - p->x_zero) - sum;
