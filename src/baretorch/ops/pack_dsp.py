@@ -99,14 +99,16 @@ def _constants(call: Call[QLinear] | Call[QConv2d]) -> tuple[Packed, Packed]:
 
 
 def _pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
+    return (Packed("weight", four_rows(data_of(call.inputs, 1))), *_constants(call))
+
+
+def four_rows(weight: Array) -> Array:
     """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
-    weight = data_of(call.inputs, 1)
     full = _padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4))
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
     blocks = pairs.reshape(full.shape[0] // 4, 2, full.shape[1] // 4, 2, 2)
-    words = np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3)).view(np.int32).reshape(-1)
-    return (Packed("weight", words), *_constants(call))
+    return np.ascontiguousarray(blocks.transpose(0, 2, 4, 1, 3)).view(np.int32).reshape(-1)
 
 
 def _channel_pairs(weight: Array) -> Array:

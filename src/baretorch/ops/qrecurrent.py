@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ops import pack_dsp
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 
@@ -23,22 +24,21 @@ STEPS = 16  # entries of the sigmoid table per 1
 
 
 def sigmoid_table() -> Array:
-    """sigmoid(k / 16) for k from 0 to 128, with 15 fractional bits."""
-    return np.asarray(np.rint((1 << UNIT_BITS) / (1 + np.exp(-np.arange(8 * STEPS + 1) / STEPS))), np.int16)
+    """sigmoid from -8 to 8, with 15 fractional bits."""
+    x = np.arange(-8 * STEPS, 8 * STEPS + 1) / STEPS
+    return np.asarray(np.rint((1 << UNIT_BITS) / (1 + np.exp(-x))), np.int16)
 
 
 def sigmoid(v: Array) -> Array:
-    """Of numbers with 12 fractional bits, by a straight line between two entries."""
+    """Of numbers with 12 fractional bits, on a straight line between two entries of the table."""
     table = sigmoid_table().astype(np.int64)
-    size = np.minimum(np.abs(v), 32767)
-    low, part = table[size >> 8], size & 255
-    s = low + ((table[(size >> 8) + 1] - low) * part + 128 >> 8)
-    return np.asarray(np.where(v < 0, (1 << UNIT_BITS) - s, s))
+    at = (v >> 8) + 8 * STEPS
+    return np.asarray(table[at] + _half_up((table[at + 1] - table[at]) * (v & 255), 8))
 
 
 def tanh(v: Array) -> Array:
     """2 sigmoid(2 v) - 1."""
-    return np.asarray(2 * sigmoid(2 * v) - (1 << UNIT_BITS))
+    return np.asarray(2 * sigmoid(_16(2 * v)) - (1 << UNIT_BITS))
 
 
 def _half_up(v: Array, bits: int) -> Array:
@@ -100,7 +100,7 @@ class QRecurrent(Op):
         y = np.empty((*x.shape[:2], w_hh.shape[1]), np.int8)
         stored = self.stored(state[0])
         for t in reversed(range(len(x))) if self.reverse else range(len(x)):
-            from_x = _factored((x[t] @ w_ih.T + rows[:, 0]) << self.shift_ih, rows[:, 1])
+            from_x = _16(_factored((x[t] @ w_ih.T + rows[:, 0]) << self.shift_ih, rows[:, 1]))
             from_h = _factored((stored @ w_hh.T + rows[:, 2]) << self.shift_hh, rows[:, 3])
             state = self.step(from_x, from_h, state)
             y[t] = stored = self.stored(state[0])
@@ -149,7 +149,7 @@ class QGru(QRecurrent):
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         n = state[0].shape[1]
         r, z = np.split(sigmoid(_16(x + h)[:, : 2 * n]), 2, axis=1)
-        candidate = tanh(_16(_16(x[:, 2 * n :]) + _half_up(r * _16(h[:, 2 * n :]), UNIT_BITS)))
+        candidate = tanh(_16(x[:, 2 * n :] + _half_up(r * _16(h[:, 2 * n :]), UNIT_BITS)))
         candidate = _half_up(candidate, UNIT_BITS - GATE_BITS)
         return [candidate + _half_up(z * (state[0] - candidate), UNIT_BITS)]
 
@@ -185,9 +185,17 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
     return (*weights, Packed("sigmoid", sigmoid_table()))
 
 
+def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
+    """Weights as those of qlinear on such a core; of gru's hidden state those of the candidate apart."""
+    w_ih, w_hh, *rest = _pack(call)
+    parts = np.split(w_hh.data, [2 * w_hh.data.shape[1]] if isinstance(call.op, QGru) else [])
+    hidden = np.concatenate([pack_dsp.four_rows(part) for part in parts])
+    return (Packed(w_ih.role, pack_dsp.four_rows(w_ih.data)), Packed(w_hh.role, hidden), *rest)
+
+
 def _scratch(call: Call[Any]) -> int:
-    """Four gates of 16 bits and a hidden state of 8."""
-    return 9 * call.inputs[-2].shape[1]
+    """Four gates of 16 bits and a hidden state of 8, behind which a kernel may read."""
+    return 9 * call.inputs[-2].shape[1] + 3
 
 
 def _kernels(name: str) -> tuple[Kernel[Any], ...]:
@@ -206,7 +214,7 @@ def _kernels(name: str) -> tuple[Kernel[Any], ...]:
             _params,
             needs=frozenset({"dsp"} if variant == "dsp" else ()),
             fits=constant if zero else given,
-            pack=_pack,
+            pack=_pack_fours if variant == "dsp" else _pack,
             scratch=_scratch,
         )
         for variant in ("dsp", "ref")

@@ -17,15 +17,13 @@ def floor_shift(v: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def sigmoid(v: torch.Tensor) -> torch.Tensor:
-    table = (32768 * torch.sigmoid(torch.arange(129, dtype=torch.float64) / 16)).round().long()
-    size = v.abs().clamp(max=32767)
-    at, part = size // 256, size % 256
-    s = table[at] + floor_shift((table[at + 1] - table[at]) * part, 8)
-    return torch.where(v < 0, 32768 - s, s)
+    table = (32768 * torch.sigmoid(torch.arange(-128, 129, dtype=torch.float64) / 16)).round().long()
+    at, part = torch.div(v, 256, rounding_mode="floor") + 128, v % 256
+    return table[at] + floor_shift((table[at + 1] - table[at]) * part, 8)
 
 
 def tanh(v: torch.Tensor) -> torch.Tensor:
-    return 2 * sigmoid(2 * v) - 32768
+    return 2 * sigmoid(short(2 * v)) - 32768
 
 
 def short(v: torch.Tensor) -> torch.Tensor:
@@ -41,7 +39,7 @@ def lstm_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> li
 def gru_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
     (r_x, z_x, n_x), (r_h, z_h, n_h) = x.chunk(3, 1), h.chunk(3, 1)
     r, z = sigmoid(short(r_x + r_h)), sigmoid(short(z_x + z_h))
-    n = floor_shift(tanh(short(short(n_x) + floor_shift(r * short(n_h), 15))), 3)
+    n = floor_shift(tanh(short(n_x + floor_shift(r * short(n_h), 15))), 3)
     return [n + floor_shift(z * (state[0] - n), 15)]
 
 
@@ -55,7 +53,7 @@ def recurrent(name: str, op: QRecurrent, time: int, batch: int, in_: int, hidden
         stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
         y = {}
         for t in range(time)[:: -1 if op.reverse else 1]:
-            from_x = floor_shift((x[t] @ w_ih.T + rows[:, 0]) * (1 << op.shift_ih) * rows[:, 1], 32)
+            from_x = short(floor_shift((x[t] @ w_ih.T + rows[:, 0]) * (1 << op.shift_ih) * rows[:, 1], 32))
             from_h = floor_shift((stored @ w_hh.T + rows[:, 2]) * (1 << op.shift_hh) * rows[:, 3], 32)
             state = step(from_x, from_h, state)
             y[t] = stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)

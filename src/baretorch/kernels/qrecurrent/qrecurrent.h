@@ -1,8 +1,8 @@
 /* Recurrent layers in integers: a loop over time around products of int8 matrices with the input and with the hidden
  * state before. docs/arithmetic.md has the definition.
  *
- * w_ih is [gates * hidden][in], w_hh [gates * hidden][hidden]; a gate is `hidden` rows, in PyTorch's order. Of each row,
- * `rows` has bias and multiplier for the input, then for the hidden state. `sigmoid` is the table of 129 entries.
+ * w_ih is [gates * hidden][in], w_hh [gates * hidden][hidden]; a gate is `hidden` rows, in PyTorch's order. `rows` has
+ * bias and multiplier of each row for the input, then for the hidden state. `sigmoid` is the table of 257 entries.
  * y is the hidden state at every time; h (15 fractional bits, gru: 12) and c (11) are the states at the end. */
 #ifndef BT_QRECURRENT_H
 #define BT_QRECURRENT_H
@@ -26,7 +26,7 @@ typedef struct {
 } bt_qrecurrent;
 
 #ifndef BT_INLINE_KERNELS
-/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes. */
+/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes, and three. */
 void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
                   const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
                   void *scratch);
@@ -37,15 +37,16 @@ void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, con
 void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
 
-/* The same with dual multiplies. */
-void bt_qlstm_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
-                  const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
+/* Weights as those of bt_qlinear_dsp, of gru's w_hh the rows of r and z and those of n apart. Reads up to three bytes
+ * behind x. */
+void bt_qlstm_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int32_t *w_ih,
+                  const int32_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
                   void *scratch);
-void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
+void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *w_ih, const int32_t *w_hh,
                        const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
-void bt_qgru_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int8_t *w_ih, const int8_t *w_hh,
+void bt_qgru_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int32_t *w_ih, const int32_t *w_hh,
                  const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
-void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
+void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *w_ih, const int32_t *w_hh,
                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
 #endif
 

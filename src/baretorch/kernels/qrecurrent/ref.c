@@ -1,10 +1,13 @@
 #include "layers.h"
 
-BT_INLINE int32_t bt_qrecurrent_dot_ref(const int8_t *a, const int8_t *b, int32_t count, int32_t sum)
+BT_INLINE const void *bt_qrecurrent_four_ref(int32_t sums[4], const int8_t *x, const void *w, int32_t count, int32_t n)
 {
-    for (int32_t i = 0; i < count; i++)
-        sum += a[i] * b[i];
-    return sum;
+    const int8_t *row = (const int8_t *)w;
+    for (int32_t k = 0; k < 4 && k < count; k++, row += n) {
+        for (int32_t i = 0; i < n; i++)
+            sums[k] += row[i] * x[i];
+    }
+    return row;
 }
 
-BT_QRECURRENT_KERNELS(ref, bt_qrecurrent_dot_ref)
+BT_QRECURRENT_KERNELS(ref, int8_t, bt_qrecurrent_four_ref)
