@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from baretorch.ops.qlinear import QLinear
 
 DSP = frozenset({"dsp"})
+LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
 
 
 def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
@@ -219,9 +220,9 @@ def _fits_depthwise3(call: Call[QConv2d]) -> bool:
 
 
 def _scratch_depthwise3(call: Call[QConv2d]) -> int:
-    columns = (call.y.shape[2] - 1) * call.op.stride[1] + 3
+    outputs = min(call.y.shape[2], LINE // call.op.stride[1])
     kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
-    return 12 * columns + kept
+    return 12 * ((outputs - 1) * call.op.stride[1] + 3) + kept
 
 
 def _overlap_depthwise3(call: Call[QConv2d]) -> Distances:

@@ -9,6 +9,8 @@
 #include "../dsp.h"
 #include "qconv2d.h"
 
+#define BT_LINE 24 /* outputs of a line, with stride 1 */
+
 /* Four channels of a column. An output takes the place of its middle column's `below`. */
 typedef struct {
     int32_t below, above, middle;
@@ -61,48 +63,64 @@ BT_SHARED void bt_qconv2d_four_channels(const int32_t *channel, bt_column *line,
     }
 }
 
-/* A row of outputs from three rows of inputs; of those outside of the image, `above` or `below` is NULL. */
+/* Brings three rows of four channels together, from column `start` of the image on, which may be the one before the
+ * first. A row outside of the image is NULL. */
+BT_INLINE void bt_qconv2d_fill_line(const bt_qconv2d *p, const int8_t *above, const int8_t *middle, const int8_t *below,
+                                    int32_t start, bt_column *line, int32_t columns)
+{
+    const int32_t zeros = (int32_t)((uint32_t)(p->x_zero & 0xff) * 0x01010101u);
+    const bt_column outside = { zeros, zeros, zeros };
+    const int32_t first = start < 0 ? 1 : 0;
+    const int32_t end = p->in_w - start < columns ? p->in_w - start : columns;
+    const int32_t at = start * p->in;
+    const int8_t *a = (above ? above : middle) + at, *m = middle + at, *b = (below ? below : middle) + at;
+    if (first > 0)
+        line[0] = outside;
+    if (end < columns)
+        line[columns - 1] = outside;
+    BT_UNROLL_4
+    for (int32_t w = first; w < end; w++) {
+        line[w].below = bt_load4(b + w * p->in);
+        line[w].above = bt_load4(a + w * p->in);
+        line[w].middle = bt_load4(m + w * p->in);
+    }
+    for (int32_t w = first; !above && w < end; w++)
+        line[w].above = zeros;
+    for (int32_t w = first; !below && w < end; w++)
+        line[w].below = zeros;
+}
+
+/* A row of outputs from three rows of inputs. */
 BT_INLINE void bt_qconv2d_depthwise3_row(const bt_qconv2d *p, const int8_t *above, const int8_t *middle,
                                          const int8_t *below, const int32_t *channel, int8_t *y, bt_column *line)
 {
-    const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
-    const int32_t count = columns - p->pad_left < p->in_w ? columns - p->pad_left : p->in_w;
-    const int32_t zeros = (int32_t)((uint32_t)(p->x_zero & 0xff) * 0x01010101u);
-    bt_column *const first = line + p->pad_left;
+    const int32_t most = BT_LINE / p->stride_w;
     for (int32_t block = 0; block < p->in; block += 4) {
         const int32_t c = block + 4 <= p->in ? block : p->in - 4; /* the last four may overlap those before */
-        const int8_t *a = (above ? above : middle) + c, *m = middle + c, *b = (below ? below : middle) + c;
-        BT_UNROLL_4
-        for (int32_t w = 0; w < count; w++) {
-            first[w].below = bt_load4(b + w * p->in);
-            first[w].above = bt_load4(a + w * p->in);
-            first[w].middle = bt_load4(m + w * p->in);
-        }
-        for (int32_t w = 0; !above && w < count; w++)
-            first[w].above = zeros;
-        for (int32_t w = 0; !below && w < count; w++)
-            first[w].below = zeros;
-        bt_qconv2d_four_channels(channel + 4 * c, line, p->out_w, p->stride_w, p->zero);
-        BT_UNROLL_4
-        for (int32_t w = 0; w < p->out_w; w++) {
-            int8_t *out = y + w * p->in + c;
-            __builtin_memcpy(out, &line[w * p->stride_w + 1].below, 4);
-            for (int32_t k = 0; (p->lo > -128 || p->hi < 127) && k < 4; k++)
-                out[k] = (int8_t)bt_clamp_i32(out[k], p->lo, p->hi);
+        for (int32_t first = 0; first < p->out_w; first += most) {
+            const int32_t count = p->out_w - first < most ? p->out_w - first : most;
+            bt_qconv2d_fill_line(p, above ? above + c : NULL, middle + c, below ? below + c : NULL,
+                                 first * p->stride_w - p->pad_left, line, (count - 1) * p->stride_w + 3);
+            bt_qconv2d_four_channels(channel + 4 * c, line, count, p->stride_w, p->zero);
+            int8_t *out = y + first * p->in + c;
+            BT_UNROLL_4
+            for (int32_t w = 0; w < count; w++, out += p->in) {
+                __builtin_memcpy(out, &line[w * p->stride_w + 1].below, 4);
+                for (int32_t k = 0; (p->lo > -128 || p->hi < 127) && k < 4; k++)
+                    out[k] = (int8_t)bt_clamp_i32(out[k], p->lo, p->hi);
+            }
         }
     }
 }
 
-/* scratch: 12 bytes for each column of the padded row; with stride_h 1 two rows of the input more */
+/* scratch: 12 bytes for each column of a line, and with stride_h 1 two rows of the input */
 BT_KERNEL void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *channel, int8_t *y,
                                          void *scratch)
 {
-    const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
+    const int32_t most = BT_LINE / p->stride_w;
+    const int32_t columns = ((p->out_w < most ? p->out_w : most) - 1) * p->stride_w + 3;
     const int32_t row = p->in_w * p->in;
-    const int32_t zeros = (int32_t)((uint32_t)(p->x_zero & 0xff) * 0x01010101u);
     bt_column *const line = scratch;
-    line[0].below = line[0].above = line[0].middle = zeros;
-    line[columns - 1].below = line[columns - 1].above = line[columns - 1].middle = zeros;
     for (int32_t n = 0; n < p->batch; n++) {
         int8_t *above = (int8_t *)(line + columns), *middle = above + row;
         if (p->stride_h == 1) {
