@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops import overlap
+from baretorch.ops.conv2d import trailing
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 
 CORES = tuple(frozenset({feature}) for feature in ("v6m", "v7m", "rv32"))
 TAPS = 64  # BT_TRIPLES_TAPS
@@ -30,6 +32,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
                 fits=_fits_depthwise,
                 pack=_pack_depthwise,
                 scratch=_scratch_depthwise,
+                overlap=_overlap_depthwise,
             )
             for core in CORES
         ),
@@ -42,6 +45,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
                 fits=_fits_dense,
                 pack=_pack_dense,
                 scratch=_scratch_dense,
+                overlap=_overlap_dense,
             )
             for core in CORES
         ),
@@ -60,11 +64,20 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
                 fits=_fits_pointwise,
                 pack=_pack_dense,
                 scratch=_scratch_pointwise,
+                overlap=overlap.rows(0),
             )
             for core in CORES
         ),
         *(
-            Kernel("bt_qlinear_fours", "qlinear/fours.c", params, needs=core, fits=_fits_linear, pack=_pack_fours)
+            Kernel(
+                "bt_qlinear_fours",
+                "qlinear/fours.c",
+                params,
+                needs=core,
+                fits=_small_outputs,
+                pack=_pack_fours,
+                overlap=overlap.rows(1),
+            )
             for core in CORES
         ),
     )
@@ -111,10 +124,6 @@ def _terms(call: Call[Any]) -> Packed:
     """[out, 2]: bias and multiplier << shift."""
     factors = (data_of(call.inputs, 3).astype(np.int64) << call.op.shift).astype(np.uint32).view(np.int32)
     return Packed("terms", np.stack([data_of(call.inputs, 2), factors], axis=1))
-
-
-def _fits_linear(call: Call[Any]) -> bool:
-    return _small_outputs(call)
 
 
 def _fits_pointwise(call: Call[Any]) -> bool:
@@ -176,5 +185,21 @@ def _scratch(taps: int, bytes_: int) -> int:
 def _scratch_depthwise(call: Call[Any]) -> int:
     _, kernel_h, kernel_w, _ = call.inputs[1].shape
     taps = kernel_h * kernel_w
-    columns = (call.y.shape[2] - 1) * call.op.stride[1] + kernel_w
+    columns: int = (call.y.shape[2] - 1) * call.op.stride[1] + kernel_w
     return 4 * (2 * kernel_h * columns + 2 + taps + taps % 2 + 2 + 3 * kernel_h)
+
+
+def _overlap_dense(call: Call[Any]) -> Distances:
+    """Three windows are read before they are written; with a pool, after their first places have been written."""
+    return trailing(0 if call.op.pool == (1, 1) else 3)(call)
+
+
+def _overlap_depthwise(call: Call[Any]) -> Distances:
+    """Three rows are read, channel by channel, while they are written."""
+    (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.x.shape, call.y.shape
+    rows = np.arange(0, out_h, 3)
+    first = np.clip(rows * call.op.stride[0] - call.op.padding[0], 0, in_h)
+    image = np.arange(n)[:, None]
+    reads = (image * in_h + first) * in_w * in_
+    writes = (image * out_h + np.minimum(rows + 3, out_h)) * out_w * out
+    return (overlap.distance(reads.reshape(-1), writes.reshape(-1), together=1),)

@@ -22,10 +22,9 @@ BT_INLINE void bt_qconv2d_pack_row(const bt_qconv2d *p, uint32_t *to, const int8
     }
 }
 
-/* scratch, in words: two for each row of the kernel in each column that a window reaches, two more; one a tap, taps
- * rounded up to an even number; two; and three for each row of the kernel */
-BT_KERNEL void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight,
-                                            const int32_t *terms, int8_t *y, void *scratch)
+/* All layers share this: what it does for three rows is little beside what follows for all their columns. */
+BT_SHARED void bt_qconv2d_depthwise_triples_run(const bt_qconv2d *p, const int8_t *x, const int8_t *weight,
+                                                const int32_t *terms, int8_t *y, void *scratch)
 {
     const int32_t taps = p->kernel_h * p->kernel_w;
     const int32_t even = (taps + 1) & ~1;
@@ -53,10 +52,11 @@ BT_KERNEL void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x
         for (int32_t h = 0; h < p->out_h; h += 3) {
             /* Below the last row stands that one again. */
             const int32_t more = p->out_h - 1 - h < 2 ? p->out_h - 1 - h : 2;
-            for (int32_t i = 0; i < 3 * p->kernel_h; i++) {
-                const int32_t row = h + (i % 3 < more ? i % 3 : more);
-                const int32_t from = row * p->stride_h - p->pad_top + i / 3 * p->dilation_h;
-                rows[i] = from >= 0 && from < p->in_h ? from * p->in_w * p->in : -1;
+            for (int32_t kh = 0; kh < p->kernel_h; kh++) {
+                for (int32_t k = 0; k < 3; k++) {
+                    const int32_t from = (h + (k < more ? k : more)) * p->stride_h - p->pad_top + kh * p->dilation_h;
+                    rows[3 * kh + k] = from >= 0 && from < p->in_h ? from * p->in_w * p->in : -1;
+                }
             }
             s.y1 = more < 1 ? 0 : line;
             s.y2 = more < 2 ? 0 : line;
@@ -77,4 +77,12 @@ BT_KERNEL void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x
         }
         x += p->in_h * p->in_w * p->in;
     }
+}
+
+/* scratch, in words: two for each row of the kernel in each column that a window reaches, two more; one a tap, taps
+ * rounded up to an even number; two; and three for each row of the kernel */
+BT_KERNEL void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight,
+                                            const int32_t *terms, int8_t *y, void *scratch)
+{
+    bt_qconv2d_depthwise_triples_run(p, x, weight, terms, y, scratch);
 }

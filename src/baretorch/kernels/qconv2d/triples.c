@@ -9,33 +9,34 @@ BT_INLINE const int8_t *bt_qconv2d_pixel(const bt_qconv2d *p, const int8_t *x, i
     return h >= 0 && h < p->in_h && w >= 0 && w < p->in_w ? x + (h * p->in_w + w) * p->in : outside;
 }
 
-/* The windows that begin at (top, left) of each position, packed. A row of them is read in one go where none of them
+/* The windows at (top + down, left + right) of each position, packed. A row of them is read in one go where none of them
  * leaves the image on a side. */
 BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, const int32_t top[3], const int32_t left[3],
-                                 const int8_t *outside, uint32_t *to)
+                                 int32_t down, int32_t right, const int8_t *outside, uint32_t *to)
 {
     int whole = p->dilation_w == 1;
     for (int32_t k = 0; k < 3; k++)
-        whole = whole && left[k] >= 0 && left[k] + p->kernel_w <= p->in_w;
+        whole = whole && left[k] + right >= 0 && left[k] + right + p->kernel_w <= p->in_w;
     const int32_t steps = whole ? 1 : p->kernel_w;
     const int32_t count = whole ? p->kernel_w * p->in : p->in;
-    for (int32_t kh = 0; kh < p->kernel_h * p->dilation_h; kh += p->dilation_h) {
-        for (int32_t kw = 0; kw < steps * p->dilation_w; kw += p->dilation_w) {
-            to = bt_triples_pack(to, 8, bt_qconv2d_pixel(p, x, top[0] + kh, left[0] + kw, outside),
-                                 bt_qconv2d_pixel(p, x, top[1] + kh, left[1] + kw, outside),
-                                 bt_qconv2d_pixel(p, x, top[2] + kh, left[2] + kw, outside), 1, count);
+    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
+        int32_t w = right;
+        for (int32_t kw = 0; kw < steps; kw++) {
+            to = bt_triples_pack(to, 8, bt_qconv2d_pixel(p, x, top[0] + down, left[0] + w, outside),
+                                 bt_qconv2d_pixel(p, x, top[1] + down, left[1] + w, outside),
+                                 bt_qconv2d_pixel(p, x, top[2] + down, left[2] + w, outside), 1, count);
+            w += p->dilation_w;
         }
+        down += p->dilation_h;
     }
 }
 
-/* scratch: 8 bytes a tap, taps rounded up to an even number; 8 bytes for each 64 taps; a row of the kernel in bytes; and
- * the bytes of three outputs where a pool follows */
-BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
-                                  int8_t *y, void *scratch)
+/* All layers share this: what it does for three positions is little beside what follows for all their channels. */
+BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
+                                      const int32_t *terms, int8_t *y, void *scratch)
 {
     const int32_t taps = (p->kernel_h * p->kernel_w * p->in + 1) & ~1;
     const int32_t row = p->kernel_w * p->in;
-    const int32_t outputs = p->out_h * p->out_w;
     uint32_t *const packed = scratch;
     uint32_t *const heads = packed + 2 * taps;
     uint32_t *const heads_end = heads + 2 * ((taps + BT_TRIPLES_TAPS - 1) / BT_TRIPLES_TAPS);
@@ -51,33 +52,53 @@ BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const ui
     s.heads = heads;
     s.heads_end = heads_end;
     for (int32_t n = 0; n < p->batch; n++) {
-        for (int32_t at = 0; at < outputs; at += 3) {
-            /* Behind the last output stands that one again. */
-            const int32_t more = outputs - 1 - at < 2 ? outputs - 1 - at : 2;
-            for (int32_t place = 0; place < p->pool_h * p->pool_w; place++) {
-                int32_t top[3], left[3];
-                for (int32_t k = 0; k < 3; k++) {
-                    const int32_t output = at + (k < more ? k : more);
-                    const int32_t h = output / p->out_w * p->pool_h + place / p->pool_w;
-                    const int32_t w = output % p->out_w * p->pool_w + place % p->pool_w;
-                    top[k] = h * p->stride_h - p->pad_top;
-                    left[k] = w * p->stride_w - p->pad_left;
+        int32_t h = 0, w = 0; /* of the next output */
+        while (h < p->out_h) {
+            int32_t top[3], left[3];
+            int32_t more = -1;
+            for (int32_t k = 0; k < 3; k++) {
+                /* Behind the last output stands that one again. */
+                if (h == p->out_h) {
+                    top[k] = top[more];
+                    left[k] = left[more];
+                    continue;
                 }
-                bt_qconv2d_gather(p, x, top, left, outside, packed);
-                bt_triples_heads(heads, packed, taps);
-                s.w = weight;
-                s.terms = terms;
-                s.y = place ? others : y;
-                s.y1 = more < 1 ? 0 : p->out;
-                s.y2 = more < 2 ? 0 : p->out;
-                s.count = p->out;
-                bt_triples_run(&s);
-                /* Outputs grow with their sums: the largest of the pool's window is that of the largest sum. */
-                for (int32_t i = 0; place && i < (more + 1) * p->out; i++)
-                    y[i] = others[i] > y[i] ? others[i] : y[i];
+                top[k] = h * p->pool_h * p->stride_h - p->pad_top;
+                left[k] = w * p->pool_w * p->stride_w - p->pad_left;
+                more = k;
+                w++;
+                if (w == p->out_w) {
+                    w = 0;
+                    h++;
+                }
+            }
+            s.y1 = more < 1 ? 0 : p->out;
+            s.y2 = more < 2 ? 0 : p->out;
+            for (int32_t ph = 0; ph < p->pool_h * p->stride_h; ph += p->stride_h) {
+                for (int32_t pw = 0; pw < p->pool_w * p->stride_w; pw += p->stride_w) {
+                    const int first = ph == 0 && pw == 0;
+                    bt_qconv2d_gather(p, x, top, left, ph, pw, outside, packed);
+                    bt_triples_heads(heads, packed, taps);
+                    s.w = weight;
+                    s.terms = terms;
+                    s.y = first ? y : others;
+                    s.count = p->out;
+                    bt_triples_run(&s);
+                    /* Outputs grow with their sums: the largest of the pool's window is that of the largest sum. */
+                    for (int32_t i = 0; !first && i < (more + 1) * p->out; i++)
+                        y[i] = others[i] > y[i] ? others[i] : y[i];
+                }
             }
             y += (more + 1) * p->out;
         }
         x += p->in_h * p->in_w * p->in;
     }
+}
+
+/* scratch: 8 bytes a tap, taps rounded up to an even number; 8 bytes for each 64 taps; a row of the kernel in bytes; and
+ * the bytes of three outputs where a pool follows */
+BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
+                                  int8_t *y, void *scratch)
+{
+    bt_qconv2d_triples_run(p, x, weight, terms, y, scratch);
 }
