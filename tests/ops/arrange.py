@@ -86,4 +86,6 @@ def gaps(plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _moved(plan: Plan, offsets: dict[str, int], arena: int) -> Plan:
-    return replace(plan, buffers=tuple(replace(b, offset=offsets[b.name]) for b in plan.buffers), arena=arena)
+    (bank,) = plan.banks
+    buffers = tuple(replace(b, offset=offsets[b.name]) for b in plan.buffers)
+    return replace(plan, buffers=buffers, banks=(replace(bank, size=arena),))

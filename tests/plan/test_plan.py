@@ -161,7 +161,7 @@ def test_the_check_finds_a_buffer_that_died_too_early() -> None:
 def test_the_check_finds_a_buffer_outside_the_arena() -> None:
     plan = cnn_plan()
     with pytest.raises(InternalError, match="lies at"):
-        check_plan(replace(plan, arena=plan.arena - 4))
+        check_plan(replace(plan, banks=(replace(plan.banks[0], size=plan.arena - 4),)))
 
 
 def test_too_large_for_the_ram_names_the_peak() -> None:

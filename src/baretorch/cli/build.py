@@ -10,6 +10,7 @@ from baretorch.cli.verb import (
     model_argument,
     optimize_option,
     out_option,
+    place_option,
     stages,
     toolchain_option,
     verb,
@@ -22,6 +23,7 @@ from baretorch.cli.verb import (
 @toolchain_option
 @optimize_option
 @int8_options
+@place_option
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,
@@ -30,6 +32,7 @@ def build(
     toolchain: str | None,
     optimize: str,
     quantization: Quantization,
+    elsewhere: dict[str, str],
     out: str | None,
 ) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
@@ -38,6 +41,6 @@ def build(
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, elsewhere)
         image = built_image(compiled, out, toolchain, stage)
     return Answer(image_json(compiled, image), build_screen(compiled, image))

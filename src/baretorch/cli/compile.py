@@ -11,6 +11,7 @@ from baretorch.cli.verb import (
     int8_options,
     model_argument,
     optimize_option,
+    place_option,
     stages,
     verb,
 )
@@ -22,7 +23,16 @@ from baretorch.cli.verb import (
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
 @optimize_option
 @int8_options
-def compile_(as_json: bool, model: str, board: str, out: str, optimize: str, quantization: Quantization) -> Answer:
+@place_option
+def compile_(
+    as_json: bool,
+    model: str,
+    board: str,
+    out: str,
+    optimize: str,
+    quantization: Quantization,
+    elsewhere: dict[str, str],
+) -> Answer:
     """Write the model as C files."""
     from pathlib import Path
 
@@ -31,7 +41,7 @@ def compile_(as_json: bool, model: str, board: str, out: str, optimize: str, qua
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, elsewhere)
         folder = Path(out)
         with staged(folder) as work:
             written = write_c(compiled, work)

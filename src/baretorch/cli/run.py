@@ -13,6 +13,7 @@ from baretorch.cli.verb import (
     model_argument,
     optimize_option,
     out_option,
+    place_option,
     stages,
     toolchain_option,
     verb,
@@ -26,6 +27,7 @@ from baretorch.cli.verb import (
 @emulator_option
 @optimize_option
 @int8_options
+@place_option
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(
@@ -36,6 +38,7 @@ def run(
     emulator: str | None,
     optimize: str,
     quantization: Quantization,
+    elsewhere: dict[str, str],
     out: str | None,
     trace: str | None,
 ) -> Answer:
@@ -49,7 +52,7 @@ def run(
 
     emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, trace, quantization)
+        compiled = compiled_model(model, board, stage, optimize, trace, quantization, elsewhere)
         image = built_image(compiled, out, toolchain, stage)
         stage("emulate")
         facts = compare(compiled, image, run_image(compiled, image, emulator))

@@ -176,6 +176,25 @@ def int8_options(body: Body) -> Body:
     return result
 
 
+def place_option(body: Body) -> Body:
+    """--place, which the verb's body gets as the mapping `elsewhere`."""
+
+    @wraps(body)
+    def gathered(*arguments: Any, place: tuple[str, ...], **rest: Any) -> Answer:
+        pairs = [p.rpartition("=") for p in place]
+        wrong = [p for p, (layer, _, bank) in zip(place, pairs, strict=True) if not layer or not bank]
+        if wrong:
+            raise click.UsageError(f"--place takes LAYER=BANK, not {wrong[0]}")
+        return body(*arguments, elsewhere={layer: bank for layer, _, bank in pairs}, **rest)
+
+    return click.option(
+        "--place",
+        multiple=True,
+        metavar="LAYER=BANK",
+        help="Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.",
+    )(gathered)
+
+
 def out_option(default: str) -> Callable[[Body], Body]:
     return click.option("--out", type=click.Path(), metavar="DIR", help=f"Where files go. Default: {default}.")
 

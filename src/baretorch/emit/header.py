@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.emit.c import c_type
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import banner, offset, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, banner, offset, parameters, tensor_of, words
 
 
 def model_h(names: Names) -> str:
@@ -17,6 +17,9 @@ def model_h(names: Names) -> str:
         for name, data in names.constants.items()
         if name in shown
     )
+    arenas = "\n".join(
+        f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas
+    )
     return f"""{banner(names, "interface")}
 #ifndef {up}_MODEL_H
 #define {up}_MODEL_H
@@ -25,8 +28,7 @@ def model_h(names: Names) -> str:
 #include <stdint.h>
 
 /* RAM the model works in, inputs and outputs included. */
-#define {up}_ARENA_BYTES {names.arena_bytes}
-extern uint32_t {names.arena}[{words(names.arena_bytes)}];
+{arenas}
 {constants}
 {methods}{_reset(names)}
 #endif
@@ -41,6 +43,7 @@ def _method(names: Names, method: Method) -> str:
     offsets = "\n".join(
         f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}" for p, _ in ports if not p.operand.constant
     )
+    sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
     return f"""/* Inputs and outputs of {method.run}, with their shapes in memory order:
 {about}
  */
@@ -53,9 +56,9 @@ def _method(names: Names, method: Method) -> str:
 /* Runs the model once. Each pointer may be NULL: see above. Not reentrant. */
 void {method.run}({parameters(method)});
 
-/* The same with the caller's arena: {names.model.upper()}_ARENA_BYTES, aligned to 4. Reentrant. There they lie at */
+/* The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant. There they lie at */
 {offsets}
-void {method.run}_in(void *arena, {parameters(method)});
+void {method.run}_in({arena_parameters(method)}, {parameters(method)});
 """
 
 
@@ -82,4 +85,6 @@ def _slot(names: Names, method: Method, port: Port) -> str:
     c = tensor_of(method, port).dtype.c
     if port.operand.constant:
         return f"((const {c} *){method.constants[port.operand.storage]})"
-    return f"(({c} *)(void *)((uint8_t *){names.arena} + {offset(method.plan, port.operand)}))"
+    bank = method.plan.buffer(port.operand.storage).bank
+    arena = next(a.name for a in names.arenas if a.bank == bank)
+    return f"(({c} *)(void *)((uint8_t *){arena} + {offset(method.plan, port.operand)}))"

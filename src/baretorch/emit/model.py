@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.names import Method, Names, Port, role
-from baretorch.emit.spell import banner, offset, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, at, banner, parameters, tensor_of, words
 from baretorch.ops.kernel import Params
 from baretorch.plan.types import Operand, Plan, Step
 from baretorch.text import attributes
+
+_ELSEWHERE = """
+/* The same in another bank of RAM. */
+#define IN(arena, type, offset) ((type *)(void *)((uint8_t *)(arena) + (offset)))
+"""
 
 
 def model_c(names: Names, optimize: str) -> str:
@@ -23,6 +28,8 @@ def model_c(names: Names, optimize: str) -> str:
     includes = "\n".join(f'#include "kernels/{s}"' for s in sources)
     define = "#define BT_INLINE_KERNELS\n" if inline else ""
     definitions = "\n".join(writer.definitions)
+    arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas)
+    elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     return f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
 {includes}
@@ -30,11 +37,11 @@ def model_c(names: Names, optimize: str) -> str:
 #include "model.h"
 #include "weights.h"
 
-BT_ARENA({names.model}) uint32_t {names.arena}[{words(names.arena_bytes)}];
+{arenas}
 
 /* The tensor that lies `offset` bytes into the arena. */
 #define AT(type, offset) ((type *)(void *)((uint8_t *)arena + (offset)))
-
+{elsewhere}
 {definitions}
 {methods}{_reset(names)}"""
 
@@ -43,8 +50,9 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
     body = "\n".join(writer.step(method, step) for step in method.plan.steps)
     copies_in = "\n".join(_copy_in(method, p) for p in method.inputs)
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs)
+    arenas = ", ".join(a.name for a in method.arenas)
     arguments = "".join(f", {p.name}" for p in method.ports)
-    return f"""void {method.run}_in(void *arena, {parameters(method)})
+    return f"""void {method.run}_in({arena_parameters(method)}, {parameters(method)})
 {{
 {copies_in}
 {body}
@@ -54,7 +62,7 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
 
 void {method.run}({parameters(method)})
 {{
-    {method.run}_in({names.arena}{arguments});
+    {method.run}_in({arenas}{arguments});
 }}
 """
 
@@ -67,7 +75,7 @@ def _reset(names: Names) -> str:
     lines = []
     for s in method.plan.state:
         t = method.plan.graph[s.operand.tensor]
-        target = f"AT(void, {offset(method.plan, s.operand)})"
+        target = at(method, "void", s.operand.storage, s.operand.offset)
         if s.initial is None:
             lines.append(f"    __builtin_memset({target}, 0, {t.bytes});")
         else:
@@ -81,14 +89,14 @@ void {names.model}_reset_in(void *arena)
 
 void {names.model}_reset(void)
 {{
-    {names.model}_reset_in({names.arena});
+    {names.model}_reset_in({names.arenas[0].name});
 }}
 """
 
 
 def _copy_in(method: Method, port: Port) -> str:
     t = tensor_of(method, port)
-    target = f"AT({t.dtype.c}, {offset(method.plan, port.operand)})"
+    target = at(method, t.dtype.c, port.operand.storage, port.operand.offset)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({target}, {port.name}, {t.bytes});"
 
 
@@ -97,7 +105,7 @@ def _copy_out(method: Method, port: Port) -> str:
     if port.operand.constant:
         source = method.constants[port.operand.storage]
     else:
-        source = f"AT({t.dtype.c}, {offset(method.plan, port.operand)})"
+        source = at(method, t.dtype.c, port.operand.storage, port.operand.offset)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({port.name}, {source}, {t.bytes});"
 
 
@@ -117,7 +125,7 @@ class _Writer:
         comment = f"    /* {str(out.origin) or out.name}: {what}: {shapes} -> {out.type} */"
         arguments = ", ".join(self.argument(method, o) for o in step.operands)
         if step.scratch:
-            arguments += f", AT(void, {method.plan.buffer(step.scratch.name).offset})"
+            arguments += f", {at(method, 'void', step.scratch.name)}"
         if self.inline:
             return f"{comment}\n    {self.instance(method, step)}({arguments});"
         return f"{comment}\n    {step.kernel.symbol}(&{self.parameters(step)}, {arguments});"
@@ -125,7 +133,7 @@ class _Writer:
     def argument(self, method: Method, operand: Operand) -> str:
         if operand.constant:
             return method.constants[operand.storage]
-        return f"AT({method.plan.graph[operand.tensor].dtype.c}, {offset(method.plan, operand)})"
+        return at(method, method.plan.graph[operand.tensor].dtype.c, operand.storage, operand.offset)
 
     def instance(self, method: Method, step: Step) -> str:
         """The function that is this kernel with these parameters; equal layers share it."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from baretorch.emit.c import identifier, unique
 from baretorch.ir import Array, Graph
-from baretorch.plan.types import Operand, Plan
+from baretorch.plan.types import Bank, Operand, Plan
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,22 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Arena:
+    """The array in one bank of RAM: its C name, what a run function calls it, and the section it is in."""
+
+    bank: str
+    name: str
+    parameter: str
+    section: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Method:
-    """One run function: its plan, and what its parts are called."""
+    """One run function: its plan, and what its parts are called. The first of the arenas is the main one."""
 
     plan: Plan
+    arenas: tuple[Arena, ...]
     prefix: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -41,19 +53,12 @@ class Method:
 
 @dataclass(frozen=True)
 class Names:
-    """A model: its methods share the arena and the constants; equal constants are one array."""
+    """A model: its methods share the arenas and the constants; equal constants are one array."""
 
     model: str
+    arenas: tuple[Arena, ...]
     methods: Mapping[str, Method]
     constants: Mapping[str, Array]  # C array -> its data
-
-    @property
-    def arena(self) -> str:
-        return f"{self.model}_arena"
-
-    @property
-    def arena_bytes(self) -> int:
-        return max(m.plan.arena for m in self.methods.values())
 
     @property
     def first(self) -> Method:
@@ -63,14 +68,16 @@ class Names:
 def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
     """Names for a model with these methods. A model with one method is called by the model's name alone."""
     model = identifier(name)
-    used = {f"{model}_{own}" for own in ("run", "run_in", "arena", "reset", "reset_in")}
+    arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.banks])
+    used = {f"{model}_{own}" for own in ("run", "run_in", "reset", "reset_in")} | {a.name for a in arenas}
     arrays: dict[str, Array] = {}
     by_content: dict[tuple[str, bytes], str] = {}
     methods = {}
     for key, plan in plans.items():
         prefix = model if len(plans) == 1 else identifier(f"{model}_{key}")
         used |= {f"{prefix}_run", f"{prefix}_run_in"}
-        taken: set[str] = set()
+        own = {bank.name for bank in plan.banks}
+        taken = {a.parameter for a in arenas}
         inputs = tuple(_port(prefix, operand, operand.tensor, taken) for operand in plan.inputs)
         labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
         outputs = tuple(_port(prefix, operand, label, taken) for operand, label in labelled)
@@ -81,8 +88,19 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
                 by_content[content] = unique(f"{model}_{c.name}", used)
                 arrays[by_content[content]] = c.data
             constants[c.name] = by_content[content]
-        methods[key] = Method(plan, prefix, inputs, outputs, constants)
-    return Names(model, methods, arrays)
+        methods[key] = Method(plan, tuple(a for a in arenas if a.bank in own), prefix, inputs, outputs, constants)
+    return Names(model, arenas, methods, arrays)
+
+
+def _arenas(model: str, banks: Sequence[Bank]) -> tuple[Arena, ...]:
+    """One per bank, as large as the method that needs most. The first, the main one of all methods, is "the arena"."""
+    arenas: list[Arena] = []
+    for bank in {b.name: b for b in banks}.values():
+        suffix = f"_{identifier(bank.name.lower())}" if arenas else ""
+        section = model if bank.home else f"{bank.name}.{model}"
+        size = max(b.size for b in banks if b.name == bank.name)
+        arenas.append(Arena(bank.name, f"{model}_arena{suffix}", f"arena{suffix}", section, size))
+    return tuple(arenas)
 
 
 def output_labels(graph: Graph) -> tuple[str, ...]:

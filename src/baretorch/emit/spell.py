@@ -17,8 +17,17 @@ def tensor_of(method: Method, port: Port) -> Tensor:
     return method.plan.graph[port.operand.tensor]
 
 
+def at(method: Method, kind: str, buffer: str, inside: int = 0) -> str:
+    """A pointer into an arena: to so many bytes inside a buffer."""
+    b = method.plan.buffer(buffer)
+    arena = next(a for a in method.arenas if a.bank == b.bank)
+    if arena is method.arenas[0]:
+        return f"AT({kind}, {b.offset + inside})"
+    return f"IN({arena.parameter}, {kind}, {b.offset + inside})"
+
+
 def offset(plan: Plan, operand: Operand) -> int:
-    """Bytes from the arena's start."""
+    """Bytes from the start of its arena."""
     return plan.buffer(operand.storage).offset + operand.offset
 
 
@@ -27,6 +36,11 @@ def parameters(method: Method) -> str:
     inputs = [f"const {tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
     outputs = [f"{tensor_of(method, p).dtype.c} *{p.name}" for p in method.outputs]
     return ", ".join(inputs + outputs) or "void"
+
+
+def arena_parameters(method: Method) -> str:
+    """Those before them, where the caller gives the memory."""
+    return ", ".join(f"void *{a.parameter}" for a in method.arenas)
 
 
 def words(bytes_: int) -> int:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Node, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
+from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps, lifetimes
-from baretorch.plan.offsets import lower_bound, place
+from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.select import make_steps, select_kernel
 from baretorch.plan.storage import places, settled
-from baretorch.plan.types import Buffer, Constant, Operand, Place, Plan, StateBuffer, Step
+from baretorch.plan.types import Constant, Operand, Place, Plan, StateBuffer, Step
 from baretorch.targets.types import Board
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-def make_plan(graph: Graph, board: Board) -> Plan:
-    """Plan the graph for the board; CompileError if its memory cannot hold it."""
+
+def make_plan(graph: Graph, board: Board, elsewhere: Mapping[str, str] = NOTHING) -> Plan:
+    """Plan the graph for the board; CompileError if its memory cannot hold it. `elsewhere` says which layers lie in
+    other banks of RAM than the rest; see banks.py."""
     graph = settled(graph)
     storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
     steps += [_update(graph, s, storage, board) for s in graph.state if storage[s.next].buffer != s.name]
-    layout = _layout(graph, steps, storage, board)
-    better = ordered(graph, steps, layout.buffers)
+    wished = wishes(graph, storage, board, elsewhere)
+    layout = _layout(graph, steps, storage, board, wished)
+    better = ordered(graph, steps, layout.placed.buffers)
     if any(a is not b for a, b in zip(better, steps, strict=True)):
-        layout = min(layout, _layout(graph, better, storage, board), key=lambda tried: tried.arena)
+        layout = min(layout, _layout(graph, better, storage, board, wished), key=_cost)
     known = {c.name for c in constants}
 
     def constant(name: str, data: Array) -> str:
@@ -47,7 +54,7 @@ def make_plan(graph: Graph, board: Board) -> Plan:
         graph,
         board.chip.cpu.name,
         tuple(layout.steps),
-        tuple(layout.buffers),
+        tuple(layout.placed.buffers),
         inputs=tuple(map(operand, graph.inputs)),
         outputs=tuple(map(operand, graph.outputs)),
         state=tuple(
@@ -55,9 +62,9 @@ def make_plan(graph: Graph, board: Board) -> Plan:
             for s in graph.state
         ),
         constants=tuple(constants),
-        arena=layout.arena,
+        banks=layout.placed.banks,
         lower_bound=layout.lower_bound,
-        optimal=layout.optimal,
+        optimal=layout.placed.optimal,
     )
     check_plan(plan)
     check_budget(plan, board)
@@ -66,20 +73,22 @@ def make_plan(graph: Graph, board: Board) -> Plan:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Steps in some order, and where their buffers lie; see Plan."""
+    """Steps in some order, and where their buffers lie."""
 
     steps: list[Step]
-    buffers: list[Buffer]
-    arena: int
+    placed: Placed
     lower_bound: int
-    optimal: bool
 
 
-def _layout(graph: Graph, steps: list[Step], storage: dict[str, Place], board: Board) -> _Layout:
+def _layout(graph: Graph, steps: list[Step], storage: dict[str, Place], board: Board, wished: Wishes) -> _Layout:
     buffers = lifetimes(graph, steps, storage)
     overlaps = find_overlaps(steps, buffers)
-    placed, arena, optimal = place(buffers, board.chip.data, {s.name for s in graph.state}, overlaps)
-    return _Layout(steps, placed, arena, lower_bound(buffers, overlaps), optimal)
+    placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished)
+    return _Layout(steps, placed, lower_bound(buffers, overlaps))
+
+
+def _cost(layout: _Layout) -> int:
+    return sum(bank.size for bank in layout.placed.banks)
 
 
 def _update(graph: Graph, state: State, storage: dict[str, Place], board: Board) -> Step:
@@ -93,7 +102,7 @@ def _update(graph: Graph, state: State, storage: dict[str, Place], board: Board)
 def check_budget(plan: Plan, board: Board) -> None:
     """Refuse what cannot fit before anything is built; the linker has the last word on code."""
     chip = board.chip
-    flash, ram = chip.memory(chip.code), chip.memory(chip.data)
+    flash = chip.memory(chip.code)
     weights = plan.weight_bytes()
     if weights > flash.size:
         largest = sorted(plan.constants, key=lambda c: -c.data.nbytes)[:3]
@@ -103,15 +112,17 @@ def check_budget(plan: Plan, board: Board) -> None:
             need=f"at most {flash.size:,} bytes of {flash.name}",
             try_="`baretorch inspect MODEL --board all` shows the boards it fits",
         )
-    room = ram.size - chip.stack_bytes
-    if plan.arena > room:
-        raise CompileError(
-            f"the model does not fit {board.name}: {ram.name} is {plan.arena - room:,} bytes too small",
-            at=peak_layers(plan),
-            have=f"arena {plan.arena:,} bytes (no plan can need less than {plan.lower_bound:,})",
-            need=f"at most {room:,} bytes of {ram.name}, beside {chip.stack_bytes:,} for the stack",
-            try_="`baretorch inspect MODEL --board all` shows the boards it fits",
-        )
+    for bank in plan.banks:
+        most = room(chip, bank.name)
+        if bank.size > most:
+            stack = f", beside {chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
+            raise CompileError(
+                f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
+                at=peak_layers(plan),
+                have=f"arena {plan.arena:,} bytes (no plan can need less than {plan.lower_bound:,})",
+                need=f"at most {most:,} bytes of {bank.name}{stack}",
+                try_="`baretorch inspect MODEL --board all` shows the boards it fits",
+            )
 
 
 def peak_layers(plan: Plan) -> list[str]:
@@ -129,10 +140,12 @@ def peak_layers(plan: Plan) -> list[str]:
 def live_bytes(plan: Plan, step: int) -> int:
     """Bytes of the arena that are in use at a step; what two buffers share counts once."""
     total = end = 0
-    for b in sorted((b for b in plan.buffers if b.first <= step <= b.last), key=lambda b: b.offset):
+    bank = ""
+    for b in sorted((b for b in plan.buffers if b.first <= step <= b.last), key=lambda b: (b.bank, b.offset)):
+        end = end if b.bank == bank else 0
         total += max(0, b.end - max(b.offset, end))
-        end = max(end, b.end)
+        end, bank = max(end, b.end), b.bank
     return total
 
 
-__all__ = ["check_budget", "check_plan", "live_bytes", "make_plan", "peak_layers"]
+__all__ = ["NOTHING", "check_budget", "check_plan", "live_bytes", "make_plan", "peak_layers"]

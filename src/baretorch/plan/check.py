@@ -10,9 +10,10 @@ def check_plan(plan: Plan) -> Plan:
     """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
     all lie in the arena."""
     buffers = {b.name: b for b in plan.buffers}
+    sizes = {bank.name: bank.size for bank in plan.banks}
     for b in plan.buffers:
-        if b.offset < 0 or b.end > plan.arena or b.offset % 4:
-            raise InternalError(f"buffer {b.name} lies at {b.offset}..{b.end} of {plan.arena}")
+        if b.offset < 0 or b.end > sizes[b.bank] or b.offset % 4:
+            raise InternalError(f"buffer {b.name} lies at {b.offset}..{b.end} of {sizes[b.bank]}")
     starts: dict[int, list[str]] = {}
     ends: dict[int, list[str]] = {}
     for b in plan.buffers:
@@ -22,8 +23,8 @@ def check_plan(plan: Plan) -> Plan:
     for time in range(-1, len(plan.steps) + 1):
         live.update(starts.get(time, ()))
         below: list[Buffer] = []  # those that reach the one looked at
-        for b in sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: b.offset):
-            below = [other for other in below if other.end > b.offset]
+        for b in sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: (b.bank, b.offset)):
+            below = [other for other in below if other.end > b.offset and other.bank == b.bank]
             for other in below:
                 if not _may_share(plan, time, b, other) and not _may_share(plan, time, other, b):
                     raise InternalError(f"buffers {other.name} and {b.name} overlap at step {time}")

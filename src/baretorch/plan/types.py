@@ -32,6 +32,15 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Bank:
+    """A bank of RAM, and the bytes of it that buffers take. `home` is where the program's other data lies."""
+
+    name: str
+    size: int
+    home: bool = True
+
+
+@dataclass(frozen=True)
 class Overlap:
     """The step that makes the buffer `writes` is the last to read `reads`. They may share bytes if `reads` begins at
     least `distance` bytes behind the beginning of `writes`."""
@@ -108,8 +117,8 @@ class StateBuffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """`arena` is the bytes of RAM the buffers need; no plan can need less than `lower_bound`. Where it is larger,
-    `optimal` says that no other offsets would need less."""
+    """`banks` are the bytes of RAM the buffers need, the main bank's first; no plan can need less than `lower_bound`
+    altogether. Where the arena is larger, `optimal` says that no other offsets would need less."""
 
     graph: Graph
     cpu: str  # whose kernels were chosen
@@ -119,9 +128,14 @@ class Plan:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     state: tuple[StateBuffer, ...]
-    arena: int
+    banks: tuple[Bank, ...]
     lower_bound: int
     optimal: bool
+
+    @property
+    def arena(self) -> int:
+        """The bytes of RAM the buffers need, in all banks."""
+        return sum(b.size for b in self.banks)
 
     @property
     def proof(self) -> str:
