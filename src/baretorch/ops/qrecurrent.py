@@ -17,8 +17,9 @@ from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 
 # Fractional bits:
-GATE_BITS = 12  # of what sigmoid and tanh are applied to: up to 8, where both are flat; and of gru's hidden state
-UNIT_BITS = 15  # of what they give, and of lstm's hidden state: up to 1
+GATE_BITS = 12  # of what sigmoid and tanh are applied to: up to 8, where both are flat
+UNIT_BITS = 15  # of what they give: up to 1
+HIDDEN_BITS = 13  # of the hidden state: up to 4, as models may give one that no layer would make
 CELL_BITS = 11  # of lstm's cell state: up to 16
 STEPS = 16  # entries of the sigmoid table per 1
 
@@ -129,13 +130,14 @@ class QLstm(QRecurrent):
 
     name: ClassVar[str] = "qlstm"
     gates: ClassVar[int] = 4
-    bits: ClassVar[tuple[int, ...]] = (UNIT_BITS, CELL_BITS)
+    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS, CELL_BITS)
 
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         i, f, g, o = np.split(_16(x + h), 4, axis=1)
         kept = _half_up(sigmoid(f) * state[1], UNIT_BITS)
         c = _16(kept + _half_up(sigmoid(i) * tanh(g), 2 * UNIT_BITS - CELL_BITS))
-        return [_half_up(sigmoid(o) * tanh(c << (GATE_BITS - CELL_BITS)), UNIT_BITS), c]
+        h = _half_up(sigmoid(o) * tanh(c << (GATE_BITS - CELL_BITS)), 2 * UNIT_BITS - HIDDEN_BITS)
+        return [h, c]
 
 
 @dataclass(frozen=True)
@@ -144,13 +146,13 @@ class QGru(QRecurrent):
 
     name: ClassVar[str] = "qgru"
     gates: ClassVar[int] = 3
-    bits: ClassVar[tuple[int, ...]] = (GATE_BITS,)
+    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
 
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         n = state[0].shape[1]
         r, z = np.split(sigmoid(_16(x + h)[:, : 2 * n]), 2, axis=1)
         candidate = tanh(_16(x[:, 2 * n :] + _half_up(r * _16(h[:, 2 * n :]), UNIT_BITS)))
-        candidate = _half_up(candidate, UNIT_BITS - GATE_BITS)
+        candidate = _half_up(candidate, UNIT_BITS - HIDDEN_BITS)
         return [candidate + _half_up(z * (state[0] - candidate), UNIT_BITS)]
 
 

@@ -14,6 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.executorch_export import fold_batch_norms
 from baretorch.frontends.torch_export import export_module, flat_inputs
 from baretorch.quantize.quantizer import Int8Quantizer
+from baretorch.quantize.recurrent import split_layers
 
 RANDOM_SAMPLES = 16
 KEPT_SAMPLES = 16  # enough to judge layers by
@@ -47,6 +48,7 @@ def quantize_module(
         samples = random_samples(inputs)
     folded, _ = fold_batch_norms(module, {"forward": inputs})
     exported = export_module(folded, inputs).module(check_guards=False)
+    split_layers(exported)
     quantizer = Int8Quantizer(keep_float, observer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

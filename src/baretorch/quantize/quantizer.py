@@ -38,7 +38,7 @@ BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "b
 ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where"}
 # One input, one output with a scale of its own.
 UNARY = {
-    *("gru_cell", "mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
+    *("mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
     *("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "log_softmax"),
     *("hardswish", "silu", "gelu", "elu", "selu", "celu", "mish", "leaky_relu", "hardsigmoid", "softplus", "prelu"),
     *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
@@ -63,7 +63,7 @@ SAME = {
 # As SAME, in several parts.
 PARTS = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split"}
 # Recurrent layers, and which of their results are hidden states; cell states have a fixed point of their own.
-HIDDEN = {"lstm": (0, 1), "gru": (0, 1), "lstm_cell": (0,)}
+HIDDEN = {"lstm": (0, 1), "gru": (0, 1), "lstm_cell": (0,), "gru_cell": (0,)}
 # Limits that the operator before them can take along.
 LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
 NORM = "batch_norm"
@@ -119,11 +119,16 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         elif node.target is operator.getitem and _name(node.args[0]) in PARTS:
             self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
         elif node.target is operator.getitem and _name(node.args[0]) in HIDDEN:
-            _note(node, {}, self.activation if node.args[1] in HIDDEN[_name(node.args[0])] else None)
+            if node.args[1] in HIDDEN[_name(node.args[0])]:
+                _note(node, {}, self._hidden(node.args[0], node))
         elif not values:
             return
+        elif name == "copy":
+            self._same(node, values[-1:])
         elif name in HIDDEN:
-            _note(node, {values[0]: self._spec(values[0])}, None)
+            begins = dict.fromkeys(_begins(node), self.activation)
+            output = self._hidden(node, node) if name == "gru_cell" else None
+            _note(node, {values[0]: self._spec(values[0]), **begins}, output)
         elif name in FIXED:
             scale, zero = FIXED[name]
             fixed = FixedQParamsQuantizationSpec(torch.int8, scale, zero, -128, 127, torch.per_tensor_affine)
@@ -151,6 +156,14 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         _note(node, {first: self._spec(first), **dict.fromkeys(rest, shared)}, None if parts else shared)
         if first in self.settled:
             self.settled[node] = self.settled[first]
+
+    def _hidden(self, layer: Node, result: Node) -> Any:
+        """The scale of a recurrent layer's hidden state: the same before and after."""
+        begins = _begins(layer)
+        if not begins:
+            return self.activation
+        self.settled[result] = SharedQuantizationSpec((begins[0], layer))
+        return self.settled[result]
 
     def _spec(self, value: Node) -> Any:
         return self.settled.get(value, self.activation)
@@ -189,6 +202,13 @@ def _name(node: Any) -> str:
     """`conv2d` of aten.conv2d.default, `relu` of aten.relu_.default."""
     packet = getattr(node.target, "overloadpacket", None) if isinstance(node, Node) else None
     return packet.__name__.rstrip("_") if packet is not None else ""
+
+
+def _begins(node: Node) -> list[Node]:
+    """The hidden state that a recurrent layer is given; none if that is zeros."""
+    states = node.args[1]
+    first = states[0] if isinstance(states, (list, tuple)) else states
+    return [] if _name(first) == "zeros" else [first]
 
 
 def _floats(node: Node) -> list[Node]:

@@ -101,7 +101,7 @@ BT_INLINE void bt_qlstm(bt_four *four, const bt_qrecurrent *p, const int8_t *x, 
             }
             bt_curve_q15(sigmoid, c, gates, n, 2);
             for (int32_t j = 0; j < n; j++) {
-                h[j] = (int16_t)bt_mul_q15(gates[3 * n + j], gates[j]);
+                h[j] = (int16_t)((gates[3 * n + j] * gates[j] + (1 << 16)) >> 17);
                 now[j] = bt_hidden_i8(p, h[j]);
             }
             before = now;
@@ -131,7 +131,7 @@ BT_INLINE void bt_qgru(bt_four *four, const bt_qrecurrent *p, const int8_t *x, c
                 gates[j] = (int16_t)bt_sat16(gates[2 * n + j] + bt_mul_q15(gates[j], gates[3 * n + j]));
             bt_curve_q15(sigmoid, gates, gates, n, 1);
             for (int32_t j = 0; j < n; j++) {
-                const int32_t candidate = (gates[j] + 4) >> 3;
+                const int32_t candidate = (gates[j] + 2) >> 2;
                 h[j] = (int16_t)(candidate + bt_mul_q15(gates[n + j], h[j] - candidate));
                 now[j] = bt_hidden_i8(p, h[j]);
             }

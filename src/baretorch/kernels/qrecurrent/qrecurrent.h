@@ -3,7 +3,7 @@
  *
  * w_ih is [gates * hidden][in], w_hh [gates * hidden][hidden]; a gate is `hidden` rows, in PyTorch's order. `rows` has
  * bias and multiplier of each row for the input, then for the hidden state. `sigmoid` is the table of 257 entries.
- * y is the hidden state at every time; h (15 fractional bits, gru: 12) and c (11) are the states at the end. */
+ * y is the hidden state at every time; h (13 fractional bits) and c (11) are the states at the end. */
 #ifndef BT_QRECURRENT_H
 #define BT_QRECURRENT_H
 

@@ -1,0 +1,133 @@
+"""LSTM and GRU in int8: no float layers, and how near they are to float32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from baretorch import frontends
+from baretorch.frontends import Int8, Source, from_module, quantized
+from baretorch.frontends.aten import to_graph
+from baretorch.frontends.model_file import load_model_file
+from baretorch.frontends.torch_export import export_module
+from baretorch.ir import Graph, interpret
+from baretorch.ops.qrecurrent import sigmoid, tanh
+from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.pipeline import optimized
+from baretorch.quantize.recurrent import split_layers
+
+ZOO = Path(__file__).parents[2] / "zoo"
+
+
+def noise(source: Source, samples: Iterable[tuple[torch.Tensor, ...]]) -> tuple[Graph, float]:
+    """The int8 graph, and its signal to noise ratio against the float graph in dB, over calls one after the other."""
+    assert source.float_program is not None
+    int8, real = optimized(to_graph(source.program)), optimized(to_graph(source.float_program))
+    memory: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    signal = error = 0.0
+    for sample in samples:
+        arrays = [x.numpy() for x in sample]
+        got, want = (interpret(g, arrays, memory=m) for g, m in zip((int8, real), memory, strict=True))
+        for a, b in zip(got.values(), want.values(), strict=True):
+            signal += float((b.astype(np.float64) ** 2).sum())
+            error += float(((a.astype(np.float64) - b) ** 2).sum())
+    return int8, 10 * np.log10(signal / error)
+
+
+@pytest.mark.parametrize(("name", "least"), [("lstm", 38), ("gru", 50), ("streaming_gru", 44)])
+def test_the_zoo_has_no_float_layers_and_little_noise(name: str, least: float) -> None:
+    _, _, samples = load_model_file(ZOO / f"{name}.py")
+    assert samples is not None
+    graph, ratio = noise(frontends.load(str(ZOO / f"{name}.py"), None, Int8()), list(samples)[:8])
+    assert float_layers(graph) == []
+    assert ratio > least
+
+
+class Layers(nn.Module):
+    """A recurrent layer and all that it gives."""
+
+    def __init__(self, kind: type[nn.RNNBase], given: bool = False, **options: Any) -> None:
+        super().__init__()
+        self.layer = kind(6, 8, **options)
+        self.given = given
+
+    def forward(self, x: torch.Tensor, *state: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        begin = (state if len(state) > 1 else state[0],) if self.given else ()
+        y, ends = self.layer(x, *begin)
+        return (y, *(ends if isinstance(ends, tuple) else (ends,)))
+
+
+def tensors(*shapes: tuple[int, ...]) -> list[tuple[torch.Tensor, ...]]:
+    generator = torch.Generator().manual_seed(0)
+    return [tuple(torch.randn(s, generator=generator) for s in shapes) for _ in range(8)]
+
+
+def int8_of(module: nn.Module, samples: list[tuple[torch.Tensor, ...]]) -> Source:
+    return quantized(from_module(module.eval(), samples[0], "m"), Int8(), samples)
+
+
+@pytest.mark.parametrize(
+    ("module", "shapes"),
+    [
+        (lambda: Layers(nn.LSTM, num_layers=2, bidirectional=True, batch_first=True), [(2, 5, 6)]),
+        (lambda: Layers(nn.GRU, num_layers=2), [(5, 1, 6)]),
+        (lambda: Layers(nn.LSTM, given=True), [(5, 1, 6), (1, 1, 8), (1, 1, 8)]),
+        (lambda: Layers(nn.GRU, given=True, bias=False), [(5, 1, 6), (1, 1, 8)]),
+    ],
+    ids=["lstm, all of it", "gru of two layers", "lstm from given states", "gru from a given state"],
+)
+def test_layers_directions_and_states(module: Any, shapes: list[tuple[int, ...]]) -> None:
+    torch.manual_seed(0)
+    samples = tensors(*shapes)
+    graph, ratio = noise(int8_of(module(), samples), samples)
+    assert float_layers(graph) == []
+    assert ratio > 28
+
+
+def test_cells_are_layers_of_one_step() -> None:
+    class Cells(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.gru = nn.LSTMCell(6, 8), nn.GRUCell(8, 8)
+
+        def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            h, c = self.lstm(x, (h, c))
+            return self.gru(h, c), c
+
+    torch.manual_seed(0)
+    samples = tensors((1, 6), (1, 8), (1, 8))
+    graph, ratio = noise(int8_of(Cells(), samples), samples)
+    assert float_layers(graph) == [] and ratio > 28
+
+
+def test_a_plain_rnn_stays_float_and_says_why() -> None:
+    samples = tensors((5, 1, 6))
+    graph = optimized(to_graph(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN)), samples).program))
+    assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]
+    assert why_float(graph) == ["there is no int8 rnn"]
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_layers_one_by_one_compute_the_same(kind: type[nn.RNNBase]) -> None:
+    torch.manual_seed(0)
+    module = Layers(kind, num_layers=3, bidirectional=True).eval()
+    (x,) = tensors((4, 2, 6))[0]
+    split = export_module(module, (x,)).module(check_guards=False)
+    split_layers(split)
+    calls = [n for n in split.graph.nodes if "input" in str(n.target) and n.op == "call_function"]
+    assert len(calls) == 3
+    for got, want in zip(split(x), module(x), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_sigmoid_and_tanh_are_near() -> None:
+    v = np.arange(-32768, 32768)
+    real = v / 4096
+    assert np.abs(sigmoid(v) / 32768 - 1 / (1 + np.exp(-real))).max() < 1e-4
+    assert np.abs(tanh(v) / 32768 - np.tanh(real)).max() < 7e-4, "it ends at 8"
