@@ -17,14 +17,14 @@ from baretorch.quantize.quantizer import Int8Quantizer
 from baretorch.quantize.recurrent import split_layers
 
 RANDOM_SAMPLES = 16
-KEPT_SAMPLES = 16  # enough to judge layers by
+KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
 _OBSERVER = "activation_post_process"  # how torchao's names of observers begin
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """The converted module, which computes as an int8 model would, the first samples that it was calibrated with, and
-    what the user should know."""
+    """The converted module, which computes as an int8 model would, some of the samples that it was calibrated with,
+    and what the user should know."""
 
     module: Any
     samples: tuple[tuple[Any, ...], ...]
@@ -63,7 +63,7 @@ def quantize_module(
         converted = convert_pt2e(prepared)
     if calibration.constant:
         notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
-    return Quantized(converted, calibration.first, tuple(notes))
+    return Quantized(converted, calibration.kept, tuple(notes))
 
 
 def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
@@ -76,10 +76,10 @@ def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class _Calibration:
-    """How many samples there were, the first of them, and whether none of them had two different values."""
+    """How many samples there were, some of them, evenly spread, and whether none of them had two different values."""
 
     count: int
-    first: tuple[tuple[Any, ...], ...]
+    kept: tuple[tuple[Any, ...], ...]
     constant: bool
 
 
@@ -114,7 +114,7 @@ def _calibrate(
 ) -> _Calibration:
     """Show every sample to the observers. State begins with its initial value, and has it again afterwards."""
     wanted = [(tuple(x.shape), x.dtype) for x in flat_inputs(inputs)]
-    count, first, constant = 0, [], True
+    count, kept, stride, constant = 0, [], 1, True
     observe = _Observe(prepared)
     observe.extra_traceback = False  # what goes wrong here is told in our words
     state = {name: buffer.clone() for name, buffer in prepared.named_buffers() if not name.startswith(_OBSERVER)}
@@ -134,8 +134,10 @@ def _calibrate(
             constant = constant and all(x.numel() < 2 or bool((x == x.flatten()[0]).all()) for x in tensors)
             observe.run(*arguments)
             count += 1
-            if count <= KEPT_SAMPLES:
-                first.append(arguments)
+            if (count - 1) % stride == 0:
+                kept.append(arguments)
+            if len(kept) == 2 * KEPT_SAMPLES:
+                kept, stride = kept[::2], 2 * stride
             if progress is not None:
                 progress("calibrate", count, 0)
         for name, value in state.items():
@@ -143,7 +145,7 @@ def _calibrate(
     if count == 0:
         raise CompileError("calibration: calibration() gives no samples", need="at least one tuple of inputs")
     single = all(len(shape) == 0 or torch.Size(shape).numel() == 1 for shape, _ in wanted)
-    return _Calibration(count, tuple(first), constant and not single)
+    return _Calibration(count, tuple(kept), constant and not single)
 
 
 def _types(types: Sequence[tuple[tuple[int, ...], Any]]) -> str:
