@@ -155,3 +155,24 @@ def test_other_inputs_than_before_are_an_error() -> None:
     checker = Checker(Twice(), recorded(2), 1, True, "the board")
     with pytest.raises(CompileError, match="sends other inputs when it is called again, from number 0 on"):
         checker(np.array([7.0, 7.0]))
+
+
+def test_run_tells_what_each_layer_loses(folder: Path) -> None:
+    model = copy_model("judged", folder)
+    data = baretorch("run", model, "--board", "pico2w", "--int8", "--json").json()
+    (layer,) = data["layers"]
+    assert layer["op"] == "qlinear" and 30 < layer["sqnr_db"] == layer["alone_db"] < 60
+    assert data["max_lsb"] <= 1 and data["float_layers"] == []
+    result = baretorch("run", model, "--board", "pico2w", "--int8")
+    assert "signal to quantization noise, against float" in result.out
+    assert f"{layer['sqnr_db']:g}" in result.out
+    plain = baretorch("run", model, "--board", "pico2w", "--json").json()
+    assert plain["layers"] == [] and plain["max_lsb"] is None
+
+
+def test_inspect_shows_the_int8_graph(folder: Path) -> None:
+    model = copy_model("judged", folder)
+    for io, first in (("float", "float32"), ("int8", "int8")):
+        data = baretorch("inspect", model, "--int8", "--io", io, "--json").json()
+        assert "qlinear" in [row["op"] for row in data["operators"]]
+        assert data["inputs"][0]["dtype"] == first

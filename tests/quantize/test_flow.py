@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import baretorch
 from baretorch import frontends, pipeline
 from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
@@ -82,3 +83,23 @@ def test_an_unknown_layer_to_keep_is_named() -> None:
     with pytest.raises(CompileError) as caught:
         int8(samples(), "7")
     assert caught.value.what == "--keep-float 7: no such layer"
+
+
+def test_from_python() -> None:
+    """compile() quantizes with calibration=, runs in real numbers whatever the image takes, and evaluates."""
+    model = baretorch.compile(mlp(), (X,), board="mps2-an386", calibration=samples(), io="int8")
+    assert model.compiled.graph[model.compiled.graph.inputs[0]].dtype is DType.INT8
+    (want,) = model.compiled.source.expected or ()
+    found = model.evaluate(lambda run: {"error": float(np.abs(run(X) - want).max())})
+    model.close()
+    assert 0 < found["error"] < 0.1 * float(np.abs(want).max())
+
+
+def test_from_python_with_a_file(tmp_path: Path) -> None:
+    """A model file brings its calibration data, unless other data is given."""
+    text = (Path(__file__).parents[1] / "cli" / "models" / "judged.py").read_text()
+    (tmp_path / "net.py").write_text(text)
+    own = baretorch.compile(tmp_path / "net.py", board="host", int8=True)
+    other = baretorch.compile(tmp_path / "net.py", board="host", calibration=[(100 * X,)])
+    scales = [m.compiled.graph["input"].quant.scale[0] for m in (own, other)]
+    assert scales[1] > 10 * scales[0]
