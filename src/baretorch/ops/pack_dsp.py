@@ -133,10 +133,15 @@ def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:
 
 
 def _scratch_pairs(call: Call[QConv2d]) -> int:
-    taps = prod(call.inputs[1].shape[1:])
     pairs = max(1, -(-prod(call.op.pool) // 2))
-    bytes_ = _up(taps, 4) if call.x.shape[3] % 4 else 0
-    return 4 * _up(taps, 8) * pairs + bytes_
+    return 4 * _up(prod(call.inputs[1].shape[1:]), 8) * pairs + _window_bytes(call)
+
+
+def _window_bytes(call: Call[QConv2d]) -> int:
+    """Room for a window that does not lie in the image as it is."""
+    shape = call.inputs[1].shape[1:]
+    plain = shape[:2] == (1, 1) and shape[2] % 4 == 0 and not any(call.op.padding)
+    return 0 if plain else _up(prod(shape), 4)
 
 
 def _fits_three(call: Call[QConv2d]) -> bool:
@@ -160,10 +165,7 @@ def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
 
 
 def _scratch_three(call: Call[QConv2d]) -> int:
-    kernel_h, kernel_w, in_ = call.inputs[1].shape[1:]
-    taps = kernel_h * kernel_w * in_
-    plain = kernel_h == kernel_w == 1 and in_ % 4 == 0 and not any(call.op.padding)
-    return 6 * _up(taps, 8) + 32 + (0 if plain else _up(taps, 4))
+    return 6 * _up(prod(call.inputs[1].shape[1:]), 8) + 32 + _window_bytes(call)
 
 
 def _overlap_positions(call: Call[QConv2d], together: int) -> Distances:

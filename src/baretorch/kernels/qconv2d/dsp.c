@@ -5,8 +5,7 @@
  * six dual multiplies, of which three sum up the first channel and three both. 37 instructions for 48 products.
  *
  * All three windows are read before their outputs are written, position after position. */
-#include "../dsp.h"
-#include "qconv2d.h"
+#include "windows_dsp.h"
 
 /* Stands right behind the windows, so that the pointer that ran through them finds it. */
 typedef struct {
@@ -77,53 +76,11 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
 #undef BT_OUTPUT
 }
 
-/* Expand `count` bytes, a multiple of four, into every third word. */
-BT_INLINE int32_t *bt_qconv2d_expand_third(int32_t *to, const int8_t *from, int32_t count)
-{
-    BT_UNROLL_4
-    for (int32_t i = 0; i < count; i += 4) {
-        const int32_t word = bt_load4(from + i);
-        to[0] = bt_even_bytes(word);
-        to[3] = bt_odd_bytes(word);
-        to += 6;
-    }
-    return to;
-}
-
-/* The window at (top, left), which may lie anywhere, as bytes. */
-BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int8_t *to)
-{
-    const int32_t width = p->dilation_w == 1 ? p->kernel_w : 1; /* columns side by side */
-    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
-        const int32_t h = top + kh * p->dilation_h;
-        const int rows = h >= 0 && h < p->in_h;
-        for (int32_t kw = 0; kw < p->kernel_w; kw += width) {
-            int32_t w = left + kw * p->dilation_w;
-            const int8_t *from = x + (h * p->in_w + w) * p->in;
-            if (rows && w >= 0 && w + width <= p->in_w) {
-                bt_copy_bytes(to, from, width * p->in);
-                to += width * p->in;
-                continue;
-            }
-            for (int32_t end = w + width; w < end; w++, from += p->in, to += p->in) {
-                if (rows && w >= 0 && w < p->in_w)
-                    bt_copy_bytes(to, from, p->in);
-                else
-                    bt_fill_bytes(to, p->x_zero, p->in);
-            }
-        }
-    }
-}
-
 /* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; and unless the kernel is 1x1 on channels in
  * fours without padding, the taps as bytes, rounded up to a multiple of four */
 BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
-    const int32_t row = p->kernel_w * p->in;
-    const int32_t taps = p->kernel_h * row;
-    const int32_t eights = (taps + 7) >> 3;
-    const int32_t last_top = p->in_h - (p->kernel_h - 1) * p->dilation_h - 1; /* of windows inside the image */
-    const int32_t last_left = p->in_w - (p->kernel_w - 1) * p->dilation_w - 1;
+    const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
     int32_t *const windows = scratch;
     bt_qconv2d_state *const state = (bt_qconv2d_state *)(windows + 12 * eights);
     int8_t *const bytes = (int8_t *)(state + 1);
@@ -134,16 +91,7 @@ BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_
         int32_t top = -p->pad_top, left = -p->pad_left;
         for (int32_t outputs = p->out_h * p->out_w; outputs > 0; outputs -= 3) {
             for (int32_t k = 0; k < 3; k++) {
-                int32_t *to = windows + k;
-                if (row % 4 == 0 && p->dilation_w == 1 && top >= 0 && top <= last_top && left >= 0 &&
-                    left <= last_left) {
-                    const int8_t *from = x + (top * p->in_w + left) * p->in;
-                    for (int32_t kh = 0; kh < p->kernel_h; kh++, from += p->dilation_h * p->in_w * p->in)
-                        to = bt_qconv2d_expand_third(to, from, row);
-                } else {
-                    bt_qconv2d_gather(p, x, top, left, bytes);
-                    bt_qconv2d_expand_third(to, bytes, (taps + 3) & ~3);
-                }
+                bt_qconv2d_window(p, x, top, left, windows + k, 3, bytes);
                 if (k + 1 < outputs) { /* else the last position stands there twice or three times */
                     left += p->stride_w;
                     if (left == p->out_w * p->stride_w - p->pad_left) {

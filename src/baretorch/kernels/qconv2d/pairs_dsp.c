@@ -4,72 +4,9 @@
  * The windows of two positions are expanded to halfwords once, side by side; then two output channels at a time run
  * over them. Weights of two channels share a halfword, 256 * second + first, as in qlinear/dsp.c: one extension feeds
  * four dual multiplies. 28 instructions for 32 products. */
-#include "../dsp.h"
-#include "qconv2d.h"
+#include "windows_dsp.h"
 
 #define BT_QCONV2D_PART 63 /* eights of taps whose sum cannot reach 2^23 */
-
-/* Expand `count` bytes, a multiple of four, into every other word: the positions lie side by side. */
-BT_INLINE int32_t *bt_qconv2d_expand(int32_t *to, const int8_t *from, int32_t count)
-{
-    for (int32_t i = 0; i < count; i += 4) {
-        const int32_t word = bt_load4(from + i);
-        to[0] = bt_even_bytes(word);
-        to[2] = bt_odd_bytes(word);
-        to += 4;
-    }
-    return to;
-}
-
-BT_INLINE int32_t *bt_qconv2d_fill(int32_t *to, int32_t pair, int32_t count)
-{
-    for (int32_t i = 0; i < count; i += 4) {
-        to[0] = pair;
-        to[2] = pair;
-        to += 4;
-    }
-    return to;
-}
-
-/* The window at (top, left) as halfwords. Where channels do not come in fours, its bytes are brought together first. */
-BT_INLINE void bt_qconv2d_window(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t *to,
-                                 int8_t *bytes)
-{
-    const int32_t row = p->kernel_w * p->in;
-    const int32_t taps = p->kernel_h * row;
-    const int32_t outside = (p->x_zero & 0xffff) | (int32_t)((uint32_t)p->x_zero << 16);
-    const int fours = p->in % 4 == 0;
-    int8_t *byte = bytes;
-    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
-        const int32_t h = top + kh * p->dilation_h;
-        const int8_t *from = x + (h * p->in_w + left) * p->in;
-        const int rows = h >= 0 && h < p->in_h;
-        if (rows && p->dilation_w == 1 && left >= 0 && left + p->kernel_w <= p->in_w) {
-            if (fours) {
-                to = bt_qconv2d_expand(to, from, row);
-            } else {
-                for (int32_t i = 0; i < row; i++)
-                    *byte++ = from[i];
-            }
-            continue;
-        }
-        for (int32_t kw = 0; kw < p->kernel_w; kw++) {
-            const int32_t w = left + kw * p->dilation_w;
-            const int inside = rows && w >= 0 && w < p->in_w;
-            from = x + (h * p->in_w + w) * p->in;
-            if (fours) {
-                to = inside ? bt_qconv2d_expand(to, from, p->in) : bt_qconv2d_fill(to, outside, p->in);
-            } else {
-                for (int32_t i = 0; i < p->in; i++)
-                    *byte++ = inside ? from[i] : (int8_t)p->x_zero;
-            }
-        }
-    }
-    if (!fours)
-        to = bt_qconv2d_expand(to, bytes, (taps + 3) & ~3);
-    if (((taps + 3) >> 2) & 1)
-        bt_qconv2d_fill(to, 0, 4); /* the loop takes eight: weights are zero here */
-}
 
 typedef struct {
     int32_t first[2]; /* of two output channels, for each position */
@@ -120,7 +57,7 @@ BT_INLINE bt_qconv2d_sums bt_qconv2d_dot(const int32_t *w, const int32_t *x, int
 }
 
 /* scratch: for each pair of positions of a pool window (one pair without pool) 4 bytes a tap, taps rounded up to a
- * multiple of eight; then the taps as bytes, rounded up to a multiple of four, where channels do not come in fours */
+ * multiple of eight; then the bytes of a window, see windows_dsp.h */
 BT_KERNEL void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                                     const int32_t *multiplier, int8_t *y, void *scratch)
 {
@@ -141,7 +78,7 @@ BT_KERNEL void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const 
                 const int32_t h = output / p->out_w * p->pool_h + place / p->pool_w;
                 const int32_t w = output % p->out_w * p->pool_w + place % p->pool_w;
                 bt_qconv2d_window(p, x, h * p->stride_h - p->pad_top, w * p->stride_w - p->pad_left,
-                                  expanded + 8 * eights * (k >> 1) + (k & 1), bytes);
+                                  expanded + 8 * eights * (k >> 1) + (k & 1), 2, bytes);
             }
             const int32_t *filter = weight;
             for (int32_t o = 0; o < p->out; o += 2) {
