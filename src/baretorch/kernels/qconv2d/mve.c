@@ -5,24 +5,45 @@
 #include "../int8_mve.h"
 #include "qconv2d.h"
 
-/* `columns` columns of the image to scratch, the first at (top, left), which may lie outside. */
+/* n bytes, 16 at most, to each of `count` places that are `step` apart: from `from` and places `from_step` apart. */
+BT_INLINE void bt_qconv2d_put(int8_t *to, int32_t step, const int8_t *from, int32_t from_step, int32_t n, int32_t count)
+{
+    int8x16_t v;
+    __asm__ volatile("vctp.8 %[n]\n\t"
+                     "wls lr, %[count], 2f\n"
+                     "1:\n\t"
+                     "vpstt\n\t"
+                     "vldrbt.u8 %q[v], [%[from]]\n\t"
+                     "vstrbt.8 %q[v], [%[to]]\n\t"
+                     "add %[from], %[from], %[from_step]\n\t"
+                     "add %[to], %[to], %[step]\n\t"
+                     "le lr, 1b\n"
+                     "2:"
+                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
+                     : [step] "r"(step), [from_step] "r"(from_step), [n] "r"(n), [count] "r"(count)
+                     : "lr", "cc", "memory");
+}
+
+/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image. */
 BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t columns,
                                       int8_t *to)
 {
-    const int32_t step = p->kernel_h * p->in;
-    for (int32_t kh = 0; kh < p->kernel_h; kh++, to += p->in) {
+    const int32_t step = p->kernel_h * p->in, d = p->dilation_w;
+    const int32_t before = bt_clamp_i32((d - 1 - left) / d, 0, columns); /* columns left of the image */
+    const int32_t end = bt_clamp_i32((p->in_w - 1 - left + d) / d, before, columns);
+    int8_t outside[16];
+    vst1q_s8(outside, vdupq_n_s8((int8_t)p->x_zero));
+    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
         const int32_t h = top + kh * p->dilation_h;
         const int rows = h >= 0 && h < p->in_h;
-        const int8_t *from = x + (h * p->in_w + left) * p->in;
-        int8_t *at = to;
-        for (int32_t i = 0, w = left; i < columns; i++, w += p->dilation_w) {
-            if (rows && w >= 0 && w < p->in_w)
-                bt_mve_copy(at, from, p->in);
-            else
-                bt_mve_fill(at, p->x_zero, p->in);
-            from += p->dilation_w * p->in;
-            at += step;
+        const int32_t first = rows ? before : columns, last = rows ? end : columns;
+        const int8_t *const from = x + (h * p->in_w + left + first * d) * p->in;
+        for (int32_t c = 0; c < p->in; c += 16, to += 16) {
+            bt_qconv2d_put(to, step, outside, 0, p->in - c, first);
+            bt_qconv2d_put(to + first * step, step, from + c, d * p->in, p->in - c, last - first);
+            bt_qconv2d_put(to + last * step, step, outside, 0, p->in - c, columns - last);
         }
+        to += p->in - ((p->in + 15) & ~15);
     }
 }
 
