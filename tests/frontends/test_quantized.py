@@ -199,6 +199,45 @@ def test_cortex_m_operators_mean_what_executorch_says(name: str, cpu: str) -> No
     assert np.abs(made - want.numpy()).max() <= 3 * op.scale
 
 
+def int8(*shape: int) -> Array:
+    return np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
+
+
+FACTORS = {"f": np.array([2**30, 3 * 2**29, 2**30 + 7, 2**31 - 1], np.int32), "s": np.array([-8, -9, -7, -8], np.int32)}
+UP = (Ref("w"), Ref("bias"), (2, 2), (1, 1), (1, 0), (1, 1), 5, -7, Ref("f"), Ref("s"), -100, 127, None, None)
+
+
+@pytest.mark.parametrize(
+    ("target", "x", "args", "constants"),
+    [
+        ("quantized_mul", int8(3, 8), (-16, Ref("x"), -257, -75, 2022170958, -8), {}),
+        ("quantized_batch_matmul", int8(2, 3, 4), (9, Ref("w"), -3, 22, 1664116950, -7, None), {"w": int8(2, 5, 4)}),
+        (
+            "quantized_transpose_conv2d",
+            int8(1, 3, 4, 5),
+            UP,
+            {"w": int8(4, 3, 3, 3), "bias": np.array([100, -2000, 0, 7], np.int32), **FACTORS},
+        ),
+        ("transpose", int8(2, 3, 4), ((2, 0, 1),), {}),
+        ("softmax", int8(5, 6), (0, 3, -128, 1483748608, 20, -7936), {}),
+        ("quantized_activation", int8(2, 9), (Ref("t"),), {"t": int8(256)}),
+    ],
+)
+def test_each_operator_is_near(target: str, x: Array, args: Any, constants: dict[str, Array]) -> None:
+    call = AtenCall(f"cortex_m::{target}", (Ref("x"), *args), ("y",), (None,))
+    given = AtenInput("x", x.shape, DType.INT8, tuple(range(x.ndim)))
+    check_each_call(AtenProgram("m", (given,), constants, (call,), ("y",), ((),)), torch.from_numpy(x))
+
+
+def test_limits_of_stored_numbers() -> None:
+    """The Cortex-M passes leave clamp as it is, on int8."""
+    x = int8(2, 9)
+    call = AtenCall("aten::clamp", (Ref("x"), 7, None), ("y",), (x.shape,))
+    program = AtenProgram("m", (AtenInput("x", x.shape, DType.INT8, (0, 1)),), {}, (call,), ("y",), ((0, 1),))
+    (made,) = interpret(optimized(to_graph(program)), [x]).values()
+    np.testing.assert_array_equal(made, np.clip(x, 7, 127))
+
+
 def test_cortex_m_programs_get_the_passes_of_others() -> None:
     graph = optimized(to_graph(read_pte((DATA / "cortex_m.pte").read_bytes(), "m")))
     layers = ["qconv2d", "qconv2d", "qadd", "max_pool2d", "qconv2d", "lookup", "qmul", "qavg_pool2d", "reshape"]
@@ -257,6 +296,4 @@ def test_the_larger_and_the_smaller(target: str, constant: bool) -> None:
     graph = optimized(to_graph(program))
     (made,) = interpret(graph, [a] if constant else [a, b]).values()
     np.testing.assert_array_equal(made, getattr(np, target)(a, b))
-    assert [n.op.name for n in graph.nodes] == (
-        ["lookup"] if constant else ["dequantize", "dequantize", target, "quantize"]
-    )
+    assert [n.op.name for n in graph.nodes] == [target]

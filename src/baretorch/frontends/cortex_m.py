@@ -22,10 +22,11 @@ from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import product_of, sum_of
 from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qlinear import QLinear
+from baretorch.ops.qmatmul import QMatmul
 from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.qsoftmax import QSoftmax
-from baretorch.ops.quantize import Dequantize, Quantize
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
 INPUT_BITS = 20  # by which CMSIS-NN shifts the inputs of a sum to the left
@@ -73,13 +74,11 @@ def conv2d(
     hi: int,
     scratch: None = None,
 ) -> str:
-    w = _int8(g, weight)
-    added = _bias(g, bias, w, x_offset)
-    pairs = (g.constant(t, "quantized_conv2d: multipliers and shifts").reshape(-1).tolist() for t in (factors, shifts))
-    m, shift = multipliers(_factors(*pairs).tolist())
     channels = g.shape(x)[1]
+    w = _int8(g, weight)
     if w.ndim != 4 or w.shape[3] == 0 or channels % w.shape[3]:
         raise CompileError("quantized_conv2d: the weight does not fit the input", have=[str(g[x]), str(g[weight])])
+    m, shift = _per_channel(g, factors, shifts)
     op = QConv2d(
         _stored(-x_offset),
         _stored(y_offset),
@@ -91,7 +90,36 @@ def conv2d(
         pair(dilation),
         channels // w.shape[3],
     )
-    return g.nhwc(op, x, weight, g.b.const("bias", added), g.b.const("multiplier", m))
+    return g.nhwc(op, x, weight, g.b.const("bias", _bias(g, bias, w, x_offset)), g.b.const("multiplier", m))
+
+
+def transpose_conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    dilation: Ints,
+    x_offset: int,
+    y_offset: int,
+    factors: str,
+    shifts: str,
+    lo: int,
+    hi: int,
+    *scratch: None,
+) -> str:
+    w = _int8(g, weight)
+    if w.ndim != 4 or w.shape[3] != g.shape(x)[1]:
+        raise CompileError("quantized_transpose_conv2d: only one group is supported", have=[str(g[x]), str(g[weight])])
+    m, shift = _per_channel(g, factors, shifts)
+    top, bottom, left, right = sides(pair(padding))
+    below, beside = pair(output_padding)
+    around = (top, bottom - below, left, right - beside)
+    limits = (_stored(lo), _stored(hi))
+    op = QConvTranspose2d(_stored(-x_offset), _stored(y_offset), shift, *limits, pair(stride), around, pair(dilation))
+    return g.nhwc(op, x, weight, g.b.const("bias", _bias(g, bias, w, 0)), g.b.const("multiplier", m))
 
 
 def depthwise_conv2d(
@@ -171,20 +199,25 @@ def add(
 
 
 def mul(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, factor: int, shift: int) -> str:
-    ratio = _factors((factor,), (shift,))[0]
-    return g.b.add(product_of(_quant(ratio, a_zero), _quant(1.0, b_zero), _quant(1.0, zero)), a, b)
+    """For hardswish, ExecuTorch has the second factor's +3 in its zero point, which then is no int8."""
+    if not -512 <= min(a_zero, b_zero) <= max(a_zero, b_zero) <= 511:
+        raise CompileError("quantized_mul: a zero point is too large", have=f"{a_zero} and {b_zero}")
+    ratio = float(_factors((factor,), (shift,))[0])
+    made = product_of(Quant((ratio,), (int(a_zero),)), Quant((1.0,), (int(b_zero),)), _quant(1.0, zero))
+    return g.b.add(made, a, b)
+
+
+def batch_matmul(
+    g: Lowering, a: str, a_offset: int, b: str, b_offset: int, zero: int, factor: int, shift: int, scratch: None = None
+) -> str:
+    """The right side comes with its last two dimensions exchanged, and offsets are zero points with the other sign."""
+    (m,), left = multipliers(_factors((factor,), (shift,)).tolist())
+    op = QMatmul(_stored(-a_offset), _stored(-b_offset), int(m), left, _stored(zero))
+    return g.b.add(op, a, g.permute(b, (0, 2, 1)))
 
 
 def activation(g: Lowering, x: str, table: str) -> str:
     return _table(g, x, _int8(g, table).reshape(-1))
-
-
-def extreme(g: Lowering, op: Maximum | Minimum, a: str, b: str) -> str:
-    """The larger or smaller of two stored numbers: a table where one is constant, else in float, which is exact."""
-    data = g[b].data
-    if data is not None and data.size == 1:
-        return _table(g, a, op.reference(EVERY, data.reshape(-1))[0])
-    return g.b.add(Quantize(1.0, 0), g.b.add(op, *(g.b.add(Dequantize(1.0, 0), x) for x in (a, b))))
 
 
 def softmax(g: Lowering, x: str, axis: int, x_zero: int, y_zero: int, factor: int, shift: int, diff_min: int) -> str:
@@ -208,6 +241,11 @@ def _factors(factors: Sequence[int], shifts: Sequence[int]) -> Array:
     if not all(isfinite(v) and 0 <= v < 1e30 for v in values):
         raise CompileError("a multiplier is negative or huge", have=", ".join(f"{v:g}" for v in values[:4]))
     return np.array(values)
+
+
+def _per_channel(g: Lowering, factors: str, shifts: str) -> tuple[Array, int]:
+    pairs = (g.constant(t, "multipliers and shifts of a convolution").reshape(-1).tolist() for t in (factors, shifts))
+    return multipliers(_factors(*pairs).tolist())
 
 
 def _quant(scale: float, zero: int) -> Quant:
@@ -242,13 +280,15 @@ ROWS: dict[str, Callable[..., Result]] = {
     "cortex_m::quantized_linear": linear,
     "cortex_m::quantized_conv2d": conv2d,
     "cortex_m::quantized_depthwise_conv2d": depthwise_conv2d,
+    "cortex_m::quantized_transpose_conv2d": transpose_conv2d,
+    "cortex_m::quantized_batch_matmul": batch_matmul,
     "cortex_m::quantized_avg_pool2d": avg_pool2d,
     "cortex_m::quantized_max_pool2d": max_pool2d,
     "cortex_m::quantized_add": add,
     "cortex_m::quantized_mul": mul,
     "cortex_m::quantized_activation": activation,
-    "cortex_m::maximum": lambda g, a, b: extreme(g, Maximum(), a, b),
-    "cortex_m::minimum": lambda g, a, b: extreme(g, Minimum(), a, b),
+    "cortex_m::maximum": lambda g, a, b: g.b.add(Maximum(), a, b),
+    "cortex_m::minimum": lambda g, a, b: g.b.add(Minimum(), a, b),
     "cortex_m::softmax": softmax,
     "cortex_m::transpose": lambda g, x, dims: g.permute(x, dims),
 }
