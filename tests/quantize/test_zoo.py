@@ -1,0 +1,52 @@
+"""Every model of the zoo in int8: no layer stays float, the answer is near PyTorch's, and C gives the graph's bits."""
+
+from __future__ import annotations
+
+from math import log10
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch import pipeline
+from baretorch.emulators.run import stored
+from baretorch.frontends import Int8, load
+from baretorch.ir import Array, interpret
+from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.report.facts import compare
+from baretorch.targets.boards import load_board
+from tests.zoo.zoo import MODELS, ZOO
+
+# The least signal to quantization noise of the answer, in dB: what pt2e's own arithmetic reaches, less one. Weights are
+# random but for some small models, so this says how exact int8 is, not how good a trained model would be.
+LEAST = {
+    "ad": 16, "cnn1d": 35, "decoder": 37, "encoder": 30, "gru": 52, "ic": 41, "kws": 34, "lenet5": 25, "lstm": 41,
+    "mnist_mlp": 34, "mobilenet_v2": 14, "mobilenet_v2_block": 31, "sine": 33, "softmax": 35, "squeeze_excite": 27,
+    "squeezenet_like": 9, "streaming_gru": 29, "tcn": 37, "tinyrps": 27, "unet_small": 30, "vit_tiny": 23, "vww": 26,
+}  # fmt: skip
+LARGE = {"mobilenet_v2"}
+
+
+def sqnr(have: Array, exact: Array) -> float:
+    """Signal to quantization noise, in dB."""
+    noise = float(((have.astype(np.float64) - exact) ** 2).sum())
+    return 10 * log10(float((exact.astype(np.float64) ** 2).sum()) / max(noise, 1e-30))
+
+
+def models() -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in MODELS]
+
+
+@pytest.mark.parametrize("name", models())
+def test_model(name: str, tmp_path: Path) -> None:
+    source = load(str(ZOO / f"{name}.py"), int8=Int8())
+    compiled = pipeline.compile_source(source, load_board("host"))
+    assert float_layers(compiled.graph) == [], why_float(compiled.graph)
+    image = pipeline.build_image(compiled, tmp_path)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    want = interpret(compiled.graph, stored(compiled.graph, source.examples)).values()
+    for have, need in zip(facts.run.first, want, strict=True):
+        assert np.array_equal(have, need), "the same bits"
+    assert source.expected is not None and source.quantized is not None
+    for have, exact in zip(facts.run.first, source.expected, strict=True):
+        assert sqnr(have, exact) >= LEAST[name]
