@@ -96,27 +96,27 @@ def evaluate(
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, None, quantization)
-        source, graph = compiled.source, compiled.graph
-        dtype = "int8" if is_int8(graph) else "fp32"
-        host = compile_source(source, load_board("host"), optimize, None, quantization.io)
-        pytorch = _Watched(InPyTorch(source), "PyTorch", 0, stage)
+        source, graph, name = compiled.source, compiled.graph, compiled.board.name
         fp32 = source.float_program is not None or not source.program.quantized
-        columns = [_measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)]
-        on_host = Session(opened(host, None, None, None, stage), host.graph, source.program)
-        recorder = Recorder(on_host)
-        columns.append(
-            _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
-        )
-        on_host.close()
+        dtype = "int8" if is_int8(graph) else "fp32"
+
+        pytorch = _Watched(InPyTorch(source), "PyTorch", 0, stage)
+        in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
+
+        host = compile_source(source, load_board("host"), optimize, None, quantization.io)
+        session = Session(opened(host, None, None, None, stage), host.graph, source.program)
+        recorder = Recorder(session)
+        on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
+        session.close()
+
         total = len(recorder.answers)
         every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
-        exact = dtype == "int8" and not float_layers(graph)
-        target = Session(opened(compiled, port, emulator, toolchain, stage), graph, source.program)
-        checker = Checker(target, recorder, every, exact, compiled.board.name)
-        title = f"{dtype} on {compiled.board.name}"
-        columns.append(_measured("target", title, task, _Watched(checker, compiled.board.name, total, stage)))
-        target.close()
-    found = Evaluation(compiled, port or target.machine.name, total, checker.ran, tuple(columns))
+        session = Session(opened(compiled, port, emulator, toolchain, stage), graph, source.program)
+        checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
+        on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, stage))
+        session.close()
+    columns = (in_pytorch, on_host, on_target)
+    found = Evaluation(compiled, port or session.machine.name, total, checker.ran, columns)
     return Answer(found.to_json(), evaluation_screen(found))
 
 
