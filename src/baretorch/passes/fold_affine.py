@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Op, Tensor, with_data
+from baretorch.ir import Array, Graph, Node, Op, Quant, Tensor, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Mul
@@ -48,20 +48,29 @@ def fold_affine(graph: Graph) -> Graph:
         weight_name = weight.name
         if isinstance(node.op, Mul):
             column = channels.reshape(-1, *(1,) * (len(weight.shape) - 1))
-            weight_name = constant(weight.name, weight, weight.data * column)
+            scaled = replace(weight, quant=weight.quant and _scaled(weight.quant, channels))
+            weight_name = constant(weight.name, scaled, weight.data * column)
             bias = bias * channels
         else:
             bias = bias + channels
         stem = layer.inputs[2] if len(layer.inputs) > 2 else f"{weight.name}_bias"
-        bias_name = constant(stem, weight, bias.astype(np.float32))
+        bias_name = constant(stem, replace(weight, quant=None), bias.astype(np.float32))
         assert isinstance(layer.op, LAYERS) and isinstance(node.op, (Mul, Add))
         op = replace(layer.op, lo=node.op.lo, hi=node.op.hi)
         (out,) = node.outputs
         nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)
         rename[out] = layer.outputs[0]  # the result keeps the layer's name and origin
+        new[layer.outputs[0]] = replace(graph[layer.outputs[0]], quant=graph[out].quant)
         if _plain(op) and _read_once(graph, out, uses):
             layer_of[out] = index
     return rebuilt(graph, nodes, new.values(), rename)
+
+
+def _scaled(quant: Quant, factors: Array) -> Quant:
+    """The scales of a weight's channels after multiplication: what is stored stays, but for its sign."""
+    scales = np.broadcast_to(np.array(quant.scale), factors.shape) * np.where(factors == 0, 1.0, np.abs(factors))
+    zeros = np.broadcast_to(np.array(quant.zero_point), factors.shape)
+    return Quant(tuple(map(float, scales)), tuple(map(int, zeros)), 0)
 
 
 def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
