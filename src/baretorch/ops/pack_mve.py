@@ -138,9 +138,13 @@ def _stream(call: Call[Any], rows: Array) -> Packed:
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
-    """Channel by channel, in it column by column."""
-    weight, *constants = _pack_rows(call)
-    return (Packed("weight", np.ascontiguousarray(weight.data[..., 0].transpose(0, 2, 1))), *constants)
+    """For each four channels, the last of which may repeat some, weights column by column, biases and multipliers."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    out = len(weight)
+    fours = np.array([range(at, at + TOGETHER) for at in (*range(0, out - TOGETHER, TOGETHER), out - TOGETHER)])
+    columns = np.ascontiguousarray(weight[..., 0].transpose(0, 2, 1)[fours])
+    words = columns.reshape(len(fours), -1).view(np.int32)
+    return (Packed("constants", np.concatenate([words, bias[fours], multiplier[fours]], axis=1).reshape(-1)),)
 
 
 def _scratch_rows(call: Call[Any]) -> int:

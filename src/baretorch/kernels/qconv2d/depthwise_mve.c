@@ -38,54 +38,57 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
     }
 }
 
-/* Four channels of a row of outputs, limited to int8 only. x: the first channel's window; step: to the next window.
- * 22 instructions for four outputs. */
-BT_INLINE void bt_depthwise_row(const int8_t *x, int32_t plane, int32_t step, const int8_t *w, uint8x16_t order,
-                                int32_t taps, int32x4_t bias, int32x4_t multiplier, int32_t zero, int8_t *y,
-                                int32_t y_step, int32_t count)
+/* A load at x, which then goes to the next window. */
+#define BT_NEXT_3(x) "vldrb.u8 %q[u], [%[" x "]], #3\n\t"
+#define BT_NEXT_ANY(x) "vldrb.u8 %q[u], [%[" x "]]\n\tadd %[" x "], %[" x "], %[step]\n\t"
+
+/* 18 or 22 instructions for four outputs. */
+#define BT_DEPTHWISE_ROW(next)                                                                                         \
+    __asm__ volatile("dls lr, %[count]\n"                                                                              \
+                     "1:\n\t" /**/                                                                                     \
+                     next("x0") "vmladav.s8 %[a], %q[u], %q[w0]\n\t" /**/                                              \
+                     next("x2") "vmladav.s8 %[b], %q[u], %q[w2]\n\t"                                                   \
+                     "vmov %q[v][2], %q[v][0], %[a], %[b]\n\t" /**/                                                    \
+                     next("x1") "vmladav.s8 %[a], %q[u], %q[w1]\n\t" /**/                                              \
+                     next("x3") "vmladav.s8 %[b], %q[u], %q[w3]\n\t"                                                   \
+                     "vmov %q[v][3], %q[v][1], %[a], %[b]\n\t"                                                         \
+                     "vadd.i32 %q[v], %q[v], %q[bias]\n\t"                                                             \
+                     "vrmulh.s32 %q[v], %q[v], %q[m]\n\t"                                                              \
+                     "vadd.i32 %q[v], %q[v], %[zero]\n\t"                                                              \
+                     "vqmovnb.s32 %q[v], %q[v]\n\t"                                                                    \
+                     "vqmovnb.s16 %q[v], %q[v]\n\t"                                                                    \
+                     "vstrb.32 %q[v], [%[y]]\n\t"                                                                      \
+                     "add %[y], %[y], %[y_step]\n\t"                                                                   \
+                     "le lr, 1b"                                                                                       \
+                     : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [y] "+l"(y), [u] "=&w"(u),          \
+                       [v] "=&w"(v), [a] "=&Te"(a), [b] "=&Te"(b)                                                      \
+                     : [count] "r"(p->out_w), [step] "r"(step), [y_step] "r"(p->in), [zero] "r"(p->zero),              \
+                       [w0] "w"(w0), [w1] "w"(w1), [w2] "w"(w2), [w3] "w"(w3), [bias] "w"(bias), [m] "w"(multiplier)   \
+                     : "lr", "cc", "memory")
+
+/* Four channels of a row of outputs, limited to int8 only. x0: the first channel's first window; order: of weights */
+BT_INLINE void bt_depthwise_row(const bt_qconv2d *p, const int8_t *x0, int32_t plane, const int32_t *constants,
+                                uint8x16_t order, int32_t taps, int8_t *y)
 {
     const mve_pred16_t used = vctp8q((uint32_t)taps);
+    const int8_t *w = (const int8_t *)constants;
     const int8x16_t w0 = vldrbq_gather_offset_z_s8(w, order, used);
     const int8x16_t w1 = vldrbq_gather_offset_z_s8(w + taps, order, used);
     const int8x16_t w2 = vldrbq_gather_offset_z_s8(w + 2 * taps, order, used);
     const int8x16_t w3 = vldrbq_gather_offset_z_s8(w + 3 * taps, order, used);
-    const int8_t *x1 = x + plane, *x2 = x1 + plane, *x3 = x2 + plane;
+    const int32x4_t bias = vld1q_s32(constants + taps), multiplier = vld1q_s32(constants + taps + 4);
+    const int8_t *x1 = x0 + plane, *x2 = x1 + plane, *x3 = x2 + plane;
+    const int32_t step = p->stride_w * p->kernel_h;
     int32x4_t u, v;
     int32_t a, b;
-    __asm__ volatile("dls lr, %[count]\n"
-                     "1:\n\t"
-                     "vldrb.u8 %q[u], [%[x0]]\n\t"
-                     "add %[x0], %[x0], %[step]\n\t"
-                     "vmladav.s8 %[a], %q[u], %q[w0]\n\t"
-                     "vldrb.u8 %q[u], [%[x2]]\n\t"
-                     "add %[x2], %[x2], %[step]\n\t"
-                     "vmladav.s8 %[b], %q[u], %q[w2]\n\t"
-                     "vmov %q[v][2], %q[v][0], %[a], %[b]\n\t"
-                     "vldrb.u8 %q[u], [%[x1]]\n\t"
-                     "add %[x1], %[x1], %[step]\n\t"
-                     "vmladav.s8 %[a], %q[u], %q[w1]\n\t"
-                     "vldrb.u8 %q[u], [%[x3]]\n\t"
-                     "add %[x3], %[x3], %[step]\n\t"
-                     "vmladav.s8 %[b], %q[u], %q[w3]\n\t"
-                     "vmov %q[v][3], %q[v][1], %[a], %[b]\n\t"
-                     "vadd.i32 %q[v], %q[v], %q[bias]\n\t"
-                     "vrmulh.s32 %q[v], %q[v], %q[m]\n\t"
-                     "vadd.i32 %q[v], %q[v], %[zero]\n\t"
-                     "vqmovnb.s32 %q[v], %q[v]\n\t"
-                     "vqmovnb.s16 %q[v], %q[v]\n\t"
-                     "vstrb.32 %q[v], [%[y]]\n\t"
-                     "add %[y], %[y], %[y_step]\n\t"
-                     "le lr, 1b"
-                     : [x0] "+r"(x), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [y] "+l"(y), [u] "=&w"(u),
-                       [v] "=&w"(v), [a] "=&Te"(a), [b] "=&Te"(b)
-                     : [count] "r"(count), [step] "r"(step), [y_step] "r"(y_step), [zero] "r"(zero), [w0] "w"(w0),
-                       [w1] "w"(w1), [w2] "w"(w2), [w3] "w"(w3), [bias] "w"(bias), [m] "w"(multiplier)
-                     : "lr", "cc", "memory");
+    if (step == 3)
+        BT_DEPTHWISE_ROW(BT_NEXT_3);
+    else
+        BT_DEPTHWISE_ROW(BT_NEXT_ANY);
 }
 
-BT_SHARED void bt_qconv2d_depthwise_shared_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight,
-                                               const int32_t *bias, const int32_t *multiplier, int8_t *y,
-                                               int8_t *scratch)
+BT_SHARED void bt_qconv2d_depthwise_shared_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants,
+                                               int8_t *y, int8_t *scratch)
 {
     const int32_t taps = p->kernel_h * p->kernel_w;
     const int32_t columns = (p->out_w - 1) * p->stride_w + p->kernel_w;
@@ -108,11 +111,10 @@ BT_SHARED void bt_qconv2d_depthwise_shared_mve(const bt_qconv2d *p, const int8_t
                 for (int32_t j = 0; j < p->kernel_h; j++)
                     order[k++] = (uint8_t)(i * p->kernel_h + (j >= place ? j - place : j - place + p->kernel_h));
             }
-            for (int32_t block = 0; block < p->in; block += 4) {
+            const int32_t *k = constants;
+            for (int32_t block = 0; block < p->in; block += 4, k += taps + 8) {
                 const int32_t c = block + 4 <= p->in ? block : p->in - 4; /* the last four may overlap those before */
-                bt_depthwise_row(scratch + c * plane, plane, p->stride_w * p->kernel_h, weight + c * taps,
-                                 vld1q_u8(order), taps, vld1q_s32(bias + c), vld1q_s32(multiplier + c), p->zero, y + c,
-                                 p->in, p->out_w);
+                bt_depthwise_row(p, scratch + c * plane, plane, k, vld1q_u8(order), taps, y + c);
             }
             bt_mve_limit_i8(y, p->out_w * p->in, p->lo, p->hi);
             y += p->out_w * p->in;
@@ -121,8 +123,8 @@ BT_SHARED void bt_qconv2d_depthwise_shared_mve(const bt_qconv2d *p, const int8_t
 }
 
 /* scratch: kernel_h rows of the image with its padding, and 16 bytes behind them */
-BT_KERNEL void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                                        const int32_t *multiplier, int8_t *y, void *scratch)
+BT_KERNEL void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                        void *scratch)
 {
-    bt_qconv2d_depthwise_shared_mve(p, x, weight, bias, multiplier, y, scratch);
+    bt_qconv2d_depthwise_shared_mve(p, x, constants, y, scratch);
 }

@@ -63,10 +63,9 @@ void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constan
 void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
-/* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. weight:
- * [in][kernel_w][kernel_h] */
-void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y, void *scratch);
+/* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. constants: for each four
+ * channels, of which the last may repeat some, weights as bytes [4][kernel_w][kernel_h], biases and multipliers. */
+void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 #endif
 
 #endif
