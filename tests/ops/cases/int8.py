@@ -33,7 +33,7 @@ def layer(x: Shape, weight: Shape, factor: float = 0.001) -> Inputs:
     return build
 
 
-def extreme(x: Shape, weight: Shape) -> Inputs:
+def extreme(x: Shape, weight: Shape, multiplier: int = 0x7FFFFFFF) -> Inputs:
     """The largest accumulators: every product is as large as it can be."""
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -44,10 +44,17 @@ def extreme(x: Shape, weight: Shape) -> Inputs:
             np.full(x, -128, np.int8),
             signs.astype(np.int8),
             np.zeros(out, np.int32),
-            np.full(out, 0x7FFFFFFF, np.int32),
+            np.full(out, multiplier, np.int32),
         )
 
     return build
+
+
+def around(v: np.ndarray) -> np.ndarray:
+    """These numbers as float32, and those next to them."""
+    middle = v.astype(np.float32)
+    inf = np.float32(np.inf)
+    return np.stack([np.nextafter(middle, -inf), middle, np.nextafter(middle, inf)])
 
 
 def qlinear(name: str, op: QLinear, inputs: Inputs) -> Case:
@@ -77,6 +84,8 @@ QLINEAR = (
     qlinear("several dimensions", QLinear(7), layer((2, 3, 9), (5, 9))),
     qlinear("long", QLinear(0), layer((1, 640), (8, 640), 0.0002)),
     qlinear("shifted", QLinear(0, shift=3), layer((1, 8), (8, 8), 0.0003)),
+    qlinear("batch of five, long", QLinear(-5, hi=90), layer((5, 71), (6, 71), 0.0005)),
+    qlinear("multiplier above 2^31", QLinear(0, shift=1), extreme((1, 1), (5, 1), 0x7D000000)),
     qlinear("largest", QLinear(0), extreme((1, 64), (4, 64))),
     qlinear("longest", QLinear(0), extreme((1, 2000), (6, 2000))),
     qlinear("long, odd", QLinear(0), layer((1, 1013), (5, 1013), 0.0001)),
@@ -117,6 +126,9 @@ QCONV2D = (
     qconv2d("depthwise, long rows strided", QConv2d(8, -3, padding=(0, 1, 0, 1), stride=(2, 2), groups=4),
             layer((1, 4, 48, 4), (4, 3, 3, 1), 0.003)),
     qconv2d("depthwise, 5x3", QConv2d(8, -3, padding=(2, 2, 1, 1), groups=8), layer((1, 7, 4, 8), (8, 5, 3, 1), 0.002)),
+    qconv2d("depthwise, 64 taps", QConv2d(8, -3, groups=3), layer((1, 9, 10, 3), (3, 8, 8, 1), 0.0005)),
+    qconv2d("depthwise, dilated", QConv2d(8, -3, padding=(2, 2, 1, 1), dilation=(2, 1), groups=4),
+            layer((1, 7, 4, 4), (4, 3, 3, 1), 0.002)),
     qconv2d("depthwise, shifted", QConv2d(8, -3, shift=1, padding=SAME, groups=8),
             layer((1, 4, 4, 8), (8, 3, 3, 1), 0.001)),
     qconv2d("depthwise, largest", QConv2d(-128, 0, padding=SAME, groups=4), extreme((1, 4, 4, 4), (4, 3, 3, 1))),
@@ -126,6 +138,9 @@ QCONV2D = (
     qconv2d("kernel above the image", QConv2d(-3, 4, padding=(2, 2, 2, 2)), layer((1, 3, 2, 4), (4, 5, 5, 4), 0.0006)),
     qconv2d("largest", QConv2d(-128, 0, padding=SAME), extreme((1, 4, 4, 16), (8, 3, 3, 16))),
     qconv2d("deepest", QConv2d(-128, 0, padding=SAME), extreme((1, 2, 3, 128), (4, 3, 3, 128))),
+    qconv2d("full parts", QConv2d(0, 3), extreme((1, 1, 5, 130), (5, 1, 1, 130), 2**32 * 100 // (130 * 127 * 128))),
+    qconv2d("full parts, steep", QConv2d(0, 3),
+            extreme((1, 1, 5, 128), (5, 1, 1, 128), 2**32 * 30000 // (128 * 127 * 128))),
     qconv2d("deep", QConv2d(-128, 0, padding=SAME), layer((1, 3, 3, 64), (6, 3, 3, 64), 0.0001)),
 )  # fmt: skip
 
@@ -141,6 +156,12 @@ EDGES = (
         Quantize(0.05, 10),
         normal((20, 30)),
         lambda x: ((x * torch.tensor(1 / 0.05)).round() + 10).clamp(-128, 127).to(torch.int8),
+    ),
+    Case(
+        "quantize beside halves",
+        Quantize(0.0137, -7),
+        lambda rng: (around((np.arange(-300, 300) + 0.5) * 0.0137),),
+        lambda x: ((x * torch.tensor(1 / 0.0137)).round() - 7).clamp(-128, 127).to(torch.int8),
     ),
     Case(
         "dequantize",
