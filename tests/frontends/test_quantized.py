@@ -23,8 +23,9 @@ from baretorch.frontends.pte import read_pte
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized
-from baretorch.report.facts import is_int8
+from baretorch.pipeline import build_image, compile_source, optimized, run_image
+from baretorch.report.facts import compare, is_int8
+from baretorch.targets.boards import load_board
 
 DATA = Path(__file__).parent / "data"
 qd = torch.ops.quantized_decomposed
@@ -129,6 +130,14 @@ def test_symmetric_affine_and_unsigned_activations(zero: int, lo: int, hi: int, 
 def test_what_cannot_be_int8_is_refused(source: Any, text: str) -> None:
     with pytest.raises(CompileError, match=text):
         to_graph(source().program)
+
+
+def test_it_can_take_and_give_int8(tmp_path: Path) -> None:
+    compiled = compile_source(load(str(DATA / "cortex_m4.pte")), load_board("host"), io="int8")
+    image = build_image(compiled, tmp_path)
+    facts = compare(compiled, image, run_image(compiled, image))
+    assert {compiled.graph[n].dtype for n in (*compiled.graph.inputs, *compiled.graph.outputs)} == {DType.INT8}
+    assert (facts.max_error, facts.reference) == (0, "the graph")
 
 
 # --- cortex_m ----------------------------------------------------------------------------------------------

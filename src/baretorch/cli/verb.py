@@ -156,8 +156,8 @@ def int8_options(body: Body) -> Body:
 
     @wraps(body)
     def gathered(*arguments: Any, int8: bool, keep_float: tuple[str, ...], io: str, **rest: Any) -> Answer:
-        if not int8 and (keep_float or io != "float"):
-            raise click.UsageError("--keep-float and --io go with --int8")
+        if keep_float and not int8:  # --io also goes with models that are int8 already
+            raise click.UsageError("--keep-float goes with --int8")
         return body(*arguments, quantization=Quantization(int8, keep_float, io), **rest)
 
     result: Body = gathered

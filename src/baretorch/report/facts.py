@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baretorch.emulators.run import Run, real
+from baretorch.emulators.run import Run, real, stored
 from baretorch.firmware.types import Image
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, DType, Graph, interpret
@@ -118,10 +118,9 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
     first, again = compiled.source.expected, compiled.source.expected_again
     reference = "PyTorch"
     if first is None or again is None:
-        memory: dict[str, Array] = {}
-        first, again = (
-            tuple(interpret(compiled.graph, compiled.source.examples, memory=memory).values()) for _ in range(2)
-        )
+        graph, memory = compiled.graph, dict[str, Array]()
+        inputs = stored(graph, compiled.source.examples)
+        first, again = (real(graph, tuple(interpret(graph, inputs, memory=memory).values())) for _ in range(2))
         reference = "the graph"
     first_real, again_real = real(compiled.graph, run.first), real(compiled.graph, run.outputs)
     error = max(largest_error(first_real, first), largest_error(again_real, again))
