@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from baretorch import frontends
+from baretorch import frontends, pipeline
 from baretorch.frontends import Int8, Source, from_module, quantized
 from baretorch.frontends.aten import to_graph
 from baretorch.frontends.model_file import load_model_file
@@ -21,6 +21,7 @@ from baretorch.ops.qrecurrent import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import optimized
 from baretorch.quantize.recurrent import split_layers
+from baretorch.targets.boards import load_board
 
 ZOO = Path(__file__).parents[2] / "zoo"
 
@@ -104,6 +105,38 @@ def test_cells_are_layers_of_one_step() -> None:
     samples = tensors((1, 6), (1, 8), (1, 8))
     graph, ratio = noise(int8_of(Cells(), samples), samples)
     assert float_layers(graph) == [] and ratio > 28
+
+
+class Streaming(nn.Module):
+    """An LSTM that is fed step by step and remembers both its states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head = nn.LSTMCell(6, 8), nn.Linear(8, 3)
+        self.register_buffer("h", torch.randn(1, 8))
+        self.register_buffer("c", torch.randn(1, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h, c = self.cell(x, (self.h, self.c))
+        self.h.copy_(h)
+        self.c.copy_(c)
+        return self.head(h)
+
+
+@pytest.mark.parametrize("board", ["host", "mps2-an386"])
+def test_the_chip_remembers_what_the_graph_does(board: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    samples = tensors((1, 6))
+    source = int8_of(Streaming(), samples)
+    graph, ratio = noise(source, samples)
+    assert float_layers(graph) == [] and ratio > 28
+    compiled = pipeline.compile_source(source, load_board(board))
+    run = pipeline.run_image(compiled, pipeline.build_image(compiled, tmp_path))
+    memory: dict[str, Any] = {}
+    for got in (run.first, run.outputs):
+        want = tuple(interpret(compiled.graph, source.examples, memory=memory).values())
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)), "bit for bit"
+    assert not np.array_equal(run.first[0], run.outputs[0])
 
 
 def test_a_plain_rnn_stays_float_and_says_why() -> None:
