@@ -9,15 +9,17 @@ import pytest
 
 from tests.zoo.zoo import ROOT, run
 
-MODELS = ("softmax", "mnist_mlp", "kws", "tinyrps", "ic", "vww")  # sine: tests/test_road.py
+FLOAT = ("softmax", "mnist_mlp", "kws", "tinyrps", "ic", "vww")  # sine: tests/test_road.py
+INT8 = ("sine", "mnist_mlp", "ad", "kws", "tinyrps", "ic", "vww")
+GOALS = [(name, "float32") for name in FLOAT] + [(name, "int8") for name in INT8]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_goals_on_cortex_m4f(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "dtype"), GOALS)
+def test_goals_on_cortex_m4f(name: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     page, peers = importlib.import_module("page"), importlib.import_module("peers")
-    facts = run(name, peers.M4F, peers.TOOLCHAIN, tmp_path)
+    facts = run(name, peers.M4F, peers.TOOLCHAIN, tmp_path, dtype == "int8")
     flash, ram = facts.image.flash, facts.image.ram
     ours = peers.Figures(facts.run.instructions, flash.model_code, ram.arena + ram.model_static)
-    assert page.verdict(ours, peers.PEERS[name, "float32", peers.M4F].goal) == "met", ours
+    assert page.verdict(ours, peers.PEERS[name, dtype, peers.M4F].goal) == "met", ours
     assert ram.stack < 512

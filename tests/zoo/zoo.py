@@ -8,7 +8,7 @@ from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Source, load
+from baretorch.frontends import Int8, Source, load
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
@@ -25,13 +25,13 @@ TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured: 5e-
 
 
 @cache
-def source(name: str) -> Source:
-    return load(str(ZOO / f"{name}.py"))
+def source(name: str, int8: bool = False) -> Source:
+    return load(str(ZOO / f"{name}.py"), int8=Int8() if int8 else None)
 
 
-def run(name: str, board: str, toolchain: str, folder: Path) -> RunFacts:
-    """The model, run on the board's emulator."""
-    compiled = pipeline.compile_source(source(name), load_board(board))
+def run(name: str, board: str, toolchain: str, folder: Path, int8: bool = False) -> RunFacts:
+    """The model, run on the board's emulator; in int8 with int8 inputs and outputs."""
+    compiled = pipeline.compile_source(source(name, int8), load_board(board), io="int8" if int8 else "float")
     image = pipeline.build_image(compiled, folder, toolchain)
     return compare(compiled, image, pipeline.run_image(compiled, image))
 
