@@ -2,7 +2,9 @@
  *
  * Four channels at a time over the whole image: their weights are expanded to halfwords once, in scratch; then a tap of
  * a position is one load of four bytes, two extensions, one load of weights and four multiplies. Inside the image all
- * taps have fixed offsets; at its border a tap outside reads a word of zero points instead. */
+ * taps have fixed offsets; at its border a tap outside reads a word of zero points instead.
+ *
+ * Channels go through the whole image one after the other, so input and output must lie apart. */
 #include "../dsp.h"
 #include "qconv2d.h"
 

@@ -3,7 +3,9 @@
  *
  * The windows of two positions are expanded to halfwords once, side by side; then two output channels at a time run
  * over them. Weights of two channels share a halfword, 256 * second + first, as in qlinear/dsp.c: one extension feeds
- * four dual multiplies. 28 instructions for 32 products. */
+ * four dual multiplies. 28 instructions for 32 products.
+ *
+ * The windows of two positions, or of a pool's, are read before their outputs are written. */
 #include "windows_dsp.h"
 
 #define BT_QCONV2D_PART 63 /* eights of taps whose sum cannot reach 2^23 */

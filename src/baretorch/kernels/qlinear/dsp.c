@@ -1,4 +1,6 @@
-/* qlinear for cores with the DSP extension (Cortex-M4, M7, M33): four rows at a time, see dsp_rows.h. */
+/* qlinear for cores with the DSP extension (Cortex-M4, M7, M33): four rows at a time, see dsp_rows.h.
+ *
+ * A row of inputs is read until its last outputs are written: the output may end where that row begins. */
 #include "qlinear.h"
 
 #include "../dsp_rows.h"
