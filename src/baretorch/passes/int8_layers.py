@@ -26,6 +26,7 @@ from baretorch.ops.qmatmul import matmul_of
 from baretorch.ops.qnorm import LONGEST, QNorm, affine_of, eps_of
 from baretorch.passes.int8_walk import StaysFloat, Walk
 
+ROWS = 3  # of a linear layer, from which on convolutions are faster
 PRODUCT = 255 * 255  # the largest of two numbers less their zero points
 
 
@@ -66,6 +67,10 @@ def layer(walk: Walk, node: Node) -> None:
         walk.constant(w, "bias", whole.astype(np.int32)),
         walk.constant(w, "multiplier", multiplier),
     )
+    rows = prod(walk.graph[node.inputs[0]].shape[:-1])
+    if isinstance(op, Linear) and rows >= ROWS:
+        _pixels(walk, node, QConv2d(z_x, z_y, shift, lo, hi), *constants)
+        return
     if isinstance(op, Linear):
         made: Op = QLinear(z_y, shift, lo, hi)
     elif isinstance(op, Conv2d):
@@ -73,6 +78,17 @@ def layer(walk: Walk, node: Node) -> None:
     else:
         made = QConvTranspose2d(z_x, z_y, shift, lo, hi, op.stride, op.padding, op.dilation, op.groups)
     walk.emit(node, made, walk.int8(node.inputs[0]), *constants)
+
+
+def _pixels(walk: Walk, node: Node, op: QConv2d, weight: str, bias: str, multiplier: str) -> None:
+    """A linear layer of several rows, as a convolution of as many pixels: its kernels take several at a time."""
+    (out,), x = node.outputs, node.inputs[0]
+    *outer, in_ = walk.graph[x].shape
+    shape = walk.graph[out].shape
+    taps = walk.constant(walk.graph[node.inputs[1]], "int8", data_of([walk.new[weight]], 0).reshape(-1, 1, 1, in_))
+    image = walk.view(Reshape((1, prod(outer), 1, in_)), x, walk.int8(x))
+    made = walk.add(op, out, (1, prod(outer), 1, shape[-1]), walk.scale(out), image, taps, bias, multiplier)
+    walk.stored[out] = walk.view(Reshape(shape), out, made)
 
 
 @dataclass(frozen=True)
