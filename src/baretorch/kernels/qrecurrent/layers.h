@@ -27,8 +27,15 @@ BT_SHARED void bt_curve_q15(const int16_t *table, const int16_t *from, int16_t *
     for (int32_t i = 0; i < count; i++) {
         const int32_t v = bt_sat16(from[i] * (int32_t)(1 << twice));
         const int16_t *at = middle + (v >> 8);
-        const int32_t s = at[0] + (((at[1] - at[0]) * (v & 255) + 128) >> 8);
-        to[i] = (int16_t)(factor * s + offset);
+        const int32_t part = v & 255;
+#if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
+        int32_t both, sum;
+        __builtin_memcpy(&both, at, 4);
+        __asm__("smlad %0, %1, %2, %3" : "=r"(sum) : "r"(both), "r"((part << 16) | (256 - part)), "r"(128));
+#else
+        const int32_t sum = at[0] * (256 - part) + at[1] * part + 128;
+#endif
+        to[i] = (int16_t)(factor * (sum >> 8) + offset);
     }
 }
 
