@@ -20,6 +20,21 @@ BT_INLINE int32_t bt_odd_bytes(int32_t word)
     return pair;
 }
 
+/* Bytes 0 and 2 as halfwords, plus the halfwords of `more`; bytes 1 and 3. */
+BT_INLINE int32_t bt_even_plus(int32_t more, int32_t word)
+{
+    int32_t pair;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(more), "r"(word));
+    return pair;
+}
+
+BT_INLINE int32_t bt_odd_plus(int32_t more, int32_t word)
+{
+    int32_t pair;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(more), "r"(word));
+    return pair;
+}
+
 /* sum + both products of halfwords */
 BT_INLINE int32_t bt_dual(int32_t a, int32_t b, int32_t sum)
 {

@@ -122,6 +122,11 @@ def loops_fit(op: Attention, inputs: Sequence[Tensor]) -> bool:
     return len(_steps(op, inputs)[0]) <= LOOPS
 
 
+def lies_together(op: Attention, inputs: Sequence[Tensor]) -> bool:
+    """The elements of a head are neighbours in q, k, v and y."""
+    return all(step[-1] == 1 for step in _steps(op, inputs)[1][:4])
+
+
 def _params(call: Call[Attention]) -> Params:
     return Params("bt_attention_f32", (*shape_fields(call.op, call.inputs), ("scale", call.op.scale)))
 
@@ -134,9 +139,8 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
         return given is mask and loops_fit(call.op, call.inputs)
 
     def together(call: Call[Attention]) -> bool:
-        """The elements of a head lie together in q, k, v and y, and there are keys."""
         keys = call.op.seen(call.inputs)[1][-2]
-        return fits(call) and keys > 0 and all(step[-1] == 1 for step in _steps(call.op, call.inputs)[1][:4])
+        return fits(call) and keys > 0 and lies_together(call.op, call.inputs)
 
     ref = Kernel(
         f"bt_{name}_f32_ref",

@@ -119,15 +119,18 @@ def _pack(call: Call[QAttention]) -> tuple[Packed, ...]:
     return (*constant, Packed("table", TABLE))
 
 
-def _row(name: str, mask: DType | None) -> Kernel[QAttention]:
-    """The kernel for one type of mask."""
+def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
+    """The kernels for one type of mask."""
 
     def fits(call: Call[QAttention]) -> bool:
         given = call.inputs[3].dtype if len(call.inputs) > 3 else None
         varies = all(t.data is None for t in call.inputs[:3])
         return given is mask and varies and attention.loops_fit(call.op.geometry, call.inputs)
 
-    return Kernel(
+    def together(call: Call[QAttention]) -> bool:
+        return fits(call) and attention.lies_together(call.op.geometry, call.inputs)
+
+    ref = Kernel(
         f"bt_{name}_ref",
         "qattention/ref.c",
         _params,
@@ -135,10 +138,12 @@ def _row(name: str, mask: DType | None) -> Kernel[QAttention]:
         pack=_pack,
         scratch=lambda call: 4 * call.op.geometry.seen(call.inputs)[1][-2],
     )
+    dsp = replace(ref, symbol=f"bt_{name}_dsp", source="qattention/dsp.c", needs=frozenset({"dsp"}), fits=together)
+    return (dsp, ref)
 
 
 KERNELS: tuple[Kernel[QAttention], ...] = (
-    _row("qattention", None),
-    _row("qattention_masked", DType.INT16),
-    _row("qattention_chosen", DType.BOOL),
+    *_rows("qattention", None),
+    *_rows("qattention_masked", DType.INT16),
+    *_rows("qattention_chosen", DType.BOOL),
 )

@@ -97,6 +97,18 @@ def _fits(call: Call[QConvTranspose2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
+def _fours(call: Call[QConvTranspose2d]) -> bool:
+    return _fits(call) and call.inputs[1].shape[3] >= 4
+
+
 KERNELS: tuple[Kernel[QConvTranspose2d], ...] = (
+    Kernel(
+        "bt_qconv_transpose2d_dsp",
+        "qconv_transpose2d/dsp.c",
+        _params,
+        needs=frozenset({"dsp"}),
+        fits=_fours,
+        pack=_pack,
+    ),
     Kernel("bt_qconv_transpose2d_ref", "qconv_transpose2d/ref.c", _params, fits=_fits, pack=_pack),
 )

@@ -51,21 +51,6 @@ BT_INLINE void bt_qadd_row(const bt_qadd *p, const int8_t *a, const int8_t *b, i
         y[i] = bt_qadd_one(p, a[i], b[i]);
 }
 
-/* Bytes 0 and 2 as halfwords, plus the halfwords of `more`; bytes 1 and 3. */
-BT_INLINE int32_t bt_even_plus(int32_t more, int32_t word)
-{
-    int32_t pair;
-    __asm__("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(more), "r"(word));
-    return pair;
-}
-
-BT_INLINE int32_t bt_odd_plus(int32_t more, int32_t word)
-{
-    int32_t pair;
-    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(more), "r"(word));
-    return pair;
-}
-
 BT_INLINE int32_t bt_low_product(int32_t a, int32_t b)
 {
     int32_t product;

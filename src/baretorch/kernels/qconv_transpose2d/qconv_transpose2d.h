@@ -28,6 +28,10 @@ typedef struct {
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
 void bt_qconv_transpose2d_ref(const bt_qconv_transpose2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                               const int32_t *multiplier, int8_t *y);
+
+/* Four channels of a group at a time, so there are four or more. */
+void bt_qconv_transpose2d_dsp(const bt_qconv_transpose2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                              const int32_t *multiplier, int8_t *y);
 #endif
 
 #endif
