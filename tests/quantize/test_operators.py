@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.report.facts import compare
+from baretorch.targets.boards import load_board
 from tests.models import seeded
 
 Operator = Callable[[torch.Tensor], torch.Tensor]
@@ -209,3 +212,16 @@ def test_an_embedding_is_a_table_of_bytes() -> None:
     source = quantized(from_module(seeded(Rows()), samples[0], "m"), Int8(), samples)
     graph = pipeline.optimized(to_graph(source.program))
     assert not float_layers(graph) and "float32" not in {t.dtype.label for t in graph.constants()}
+
+
+def test_what_stays_float_is_a_warning_with_the_reason(tmp_path: Path) -> None:
+    class Running(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(x).cumsum(1)
+
+    samples = [(torch.randn(1, 6, generator=torch.Generator().manual_seed(n)),) for n in range(8)]
+    source = quantized(from_module(Running(), samples[0], "m"), Int8(), samples)
+    compiled = pipeline.compile_source(source, load_board("host"))
+    image = pipeline.build_image(compiled, tmp_path)
+    (warning,) = compare(compiled, image, pipeline.run_image(compiled, image)).warnings
+    assert warning.startswith("float: cumsum ") and warning.endswith("stays float: there is no int8 cumsum")
