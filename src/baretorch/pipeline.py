@@ -31,8 +31,8 @@ from baretorch.passes.sink_views import sink_views
 from baretorch.passes.split_linear import split_linear
 from baretorch.passes.to_int8 import to_int8
 from baretorch.passes.views import views
-from baretorch.plan import NOTHING, make_plan
-from baretorch.plan.types import Plan
+from baretorch.plan import ANY, make_plan
+from baretorch.plan.types import Memory, Plan
 from baretorch.targets.types import Board
 from baretorch.text import to_text
 
@@ -94,16 +94,16 @@ def compile_source(
     optimize: str = "speed",
     trace: Path | None = None,
     io: str = "float",
-    elsewhere: Mapping[str, str] = NOTHING,
+    memory: Memory = ANY,
 ) -> Compiled:
-    """All the way to C; with `trace`, the graph of the served method after each pass is written there. `elsewhere`:
-    layers that lie in other banks of RAM."""
+    """All the way to C; with `trace`, the graph of the served method after each pass is written there. `memory`:
+    what the user asks of RAM."""
     graphs = {
         name: optimized(to_graph(program), trace if name == source.method else None)
         for name, program in source.methods.items()
     }
     graphs = {name: with_io(graph, io) for name, graph in graphs.items()}
-    return compile_graphs(source, graphs, board, optimize, elsewhere)
+    return compile_graphs(source, graphs, board, optimize, memory)
 
 
 def compile_graphs(
@@ -111,10 +111,10 @@ def compile_graphs(
     graphs: Mapping[str, Graph],
     board: Board,
     optimize: str = "speed",
-    elsewhere: Mapping[str, str] = NOTHING,
+    memory: Memory = ANY,
 ) -> Compiled:
     """From optimized graphs, one per method."""
-    plans = {name: make_plan(graph, board, elsewhere) for name, graph in graphs.items()}
+    plans = {name: make_plan(graph, board, memory) for name, graph in graphs.items()}
     c = emit(source.name, plans, optimize, source.method)
     return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from baretorch.cli.verb import (
     Answer,
     Quantization,
     board_option,
     int8_options,
+    memory_options,
     model_argument,
     optimize_option,
     out_option,
-    place_option,
     stages,
     toolchain_option,
     verb,
 )
+
+if TYPE_CHECKING:
+    from baretorch.plan.types import Memory
 
 
 @verb("build")
@@ -23,7 +28,7 @@ from baretorch.cli.verb import (
 @toolchain_option
 @optimize_option
 @int8_options
-@place_option
+@memory_options
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,
@@ -32,7 +37,7 @@ def build(
     toolchain: str | None,
     optimize: str,
     quantization: Quantization,
-    elsewhere: dict[str, str],
+    memory: Memory,
     out: str | None,
 ) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
@@ -41,6 +46,6 @@ def build(
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, elsewhere)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         image = built_image(compiled, out, toolchain, stage)
     return Answer(image_json(compiled, image), build_screen(compiled, image))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from baretorch.cli.verb import (
@@ -9,12 +11,15 @@ from baretorch.cli.verb import (
     Quantization,
     board_option,
     int8_options,
+    memory_options,
     model_argument,
     optimize_option,
-    place_option,
     stages,
     verb,
 )
+
+if TYPE_CHECKING:
+    from baretorch.plan.types import Memory
 
 
 @verb("compile")
@@ -23,7 +28,7 @@ from baretorch.cli.verb import (
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
 @optimize_option
 @int8_options
-@place_option
+@memory_options
 def compile_(
     as_json: bool,
     model: str,
@@ -31,7 +36,7 @@ def compile_(
     out: str,
     optimize: str,
     quantization: Quantization,
-    elsewhere: dict[str, str],
+    memory: Memory,
 ) -> Answer:
     """Write the model as C files."""
     from pathlib import Path
@@ -41,7 +46,7 @@ def compile_(
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, elsewhere)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         folder = Path(out)
         with staged(folder) as work:
             written = write_c(compiled, work)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from baretorch.cli.verb import (
@@ -10,14 +12,17 @@ from baretorch.cli.verb import (
     board_option,
     emulator_option,
     int8_options,
+    memory_options,
     model_argument,
     optimize_option,
     out_option,
-    place_option,
     stages,
     toolchain_option,
     verb,
 )
+
+if TYPE_CHECKING:
+    from baretorch.plan.types import Memory
 
 
 @verb("run")
@@ -27,7 +32,7 @@ from baretorch.cli.verb import (
 @emulator_option
 @optimize_option
 @int8_options
-@place_option
+@memory_options
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(
@@ -38,7 +43,7 @@ def run(
     emulator: str | None,
     optimize: str,
     quantization: Quantization,
-    elsewhere: dict[str, str],
+    memory: Memory,
     out: str | None,
     trace: str | None,
 ) -> Answer:
@@ -52,7 +57,7 @@ def run(
 
     emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, trace, quantization, elsewhere)
+        compiled = compiled_model(model, board, stage, optimize, trace, quantization, memory)
         image = built_image(compiled, out, toolchain, stage)
         stage("emulate")
         facts = compare(compiled, image, run_image(compiled, image, emulator))

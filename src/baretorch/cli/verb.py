@@ -176,23 +176,45 @@ def int8_options(body: Body) -> Body:
     return result
 
 
-def place_option(body: Body) -> Body:
-    """--place, which the verb's body gets as the mapping `elsewhere`."""
+def memory_options(body: Body) -> Body:
+    """--ram, --input and --place; the verb's body gets them together as `memory`."""
 
     @wraps(body)
-    def gathered(*arguments: Any, place: tuple[str, ...], **rest: Any) -> Answer:
+    def gathered(*arguments: Any, ram: int | None, input_: str, place: tuple[str, ...], **rest: Any) -> Answer:
+        from baretorch.plan.types import Memory
+
         pairs = [p.rpartition("=") for p in place]
         wrong = [p for p, (layer, _, bank) in zip(place, pairs, strict=True) if not layer or not bank]
         if wrong:
             raise click.UsageError(f"--place takes LAYER=BANK, not {wrong[0]}")
-        return body(*arguments, elsewhere={layer: bank for layer, _, bank in pairs}, **rest)
+        elsewhere = {layer: bank for layer, _, bank in pairs}
+        return body(*arguments, memory=Memory(elsewhere, ram, input_ == "rows"), **rest)
 
-    return click.option(
-        "--place",
-        multiple=True,
-        metavar="LAYER=BANK",
-        help="Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.",
-    )(gathered)
+    result: Body = gathered
+    for option in (
+        click.option(
+            "--place",
+            multiple=True,
+            metavar="LAYER=BANK",
+            help="Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.",
+        ),
+        click.option(
+            "--input",
+            "input_",
+            type=click.Choice(["whole", "rows"]),
+            default="whole",
+            show_default=True,
+            help="Whether the run function takes an image, or a callback that gives its rows.",
+        ),
+        click.option(
+            "--ram",
+            type=click.IntRange(min=0),
+            metavar="BYTES",
+            help="How large the arena may be; layers run in bands of rows to reach it.",
+        ),
+    ):
+        result = option(result)
+    return result
 
 
 def out_option(default: str) -> Callable[[Body], Body]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
 from baretorch.pipeline import Compiled, build_image, compile_source
-from baretorch.plan import NOTHING
+from baretorch.plan import ANY
+from baretorch.plan.types import Memory
 from baretorch.targets.boards import load_board
 
 FLOAT = Quantization()
@@ -29,13 +30,13 @@ def compiled_model(
     optimize: str = "speed",
     trace: str | None = None,
     quantization: Quantization = FLOAT,
-    elsewhere: Mapping[str, str] = NOTHING,
+    memory: Memory = ANY,
 ) -> Compiled:
     """Read the model and compile it for the board, which is looked up first: it fails faster."""
     target = load_board(board)
     source = read_model(model, stage, quantization)
     stage("compile to C")
-    return compile_source(source, target, optimize, Path(trace) if trace else None, quantization.io, elsewhere)
+    return compile_source(source, target, optimize, Path(trace) if trace else None, quantization.io, memory)
 
 
 def read_model(model: str, stage: Stage, quantization: Quantization = FLOAT) -> Source:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import banner, tensor_of
+from baretorch.emit.spell import banner, tensor_of, words
 
 
 def glue_c(names: Names, method: Method) -> str:
     def rows(ports: tuple[Port, ...]) -> str:
-        return ", ".join(f"{{ (void *){p.macro}, {tensor_of(method, p).bytes}u }}" for p in ports)
+        return ", ".join(f"{{ (void *){_memory(p)}, {tensor_of(method, p).bytes}u }}" for p in ports)
 
-    nulls = ", ".join("NULL" for _ in method.ports)
+    arguments = ", ".join(f"&{p.name}_source" if p.pulled else "NULL" for p in method.ports)
+    sources = "".join(_source(method, p) for p in method.inputs if p.pulled)
     return f"""{banner(names, "its place in the image")}
 #include "bt_runtime.h"
 #include "model.h"
-
+{sources}
 static const bt_buffer inputs[] = {{ {rows(method.inputs)} }};
 static const bt_buffer outputs[] = {{ {rows(method.outputs)} }};
 
@@ -29,7 +30,7 @@ const bt_model bt_the_model = {{
 /* Emulators count instructions from {method.run} to the label behind its call. */
 __attribute__((noinline)) void bt_model_call(void)
 {{
-    {method.run}({nulls});
+    {method.run}({arguments});
     __asm__ volatile(".globl bt_model_returned\\nbt_model_returned:" ::: "memory");
 }}
 
@@ -37,4 +38,26 @@ void bt_model_reset(void)
 {{
     {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
 }}
+"""
+
+
+def _memory(port: Port) -> str:
+    """Where the server puts or finds what a port stands for."""
+    return f"{port.name}_image" if port.pulled else port.macro
+
+
+def _source(method: Method, port: Port) -> str:
+    """The host sends the whole image at once, so it is kept here; a camera would give its rows as they come."""
+    t = tensor_of(method, port)
+    row = t.bytes // t.shape[1]
+    return f"""
+static uint32_t {port.name}_image[{words(t.bytes)}];
+
+static void {port.name}_rows(void *context, int32_t first, int32_t count, void *to)
+{{
+    (void)context;
+    __builtin_memcpy(to, (const uint8_t *){port.name}_image + {row} * first, {row} * (uint32_t)count);
+}}
+
+static const bt_rows {port.name}_source = {{ {port.name}_rows, NULL }};
 """

@@ -17,6 +17,7 @@ def model_h(names: Names) -> str:
         for name, data in names.constants.items()
         if name in shown
     )
+    rows = '\n#include "kernels/pull/rows.h"\n' if any(m.sources for m in names.methods.values()) else ""
     arenas = "\n".join(
         f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas
     )
@@ -26,7 +27,7 @@ def model_h(names: Names) -> str:
 
 #include <stddef.h>
 #include <stdint.h>
-
+{rows}
 /* RAM the model works in, inputs and outputs included. */
 {arenas}
 {constants}
@@ -39,14 +40,15 @@ def _method(names: Names, method: Method) -> str:
     ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
     about = "\n".join(f" *   {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports)
     sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
-    slots = "\n".join(f"#define {p.macro} {_slot(names, method, p)}" for p, _ in ports)
+    lying = [p for p, _ in ports if not p.pulled]
+    slots = "\n".join(f"#define {p.macro} {_slot(names, method, p)}" for p in lying)
     offsets = "\n".join(
-        f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}" for p, _ in ports if not p.operand.constant
+        f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}" for p in lying if not p.operand.constant
     )
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
     return f"""/* Inputs and outputs of {method.run}, with their shapes in memory order:
 {about}
- */
+{_pulling(method)} */
 {sizes}
 
 /* Where they lie. Write an input there and pass NULL for it, and nothing is copied; read an output there after
@@ -60,6 +62,17 @@ void {method.run}({parameters(method)});
 {offsets}
 void {method.run}_in({arena_parameters(method)}, {parameters(method)});
 """
+
+
+def _pulling(method: Method) -> str:
+    lines = ""
+    for p in (p for p in method.inputs if p.pulled):
+        height, width, channels = tensor_of(method, p).shape[1:]
+        lines += (
+            f" * The {height} rows of {p.name}, {width * channels} elements each, are asked for as they are needed:\n"
+            f" * see kernels/pull/rows.h. {p.name} must not be NULL.\n"
+        )
+    return lines
 
 
 def _reset(names: Names) -> str:

@@ -9,7 +9,7 @@ from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.names import Method, Names, Port, role
 from baretorch.emit.spell import arena_parameters, at, banner, parameters, tensor_of, words
 from baretorch.ops.kernel import Params
-from baretorch.plan.types import Operand, Plan, Step
+from baretorch.plan.types import Operand, Step
 from baretorch.text import attributes
 
 _ELSEWHERE = """
@@ -48,7 +48,7 @@ def model_c(names: Names, optimize: str) -> str:
 
 def _method(names: Names, method: Method, writer: _Writer) -> str:
     body = "\n".join(writer.step(method, step) for step in method.plan.steps)
-    copies_in = "\n".join(_copy_in(method, p) for p in method.inputs)
+    copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not p.pulled)
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs)
     arenas = ", ".join(a.name for a in method.arenas)
     arguments = "".join(f", {p.name}" for p in method.ports)
@@ -133,15 +133,17 @@ class _Writer:
     def argument(self, method: Method, operand: Operand) -> str:
         if operand.constant:
             return method.constants[operand.storage]
+        if operand.tensor in method.sources:
+            return method.sources[operand.tensor]
         return at(method, method.plan.graph[operand.tensor].dtype.c, operand.storage, operand.offset)
 
     def instance(self, method: Method, step: Step) -> str:
         """The function that is this kernel with these parameters; equal layers share it."""
-        key = (step.kernel.symbol, step.params, tuple(kind for kind, _ in self.arguments(method.plan, step)))
+        key = (step.kernel.symbol, step.params, tuple(kind for kind, _ in self.arguments(method, step)))
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name
-            arguments = list(self.arguments(method.plan, step))
+            arguments = list(self.arguments(method, step))
             declared = ", ".join(f"{kind} *{arg}" for kind, arg in arguments)
             passed = ", ".join(arg for _, arg in arguments)
             self.definitions.append(
@@ -159,15 +161,18 @@ class _Writer:
             self.definitions.append(f"static const {_struct(step.params, name, 0)}\n")
         return self.instances[key]
 
-    def arguments(self, plan: Plan, step: Step) -> Iterator[tuple[str, str]]:
+    def arguments(self, method: Method, step: Step) -> Iterator[tuple[str, str]]:
         """Type and name of each argument of an instance."""
         taken: set[str] = {"p"}
         outputs = {t.name for t in step.call.outputs}
+        plan = method.plan
         for o in step.operands:
             if o.constant:
                 yield f"const {c_type(plan.constant(o.storage).data)}", unique(role(o.tensor), taken)
             elif o.tensor in outputs:
                 yield plan.graph[o.tensor].dtype.c, unique("y", taken)
+            elif o.tensor in method.sources:
+                yield "const bt_rows", unique("x", taken)
             else:
                 yield f"const {plan.graph[o.tensor].dtype.c}", unique("x", taken)
         if step.scratch:

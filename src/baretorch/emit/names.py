@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from baretorch.emit.c import identifier, unique
 from baretorch.ir import Array, Graph
+from baretorch.ops.pull import pulled
 from baretorch.plan.types import Bank, Operand, Plan
 
 
@@ -18,6 +19,7 @@ class Port:
     name: str
     macro: str
     operand: Operand
+    pulled: bool = False  # an input of which the caller gives rows when they are asked for
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Method:
     @property
     def run(self) -> str:
         return f"{self.prefix}_run"
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Where the rows of pulled inputs come from: tensor -> parameter."""
+        return {p.operand.tensor: p.name for p in self.inputs if p.pulled}
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -78,7 +85,8 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
         used |= {f"{prefix}_run", f"{prefix}_run_in"}
         own = {bank.name for bank in plan.banks}
         taken = {a.parameter for a in arenas}
-        inputs = tuple(_port(prefix, operand, operand.tensor, taken) for operand in plan.inputs)
+        absent = pulled(plan.graph)
+        inputs = tuple(_port(prefix, o, o.tensor, taken, o.tensor in absent) for o in plan.inputs)
         labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
         outputs = tuple(_port(prefix, operand, label, taken) for operand, label in labelled)
         constants = {}
@@ -114,6 +122,6 @@ def role(tensor: str) -> str:
     return re.sub(r"_\d+$", "", identifier(tensor.rsplit(".", 1)[-1]))
 
 
-def _port(prefix: str, operand: Operand, text: str, taken: set[str]) -> Port:
+def _port(prefix: str, operand: Operand, text: str, taken: set[str], pulled: bool = False) -> Port:
     name = unique(text, taken)
-    return Port(name, f"{prefix}_{name}".upper(), operand)
+    return Port(name, f"{prefix}_{name}".upper(), operand, pulled)

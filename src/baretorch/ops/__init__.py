@@ -25,6 +25,7 @@ from baretorch.ops import (
     move,
     norm,
     pool,
+    pull,
     qattention,
     qbinary,
     qconv2d,
@@ -134,6 +135,7 @@ PLAN_OPS: tuple[OpRow, ...] = (
     OpRow(move.Place, move.PLACE),
     OpRow(index.Put, index.PUT),
     OpRow(index.PutAlong, index.PUT_ALONG),
+    OpRow(pull.Pull, pull.KERNELS),
 )
 
 _BY_TYPE = {row.op: row for row in (*OPS, *PLAN_OPS)}

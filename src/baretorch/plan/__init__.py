@@ -4,28 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Node, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
+from baretorch.plan.bands import chains
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps, lifetimes
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
+from baretorch.plan.patches import patched
 from baretorch.plan.select import make_steps, select_kernel
 from baretorch.plan.storage import places, settled
-from baretorch.plan.types import Constant, Operand, Place, Plan, StateBuffer, Step
+from baretorch.plan.types import Constant, Memory, Operand, Place, Plan, StateBuffer, Step
 from baretorch.targets.types import Board
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
+ANY = Memory()
 
 
-def make_plan(graph: Graph, board: Board, elsewhere: Mapping[str, str] = NOTHING) -> Plan:
-    """Plan the graph for the board; CompileError if its memory cannot hold it. `elsewhere` says which layers lie in
-    other banks of RAM than the rest; see banks.py."""
+def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
+    """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
+    it, or for what the user allows, a stage of the model runs in bands."""
+    plan = _whole(graph, board, memory.elsewhere)
+    limit = _limit(plan, board, memory)
+    if memory.rows:
+        _need_image(graph)
+    if memory.rows or plan.arena > limit:
+        smaller = patched(plan, lambda g: _whole(g, board, memory.elsewhere), limit, memory.rows)
+        plan = smaller if memory.rows or smaller.arena <= limit else plan
+        _need_ram(min(plan, smaller, key=lambda p: p.arena), memory)
+    check_budget(plan, board)
+    return plan
+
+
+def _limit(plan: Plan, board: Board, memory: Memory) -> int:
+    """How large the arena may be: as the user says, and as the board has room. It need not be smaller than it is."""
+    rooms = sum(room(board.chip, bank.name) for bank in plan.banks)
+    fits = all(bank.size <= room(board.chip, bank.name) for bank in plan.banks)
+    return min(memory.ram if memory.ram is not None else plan.arena, plan.arena if fits else rooms)
+
+
+def _need_image(graph: Graph) -> None:
+    if len(graph.inputs) != 1 or not any(chain[0].inputs[0] in graph.inputs for chain in chains(graph)):
+        raise CompileError(
+            "--input rows: the input is not an image that convolutions or pools read",
+            have=", ".join(repr(graph[name]) for name in graph.inputs),
+            need="one input of shape [1, H, W, C] in memory, read by a chain of convolutions and pools",
+        )
+
+
+def _need_ram(plan: Plan, memory: Memory) -> None:
+    if memory.ram is not None and plan.arena > memory.ram:
+        raise CompileError(
+            f"the model does not fit {memory.ram:,} bytes of RAM: it needs {plan.arena - memory.ram:,} more",
+            at=peak_layers(plan),
+            have=f"arena {plan.arena:,} bytes" + (f", with {plan.patches}" if plan.patches else ""),
+            need=f"at most {memory.ram:,} bytes, as --ram says",
+        )
+
+
+def _whole(graph: Graph, board: Board, elsewhere: Mapping[str, str]) -> Plan:
+    """The plan of a graph as it is."""
     graph = settled(graph)
     storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
@@ -66,9 +107,7 @@ def make_plan(graph: Graph, board: Board, elsewhere: Mapping[str, str] = NOTHING
         lower_bound=layout.lower_bound,
         optimal=layout.placed.optimal,
     )
-    check_plan(plan)
-    check_budget(plan, board)
-    return plan
+    return check_plan(plan)
 
 
 @dataclass(frozen=True)
@@ -129,7 +168,7 @@ def peak_layers(plan: Plan) -> list[str]:
     """The step with the most live bytes, and the tensors that are alive there, largest first."""
     if not plan.steps:
         return []
-    best = max(range(len(plan.steps)), key=lambda i: live_bytes(plan, i))
+    best = max(range(len(plan.steps)), key=lambda i: plan.live_bytes(i))
     node = plan.steps[best].nodes[0]
     origin = plan.graph[node.outputs[0]].origin
     alive = sorted((b for b in plan.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
@@ -137,15 +176,4 @@ def peak_layers(plan: Plan) -> list[str]:
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
-def live_bytes(plan: Plan, step: int) -> int:
-    """Bytes of the arena that are in use at a step; what two buffers share counts once."""
-    total = end = 0
-    bank = ""
-    for b in sorted((b for b in plan.buffers if b.first <= step <= b.last), key=lambda b: (b.bank, b.offset)):
-        end = end if b.bank == bank else 0
-        total += max(0, b.end - max(b.offset, end))
-        end, bank = max(end, b.end), b.bank
-    return total
-
-
-__all__ = ["NOTHING", "check_budget", "check_plan", "live_bytes", "make_plan", "peak_layers"]
+__all__ = ["ANY", "check_budget", "check_plan", "make_plan", "peak_layers"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from baretorch.ir import Graph
+from baretorch.ops.pull import pulled
 from baretorch.plan.types import Buffer, Overlap, Place, Step
 
 
@@ -12,7 +13,7 @@ def lifetimes(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place])
     """The buffers, not placed yet: inputs, what the steps make, their scratch, and state."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    sizes: dict[str, int] = {}
+    sizes = dict.fromkeys(pulled(graph), 0)  # they never lie in RAM
     for name in graph.inputs:
         first[name] = last[name] = -1
     for i, step in enumerate(steps):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from baretorch.ir import Graph
+from baretorch.ops.pull import Pull
 from baretorch.plan.lifetimes import reach
 from baretorch.plan.packing import aligned
 from baretorch.plan.types import Buffer, Step
@@ -49,7 +50,7 @@ def _dependencies(graph: Graph, steps: Sequence[Step]) -> list[int]:
     for i, step in enumerate(steps):
         earlier = 0
         used = [o for o in step.operands if not o.constant]
-        made = len(used) - len(step.call.outputs)
+        made = 0 if isinstance(step.call.op, Pull) else len(used) - len(step.call.outputs)  # pulling is done in order
         for n, o in enumerate(used):
             start, stop = o.offset, o.offset + graph[o.tensor].bytes
             tables = (writes,) if n < made else (writes, reads)

@@ -39,7 +39,7 @@ def settled(graph: Graph) -> Graph:
 def places(graph: Graph) -> dict[str, Place]:
     """Where each tensor lies."""
     inside: dict[str, Place] = {}  # tensor -> place in another tensor
-    computed: set[str] = set()
+    computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
 
     def resolve(name: str) -> Place:
@@ -54,7 +54,8 @@ def places(graph: Graph) -> dict[str, Place]:
         if offset is not None:
             inside[node.outputs[0]] = Place(node.inputs[0], offset)
             continue
-        computed.update(node.outputs)
+        if not isinstance(node.op, Copy):
+            computed.update(node.outputs)
         if isinstance(node.op, Cat) and prod(inputs[0].shape[: node.op.axis]) == 1:
             at = 0
             for x in inputs:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -116,6 +117,28 @@ class StateBuffer:
 
 
 @dataclass(frozen=True)
+class Patches:
+    """A stage that runs in bands: its layers by the tensors they make, and the bytes that are copied for it."""
+
+    layers: tuple[str, ...]
+    bands: int
+    copied: int
+
+    def __str__(self) -> str:
+        return f"{len(self.layers)} layers in {self.bands} bands, {self.copied:,} bytes copied"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the user asks of RAM: layers that lie in other banks; how large the arena may be; and whether the rows of
+    the input come from the caller as they are needed."""
+
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    ram: int | None = None
+    rows: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """`banks` are the bytes of RAM the buffers need, the main bank's first; no plan can need less than `lower_bound`
     altogether. Where the arena is larger, `optimal` says that no other offsets would need less."""
@@ -131,6 +154,7 @@ class Plan:
     banks: tuple[Bank, ...]
     lower_bound: int
     optimal: bool
+    patches: Patches | None = None
 
     @property
     def arena(self) -> int:
@@ -157,6 +181,16 @@ class Plan:
     @cached_property
     def _constants(self) -> dict[str, Constant]:
         return {c.name: c for c in self.constants}
+
+    def live_bytes(self, step: int) -> int:
+        """Bytes of the arena that are in use at a step; what two buffers share counts once."""
+        total = end = 0
+        bank = ""
+        for b in sorted((b for b in self.buffers if b.first <= step <= b.last), key=lambda b: (b.bank, b.offset)):
+            end = end if b.bank == bank else 0
+            total += max(0, b.end - max(b.offset, end))
+            end, bank = max(end, b.end), b.bank
+        return total
 
     def weight_bytes(self) -> int:
         return sum(c.data.nbytes for c in self.constants)

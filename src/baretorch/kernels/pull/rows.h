@@ -1,0 +1,14 @@
+/* Where a model gets the rows of its input image from, where it does not ask for all of them at once. */
+#ifndef BT_ROWS_H
+#define BT_ROWS_H
+
+#include <stdint.h>
+
+typedef struct {
+    /* Write rows first … first + count - 1 to `to`, in the order and type that model.h states. The rows of a run are
+     * asked for in order, each of them once. */
+    void (*rows)(void *context, int32_t first, int32_t count, void *to);
+    void *context; /* handed through */
+} bt_rows;
+
+#endif
