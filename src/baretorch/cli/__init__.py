@@ -24,6 +24,7 @@ from baretorch.cli.monitor import monitor
 from baretorch.cli.new import new
 from baretorch.cli.ops import ops
 from baretorch.cli.profile import profile
+from baretorch.cli.report import report
 from baretorch.cli.run import run
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 
@@ -32,6 +33,7 @@ INTERRUPTED = 130
 VERBS: tuple[click.Command, ...] = (
     run,
     profile,
+    report,
     evaluate,
     inspect,
     compile_,

@@ -14,7 +14,7 @@ from baretorch.cli.verb import (
     Stage,
     board_option,
     emulator_option,
-    int8_options,
+    io_option,
     model_argument,
     optimize_option,
     stages,
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from baretorch.emulators.session import Answer as Outputs
     from baretorch.emulators.session import Runner
     from baretorch.frontends.model_file import Evaluate
-    from baretorch.report.evaluation import Column
+    from baretorch.pipeline import Compiled
+    from baretorch.report.evaluation import Column, Evaluation
 
 
 @dataclass
@@ -58,7 +59,10 @@ class _Watched:
 @emulator_option
 @toolchain_option
 @optimize_option
-@int8_options
+@click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
+@click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable.")
+@io_option
+@click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
 def evaluate(
@@ -69,7 +73,10 @@ def evaluate(
     emulator: str | None,
     toolchain: str | None,
     optimize: str,
-    quantization: Quantization,
+    as_float: bool,
+    keep_float: tuple[str, ...],
+    io: str,
+    int8: bool,
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
@@ -78,46 +85,66 @@ def evaluate(
     The model file's evaluate(run) returns named numbers; run(*inputs) gives the model's answer. The host runs all of
     them, the target all or --target-samples of them, evenly spread; their answers must be the same.
     """
-    from baretorch.cli.work import compiled_model, opened
+    from baretorch.cli.work import compiled_model
     from baretorch.emulators import choose_emulator
-    from baretorch.emulators.session import Checker, Recorder, Session
-    from baretorch.frontends.eager import InPyTorch
     from baretorch.frontends.model_file import load_evaluate
-    from baretorch.passes.to_int8 import float_layers
-    from baretorch.pipeline import compile_source
-    from baretorch.report.evaluation import Evaluation, evaluation_screen
-    from baretorch.report.facts import is_int8
+    from baretorch.report.evaluation import evaluation_screen
     from baretorch.targets.boards import load_board
 
     if port and emulator:
         raise click.UsageError("--port and --emulator exclude each other")
+    if as_float and (int8 or keep_float or io != "float"):
+        raise click.UsageError("--float excludes --int8, --keep-float and --io int8")
+    quantization = Quantization(not as_float, keep_float, io, unless_done=True)
     task = load_evaluate(model.partition("::")[0], samples)
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, None, quantization)
-        source, graph, name = compiled.source, compiled.graph, compiled.board.name
-        fp32 = source.float_program is not None or not source.program.quantized
-        dtype = "int8" if is_int8(graph) else "fp32"
-
-        pytorch = _Watched(InPyTorch(source), "PyTorch", 0, stage)
-        in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
-
-        host = compile_source(source, load_board("host"), optimize, None, quantization.io)
-        session = Session(opened(host, None, None, None, stage), host.graph, source.program)
-        recorder = Recorder(session)
-        on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
-        session.close()
-
-        total = len(recorder.answers)
-        every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
-        session = Session(opened(compiled, port, emulator, toolchain, stage), graph, source.program)
-        checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
-        on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, stage))
-        session.close()
-    columns = (in_pytorch, on_host, on_target)
-    found = Evaluation(compiled, port or session.machine.name, total, checker.ran, columns)
+        found = evaluated(compiled, task, quantization.io, port, emulator, toolchain, target_samples, stage)
     return Answer(found.to_json(), evaluation_screen(found))
+
+
+def evaluated(
+    compiled: Compiled,
+    task: Evaluate,
+    io: str,
+    port: str | None,
+    emulator: str | None,
+    toolchain: str | None,
+    target_samples: int | None,
+    stage: Stage,
+) -> Evaluation:
+    """The task's metrics in PyTorch, on the host and on the target, whose answers must be the host's."""
+    from baretorch.cli.work import opened
+    from baretorch.emulators.session import Checker, Recorder, Session
+    from baretorch.frontends.eager import InPyTorch
+    from baretorch.passes.to_int8 import float_layers
+    from baretorch.pipeline import compile_source
+    from baretorch.report.evaluation import Evaluation
+    from baretorch.report.facts import is_int8
+    from baretorch.targets.boards import load_board
+
+    source, graph, name = compiled.source, compiled.graph, compiled.board.name
+    fp32 = source.float_program is not None or not source.program.quantized
+    dtype = "int8" if is_int8(graph) else "fp32"
+
+    pytorch = _Watched(InPyTorch(source), "PyTorch", 0, stage)
+    in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
+
+    host = compile_source(source, load_board("host"), compiled.optimize, None, io)
+    session = Session(opened(host, None, None, None, stage), host.graph, source.program)
+    recorder = Recorder(session)
+    on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
+    session.close()
+
+    total = len(recorder.answers)
+    every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
+    session = Session(opened(compiled, port, emulator, toolchain, stage), graph, source.program)
+    checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
+    on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, stage))
+    session.close()
+    return Evaluation(compiled, port or session.machine.name, total, checker.ran, (in_pytorch, on_host, on_target))
 
 
 def _measured(key: str, title: str, task: Evaluate, run: Runner) -> Column:

@@ -54,7 +54,18 @@ class Evaluation:
 
 
 def evaluation_screen(evaluation: Evaluation) -> RenderableType:
-    """The answer of `evaluate`: a row per metric, a column per way to run."""
+    """The answer of `evaluate`."""
+    return Group(
+        metrics_table(evaluation),
+        "",
+        _covered(evaluation),
+        *(f"in float: {escape(name)}" for name in float_layers(evaluation.compiled.graph)),
+        *(Text.assemble(("warning: ", "bold yellow"), w) for w in evaluation.compiled.source.warnings),
+    )
+
+
+def metrics_table(evaluation: Evaluation) -> Table:
+    """A row per metric, a column per way to run."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column("")
     for column in evaluation.columns:
@@ -62,13 +73,7 @@ def evaluation_screen(evaluation: Evaluation) -> RenderableType:
     for name in evaluation.columns[0].metrics:
         table.add_row(escape(name), *(_figure(c.metrics.get(name)) for c in evaluation.columns))
     table.add_row("[dim]inputs per second here[/]", *(f"[dim]{_rate(evaluation, c)}[/]" for c in evaluation.columns))
-    return Group(
-        table,
-        "",
-        _covered(evaluation),
-        *(f"in float: {escape(name)}" for name in float_layers(evaluation.compiled.graph)),
-        *(Text.assemble(("warning: ", "bold yellow"), w) for w in evaluation.compiled.source.warnings),
-    )
+    return table
 
 
 def _covered(evaluation: Evaluation) -> str:

@@ -81,7 +81,7 @@ class Lifetimes:
             yield Segment(_letter(i), _style(i))
             place = f"{b.size:>9,} bytes at {b.offset:<9,}"
             yield Segment(
-                f" {_short(b.name, name_width):<{name_width}} {place} {_when(b, len(self._plan.steps))}"[:width]
+                f" {_short(b.name, name_width):<{name_width}} {place} {when(b, len(self._plan.steps))}"[:width]
             )
             yield Segment("\n")
         if len(self._buffers) > len(shown):
@@ -100,7 +100,7 @@ def _short(name: str, width: int) -> str:
     return name if len(name) <= width else "…" + name[1 - width :]
 
 
-def _when(b: Buffer, steps: int) -> str:
+def when(b: Buffer, steps: int) -> str:
     """`steps 3 to 5`, `input to step 2`, `step 7 to output`."""
     first = "input" if b.first < 0 else f"step {b.first}"
     last = "output" if b.last >= steps else "input" if b.last < 0 else f"step {b.last}"

@@ -1,0 +1,101 @@
+"""baretorch report: all there is to know about a model on a board, as one page and in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.verb import (
+    Answer,
+    Quantization,
+    board_option,
+    emulator_option,
+    int8_options,
+    memory_options,
+    model_argument,
+    optimize_option,
+    stages,
+    toolchain_option,
+    verb,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from baretorch.plan.types import Memory
+
+
+@verb("report")
+@model_argument
+@board_option
+@toolchain_option
+@emulator_option
+@optimize_option
+@int8_options
+@memory_options
+@click.option("--evaluate", "task", is_flag=True, help="Measure the file's evaluate() too.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
+def report(
+    as_json: bool,
+    model: str,
+    board: str,
+    toolchain: str | None,
+    emulator: str | None,
+    optimize: str,
+    quantization: Quantization,
+    memory: Memory,
+    task: bool,
+    out: str | None,
+) -> Answer:
+    """Write an HTML page about memory, time and accuracy."""
+    from pathlib import Path
+
+    from baretorch.cli.evaluate import evaluated
+    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.emulators import choose_emulator
+    from baretorch.frontends.model_file import load_evaluate
+    from baretorch.pipeline import run_image
+    from baretorch.report.facts import compare
+    from baretorch.report.findings import Report
+    from baretorch.report.page import make_page
+    from baretorch.report.profile import make_profile
+    from baretorch.report.screen import report_screen
+    from baretorch.targets.boards import load_board
+
+    emulator = choose_emulator(load_board(board), emulator)
+    measure = load_evaluate(model.partition("::")[0]) if task else None
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        page = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}" / "report.html"
+        image = built_image(compiled, None, toolchain, stage)
+        stage("emulate")
+        facts = compare(compiled, image, run_image(compiled, image, emulator))
+        profile = make_profile(compiled, image, facts.run)
+        found = (
+            evaluated(compiled, measure, quantization.io, None, emulator, toolchain, None, stage) if measure else None
+        )
+        stage("report")
+        made = Report(facts, profile, found)
+        _write(page, make_page(made))
+    return Answer(made.to_json() | {"report": str(page)}, report_screen(made, page))
+
+
+def _write(page: Path, text: str) -> None:
+    """Whole or not at all: a page that was there stays as it is until the new one is complete."""
+    import os
+    import tempfile
+
+    from baretorch.errors import CompileError
+
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        if page.is_dir():
+            raise IsADirectoryError(f"{page} is a folder")
+        with tempfile.TemporaryDirectory(dir=page.parent, prefix=f".{page.name}-") as folder:
+            whole = os.path.join(folder, page.name)
+            with open(whole, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(whole, page)
+    except OSError as error:
+        raise CompileError(f"cannot write {page}", have=str(error), try_="another file with --out") from error

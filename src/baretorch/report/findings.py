@@ -1,0 +1,254 @@
+"""All that a report tells, gathered: the terminal's version and the page are two ways to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from baretorch.ir import Graph
+from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.plan.types import Buffer, Plan
+from baretorch.report.advice import Advice, advise
+from baretorch.report.cycles import time_words
+from baretorch.report.facts import RunFacts, is_int8
+from baretorch.report.memory_map import BankMap, memory_map
+from baretorch.report.profile import Layer, Profile
+from baretorch.report.words import capacity, figure, share
+
+if TYPE_CHECKING:
+    from baretorch.quantize.accuracy import LayerAccuracy
+    from baretorch.report.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of the summary: what it is, its value with unit, and what else there is to know."""
+
+    title: str
+    value: str
+    unit: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer. Where it runs in bands it is several steps. `accuracy` is there if it is an int8 layer with values
+    of its own to compare."""
+
+    name: str
+    op: str
+    dtype: str
+    shape: tuple[int, ...]
+    kernel: str
+    variant: str
+    macs: int
+    weights: int
+    instructions: int
+    steps: int
+    accuracy: LayerAccuracy | None
+
+    @property
+    def per_mac(self) -> float | None:
+        return self.instructions / self.macs if self.macs else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "op": self.op,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "kernel": self.kernel,
+            "variant": self.variant,
+            "macs": self.macs,
+            "weights": self.weights,
+            "instructions": self.instructions,
+            "steps": self.steps,
+            "sqnr_db": self.accuracy.sqnr_db if self.accuracy else None,
+        }
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The step with the most live bytes, the layer that runs there, and what is alive, largest first."""
+
+    step: int
+    layer: str
+    live: int
+    buffers: tuple[Buffer, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        alive = [{"name": b.name, "size": b.size} for b in self.buffers]
+        return {"step": self.step, "layer": self.layer, "live": self.live, "buffers": alive}
+
+
+@dataclass(frozen=True)
+class Report:
+    """A verified and profiled run; `evaluation` if the task was measured too."""
+
+    facts: RunFacts
+    profile: Profile
+    evaluation: Evaluation | None = None
+
+    @property
+    def plan(self) -> Plan:
+        return self.facts.compiled.plan
+
+    @property
+    def graph(self) -> Graph:
+        return self.facts.compiled.graph
+
+    @property
+    def int8(self) -> bool:
+        return is_int8(self.graph)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(_rows(self.plan, self.profile, self.facts.layers))
+
+    @cached_property
+    def banks(self) -> tuple[BankMap, ...]:
+        return memory_map(self.facts.image)
+
+    @cached_property
+    def peak(self) -> Peak | None:
+        plan = self.plan
+        if not plan.steps or not plan.arena:
+            return None
+        step = max(range(len(plan.steps)), key=plan.live_bytes)
+        alive = (b for b in plan.buffers if b.size and b.first <= step <= b.last)
+        y = plan.steps[step].call.y
+        ordered = tuple(sorted(alive, key=lambda b: -b.size))
+        return Peak(step, y.origin.path or y.name, plan.live_bytes(step), ordered)
+
+    @property
+    def floats(self) -> list[tuple[str, str]]:
+        """Of an int8 model: (a layer that computes in float, why)."""
+        return list(zip(float_layers(self.graph), why_float(self.graph), strict=True))
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        return advise(self.facts, self.profile)
+
+    def ram(self) -> tuple[Figure, ...]:
+        """In the words users know: activations, the rest, and both."""
+        chip, ram, run = self.facts.image.board.chip, self.facts.image.ram, self.facts.run
+        measured = f"; {run.stack_peak:,} measured" if run.stack_peak else ""
+        return (
+            Figure("Activation RAM", f"{ram.arena:,}", "bytes", _arena_note(self.plan)),
+            Figure(
+                "Runtime RAM",
+                f"{ram.total - ram.arena:,}",
+                "bytes",
+                f"{ram.static:,} static, {ram.stack:,} stack (bound{measured})",
+            ),
+            _total("RAM", ram.total, chip.memory(chip.data).size, chip.data),
+        )
+
+    def flash(self) -> tuple[Figure, ...]:
+        chip, flash = self.facts.image.board.chip, self.facts.image.flash
+        return (
+            Figure("Weights flash", f"{flash.weights:,}", "bytes", "weights, biases, multipliers, tables"),
+            Figure(
+                "Code flash",
+                f"{flash.code:,}",
+                "bytes",
+                f"{flash.model_code:,} the model's, {flash.code - flash.model_code:,} the runtime's",
+            ),
+            _total("Flash", flash.total, chip.memory(chip.code).size, chip.code),
+        )
+
+    def speed(self) -> tuple[Figure, ...]:
+        profile = self.profile
+        ms, about = time_words(profile.cycles, profile.clock_hz)
+        unit, _, rest = about.partition(" ")
+        per_mac = f"{figure(profile.instructions / profile.macs)} per MAC, " if profile.macs else ""
+        return (
+            Figure("Time", ms, unit, f"{rest}; without wait states of the flash"),
+            Figure("Instructions", f"{profile.instructions:,}", "", f"{per_mac}exact"),
+            Figure("MACs", f"{profile.macs:,}", "", "multiply-accumulates of one inference"),
+        )
+
+    def accuracy(self) -> tuple[Figure, ...]:
+        """The comparison with what the outputs should be."""
+        facts = self.facts
+        largest = f"largest expected magnitude {figure(facts.largest)}"
+        found = [Figure("Largest error", figure(facts.max_error), "", f"against {facts.reference}; {largest}")]
+        if facts.max_lsb is not None:
+            note = "largest difference from PyTorch's own int8, in steps of the output"
+            found.append(Figure("Against pt2e", f"{facts.max_lsb:g}", "LSB", note))
+        last = [row.accuracy for row in self.rows if row.accuracy]
+        if last:
+            db = last[-1].sqnr_db
+            value = ("exact", "") if db is None else (f"{db:g}", "dB")
+            found.append(Figure("Signal to noise", *value, f"SQNR behind the last compared layer, {last[-1].name}"))
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `run --json` has, and all that the page shows besides."""
+        data = self.facts.to_json() | {
+            "peak": self.peak.to_json() if self.peak else None,
+            "patches": str(self.plan.patches) if self.plan.patches else None,
+            "memory_map": [bank.to_json() for bank in self.banks],
+            "buffers": [
+                {"name": b.name, "bank": b.bank, "offset": b.offset, "size": b.size, "first": b.first, "last": b.last}
+                for b in self.plan.buffers
+            ],
+            "per_layer": [row.to_json() for row in self.rows],
+            "advice": [a.to_json() for a in self.advice],
+        }
+        if self.evaluation is not None:
+            data["metrics"] = self.evaluation.to_json()["metrics"]
+        return data
+
+
+def layer_of(plan: Plan, buffer: Buffer) -> str:
+    """Whose buffer it is, in the user's words: the layer that makes the tensor, or that needs the scratch."""
+    tensor = plan.graph.tensors.get(buffer.name)
+    if tensor is not None:
+        return tensor.origin.path or tensor.name
+    y = next((s.call.y for s in plan.steps if s.scratch and s.scratch.name == buffer.name), None)
+    return f"scratch of {y.origin.path or y.name}" if y else buffer.name
+
+
+def _arena_note(plan: Plan) -> str:
+    bands = f"; {plan.patches}" if plan.patches else ""
+    return f"{plan.proof}, lower bound {plan.lower_bound:,}{bands}"
+
+
+def _total(kind: str, used: int, size: int, bank: str) -> Figure:
+    return Figure(f"{kind} in all", f"{used:,}", "bytes", f"{share(used, size)} of {capacity(size)} {bank}")
+
+
+def _rows(plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:
+    """One per step, or where layers run in bands, one per layer and operator."""
+    groups: dict[tuple[str, str, int], list[int]] = {}
+    for i, layer in enumerate(profile.layers):
+        groups.setdefault((layer.name, layer.op, 0 if plan.patches else i), []).append(i)
+    waiting = list(accuracies)
+    for members in groups.values():
+        last = plan.steps[members[-1]]
+        constants = {o.storage for i in members for o in plan.steps[i].operands if o.constant}
+        layers = [profile.layers[i] for i in members]
+        found = _accuracy(layers[-1], waiting)
+        if found:
+            waiting.remove(found)
+        yield Row(
+            name=layers[-1].name,
+            op=layers[-1].op,
+            dtype=last.call.y.dtype.label,
+            shape=last.call.y.shape,
+            kernel=last.kernel.symbol,
+            variant=layers[-1].variant,
+            macs=sum(layer.macs for layer in layers),
+            weights=sum(plan.constant(name).data.nbytes for name in constants),
+            instructions=sum(layer.instructions for layer in layers),
+            steps=len(members),
+            accuracy=found,
+        )
+
+
+def _accuracy(layer: Layer, waiting: Sequence[LayerAccuracy]) -> LayerAccuracy | None:
+    """The first that is called so and does the same: both lists are in the order of execution."""
+    return next((a for a in waiting if (a.name, a.op) == (layer.name, layer.op)), None)

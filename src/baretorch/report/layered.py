@@ -1,0 +1,91 @@
+"""Places for the nodes of a directed graph without cycles: in rows from top to bottom, with few crossings.
+
+Each node stands one row below the lowest of those it reads. An edge that passes rows has a bend in each of them, which
+takes part like a narrow node. Rows are sorted by the middle of each node's neighbours, downwards and upwards in turn,
+and then every node moves as near to the middle of its neighbours as the others in its row let it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+SWEEPS = 8
+
+
+@dataclass
+class Spot:
+    """A node or the bend of an edge: its row and the middle of its place there."""
+
+    row: int
+    width: float
+    x: float = 0.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Spots by the node's key, and for each edge the spots it goes through, ends included."""
+
+    nodes: Mapping[str, Spot]
+    edges: Sequence[tuple[Spot, ...]]
+
+    @property
+    def rows(self) -> int:
+        return 1 + max((spot.row for spot in self.nodes.values()), default=-1)
+
+
+def arrange(nodes: Sequence[str], edges: Sequence[tuple[str, str]], width: float, gap: float) -> Drawing:
+    """`nodes` in an order in which every edge goes forward. All x are at least half a width."""
+    before: dict[str, list[str]] = {node: [] for node in nodes}
+    for source, target in edges:
+        before[target].append(source)
+    spots: dict[str, Spot] = {}
+    for node in nodes:
+        spots[node] = Spot(1 + max((spots[b].row for b in before[node]), default=-1), width)
+    paths = [(spots[a], *_bends(spots[a], spots[b], gap), spots[b]) for a, b in edges]
+    rows: list[list[Spot]] = [[] for _ in range(1 + max((s.row for s in spots.values()), default=-1))]
+    for spot in (*spots.values(), *(bend for path in paths for bend in path[1:-1])):
+        rows[spot.row].append(spot)
+    _settle(rows, paths, gap)
+    left = min((spot.x - spot.width / 2 for row in rows for spot in row), default=0.0)
+    for spot in (spot for row in rows for spot in row):
+        spot.x -= left
+    return Drawing(spots, paths)
+
+
+def _bends(a: Spot, b: Spot, gap: float) -> list[Spot]:
+    return [Spot(row, gap) for row in range(a.row + 1, b.row)]
+
+
+def _settle(rows: list[list[Spot]], paths: Sequence[tuple[Spot, ...]], gap: float) -> None:
+    above: dict[int, list[Spot]] = {}
+    below: dict[int, list[Spot]] = {}
+    for path in paths:
+        for a, b in pairwise(path):
+            above.setdefault(id(b), []).append(a)
+            below.setdefault(id(a), []).append(b)
+    for row in rows:
+        _place(row, [0.0] * len(row), gap)
+    for sweep in range(SWEEPS):
+        near = below if sweep % 2 else above
+        for row in reversed(rows) if sweep % 2 else rows:
+            wanted = {id(spot): _middle(near.get(id(spot)), spot.x) for spot in row}
+            row.sort(key=lambda spot: wanted[id(spot)])
+            _place(row, [wanted[id(spot)] for spot in row], gap)
+
+
+def _middle(neighbours: Sequence[Spot] | None, own: float) -> float:
+    return sum(n.x for n in neighbours) / len(neighbours) if neighbours else own
+
+
+def _place(row: list[Spot], wanted: list[float], gap: float) -> None:
+    """From left to right without overlap, each where it wants to be or further right; then all move back together,
+    so that on average they are where they want to be."""
+    edge = float("-inf")
+    for spot, x in zip(row, wanted, strict=True):
+        spot.x = max(x, edge + spot.width / 2)
+        edge = spot.x + spot.width / 2 + gap
+    back = sum(spot.x - x for spot, x in zip(row, wanted, strict=True)) / max(len(row), 1)
+    for spot in row:
+        spot.x -= back

@@ -1,0 +1,79 @@
+"""What lies where in the chip's memories, read off the linked image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from baretorch.firmware.elf import ALLOC, LOAD, Elf, Section, read_elf
+from baretorch.firmware.types import Image
+from baretorch.targets.types import Memory
+
+# (how the section's name begins, kind, what it is called); the first that fits. Kinds have colours on the page.
+_KINDS = (
+    (".weights", "weights", "weights"),
+    (".arena", "arena", "arena"),
+    (".stack", "stack", "stack, reserved"),
+    (".data", "static", "static data"),
+    (".bss", "static", "static data, zero"),
+    (".rodata", "constants", "constants"),
+    (".text", "code", "code"),
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes that belong together; `kind` is "code", "constants", "weights", "static", "arena" or "stack"."""
+
+    name: str
+    kind: str
+    address: int
+    size: int
+
+
+@dataclass(frozen=True)
+class BankMap:
+    """A bank of the chip, and what lies there in the order of addresses."""
+
+    memory: Memory
+    pieces: tuple[Piece, ...]
+
+    @property
+    def used(self) -> int:
+        return sum(p.size for p in self.pieces)
+
+    def to_json(self) -> dict[str, Any]:
+        m = self.memory
+        pieces = [{"name": p.name, "kind": p.kind, "address": p.address, "size": p.size} for p in self.pieces]
+        return {"memory": m.name, "kind": m.kind, "origin": m.origin, "size": m.size, "pieces": pieces}
+
+
+def memory_map(image: Image) -> tuple[BankMap, ...]:
+    """All banks of the board's chip, also those that nothing lies in."""
+    elf = read_elf(image.elf.read_bytes())
+    pieces = [_piece(s) for s in elf.sections if s.flags & ALLOC and s.size]
+    pieces += _stored(elf)
+    return tuple(
+        BankMap(m, tuple(sorted((p for p in pieces if _inside(m, p)), key=lambda p: p.address)))
+        for m in image.board.chip.memories
+    )
+
+
+def _piece(section: Section) -> Piece:
+    for begin, kind, name in _KINDS:
+        if section.name.startswith(begin):
+            return Piece(name, kind, section.address, section.size)
+    return Piece(section.name.lstrip(".").replace("_", " "), "code", section.address, section.size)
+
+
+def _stored(elf: Elf) -> list[Piece]:
+    """What start-up code copies to RAM lies in flash too."""
+    return [
+        Piece("static data, as stored", "static", s.physical, len(s.data))
+        for s in elf.segments
+        if s.type == LOAD and s.data and s.physical != s.address
+    ]
+
+
+def _inside(memory: Memory, piece: Piece) -> bool:
+    return memory.origin <= piece.address < memory.origin + memory.size

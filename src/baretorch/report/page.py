@@ -1,0 +1,208 @@
+"""A Report as one HTML page that needs nothing else: no network, no framework. The words around the figures, the
+style and the little script are files in template/."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from string import Template
+
+from baretorch import __version__
+from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
+from baretorch.report.graph_picture import graph_picture, left_out
+from baretorch.report.html import Html, el, joined
+from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
+from baretorch.report.words import figure, frequency, share
+from baretorch.targets.cycles import TIMINGS
+
+LISTED = 600  # layers at most in the table, so that pages stay small
+
+
+def make_page(report: Report) -> str:
+    """The whole page."""
+    facts = report.facts
+    compiled, board = facts.compiled, facts.image.board
+    parts: dict[str, str] = {
+        "title": joined([f"{compiled.graph.name} on {board.name}"]),
+        "model": joined([compiled.graph.name]),
+        "about": _about(report),
+        "warnings": joined(el("p", w, class_="warning") for w in facts.warnings if not w.startswith("float:")),
+        "ram": _tiles(report.ram()),
+        "flash": _tiles(report.flash()),
+        "speed": _tiles(report.speed()),
+        "map": map_picture(report.banks),
+        "lifetimes": _lifetimes(report),
+        "peak": _peak(report),
+        "layers": _layers(report),
+        "method": joined([f"Instructions are exact. Time: {TIMINGS[report.profile.cpu].source}."]),
+        "accuracy": _tiles(report.accuracy()),
+        "evaluation": _evaluation(report),
+        "floats": _floats(report),
+        "advice": _advice(report),
+        "graph": _graph(report),
+        "version": joined([__version__]),
+    }
+    folder = files("baretorch.report") / "template"
+    parts |= {name: (folder / f"page.{name}").read_text("utf-8") for name in ("css", "js")}
+    return Template((folder / "page.html").read_text("utf-8")).substitute(parts)
+
+
+def _about(report: Report) -> Html:
+    facts = report.facts
+    compiled, image = facts.compiled, facts.image
+    chip, graph = image.board.chip, report.graph
+    rows = (
+        ("board", f"{image.board.title} ({image.board.name})"),
+        ("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}"),
+        ("arithmetic", "int8" if report.int8 else "float32"),
+        ("input", ", ".join(map(repr, graph.of(graph.inputs)))),
+        ("output", ", ".join(map(repr, graph.of(graph.outputs)))),
+        ("built with", f"{image.toolchain}, optimized for {compiled.optimize}"),
+        ("emulator", facts.run.emulator),
+    )
+    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in rows), class_="about")
+
+
+def _tiles(figures: Sequence[Figure]) -> Html:
+    return joined(
+        el(
+            "div",
+            el("h3", f.title),
+            el("p", el("b", f.value), f" {f.unit}" if f.unit else "", class_="value"),
+            el("p", f.note, class_="note"),
+            class_="tile",
+        )
+        for f in figures
+    )
+
+
+def _lifetimes(report: Report) -> Html:
+    plan = report.plan
+    parts: list[Html] = []
+    for bank in (b for b in plan.banks if b.size):
+        if len(plan.banks) > 1:
+            parts.append(el("h3", f"{bank.name}, {bank.size:,} bytes"))
+        inside = report.peak if report.peak and any(b.bank == bank.name for b in report.peak.buffers) else None
+        parts.append(el("div", lifetimes_picture(plan, bank, inside), class_="scroll"))
+    if sum(b.size > 0 for b in plan.buffers) > DRAWN:
+        parts.append(el("p", f"Only the {DRAWN} largest buffers are drawn.", class_="note"))
+    return joined(parts) if parts else el("p", "The model needs no buffers.")
+
+
+def _peak(report: Report) -> Html:
+    peak = report.peak
+    if peak is None:
+        return Html("")
+    live = f"Most is alive at step {peak.step}, "
+    many = f": {peak.live:,} bytes"
+    bands = f". {report.plan.patches}" if report.plan.patches else ""
+    sentence = el("p", live, el("code", peak.layer), f"{many}{bands}. Buffers that overlap share bytes.")
+    return joined([sentence, _peak_table(report, peak)])
+
+
+def _peak_table(report: Report, peak: Peak) -> Html:
+    rows = [
+        el(
+            "tr",
+            el("td", el("code", b.name)),
+            el("td", layer_of(report.plan, b)),
+            _number(f"{b.size:,}", b.size),
+            _bar(b.size, peak.buffers[0].size, share(b.size, peak.live)),
+        )
+        for b in peak.buffers[:12]
+    ]
+    return _table(("alive at the peak", "layer", "#bytes", "#share of the peak"), rows)
+
+
+def _layers(report: Report) -> Html:
+    titles = ["#", "layer", "operator", "output", "#MACs", "#weights", "#instructions", "#share", "#per MAC"]
+    titles += ["kernel", *(["#SQNR, dB"] if report.int8 else [])]
+    rows = report.rows
+    shown = sorted(sorted(range(len(rows)), key=lambda i: -rows[i].instructions)[:LISTED])
+    most = max((row.instructions for row in rows), default=0)
+    body = [_layer(report, i, rows[i], most) for i in shown]
+    rest = f"{report.profile.rest:,} instructions are the run function's own, between layers."
+    hidden = f" Only the {LISTED} layers with most instructions are listed." if len(rows) > LISTED else ""
+    return joined([el("div", _table(titles, body), class_="scroll"), el("p", rest + hidden, class_="note")])
+
+
+def _layer(report: Report, number: int, row: Row, most: int) -> Html:
+    per_mac = row.per_mac
+    variant = f"{row.kernel}\nkernels of the family “{row.variant}”"
+    steps = f", {row.steps} steps" if row.steps > 1 else ""
+    cells = [
+        _number(str(number), number),
+        el("td", el("code", row.name), title=row.name),
+        el("td", row.op + steps),
+        el("td", f"{row.dtype}  {'×'.join(map(str, row.shape))}"),
+        _number(f"{row.macs:,}" if row.macs else "", row.macs),
+        _number(f"{row.weights:,}" if row.weights else "", row.weights),
+        _number(f"{row.instructions:,}", row.instructions),
+        _bar(row.instructions, most, share(row.instructions, report.profile.instructions or 1)),
+        _number("" if per_mac is None else f"{per_mac:.2f}", per_mac or 0),
+        el("td", row.variant, data_tip=variant),
+    ]
+    if report.int8:
+        db = row.accuracy.sqnr_db if row.accuracy else None
+        exact = "exact" if row.accuracy and db is None else ""
+        cells.append(_number(exact if db is None else f"{db:.1f}", 999 if db is None else db))
+    return el("tr", *cells)
+
+
+def _evaluation(report: Report) -> Html:
+    found = report.evaluation
+    if found is None:
+        return Html("")
+    rows = [
+        el("tr", el("td", name), *(_number(figure(c.metrics[name]), c.metrics[name]) for c in found.columns))
+        for name in found.columns[0].metrics
+    ]
+    samples = f"{found.samples:,} inputs, {found.target_samples:,} of them on the target."
+    return joined([_table(("metric", *(f"#{c.title}" for c in found.columns)), rows), el("p", samples, class_="note")])
+
+
+def _floats(report: Report) -> Html:
+    if not report.int8:
+        return el("p", "All of the model: it was not quantized.")
+    if not report.floats:
+        return el("p", "Nothing: every layer computes in int8.")
+    return el("ul", *(el("li", el("code", layer), f": {why}") for layer, why in report.floats))
+
+
+def _advice(report: Report) -> Html:
+    if not report.advice:
+        return el("p", "Nothing that these rules know.")
+    return el(
+        "ul",
+        *(
+            el("li", el("code", a.option) if a.option else "", f" {a.text}" if a.option else a.text)
+            for a in report.advice
+        ),
+        class_="advice",
+    )
+
+
+def _graph(report: Report) -> Html:
+    parts = [el("div", graph_picture(report), class_="scroll graph")]
+    if left_out(report):
+        parts.append(el("p", f"{left_out(report):,} more operators are not drawn.", class_="note"))
+    return joined(parts)
+
+
+def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
+    """Columns whose title begins with # hold numbers."""
+    heads = (
+        el("th", el("button", t.removeprefix("#") or "step", type="button"), class_="num" if t[0] == "#" else None)
+        for t in titles
+    )
+    return el("table", el("thead", el("tr", *heads)), el("tbody", *rows), class_="sortable")
+
+
+def _number(shown: str, value: float) -> Html:
+    return el("td", shown, class_="num", data_value=value)
+
+
+def _bar(part: float, whole: float, shown: str) -> Html:
+    percent = 100 * part / whole if whole else 0
+    bar = el("span", el("span", style=f"width:{percent:.1f}%"), class_="bar")
+    return el("td", bar, el("span", shown, class_="share"), class_="num barred", data_value=part)

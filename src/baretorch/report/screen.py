@@ -1,0 +1,115 @@
+"""A Report for the terminal: the same facts as on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from baretorch.report.evaluation import metrics_table
+from baretorch.report.findings import Figure, Report, Row, layer_of
+from baretorch.report.lifetimes import Lifetimes
+from baretorch.report.memory_map import BankMap
+from baretorch.report.tables import heading
+from baretorch.report.words import bar, capacity, share
+
+BAR = 16
+
+
+def report_screen(report: Report, path: Path) -> RenderableType:
+    """The answer of `report`."""
+    facts, plan = report.facts, report.plan
+    parts: list[RenderableType] = [heading(facts.compiled, facts.image, facts.run.emulator), ""]
+    parts += [_figures((*report.ram(), *report.flash(), *report.speed(), *report.accuracy())), ""]
+    parts += ["[bold]memory map[/]", _map(report.banks), ""]
+    parts += [f"[bold]tensor lifetimes[/]  arena {plan.arena:,} bytes, {plan.proof}", Lifetimes(plan), ""]
+    if report.peak:
+        parts += [_peak(report), ""]
+    parts += [_layers(report), ""]
+    if report.evaluation:
+        parts += [metrics_table(report.evaluation), ""]
+    parts += [_list("left in float", [f"{layer}: {why}" for layer, why in report.floats])] if report.floats else []
+    parts += [_list("what would make it smaller", [f"{a.option}  {a.text}".strip() for a in report.advice])]
+    parts += [Text.assemble(("warning: ", "bold yellow"), w) for w in facts.warnings if not w.startswith("float:")]
+    return Group(*parts, "", Text.assemble("page  ", (str(path), "cyan")))
+
+
+def _figures(figures: Sequence[Figure]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right", style="bold")
+    table.add_column(overflow="fold")
+    for f in figures:
+        table.add_row(f.title, f.value, f"{f.unit}, {f.note}" if f.unit else f.note)
+    return table
+
+
+def _map(banks: Sequence[BankMap]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    table.add_column(overflow="fold")
+    for bank in banks:
+        of = f"{share(bank.used, bank.memory.size)} of {capacity(bank.memory.size)}"
+        table.add_row(bank.memory.name, f"{bank.used:,}", f"at {bank.memory.origin:#010x}", of)
+        for p in bank.pieces:
+            drawn = f"[cyan]{bar(p.size, bank.used, BAR)}[/]"
+            table.add_row(f"  [dim]{escape(p.name)}[/]", f"{p.size:,}", drawn, share(p.size, bank.used))
+    return table
+
+
+def _peak(report: Report) -> Table:
+    peak = report.peak
+    table = _table()
+    if peak is None:
+        return table
+    table.add_column(f"peak: {peak.live:,} bytes at step {peak.step}, {escape(peak.layer)}", overflow="fold")
+    table.add_column("bytes", justify="right")
+    table.add_column("layer", overflow="fold")
+    for b in peak.buffers:
+        table.add_row(escape(b.name), f"{b.size:,}", escape(layer_of(report.plan, b)))
+    return table
+
+
+def _layers(report: Report) -> Table:
+    table = _table()
+    table.add_column("layer", overflow="fold")
+    table.add_column("operator")
+    table.add_column("output", overflow="fold")
+    table.add_column("kernel", style="dim")
+    for name in ("MACs", "weights", "instructions", "per MAC", *(["SQNR"] if report.int8 else []), "share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, min_width=BAR)
+    most = max((row.instructions for row in report.rows), default=0)
+    for row in report.rows:
+        table.add_row(*_layer(row, report), f"[cyan]{bar(row.instructions, most, BAR)}[/]")
+    return table
+
+
+def _layer(row: Row, report: Report) -> list[str]:
+    db = row.accuracy.sqnr_db if row.accuracy else None
+    return [
+        escape(row.name),
+        row.op,
+        escape(f"{row.dtype}{list(row.shape)}"),
+        row.variant,
+        f"{row.macs:,}" if row.macs else "",
+        f"{row.weights:,}" if row.weights else "",
+        f"{row.instructions:,}",
+        "" if row.per_mac is None else f"{row.per_mac:.2f}",
+        *(["" if db is None else f"{db:.1f}"] if report.int8 else []),
+        share(row.instructions, report.profile.instructions or 1),
+    ]
+
+
+def _list(title: str, lines: Sequence[str]) -> RenderableType:
+    return Group(f"[bold]{title}[/]", *(Text(f"  {line}") for line in lines))
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -1,0 +1,193 @@
+"""The report's page: opened in a browser it complains of nothing, shows its pictures and answers the pointer."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from baretorch import frontends, pipeline
+from baretorch.report.facts import compare
+from baretorch.report.findings import Report
+from baretorch.report.html import Html, el
+from baretorch.report.layered import arrange
+from baretorch.report.page import make_page
+from baretorch.report.profile import make_profile
+from baretorch.targets.boards import load_board
+from tests.report.browser import Page, opened
+
+EVIL = "<img src=x onerror=alert(1)>&"  # a module may be called so
+
+
+class Net(nn.Module):
+    """A branch that comes together again, under a name that must not become a picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.body = nn.Sequential(OrderedDict([(EVIL, nn.Conv2d(8, 8, 3, padding=1)), ("act", nn.ReLU())]))
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.stem(x))
+        x = x + self.body(x)
+        return torch.softmax(self.head(x.mean((2, 3))), 1)
+
+
+def report(folder: Path, int8: bool) -> Report:
+    torch.manual_seed(0)
+    x = torch.randn(1, 3, 16, 16)
+    source = frontends.from_module(Net(), (x,), "net")
+    if int8:
+        source = frontends.quantized(source, frontends.Int8(), [(torch.randn(1, 3, 16, 16),) for _ in range(4)])
+    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
+    image = pipeline.build_image(compiled, folder)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    return Report(facts, make_profile(compiled, image, facts.run))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return report(tmp_path_factory.mktemp("int8"), int8=True)
+
+
+@pytest.fixture(scope="module")
+def floating(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return report(tmp_path_factory.mktemp("float"), int8=False)
+
+
+@pytest.fixture(scope="module")
+def page(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "report.html").write_text(make_page(made), "utf-8")
+    with opened(folder / "report.html", folder / "profile") as page:
+        yield page
+
+
+def test_it_opens_quietly_and_needs_nothing_else(page: Page, made: Report) -> None:
+    assert page.evaluate("document.title") == "net on mps2-an386 – Baretorch"
+    assert page.complaints == []
+    assert [url.partition(":")[0] for url in page.requests if not url.startswith("data:")] == ["file"]
+    assert len(make_page(made).encode()) < 1_000_000
+
+
+@pytest.mark.parametrize("section", ["map", "lifetimes", "graph"])
+def test_the_pictures_are_there(page: Page, section: str) -> None:
+    box = page.evaluate(
+        f"(() => {{ const r = document.querySelector('#{section} svg').getBoundingClientRect();"
+        " return [r.width, r.height]; })()"
+    )
+    assert box[0] > 200 and box[1] > 100
+    assert page.evaluate(f"document.querySelectorAll('#{section} svg rect').length") > 4
+
+
+def test_every_buffer_is_drawn_and_tells_its_name_and_size(page: Page, made: Report) -> None:
+    drawn = page.evaluate("[...document.querySelectorAll('.tensor')].map(e => e.dataset.name)")
+    assert sorted(drawn) == sorted(b.name for b in made.plan.buffers if b.size)
+    assert page.evaluate("document.getElementById('tip').hidden")
+    largest = max(made.plan.buffers, key=lambda b: b.size)
+    page.hover(f'.tensor[data-name="{largest.name}"]')
+    assert not page.evaluate("document.getElementById('tip').hidden")
+    shown = page.evaluate("document.getElementById('tip').innerText")
+    tip = page.evaluate("document.querySelector('.tensor:hover').dataset.tip")
+    assert shown == tip
+    assert f"{largest.size:,} bytes" in shown or "bytes" in shown  # a smaller one may lie on top of its middle
+    page.hover("h1")
+    assert page.evaluate("document.getElementById('tip').hidden")
+
+
+def test_a_click_sorts(page: Page, made: Report) -> None:
+    column = "[...document.querySelectorAll('#layers th')].findIndex(h => h.innerText.startsWith('instructions'))"
+    cells = f"[...document.querySelectorAll('#layers tbody tr')].map(r => Number(r.cells[{column}].dataset.value))"
+    want = sorted((row.instructions for row in made.rows), reverse=True)
+    page.evaluate(f"document.querySelectorAll('#layers th button')[{column}].click()")
+    assert page.evaluate(cells) == want
+    page.evaluate(f"document.querySelectorAll('#layers th button')[{column}].click()")
+    assert page.evaluate(cells) == want[::-1]
+
+
+def test_names_stay_names(page: Page) -> None:
+    assert page.evaluate("document.images.length") == 0
+    names = page.evaluate("[...document.querySelectorAll('#layers td code')].map(e => e.innerText)")
+    assert f"body.{EVIL}" in names
+
+
+def test_it_is_dark_where_people_like_it_dark(made: Report, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(make_page(made), "utf-8")
+    ground = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+    for dark in (False, True):
+        with opened(tmp_path / "report.html", tmp_path / "profile", dark) as page:
+            assert (max(page.evaluate(ground)) < 64) == dark
+            assert page.complaints == []
+
+
+def test_layers_have_weights_and_accuracy_and_add_up(made: Report) -> None:
+    rows = {row.name: row for row in made.rows}
+    assert sum(row.instructions for row in made.rows) + made.profile.rest == made.profile.instructions
+    assert rows["stem"].weights >= 3 * 8 * 9 and rows["stem"].macs == 16 * 16 * 8 * 27
+    assert all(row.accuracy for row in made.rows if row.macs)
+    assert rows["stem"].dtype == "int8" and rows["stem"].shape == (1, 16, 16, 8)
+
+
+def test_the_peak_is_alive_together(made: Report) -> None:
+    peak = made.peak
+    assert peak is not None
+    assert peak.live == max(made.plan.live_bytes(i) for i in range(len(made.plan.steps))) <= made.plan.arena
+    assert all(b.first <= peak.step <= b.last for b in peak.buffers)
+
+
+def test_the_memory_map_holds_the_image(made: Report) -> None:
+    flash = made.facts.image.flash
+    for bank in made.banks:
+        end = bank.memory.origin
+        for piece in bank.pieces:
+            assert piece.address >= end, "pieces overlap"
+            end = piece.address + piece.size
+        assert end <= bank.memory.origin + bank.memory.size
+    code = next(b for b in made.banks if b.memory.kind == "flash")
+    weights = sum(p.size for p in code.pieces if p.kind == "weights")
+    assert flash.weights <= weights < flash.weights + 16  # its section ends aligned
+    assert 0 <= flash.total - code.used < 64  # gaps for alignment
+    arena = sum(p.size for b in made.banks for p in b.pieces if p.kind == "arena")
+    assert arena == made.facts.image.ram.arena
+
+
+def test_advice_keeps_its_promise(made: Report, floating: Report) -> None:
+    assert "--int8" in [a.option for a in floating.advice]
+    options = {a.option: a.text for a in made.advice}
+    assert "--int8" not in options
+    bare = pipeline.compile_source(made.facts.compiled.source, made.facts.compiled.board, io="int8")
+    assert f"arena {bare.plan.arena:,} instead of {made.plan.arena:,} bytes" in options["--io int8"]
+
+
+def test_a_float_model_says_so(floating: Report) -> None:
+    text = make_page(floating)
+    assert "it was not quantized" in text and "SQNR" not in text
+
+
+def test_text_is_escaped_wherever_it_goes() -> None:
+    assert el("p", "a<b", Html("<i>"), title='"x"') == '<p title="&quot;x&quot;">a&lt;b<i></p>'
+
+
+@given(st.data())
+def test_boxes_of_a_row_lie_apart_and_edges_go_down(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 12))
+    nodes = [str(i) for i in range(count)]
+    pairs = [(a, b) for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
+    edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    drawing = arrange(nodes, edges, 100, 10)
+    for path in drawing.edges:
+        assert [spot.row for spot in path] == list(range(path[0].row, path[-1].row + 1)) and len(path) > 1
+    every = {id(s): s for s in (*drawing.nodes.values(), *(s for path in drawing.edges for s in path))}.values()
+    for row in range(drawing.rows):
+        spots = sorted((s for s in every if s.row == row), key=lambda s: s.x)
+        for a, b in pairwise(spots):
+            assert a.x + a.width / 2 <= b.x - b.width / 2 + 1e-6
+        assert all(s.x - s.width / 2 >= -1e-6 for s in spots)
