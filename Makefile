@@ -26,7 +26,7 @@ play:
 mnist:
 	@tools/setup.sh demo
 	@$(PY) examples/mnist/data.py
-	@$(PY) -m baretorch evaluate examples/mnist/model.py --board mps2-an386 --int8 --target-samples 200
+	@$(PY) -m baretorch evaluate examples/mnist/model.py --board mps2-an386 --target-samples 200
 
 check:
 	@tools/setup.sh test

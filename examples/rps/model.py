@@ -69,6 +69,6 @@ def calibration() -> Iterator[tuple[torch.Tensor, ...]]:
 
 def evaluate(run: Callable[..., Any]) -> dict[str, float]:
     """The share of held-out pictures whose hand is named rightly."""
-    x, y = pictures(200, HELD_OUT)
+    x, y = pictures(100, HELD_OUT)
     right = sum(int(run(picture.unsqueeze(0)).argmax()) == int(hand) for picture, hand in zip(x, y, strict=True))
     return {"accuracy": right / len(y)}

@@ -16,7 +16,7 @@ from tests.cli.program import MODELS, baretorch, check_golden, copy_model
 
 def test_int8_on_the_target(folder: Path) -> None:
     model = copy_model("judged", folder)
-    result = baretorch("evaluate", model, "--board", "pico2w", "--int8", "--target-samples", "10", "--json")
+    result = baretorch("evaluate", model, "--board", "pico2w", "--target-samples", "10", "--json")
     assert result.code == 0, result.err
     data = result.json()
     assert (data["dtype"], data["samples"], data["target_samples"], data["where"]) == ("int8", 40, 10, "unicorn")
@@ -28,7 +28,7 @@ def test_int8_on_the_target(folder: Path) -> None:
 
 def test_fp32_in_a_table(folder: Path) -> None:
     model = copy_model("judged", folder)
-    result = baretorch("evaluate", model, "--board", "mps2-an386", "--samples", "5")
+    result = baretorch("evaluate", model, "--board", "mps2-an386", "--float", "--samples", "5")
     assert result.code == 0, result.err
     for words in (
         "PyTorch fp32",
@@ -66,7 +66,7 @@ def evaluate(run):
 
 def test_a_model_that_remembers(folder: Path) -> None:
     (folder / "sum.py").write_text(REMEMBERS)
-    result = baretorch("evaluate", "sum.py", "--board", "mps2-an386", "--target-samples", "1", "--json")
+    result = baretorch("evaluate", "sum.py", "--board", "mps2-an386", "--float", "--target-samples", "1", "--json")
     assert result.code == 0, result.err
     data = result.json()
     assert all(found == {"third": 3.0, "after reset": 1.0} for found in data["metrics"].values())

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.ops import OPS
+from baretorch.ops import OPS, PLAN_OPS
 from tests.ops.host import KERNELS, WARNINGS, run
 
-PORTABLE = sorted({kernel.source for row in OPS for kernel in row.kernels if not kernel.needs})
+PORTABLE = sorted({kernel.source for row in (*OPS, *PLAN_OPS) for kernel in row.kernels if not kernel.needs})
 CLANG = (sys.executable, "-m", "ziglang", "cc")
 COMPILERS = {
     "gcc": ("gcc",),
@@ -29,7 +29,7 @@ def test_no_warning(compiler: tuple[str, ...], form: tuple[str, ...], tmp_path: 
 
 
 def test_every_source_belongs_to_a_kernel() -> None:
-    sources = sorted({kernel.source for row in OPS for kernel in row.kernels})
+    sources = sorted({kernel.source for row in (*OPS, *PLAN_OPS) for kernel in row.kernels})
     assert sources == sorted(str(p.relative_to(KERNELS)) for p in KERNELS.glob("*/*.c"))
 
 

@@ -149,6 +149,17 @@ class Quantization:
     int8: bool = False
     keep_float: tuple[str, ...] = ()
     io: str = "float"
+    unless_done: bool = False  # a model that is int8 already stays as it is
+
+
+def io_option(body: Body) -> Body:
+    return click.option(
+        "--io",
+        type=click.Choice(["float", "int8"]),
+        default="float",
+        show_default=True,
+        help="What an int8 model takes and gives.",
+    )(body)
 
 
 def int8_options(body: Body) -> Body:
@@ -162,13 +173,7 @@ def int8_options(body: Body) -> Body:
 
     result: Body = gathered
     for option in (
-        click.option(
-            "--io",
-            type=click.Choice(["float", "int8"]),
-            default="float",
-            show_default=True,
-            help="What an int8 model takes and gives.",
-        ),
+        io_option,
         click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable."),
         click.option("--int8", is_flag=True, help="Quantize to int8, with data from the file's calibration()."),
     ):

@@ -59,5 +59,5 @@ static void {port.name}_rows(void *context, int32_t first, int32_t count, void *
     __builtin_memcpy(to, (const uint8_t *){port.name}_image + {row} * first, {row} * (uint32_t)count);
 }}
 
-static const bt_rows {port.name}_source = {{ {port.name}_rows, NULL }};
+static const bt_row_source {port.name}_source = {{ {port.name}_rows, NULL }};
 """

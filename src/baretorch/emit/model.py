@@ -172,7 +172,7 @@ class _Writer:
             elif o.tensor in outputs:
                 yield plan.graph[o.tensor].dtype.c, unique("y", taken)
             elif o.tensor in method.sources:
-                yield "const bt_rows", unique("x", taken)
+                yield "const bt_row_source", unique("x", taken)
             else:
                 yield f"const {plan.graph[o.tensor].dtype.c}", unique("x", taken)
         if step.scratch:

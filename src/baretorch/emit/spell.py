@@ -33,7 +33,7 @@ def offset(plan: Plan, operand: Operand) -> int:
 
 def parameters(method: Method) -> str:
     """The parameters of the run function."""
-    inputs = [f"const {'bt_rows' if p.pulled else tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
+    inputs = [f"const {'bt_row_source' if p.pulled else tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
     outputs = [f"{tensor_of(method, p).dtype.c} *{p.name}" for p in method.outputs]
     return ", ".join(inputs + outputs) or "void"
 

@@ -45,10 +45,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Int8:
-    """How to quantize: layers to leave in float, and the observer ("histogram" or "minmax")."""
+    """How to quantize: layers to leave in float, and the observer ("histogram" or "minmax"). With `unless_done` a model
+    that is quantized already stays as it is."""
 
     keep_float: tuple[str, ...] = ()
     observer: str = "histogram"
+    unless_done: bool = False
 
 
 def load(path: str, method: str | None = None, int8: Int8 | None = None) -> Source:
@@ -119,6 +121,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
     from baretorch.quantize.flow import quantize_module
 
     if source.program.quantized:
+        if int8.unless_done:
+            return source
         raise CompileError(
             "--int8: model() returns a model that is quantized already",
             try_="leave out --int8: it compiles to int8 as it is",

@@ -11,7 +11,7 @@ typedef struct {
 } bt_pull;
 
 #ifndef BT_INLINE_KERNELS
-void bt_pull_ref(const bt_pull *p, const bt_rows *x, void *y);
+void bt_pull_ref(const bt_pull *p, const bt_row_source *x, void *y);
 #endif
 
 #endif

@@ -9,6 +9,6 @@ typedef struct {
      * asked for in order, each of them once. */
     void (*rows)(void *context, int32_t first, int32_t count, void *to);
     void *context; /* handed through */
-} bt_rows;
+} bt_row_source;
 
 #endif
