@@ -182,10 +182,12 @@ def int8_options(body: Body) -> Body:
 
 
 def memory_options(body: Body) -> Body:
-    """--ram, --input and --place; the verb's body gets them together as `memory`."""
+    """--ram, --input, --buffers and --place; the verb's body gets them together as `memory`."""
 
     @wraps(body)
-    def gathered(*arguments: Any, ram: int | None, input_: str, place: tuple[str, ...], **rest: Any) -> Answer:
+    def gathered(
+        *arguments: Any, ram: int | None, input_: str, buffers: str, place: tuple[str, ...], **rest: Any
+    ) -> Answer:
         from baretorch.plan.types import Memory
 
         pairs = [p.rpartition("=") for p in place]
@@ -193,7 +195,7 @@ def memory_options(body: Body) -> Body:
         if wrong:
             raise click.UsageError(f"--place takes LAYER=BANK, not {wrong[0]}")
         elsewhere = {layer: bank for layer, _, bank in pairs}
-        return body(*arguments, memory=Memory(elsewhere, ram, input_ == "rows"), **rest)
+        return body(*arguments, memory=Memory(elsewhere, ram, input_ == "rows", buffers == "caller"), **rest)
 
     result: Body = gathered
     for option in (
@@ -202,6 +204,13 @@ def memory_options(body: Body) -> Body:
             multiple=True,
             metavar="LAYER=BANK",
             help="Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.",
+        ),
+        click.option(
+            "--buffers",
+            type=click.Choice(["arena", "caller"]),
+            default="arena",
+            show_default=True,
+            help="Copy inputs and outputs to and from the arena, or leave them where the caller has them.",
         ),
         click.option(
             "--input",

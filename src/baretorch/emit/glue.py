@@ -10,8 +10,8 @@ def glue_c(names: Names, method: Method) -> str:
     def rows(ports: tuple[Port, ...]) -> str:
         return ", ".join(f"{{ (void *){_memory(p)}, {tensor_of(method, p).bytes}u }}" for p in ports)
 
-    arguments = ", ".join(f"&{p.name}_source" if p.pulled else "NULL" for p in method.ports)
-    sources = "".join(_source(method, p) for p in method.inputs if p.pulled)
+    arguments = ", ".join(_argument(method, p) for p in method.ports)
+    sources = "".join(_own(method, p) for p in method.ports)
     return f"""{banner(names, "its place in the image")}
 #include "bt_runtime.h"
 #include "model.h"
@@ -43,7 +43,22 @@ void bt_model_reset(void)
 
 def _memory(port: Port) -> str:
     """Where the server puts or finds what a port stands for."""
-    return f"{port.name}_image" if port.pulled else port.macro
+    return f"{port.name}_memory" if port.pulled or port.direct else port.macro
+
+
+def _argument(method: Method, port: Port) -> str:
+    if port.pulled:
+        return f"&{port.name}_source"
+    return f"({tensor_of(method, port).dtype.c} *){port.name}_memory" if port.direct else "NULL"
+
+
+def _own(method: Method, port: Port) -> str:
+    """What the model does not keep in its arena."""
+    if port.pulled:
+        return _source(method, port)
+    if port.direct:
+        return f"\nstatic uint32_t {port.name}_memory[{words(tensor_of(method, port).bytes)}];\n"
+    return ""
 
 
 def _source(method: Method, port: Port) -> str:
@@ -51,12 +66,12 @@ def _source(method: Method, port: Port) -> str:
     t = tensor_of(method, port)
     row = t.bytes // t.shape[1]
     return f"""
-static uint32_t {port.name}_image[{words(t.bytes)}];
+static uint32_t {port.name}_memory[{words(t.bytes)}];
 
 static void {port.name}_rows(void *context, int32_t first, int32_t count, void *to)
 {{
     (void)context;
-    __builtin_memcpy(to, (const uint8_t *){port.name}_image + {row} * first, {row} * (uint32_t)count);
+    __builtin_memcpy(to, (const uint8_t *){port.name}_memory + {row} * first, {row} * (uint32_t)count);
 }}
 
 static const bt_row_source {port.name}_source = {{ {port.name}_rows, NULL }};

@@ -21,6 +21,8 @@ def model_h(names: Names) -> str:
     arenas = "\n".join(
         f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas
     )
+    lying = any(not (p.pulled or p.direct) for m in names.methods.values() for p in m.ports)
+    included = ", inputs and outputs included" if lying else ", without inputs and outputs"
     return f"""{banner(names, "interface")}
 #ifndef {up}_MODEL_H
 #define {up}_MODEL_H
@@ -28,7 +30,7 @@ def model_h(names: Names) -> str:
 #include <stddef.h>
 #include <stdint.h>
 {rows}
-/* RAM the model works in, inputs and outputs included. */
+/* RAM the model works in{included}. */
 {arenas}
 {constants}
 {methods}{_reset(names)}
@@ -40,7 +42,7 @@ def _method(names: Names, method: Method) -> str:
     ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
     about = "\n".join(f" *   {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports)
     sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
-    lying = [p for p, _ in ports if not p.pulled]
+    lying = [p for p, _ in ports if not (p.pulled or p.direct)]
     slots = "\n".join(f"#define {p.macro} {_slot(names, method, p)}" for p in lying)
     offsets = "\n".join(
         f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}" for p in lying if not p.operand.constant
@@ -51,17 +53,31 @@ def _method(names: Names, method: Method) -> str:
 {_pulling(method)} */
 {sizes}
 
-/* Where they lie. Write an input there and pass NULL for it, and nothing is copied; read an output there after
- * the run. The bytes of an input are reused during the run. */
-{slots}
-
-/* Runs the model once. Each pointer may be NULL: see above. Not reentrant. */
+{_where(slots)}
+/* Runs the model once.{_null(method)} Not reentrant. */
 void {method.run}({parameters(method)});
 
-/* The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant. There they lie at */
+/* The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant.{" There they lie at" if offsets else ""} */
 {offsets}
 void {method.run}_in({arena_parameters(method)}, {parameters(method)});
 """
+
+
+def _where(slots: str) -> str:
+    if not slots:
+        return ""
+    return f"""/* Where they lie. Write an input there and pass NULL for it, and nothing is copied; read an output there
+ * after the run. The bytes of an input are reused during the run. */
+{slots}
+"""
+
+
+def _null(method: Method) -> str:
+    """Which pointers must be given."""
+    given = [p.name for p in method.ports if p.direct]
+    if not given:
+        return " Each pointer may be NULL: see above."
+    return f" It works in the caller's buffers, aligned to 4: {', '.join(given)} must not be NULL."
 
 
 def _pulling(method: Method) -> str:

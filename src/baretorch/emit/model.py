@@ -48,8 +48,8 @@ def model_c(names: Names, optimize: str) -> str:
 
 def _method(names: Names, method: Method, writer: _Writer) -> str:
     body = "\n".join(writer.step(method, step) for step in method.plan.steps)
-    copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not p.pulled)
-    copies_out = "\n".join(_copy_out(method, p) for p in method.outputs)
+    copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not (p.pulled or p.direct))
+    copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
     arenas = ", ".join(a.name for a in method.arenas)
     arguments = "".join(f", {p.name}" for p in method.ports)
     return f"""void {method.run}_in({arena_parameters(method)}, {parameters(method)})

@@ -20,6 +20,7 @@ class Port:
     macro: str
     operand: Operand
     pulled: bool = False  # an input of which the caller gives rows when they are asked for
+    direct: bool = False  # it stays in the caller's buffer
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Method:
         return {p.operand.tensor: p.name for p in self.inputs if p.pulled}
 
     @property
+    def direct(self) -> dict[str, Port]:
+        """Buffers that lie with the caller."""
+        return {p.operand.storage: p for p in self.ports if p.direct}
+
+    @property
     def ports(self) -> tuple[Port, ...]:
         return (*self.inputs, *self.outputs)
 
@@ -86,9 +92,9 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
         own = {bank.name for bank in plan.banks}
         taken = {a.parameter for a in arenas}
         absent = pulled(plan.graph)
-        inputs = tuple(_port(prefix, o, o.tensor, taken, o.tensor in absent) for o in plan.inputs)
+        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, o.tensor in absent) for o in plan.inputs)
         labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
-        outputs = tuple(_port(prefix, operand, label, taken) for operand, label in labelled)
+        outputs = tuple(_port(plan, prefix, operand, label, taken) for operand, label in labelled)
         constants = {}
         for c in plan.constants:
             content = (c.data.dtype.name, c.data.tobytes())
@@ -122,6 +128,6 @@ def role(tensor: str) -> str:
     return re.sub(r"_\d+$", "", identifier(tensor.rsplit(".", 1)[-1]))
 
 
-def _port(prefix: str, operand: Operand, text: str, taken: set[str], pulled: bool = False) -> Port:
+def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], pulled: bool = False) -> Port:
     name = unique(text, taken)
-    return Port(name, f"{prefix}_{name}".upper(), operand, pulled)
+    return Port(name, f"{prefix}_{name}".upper(), operand, pulled, operand.storage in plan.direct)

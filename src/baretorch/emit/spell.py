@@ -18,7 +18,13 @@ def tensor_of(method: Method, port: Port) -> Tensor:
 
 
 def at(method: Method, kind: str, buffer: str, inside: int = 0) -> str:
-    """A pointer into an arena: to so many bytes inside a buffer."""
+    """A pointer into an arena, or to what the caller gave: to so many bytes inside a buffer."""
+    port = method.direct.get(buffer)
+    if port is not None:
+        if inside == 0 and kind == tensor_of(method, port).dtype.c:
+            return port.name
+        const = "const " if buffer in method.plan.graph.inputs else ""
+        return f"({const}{kind} *)({const}void *)(({const}uint8_t *){port.name} + {inside})"
     b = method.plan.buffer(buffer)
     arena = next(a for a in method.arenas if a.bank == b.bank)
     if arena is method.arenas[0]:

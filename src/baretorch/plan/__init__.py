@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baretorch.errors import CompileError
@@ -12,7 +11,7 @@ from baretorch.ops.move import Copy
 from baretorch.plan.bands import chains
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
-from baretorch.plan.lifetimes import find_overlaps, lifetimes
+from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.patches import patched
@@ -27,12 +26,12 @@ ANY = Memory()
 def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
     it, or for what the user allows, a stage of the model runs in bands."""
-    plan = _whole(graph, board, memory.elsewhere)
+    plan = _whole(graph, board, memory)
     limit = _limit(plan, board, memory)
     if memory.rows:
         _need_image(graph)
     if memory.rows or plan.arena > limit:
-        smaller = patched(plan, lambda g: _whole(g, board, memory.elsewhere), limit, memory.rows)
+        smaller = patched(plan, lambda g: _whole(g, board, memory), limit, memory.rows)
         plan = smaller if memory.rows or smaller.arena <= limit else plan
         _need_ram(min(plan, smaller, key=lambda p: p.arena), memory)
     check_budget(plan, board)
@@ -65,17 +64,18 @@ def _need_ram(plan: Plan, memory: Memory) -> None:
         )
 
 
-def _whole(graph: Graph, board: Board, elsewhere: Mapping[str, str]) -> Plan:
+def _whole(graph: Graph, board: Board, memory: Memory) -> Plan:
     """The plan of a graph as it is."""
     graph = settled(graph)
     storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
     steps += [_update(graph, s, storage, board) for s in graph.state if storage[s.next].buffer != s.name]
-    wished = wishes(graph, storage, board, elsewhere)
-    layout = _layout(graph, steps, storage, board, wished)
+    wished = wishes(graph, storage, board, memory.elsewhere)
+    direct = with_the_caller(graph, steps, storage) if memory.direct else frozenset()
+    layout = _layout(graph, steps, storage, board, wished, direct)
     better = ordered(graph, steps, layout.placed.buffers)
     if any(a is not b for a, b in zip(better, steps, strict=True)):
-        layout = min(layout, _layout(graph, better, storage, board, wished), key=_cost)
+        layout = min(layout, _layout(graph, better, storage, board, wished, direct), key=_cost)
     known = {c.name for c in constants}
 
     def constant(name: str, data: Array) -> str:
@@ -106,6 +106,7 @@ def _whole(graph: Graph, board: Board, elsewhere: Mapping[str, str]) -> Plan:
         banks=layout.placed.banks,
         lower_bound=layout.lower_bound,
         optimal=layout.placed.optimal,
+        direct=direct,
     )
     return check_plan(plan)
 
@@ -119,8 +120,10 @@ class _Layout:
     lower_bound: int
 
 
-def _layout(graph: Graph, steps: list[Step], storage: dict[str, Place], board: Board, wished: Wishes) -> _Layout:
-    buffers = lifetimes(graph, steps, storage)
+def _layout(
+    graph: Graph, steps: list[Step], storage: dict[str, Place], board: Board, wished: Wishes, direct: frozenset[str]
+) -> _Layout:
+    buffers = lifetimes(graph, steps, storage, direct)
     overlaps = find_overlaps(steps, buffers)
     placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished)
     return _Layout(steps, placed, lower_bound(buffers, overlaps))

@@ -11,7 +11,10 @@ def check_plan(plan: Plan) -> Plan:
     """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
     all lie in the arena."""
     buffers = {b.name: b for b in plan.buffers}
-    absent = pulled(plan.graph)  # rows of these come from the caller
+    absent = pulled(plan.graph) | plan.direct  # these lie with the caller
+    written = {o.storage for step in plan.steps for o in step.operands[-len(step.call.outputs) :]}
+    if plan.direct & written & set(plan.graph.inputs):
+        raise InternalError("a step writes to the caller's input")
     sizes = {bank.name: bank.size for bank in plan.banks}
     for b in plan.buffers:
         if b.offset < 0 or b.end > sizes[b.bank] or b.offset % 4:

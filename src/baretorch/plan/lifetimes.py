@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from baretorch.ir import Graph
 from baretorch.ops.pull import pulled
 from baretorch.plan.types import Buffer, Overlap, Place, Step
 
 
-def lifetimes(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place]) -> list[Buffer]:
-    """The buffers, not placed yet: inputs, what the steps make, their scratch, and state."""
+def lifetimes(
+    graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], direct: Collection[str] = ()
+) -> list[Buffer]:
+    """The buffers, not placed yet: inputs, what the steps make, their scratch, and state. Those in `direct` lie with
+    the caller and take no bytes here."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    sizes = dict.fromkeys(pulled(graph), 0)  # they never lie in RAM
+    sizes = dict.fromkeys((*pulled(graph), *direct), 0)
     for name in graph.inputs:
         first[name] = last[name] = -1
     for i, step in enumerate(steps):
@@ -30,6 +33,21 @@ def lifetimes(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place])
     for s in graph.state:
         first[s.name], last[s.name] = -1, len(steps)
     return [Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n]) for n in first]
+
+
+def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place]) -> frozenset[str]:
+    """The buffers of inputs that no step writes to, and of outputs that are such a buffer of their own and whole."""
+    written = {o.storage for step in steps for o in step.operands[len(step.operands) - len(step.call.outputs) :]}
+    outputs = [storage[name] for name in graph.outputs]
+    shared = {place.buffer for place in outputs}
+    inputs = {name for name in graph.inputs if name not in written | shared}
+    states = {s.name for s in graph.state} | {storage[s.next].buffer for s in graph.state}
+    own = {
+        place.buffer
+        for name, place in zip(graph.outputs, outputs, strict=True)
+        if outputs.count(place) == 1 and graph[name].bytes == graph[place.buffer].bytes and place.buffer in written
+    }
+    return frozenset(inputs | own - states - set(graph.inputs)) - pulled(graph)
 
 
 def reach(step: Step) -> list[Overlap]:
@@ -57,5 +75,7 @@ def find_overlaps(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Over
         o
         for i, step in enumerate(steps)
         for o in reach(step)
-        if table[o.reads].last == i == table[o.writes].first and o.distance < table[o.writes].size
+        if table[o.reads].last == i == table[o.writes].first
+        and table[o.reads].size > 0
+        and o.distance < table[o.writes].size
     ]

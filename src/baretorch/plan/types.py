@@ -130,12 +130,13 @@ class Patches:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the user asks of RAM: layers that lie in other banks; how large the arena may be; and whether the rows of
-    the input come from the caller as they are needed."""
+    """What the user asks of RAM: layers that lie in other banks; how large the arena may be; whether the rows of the
+    input come from the caller as they are needed; and whether inputs and outputs stay in the caller's buffers."""
 
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     ram: int | None = None
     rows: bool = False
+    direct: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class Plan:
     lower_bound: int
     optimal: bool
     patches: Patches | None = None
+    direct: frozenset[str] = frozenset()  # buffers of inputs and outputs that lie with the caller, not in the arena
 
     @property
     def arena(self) -> int:

@@ -1,0 +1,65 @@
+"""Inputs and outputs that stay in the caller's buffers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from baretorch.emulators.run import stored
+from baretorch.errors import InternalError
+from baretorch.frontends import Source, from_module
+from baretorch.frontends.aten import to_graph
+from baretorch.ir import Builder, DType, interpret
+from baretorch.ops.elementwise import Clamp
+from baretorch.pipeline import build_image, compile_source, optimized, run_image
+from baretorch.plan import check_plan, make_plan
+from baretorch.plan.types import Memory
+from baretorch.targets.boards import load_board
+from tests.models import cnn, cnn_input
+
+BOARD = load_board("mps2-an386")
+DIRECT = Memory(direct=True)
+
+
+def source() -> Source:
+    return from_module(cnn(), (cnn_input(),), "cnn")
+
+
+def test_they_take_no_arena() -> None:
+    graph = optimized(to_graph(source().program))
+    plan = make_plan(graph, BOARD, DIRECT)
+    assert plan.direct == {*graph.inputs, *(o.storage for o in plan.outputs)}
+    assert all(plan.buffer(name).size == 0 for name in plan.direct)
+    assert plan.arena <= make_plan(graph, BOARD).arena
+
+
+@pytest.mark.parametrize("board", ["host", "mps2-an386"])
+def test_the_image_answers_the_same(board: str, tmp_path: Path) -> None:
+    compiled = compile_source(source(), load_board(board), memory=DIRECT)
+    assert "must not be NULL" in compiled.c.files["model.h"]
+    assert "__builtin_memcpy" not in compiled.c.files["model.c"]
+    run = run_image(compiled, build_image(compiled, tmp_path))
+    want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples))
+    for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
+        assert abs(output - want[name]).max() < 1e-5
+
+
+def test_an_input_that_is_an_output_is_copied() -> None:
+    b = Builder("same")
+    x = b.input("x", (1, 4), DType.FLOAT32)
+    y = b.add(Clamp(0.0, 1.0), x, name="y")
+    plan = make_plan(b.graph([x], [x, y]), BOARD, DIRECT)
+    assert plan.direct == {"y"}
+
+
+def test_the_judge_lets_nobody_write_to_an_input() -> None:
+    b = Builder("chain")
+    x = b.input("x", (1, 4), DType.FLOAT32)
+    y = b.add(Clamp(0.0, 1.0), x, name="y")
+    plan = make_plan(b.graph([x], [y]), BOARD, DIRECT)
+    (step,) = plan.steps
+    wrong = replace(step, operands=(step.operands[0], replace(step.operands[0], tensor="y")))
+    with pytest.raises(InternalError, match="writes to the caller's input"):
+        check_plan(replace(plan, steps=(wrong,)))
