@@ -116,6 +116,21 @@ def test_output_that_is_a_file(folder: Path) -> None:
     assert (folder / "c").read_text() == "precious"
 
 
+def test_a_page_that_is_a_folder(folder: Path) -> None:
+    (folder / "page").mkdir()
+    model = copy_model("tiny", folder)
+    check_error("page_is_a_folder", "report", model, "--board", "mps2-an386", "--out", "page")
+    assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_report_needs_counts(folder: Path) -> None:
+    check_error("report_on_the_host", "report", copy_model("tiny", folder), "--board", "host")
+
+
+def test_a_report_without_task(folder: Path) -> None:
+    check_error("report_without_task", "report", copy_model("tiny", folder), "--board", "mps2-an386", "--evaluate")
+
+
 def test_failure_keeps_what_there_is(folder: Path) -> None:
     """A compile and a build that fail leave the files of the last success, and nothing beside them."""
     good, bad = copy_model("tiny", folder), copy_model("large_arena", folder)

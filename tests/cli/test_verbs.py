@@ -70,6 +70,32 @@ def test_profile(folder: Path) -> None:
     assert "Cortex-M4 manual" in screen and "vfma.f32" in screen
 
 
+def test_report(folder: Path) -> None:
+    command = ("report", copy_model("tiny", folder), "--board", "mps2-an386", "--out", "pages/tiny.html")
+    data = baretorch(*command, "--json").json()
+    assert data["report"] == "pages/tiny.html"
+    page = (folder / data["report"]).read_text()
+    screen = baretorch(*command).out
+    for fact in (data["instructions"], data["ram"]["arena"], data["flash"]["weights"], data["peak"]["live"]):
+        assert f"{fact:,}" in page and f"{fact:,}" in screen
+    assert [layer["macs"] for layer in data["per_layer"]] == [4 * 8, 8 * 2]
+    assert [layer["weights"] for layer in data["per_layer"]] == [4 * (4 * 8 + 8), 4 * (8 * 2 + 2)]
+    for advice in data["advice"]:
+        assert advice["option"] in screen and advice["text"][:30] in screen
+    assert data["advice"][0]["option"] == "--int8"
+    assert [p.name for p in (folder / "pages").iterdir()] == ["tiny.html"]
+
+
+def test_report_with_the_task(folder: Path) -> None:
+    command = ("report", copy_model("judged", folder), "--board", "mps2-an386", "--evaluate")
+    data = baretorch(*command, "--json").json()
+    assert data["report"] == "build/judged-mps2-an386/report.html"
+    assert set(data["metrics"]) == {"pytorch", "host", "target"}
+    page = (folder / data["report"]).read_text()
+    for name in data["metrics"]["target"]:
+        assert f"<td>{name}</td>" in page
+
+
 def test_inaccuracy_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from baretorch.report import facts
 

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from baretorch import frontends, pipeline
+from baretorch.plan import make_plan
+from baretorch.plan.types import Memory
 from baretorch.report.facts import compare
-from baretorch.report.findings import Report
+from baretorch.report.findings import Report, layer_of
 from baretorch.report.html import Html, el
 from baretorch.report.layered import arrange
+from baretorch.report.lifetimes import when
 from baretorch.report.page import make_page
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
@@ -32,21 +35,22 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.down = nn.Conv2d(8, 8, 3, stride=2, padding=1)
         self.body = nn.Sequential(OrderedDict([(EVIL, nn.Conv2d(8, 8, 3, padding=1)), ("act", nn.ReLU())]))
         self.head = nn.Linear(8, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = torch.relu(self.stem(x))
+        x = torch.relu(self.down(self.stem(x)))
         x = x + self.body(x)
         return torch.softmax(self.head(x.mean((2, 3))), 1)
 
 
 def report(folder: Path, int8: bool) -> Report:
     torch.manual_seed(0)
-    x = torch.randn(1, 3, 16, 16)
+    x = torch.randn(1, 3, 24, 24)
     source = frontends.from_module(Net(), (x,), "net")
     if int8:
-        source = frontends.quantized(source, frontends.Int8(), [(torch.randn(1, 3, 16, 16),) for _ in range(4)])
+        source = frontends.quantized(source, frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
     compiled = pipeline.compile_source(source, load_board("mps2-an386"))
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
@@ -92,13 +96,13 @@ def test_every_buffer_is_drawn_and_tells_its_name_and_size(page: Page, made: Rep
     drawn = page.evaluate("[...document.querySelectorAll('.tensor')].map(e => e.dataset.name)")
     assert sorted(drawn) == sorted(b.name for b in made.plan.buffers if b.size)
     assert page.evaluate("document.getElementById('tip').hidden")
-    largest = max(made.plan.buffers, key=lambda b: b.size)
-    page.hover(f'.tensor[data-name="{largest.name}"]')
+    name = page.evaluate("[...document.querySelectorAll('.tensor')].at(-1).dataset.name")  # nothing lies on top of it
+    buffer = made.plan.buffer(name)
+    page.hover(".tensor:last-of-type")
     assert not page.evaluate("document.getElementById('tip').hidden")
-    shown = page.evaluate("document.getElementById('tip').innerText")
-    tip = page.evaluate("document.querySelector('.tensor:hover').dataset.tip")
-    assert shown == tip
-    assert f"{largest.size:,} bytes" in shown or "bytes" in shown  # a smaller one may lie on top of its middle
+    shown = page.evaluate("document.getElementById('tip').innerText").splitlines()
+    assert shown[:2] == [name, f"{buffer.size:,} bytes at {buffer.offset:,}"]
+    assert shown[2:] == [layer_of(made.plan, buffer), when(buffer, len(made.plan.steps))]
     page.hover("h1")
     assert page.evaluate("document.getElementById('tip').hidden")
 
@@ -131,9 +135,9 @@ def test_it_is_dark_where_people_like_it_dark(made: Report, tmp_path: Path) -> N
 def test_layers_have_weights_and_accuracy_and_add_up(made: Report) -> None:
     rows = {row.name: row for row in made.rows}
     assert sum(row.instructions for row in made.rows) + made.profile.rest == made.profile.instructions
-    assert rows["stem"].weights >= 3 * 8 * 9 and rows["stem"].macs == 16 * 16 * 8 * 27
+    assert rows["stem"].weights >= 3 * 8 * 9 and rows["stem"].macs == 24 * 24 * 8 * 27
     assert all(row.accuracy for row in made.rows if row.macs)
-    assert rows["stem"].dtype == "int8" and rows["stem"].shape == (1, 16, 16, 8)
+    assert rows["stem"].dtype == "int8" and rows["stem"].shape == (1, 24, 24, 8)
 
 
 def test_the_peak_is_alive_together(made: Report) -> None:
@@ -160,11 +164,15 @@ def test_the_memory_map_holds_the_image(made: Report) -> None:
 
 
 def test_advice_keeps_its_promise(made: Report, floating: Report) -> None:
-    assert "--int8" in [a.option for a in floating.advice]
+    in_float = {a.option: a.text for a in floating.advice}
+    assert "--int8" in in_float
     options = {a.option: a.text for a in made.advice}
     assert "--int8" not in options
     bare = pipeline.compile_source(made.facts.compiled.source, made.facts.compiled.board, io="int8")
     assert f"arena {bare.plan.arena:,} instead of {made.plan.arena:,} bytes" in options["--io int8"]
+    (ram,) = (int(option.split()[1]) for option in in_float if option.startswith("--ram"))
+    plan = make_plan(floating.graph, floating.facts.compiled.board, Memory(ram=ram))
+    assert plan.patches and plan.arena <= ram < floating.plan.arena
 
 
 def test_a_float_model_says_so(floating: Report) -> None:

@@ -76,7 +76,7 @@ def report(
             evaluated(compiled, measure, quantization.io, None, emulator, toolchain, None, stage) if measure else None
         )
         stage("report")
-        made = Report(facts, profile, found)
+        made = Report(facts, profile, found, memory)
         _write(page, make_page(made))
     return Answer(made.to_json() | {"report": str(page)}, report_screen(made, page))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from baretorch.errors import CompileError
@@ -30,97 +30,109 @@ class Advice:
         return {"option": self.option, "text": self.text}
 
 
-def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
+@dataclass(frozen=True)
+class _Case:
+    """What was built, how it ran, and what the user asked of memory."""
+
+    facts: RunFacts
+    profile: Profile
+    memory: Memory
+
+    @property
+    def plan(self) -> Plan:
+        return self.facts.compiled.plan
+
+    def tried(self, memory: Memory, io: str = "float") -> Plan | None:
+        """The plan with other options; None if there is none."""
+        compiled = self.facts.compiled
+        try:
+            return make_plan(with_io(compiled.graph, io), compiled.board, memory)
+        except CompileError:
+            return None
+
+    def smaller(self, plan: Plan | None) -> str:
+        """The arena that a plan would have, if it is smaller than it is."""
+        if plan is None or plan.arena >= self.plan.arena:
+            return ""
+        return f"arena {plan.arena:,} instead of {self.plan.arena:,} bytes"
+
+
+def advise(facts: RunFacts, profile: Profile, memory: Memory) -> tuple[Advice, ...]:
     """The rules in the order of how much they usually bring."""
-    rules = (_quantize, _bare_io, _bands, _pulled_rows, _size, _float_layers, _portable, _largest_weights, _hottest)
-    return tuple(advice for rule in rules for advice in rule(facts, profile))
+    case = _Case(facts, profile, memory)
+    rules = (_quantize, _bare_io, _bands, _pulled_rows, _callers_buffers, _size)
+    hints = (_float_layers, _portable, _largest_weights, _hottest)
+    return tuple(advice for rule in (*rules, *hints) for advice in rule(case))
 
 
-def _quantize(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    if not is_int8(facts.compiled.graph) and facts.compiled.source.module is not None:
-        weights, arena = facts.image.flash.weights, facts.image.ram.arena
+def _quantize(case: _Case) -> Iterator[Advice]:
+    compiled, image = case.facts.compiled, case.facts.image
+    if not is_int8(compiled.graph) and compiled.source.module is not None:
         yield Advice(
             "--int8",
-            f"about a quarter of the weights ({weights:,} bytes now) and of the arena ({arena:,} bytes now), and fewer "
-            "instructions",
+            f"about a quarter of the weights ({image.flash.weights:,} bytes now) and of the arena "
+            f"({image.ram.arena:,} bytes now), and fewer instructions",
         )
 
 
-def _bare_io(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    compiled = facts.compiled
-    if not is_int8(compiled.graph):
+def _bare_io(case: _Case) -> Iterator[Advice]:
+    graph = case.facts.compiled.graph
+    if not is_int8(graph) or len(with_io(graph, "int8").nodes) == len(graph.nodes):
         return
-    bare = with_io(compiled.graph, "int8")
-    if len(bare.nodes) == len(compiled.graph.nodes):
-        return
-    smaller = _tried(facts, Memory(), io="int8")
-    edges = [layer for layer in profile.layers if layer.op in ("quantize", "dequantize")]
-    saved = sum(layer.instructions for layer in edges)
-    arena = ""
-    if smaller is not None and smaller.arena < compiled.plan.arena:
-        arena = f"arena {smaller.arena:,} instead of {compiled.plan.arena:,} bytes, and "
+    smaller = case.smaller(case.tried(case.memory, "int8"))
+    saved = sum(layer.instructions for layer in case.profile.layers if layer.op in ("quantize", "dequantize"))
+    arena = f"{smaller}, and " if smaller else ""
     yield Advice("--io int8", f"{arena}up to {saved:,} instructions less: the caller gives and takes int8")
 
 
-def _bands(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    plan = facts.compiled.plan
-    if plan.patches is not None:
+def _bands(case: _Case) -> Iterator[Advice]:
+    if case.plan.patches is not None:
         return
     for part in _PARTS:
-        found = _tried(facts, Memory(ram=int(plan.arena * part)))
+        found = case.tried(replace(case.memory, ram=int(case.plan.arena * part)))
         if found is not None and found.patches is not None:
-            yield Advice(
-                f"--ram {found.arena}",
-                f"arena {found.arena:,} instead of {plan.arena:,} bytes: {found.patches}; same answers, some more "
-                "instructions",
-            )
+            text = f"{case.smaller(found)}: {found.patches}; same answers, some more instructions"
+            yield Advice(f"--ram {found.arena}", text)
             return
 
 
-def _pulled_rows(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    plan = facts.compiled.plan
-    if any(step.call.op.name == "pull" for step in plan.steps):
-        return
-    found = _tried(facts, Memory(rows=True))
-    if found is not None and found.arena < plan.arena:
-        yield Advice(
-            "--input rows",
-            f"arena {found.arena:,} instead of {plan.arena:,} bytes: a callback gives the image's rows, which need "
-            "not lie in RAM",
-        )
+def _pulled_rows(case: _Case) -> Iterator[Advice]:
+    smaller = "" if case.memory.rows else case.smaller(case.tried(replace(case.memory, rows=True)))
+    if smaller:
+        text = f"{smaller}: a callback gives the image's rows, which need not lie in RAM"
+        yield Advice("--input rows", text)
 
 
-def _tried(facts: RunFacts, memory: Memory, io: str = "float") -> Plan | None:
-    """The plan with other options; None if there is none."""
-    compiled = facts.compiled
-    try:
-        return make_plan(with_io(compiled.graph, io), compiled.board, memory)
-    except CompileError:
-        return None
+def _callers_buffers(case: _Case) -> Iterator[Advice]:
+    smaller = "" if case.memory.direct else case.smaller(case.tried(replace(case.memory, direct=True)))
+    if smaller:
+        yield Advice("--buffers caller", f"{smaller}: inputs and outputs stay where the caller has them")
 
 
-def _size(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    if facts.compiled.optimize == "speed":
-        code = facts.image.flash.model_code
+def _size(case: _Case) -> Iterator[Advice]:
+    if case.facts.compiled.optimize == "speed":
+        code = case.facts.image.flash.model_code
         yield Advice("--optimize size", f"less model code ({code:,} bytes now), for more instructions")
 
 
-def _float_layers(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    left = float_layers(facts.compiled.graph)
+def _float_layers(case: _Case) -> Iterator[Advice]:
+    left = float_layers(case.facts.compiled.graph)
     if left:
         yield Advice("", f"{len(left)} layers still compute in float: in int8 they would take a quarter of the memory")
 
 
-def _portable(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    slow = [layer for layer in profile.layers if layer.variant == "ref" and layer.macs]
+def _portable(case: _Case) -> Iterator[Advice]:
+    slow = [layer for layer in case.profile.layers if layer.variant == "ref" and layer.macs]
     taken = sum(layer.instructions for layer in slow)
-    if slow and taken > _NOTABLE * profile.instructions:
+    if slow and taken > _NOTABLE * case.profile.instructions:
         names = ", ".join(dict.fromkeys(layer.name for layer in slow[:3]))
-        yield Advice("", f"{share(taken, profile.instructions)} of the instructions run in portable kernels: {names}")
+        yield Advice(
+            "", f"{share(taken, case.profile.instructions)} of the instructions run in portable kernels: {names}"
+        )
 
 
-def _largest_weights(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    plan = facts.compiled.plan
+def _largest_weights(case: _Case) -> Iterator[Advice]:
+    plan = case.plan
     if not plan.constants:
         return
     largest, whole = max(plan.constants, key=lambda c: c.data.nbytes), plan.weight_bytes()
@@ -129,8 +141,8 @@ def _largest_weights(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
         yield Advice("", f"{largest.name} is {part} of the weights: fewer channels there save most flash")
 
 
-def _hottest(facts: RunFacts, profile: Profile) -> Iterator[Advice]:
-    layer = max(profile.layers, key=lambda layer: layer.instructions, default=None)
-    if layer is not None and layer.instructions > _NOTABLE * profile.instructions:
-        part = share(layer.instructions, profile.instructions)
+def _hottest(case: _Case) -> Iterator[Advice]:
+    layer = max(case.profile.layers, key=lambda layer: layer.instructions, default=None)
+    if layer is not None and layer.instructions > _NOTABLE * case.profile.instructions:
+        part = share(layer.instructions, case.profile.instructions)
         yield Advice("", f"{layer.name} takes {part} of the instructions: a smaller input or fewer channels there")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from baretorch.ir import Graph
 from baretorch.passes.to_int8 import float_layers, why_float
-from baretorch.plan.types import Buffer, Plan
+from baretorch.plan import ANY
+from baretorch.plan.types import Buffer, Memory, Plan
 from baretorch.report.advice import Advice, advise
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, is_int8
@@ -85,11 +86,12 @@ class Peak:
 
 @dataclass(frozen=True)
 class Report:
-    """A verified and profiled run; `evaluation` if the task was measured too."""
+    """A verified and profiled run; `evaluation` if the task was measured too; what the user asked of `memory`."""
 
     facts: RunFacts
     profile: Profile
     evaluation: Evaluation | None = None
+    memory: Memory = ANY
 
     @property
     def plan(self) -> Plan:
@@ -129,7 +131,7 @@ class Report:
 
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
-        return advise(self.facts, self.profile)
+        return advise(self.facts, self.profile, self.memory)
 
     def ram(self) -> tuple[Figure, ...]:
         """In the words users know: activations, the rest, and both."""
@@ -214,7 +216,8 @@ def layer_of(plan: Plan, buffer: Buffer) -> str:
 
 def _arena_note(plan: Plan) -> str:
     bands = f"; {plan.patches}" if plan.patches else ""
-    return f"{plan.proof}, lower bound {plan.lower_bound:,}{bands}"
+    caller = "; without what lies with the caller" if plan.direct else ""
+    return f"{plan.proof}, lower bound {plan.lower_bound:,}{bands}{caller}"
 
 
 def _total(kind: str, used: int, size: int, bank: str) -> Figure:

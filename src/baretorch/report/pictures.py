@@ -87,7 +87,7 @@ def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
     parts.append(line(_AXIS, bottom, WIDTH, bottom, "base"))
     if peak:
         x = _AXIS + (peak.step + 1) * column
-        parts.append(rect(x, _TOP - 4, column, _PLOT + 4, class_="peak", pointer_events="none"))
+        parts.append(rect(x, _TOP - 4, column, _PLOT + 4, class_="peak"))
         parts.append(text(x + column / 2, 13, f"peak {peak.live:,}", "here middle"))
     names = ["input", *(s.call.y.origin.path or s.call.y.name for s in plan.steps), "output"]
     parts += _steps(names, column, peak)
@@ -101,7 +101,7 @@ def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column:
     width, height = (b.last - b.first + 1) * column, b.size * up
     layer = layer_of(plan, b)
     tip = f"{b.name}\n{b.size:,} bytes at {b.offset:,}\n{layer}\n{when(b, len(plan.steps))}"
-    box = rect(x + 0.5, y + 0.5, width - 1, max(height - 1, 1), class_=f"buffer c{colour}", rx=2)
+    box = rect(x + 0.5, y + 0.5, width - 1, max(height - 1, 2.5), class_=f"buffer c{colour}", rx=2)
     hidden = min((o.first for o in above if o.meets(b) and o.offset < b.end and b.offset < o.end), default=b.last + 1)
     room = int(((hidden - b.first) * column - 10) / _LABEL)
     word = "scratch" if layer.startswith("scratch of ") else layer
