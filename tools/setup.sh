@@ -19,6 +19,8 @@ command -v qemu-system-arm >/dev/null || need="$need qemu-system-arm"
 command -v qemu-system-riscv32 >/dev/null || need="$need qemu-system-misc"
 command -v riscv64-unknown-elf-gcc >/dev/null || need="$need gcc-riscv64-unknown-elf"
 command -v gcc >/dev/null || need="$need gcc libc6-dev"
+# Tests look at the report's page in a real browser.
+[ "$kind" = demo ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
 python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
 if [ -n "$need" ]; then
     root=""
