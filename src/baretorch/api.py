@@ -76,6 +76,18 @@ class Model:
         """What `metrics(run)` finds, with a `run` that runs on the emulated chip: evaluate() of model files is one."""
         return dict(metrics(self.run))
 
+    def report(self, path: str | Path) -> None:
+        """Write one HTML page about memory, time and accuracy, measured on the emulated chip with the examples."""
+        from baretorch.report.facts import compare
+        from baretorch.report.findings import Report
+        from baretorch.report.page import write_page
+        from baretorch.report.profile import make_profile
+
+        image = self.build()
+        run = pipeline.run_image(self.compiled, image, self.emulator)
+        facts = compare(self.compiled, image, run)
+        write_page(Report(facts, make_profile(self.compiled, image, run)), Path(path))
+
     @property
     def instructions(self) -> int | None:
         """Exactly what the last run() executed on the chip; None before it, and where they are not counted."""

@@ -13,15 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+import baretorch
 from baretorch import frontends, pipeline
+from baretorch.ir import Graph
 from baretorch.plan import make_plan
-from baretorch.plan.types import Memory
+from baretorch.plan.types import Bank, Buffer, Memory, Plan
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of
 from baretorch.report.html import Html, el
 from baretorch.report.layered import arrange
 from baretorch.report.lifetimes import when
 from baretorch.report.page import make_page
+from baretorch.report.pictures import DRAWN, lifetimes_picture
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from tests.report.browser import Page, opened
@@ -178,6 +181,22 @@ def test_advice_keeps_its_promise(made: Report, floating: Report) -> None:
 def test_a_float_model_says_so(floating: Report) -> None:
     text = make_page(floating)
     assert "it was not quantized" in text and "SQNR" not in text
+
+
+def test_a_large_plan_makes_no_large_picture() -> None:
+    buffers = tuple(Buffer(f"t{i}", 8 + i % 5, i, i + 2, "RAM", 16 * (i % 40)) for i in range(10_000))
+    bank = Bank("RAM", 640)
+    empty = Graph("net", {}, (), (), ())
+    plan = Plan(empty, "cortex-m4f", (), buffers, (), (), (), (), (bank,), 640, True)
+    picture = lifetimes_picture(plan, bank, None)
+    assert picture.count('class="tensor"') == DRAWN
+    assert len(picture) < 300_000
+
+
+def test_python_writes_the_page_too(tmp_path: Path) -> None:
+    model = baretorch.compile(nn.Linear(4, 2), (torch.ones(1, 4),), board="mps2-an386", name="line")
+    model.report(tmp_path / "line.html")
+    assert "<h1>line</h1>" in (tmp_path / "line.html").read_text("utf-8")
 
 
 def test_text_is_escaped_wherever_it_goes() -> None:

@@ -21,8 +21,6 @@ from baretorch.cli.verb import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from baretorch.plan.types import Memory
 
 
@@ -58,7 +56,7 @@ def report(
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
     from baretorch.report.findings import Report
-    from baretorch.report.page import make_page
+    from baretorch.report.page import write_page
     from baretorch.report.profile import make_profile
     from baretorch.report.screen import report_screen
     from baretorch.targets.boards import load_board
@@ -77,25 +75,5 @@ def report(
         )
         stage("report")
         made = Report(facts, profile, found, memory)
-        _write(page, make_page(made))
+        write_page(made, page)
     return Answer(made.to_json() | {"report": str(page)}, report_screen(made, page))
-
-
-def _write(page: Path, text: str) -> None:
-    """Whole or not at all: a page that was there stays as it is until the new one is complete."""
-    import os
-    import tempfile
-
-    from baretorch.errors import CompileError
-
-    try:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        if page.is_dir():
-            raise IsADirectoryError(f"{page} is a folder")
-        with tempfile.TemporaryDirectory(dir=page.parent, prefix=f".{page.name}-") as folder:
-            whole = os.path.join(folder, page.name)
-            with open(whole, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(whole, page)
-    except OSError as error:
-        raise CompileError(f"cannot write {page}", have=str(error), try_="another file with --out") from error

@@ -12,7 +12,7 @@ from baretorch.report.html import Html, el, rect, svg, text
 from baretorch.report.layered import Drawing, Spot, arrange
 from baretorch.report.words import share
 
-DRAWN = 300  # boxes at most, so that pages stay small
+DRAWN = 250  # boxes at most, so that pages stay small
 _WIDTH, _HEIGHT, _GAP, _DOWN = 200, 44, 22, 74
 _LETTERS = 29  # of a box's second line
 

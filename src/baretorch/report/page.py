@@ -3,11 +3,15 @@ style and the little script are files in template/."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from baretorch import __version__
+from baretorch.errors import CompileError
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
@@ -15,7 +19,7 @@ from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
 from baretorch.report.words import figure, frequency, share
 from baretorch.targets.cycles import TIMINGS
 
-LISTED = 600  # layers at most in the table, so that pages stay small
+LISTED = 500  # layers at most in the table, so that pages stay small
 
 
 def make_page(report: Report) -> str:
@@ -45,6 +49,21 @@ def make_page(report: Report) -> str:
     folder = files("baretorch.report") / "template"
     parts |= {name: (folder / f"page.{name}").read_text("utf-8") for name in ("css", "js")}
     return Template((folder / "page.html").read_text("utf-8")).substitute(parts)
+
+
+def write_page(report: Report, path: Path) -> None:
+    """Whole or not at all: a page that was there stays as it is until the new one is complete."""
+    text = make_page(report)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder")
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+            whole = Path(folder) / path.name
+            whole.write_text(text, "utf-8")
+            os.replace(whole, path)
+    except OSError as error:
+        raise CompileError(f"cannot write {path}", have=str(error), try_="another file with --out") from error
 
 
 def _about(report: Report) -> Html:

@@ -13,7 +13,7 @@ from baretorch.report.words import capacity, share
 
 WIDTH = 1000
 COLOURS = 8  # classes c0 … c7 of the style sheet
-DRAWN = 800  # buffers at most, so that pages stay small
+DRAWN = 600  # buffers at most, so that pages stay small
 _LABEL = 5.9  # pixels of a letter of a label
 _STEP = 22  # letters of a step's name
 _AXIS, _TOP, _PLOT = 74, 22, 320  # left of the plot, above it, its height
