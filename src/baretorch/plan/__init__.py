@@ -27,6 +27,7 @@ def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
     it, or for what the user allows, a stage of the model runs in bands."""
     plan = _whole(graph, board, memory)
+    _need_flash(plan, board)
     limit = _limit(plan, board, memory)
     if memory.rows:
         _need_image(graph)
@@ -34,7 +35,7 @@ def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
         smaller = patched(plan, lambda g: _whole(g, board, memory), limit, memory.rows)
         plan = smaller if memory.rows or smaller.arena <= limit else plan
         _need_ram(min(plan, smaller, key=lambda p: p.arena), memory)
-    check_budget(plan, board)
+    _need_room(plan, board)
     return plan
 
 
@@ -143,6 +144,11 @@ def _update(graph: Graph, state: State, storage: dict[str, Place], board: Board)
 
 def check_budget(plan: Plan, board: Board) -> None:
     """Refuse what cannot fit before anything is built; the linker has the last word on code."""
+    _need_flash(plan, board)
+    _need_room(plan, board)
+
+
+def _need_flash(plan: Plan, board: Board) -> None:
     chip = board.chip
     flash = chip.memory(chip.code)
     weights = plan.weight_bytes()
@@ -154,6 +160,10 @@ def check_budget(plan: Plan, board: Board) -> None:
             need=f"at most {flash.size:,} bytes of {flash.name}",
             try_="`baretorch inspect MODEL --board all` shows the boards it fits",
         )
+
+
+def _need_room(plan: Plan, board: Board) -> None:
+    chip = board.chip
     for bank in plan.banks:
         most = room(chip, bank.name)
         if bank.size > most:
