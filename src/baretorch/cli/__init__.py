@@ -18,6 +18,7 @@ from baretorch.cli.completion import completion
 from baretorch.cli.doctor import doctor
 from baretorch.cli.evaluate import evaluate
 from baretorch.cli.export import export
+from baretorch.cli.fit import fit
 from baretorch.cli.flash import flash
 from baretorch.cli.inspect import inspect
 from baretorch.cli.monitor import monitor
@@ -36,6 +37,7 @@ VERBS: tuple[click.Command, ...] = (
     report,
     evaluate,
     inspect,
+    fit,
     compile_,
     build,
     flash,

@@ -26,16 +26,19 @@ class CFiles:
     glue: str  # glue.c's text, for images of ours
 
 
-def emit(name: str, plans: Mapping[str, Plan], optimize: str = "speed", served: str | None = None) -> CFiles:
+def emit(
+    name: str, plans: Mapping[str, Plan], optimize: str = "speed", served: str | None = None, blank: bool = False
+) -> CFiles:
     """C for a model with these methods; the image's server calls the one `served`, else the first.
-    `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel."""
+    `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel.
+    `blank`: with zeros for weights, which is quicker and tells as much about sizes."""
     names = make_names(name, plans)
     method = names.methods[served] if served else names.first
     files = {
         "model.h": model_h(names),
         "model.c": model_c(names, optimize),
         "weights.h": weights_h(names),
-        "weights.c": weights_c(names),
+        "weights.c": weights_c(names, blank),
     }
     kernel_sources = sorted({s.kernel.source for plan in plans.values() for s in plan.steps})
     for path in _with_includes([*kernel_sources, "bt.h"]):

@@ -23,12 +23,14 @@ def weights_h(names: Names) -> str:
 """
 
 
-def weights_c(names: Names) -> str:
+def weights_c(names: Names, blank: bool = False) -> str:
+    """The constants; with `blank` all zeros, which take as many bytes."""
     parts = [f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
     for name, data in names.constants.items():
         shape = ", ".join(map(str, data.shape))
+        content = "0" if blank else values(data)
         parts.append(
             f"/* {data.dtype.name}[{shape}], {data.nbytes} bytes */\n"
-            f"BT_WEIGHTS({name}) const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{values(data)}\n}};\n"
+            f"BT_WEIGHTS({name}) const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
         )
     return "\n".join(parts)
