@@ -60,6 +60,11 @@ class InternalError(Exception):
     """A broken promise inside Baretorch; never the user's doing."""
 
 
+def see_fit(board: str) -> str:
+    """What to try when a board is too small."""
+    return f"`baretorch fit MODEL --board {board}` finds what makes it fit; without --board, which boards do"
+
+
 def _lines(value: str | Sequence[str] | None) -> tuple[str, ...]:
     if value is None:
         return ()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, see_fit
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, Elf
 from baretorch.firmware.sizes import STACK, flash_bytes
@@ -32,7 +31,7 @@ def misfit(board: Board, elf: Elf) -> CompileError | None:
         f"the image does not fit {board.name}: {gaps}",
         have=[f"{m.name} {m.size} bytes" for m, _ in short],
         need=[f"{m.name} {need} bytes: {_parts(large, elf, m)}" for m, need in short],
-        try_=[_REMEDIES[m.kind](m) for m, _ in short] + ["`baretorch boards` lists boards with more memory"],
+        try_=see_fit(board.name),
     )
 
 
@@ -62,9 +61,3 @@ def _parts(large: Board, elf: Elf, memory: Memory) -> str:
 
 def _inside(bank: Memory, address: int) -> bool:
     return bank.origin <= address < bank.origin + bank.size
-
-
-_REMEDIES: dict[str, Callable[[Memory], str]] = {
-    "flash": lambda m: "`--int8` makes the weights four times smaller, `--optimize size` the code",
-    "ram": lambda m: "`--int8` makes the arena four times smaller; `baretorch inspect` shows the layers of its peak",
-}

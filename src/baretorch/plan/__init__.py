@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Array, Graph, Node, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
@@ -158,7 +158,7 @@ def _need_flash(plan: Plan, board: Board) -> None:
             f"the weights do not fit {board.name}: {flash.name} is {weights - flash.size:,} bytes too small",
             have=[f"weights {weights:,} bytes", *(f"{c.name} {c.data.nbytes:,} bytes" for c in largest)],
             need=f"at most {flash.size:,} bytes of {flash.name}",
-            try_="`baretorch inspect MODEL --board all` shows the boards it fits",
+            try_=see_fit(board.name),
         )
 
 
@@ -173,7 +173,7 @@ def _need_room(plan: Plan, board: Board) -> None:
                 at=peak_layers(plan),
                 have=f"arena {plan.arena:,} bytes (no plan can need less than {plan.lower_bound:,})",
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
-                try_="`baretorch inspect MODEL --board all` shows the boards it fits",
+                try_=see_fit(board.name),
             )
 
 
