@@ -143,6 +143,20 @@ def test_layers_have_weights_and_accuracy_and_add_up(made: Report) -> None:
     assert rows["stem"].dtype == "int8" and rows["stem"].shape == (1, 24, 24, 8)
 
 
+def test_layers_in_bands_stay_layers(floating: Report, tmp_path: Path) -> None:
+    memory = Memory(ram=int(0.9 * floating.plan.arena))
+    compiled = pipeline.compile_source(floating.facts.compiled.source, floating.facts.compiled.board, memory=memory)
+    image = pipeline.build_image(compiled, tmp_path)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    banded = Report(facts, make_profile(compiled, image, facts.run), memory=memory)
+    assert banded.plan.patches
+    stem = next(row for row in banded.rows if (row.name, row.op) == ("stem", "conv2d"))
+    known = next(row for row in floating.rows if (row.name, row.op) == ("stem", "conv2d"))
+    assert stem.steps > 1 and (stem.shape, stem.macs, stem.weights) == (known.shape, known.macs, known.weights)
+    assert sum(row.instructions for row in banded.rows) + banded.profile.rest == banded.profile.instructions
+    assert str(banded.plan.patches) in make_page(banded)
+
+
 def test_the_peak_is_alive_together(made: Report) -> None:
     peak = made.peak
     assert peak is not None

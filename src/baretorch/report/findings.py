@@ -107,7 +107,7 @@ class Report:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(_rows(self.plan, self.profile, self.facts.layers))
+        return tuple(_rows(self.graph, self.plan, self.profile, self.facts.layers))
 
     @cached_property
     def banks(self) -> tuple[BankMap, ...]:
@@ -224,8 +224,10 @@ def _total(kind: str, used: int, size: int, bank: str) -> Figure:
     return Figure(f"{kind} in all", f"{used:,}", "bytes", f"{share(used, size)} of {capacity(size)} {bank}")
 
 
-def _rows(plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:
-    """One per step, or where layers run in bands, one per layer and operator."""
+def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:
+    """One per step, or where layers run in bands, one per layer and operator, with the shape of all of its bands."""
+    outputs = ((node.op.name, graph[node.outputs[0]]) for node in graph.nodes)
+    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.patches else {}
     groups: dict[tuple[str, str, int], list[int]] = {}
     for i, layer in enumerate(profile.layers):
         groups.setdefault((layer.name, layer.op, 0 if plan.patches else i), []).append(i)
@@ -241,7 +243,7 @@ def _rows(plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> 
             name=layers[-1].name,
             op=layers[-1].op,
             dtype=last.call.y.dtype.label,
-            shape=last.call.y.shape,
+            shape=whole.get((layers[-1].name, layers[-1].op), last.call.y.shape),
             kernel=last.kernel.symbol,
             variant=layers[-1].variant,
             macs=sum(layer.macs for layer in layers),
