@@ -8,7 +8,7 @@ what is measured for one is an estimate for the others, and where it is a close 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, sqrt
 from pathlib import Path
@@ -61,11 +61,10 @@ class Options:
     optimize: str = "speed"
     ram: int | None = None
     bank: str = ""
-    rows: bool = False
 
     @property
     def memory(self) -> Memory:
-        return Memory({ARENA: self.bank} if self.bank else {}, self.ram, self.rows)
+        return Memory({ARENA: self.bank} if self.bank else {}, self.ram)
 
     def beside(self, given: Options) -> tuple[str, ...]:
         """What to write beside what was given."""
@@ -75,7 +74,6 @@ class Options:
         words += ["--optimize", "size"] if self.optimize != given.optimize else []
         words += ["--ram", str(self.ram)] if self.ram is not None else []
         words += ["--place", f"{ARENA}={self.bank}"] if self.bank else []
-        words += ["--input", "rows"] if self.rows else []
         return tuple(words)
 
 
@@ -186,10 +184,6 @@ _CHANGES: tuple[_Change, ...] = (
         lambda t: t.short_of_ram and _largest_bank(t).size > t.ram.memory.size,
         lambda t: replace(t.options, bank=_largest_bank(t).name),
     ),
-    _Change(
-        lambda t: t.short_of_ram,
-        lambda t: replace(t.options, rows=True),
-    ),
 )
 _IO, _INT8 = 1, 2
 
@@ -231,8 +225,8 @@ class Fitter:
                 return Finding(board, as_is, trial)
             if trial is not None:
                 tried[number] = trial
-        nearest = min((t for t in tried.values() if not t.options.rows), key=lambda t: t.missing)
-        return Finding(board, as_is, advice=self._smaller(nearest))
+        smaller = self._smaller(min(tried.values(), key=lambda t: t.missing))
+        return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
 
     def source(self, int8: bool) -> Source:
         return self._read(int8)[0]
@@ -254,7 +248,7 @@ class Fitter:
             return None
         try:
             return self._try(board, change.apply(before))
-        except CompileError:  # a model that cannot be quantized, or whose input is no image
+        except CompileError:  # a model that cannot be quantized
             return None
 
     def _try(self, board: Board, options: Options) -> Trial:
@@ -307,6 +301,24 @@ class Fitter:
             elf = read_elf(image.elf.read_bytes())
         flash, data = (needed(compiled.board, elf, bank) for bank in (chip.code, chip.data))
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
+
+    def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
+        """Pulling the input's rows, which helps in a program of the user's own: ours holds a whole input."""
+        for trial in tried:
+            if trial.planned or trial.flash.room < 0:
+                continue
+            source, graphs = self._read(trial.options.int8)
+            memory = replace(trial.options.memory, rows=True)
+            try:
+                plan = make_plan(with_io(graphs[source.method], trial.options.io), trial.board, memory)
+            except CompileError:  # still too large, or the input is no image
+                continue
+            words = " ".join([*trial.options.beside(self.given), "--input", "rows"])
+            yield (
+                f"`baretorch compile` with {words} makes C for a program of your own that takes {plan.arena:,} bytes: "
+                "it gives the image row by row"
+            )
+            return
 
     def _smaller(self, trial: Trial) -> str:
         """What would have to become smaller, where no option helps."""

@@ -1,0 +1,72 @@
+"""Which boards hold a model, and that following the advice makes it fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import baretorch, copy_model
+from tests.zoo.zoo import ZOO
+
+# model, board, what fit says
+ADVICE = [
+    (ZOO / "kws.py", "microbit", ["--int8"]),
+    (ZOO / "ad.py", "mps3-an547", ["--int8"]),
+    (ZOO / "mnist_mlp.py", "corstone-300", ["--int8"]),
+]
+
+
+@pytest.mark.parametrize(("model", "board", "options"), ADVICE)
+def test_advice_makes_it_fit(model: Path, board: str, options: list[str]) -> None:
+    (found,) = baretorch("fit", str(model), "--board", board, "--json").json()["boards"]
+    assert found["fits"] is False
+    assert found["change"]["options"] == options
+    built = baretorch("build", str(model), "--board", board, *options, "--json")
+    assert built.code == 0, built.err
+    data = built.json()
+    assert data["ram"]["arena"] == found["change"]["ram"]["arena"]
+    assert data["flash"]["weights"] == found["change"]["flash"]["weights"]
+    assert abs(data["flash"]["total"] - found["change"]["flash"]["need"]) <= 16  # alignment
+    assert baretorch("build", str(model), "--board", board).code == 1  # as it is
+
+
+def test_every_board(folder: Path) -> None:
+    """All boards but this computer; the same code is built once for boards with the same CPU."""
+    data = baretorch("fit", copy_model("tiny", folder), "--json").json()
+    boards = {b["board"]: b for b in data["boards"]}
+    assert {"pico", "pico2w", "microbit", "virt-rv32"} < set(boards) and "host" not in boards
+    assert all(b["fits"] and b["change"] is None and b["advice"] == "" for b in boards.values())
+    measured = {b["cpu"] for b in boards.values() if b["measured"]}
+    assert measured == {b["cpu"] for b in boards.values()}
+    assert sum(b["measured"] for b in boards.values()) == len(measured)
+    for b in boards.values():
+        assert b["flash"]["room"] == b["flash"]["size"] - b["flash"]["need"] > 0
+        assert b["ram"]["room"] == b["ram"]["size"] - b["ram"]["need"] > 0
+
+
+def test_pulled_rows_for_a_program_of_ones_own(folder: Path) -> None:
+    """An image of ours holds the whole input, so --input rows is no change that makes it fit; C files can have it."""
+    (found,) = baretorch("fit", copy_model("wide_image", folder), "--board", "microbit", "--json").json()["boards"]
+    assert found["fits"] is False and found["change"] is None
+    words = "`baretorch compile` with --int8 --input rows makes C for a program of your own that takes "
+    assert found["advice"].startswith(words)
+    arena = int(found["advice"].removeprefix(words).split()[0].replace(",", ""))
+    options = ("--board", "microbit", "--int8", "--input", "rows", "--out", "c", "--json")
+    assert baretorch("compile", "wide_image.py", *options).json()["arena"] == arena
+    assert "an image of about" in found["advice"] and "instead of 96 x 96" in found["advice"]
+
+
+def test_what_no_option_helps() -> None:
+    """Weights that are too large even in int8: by how much."""
+    (found,) = baretorch("fit", str(ZOO / "mnist_mlp.py"), "--board", "microbit", "--json").json()["boards"]
+    assert found["change"] is None
+    assert found["advice"].startswith("with --int8 weights and code must shrink by ")
+
+
+def test_table(folder: Path) -> None:
+    result = baretorch("fit", str(ZOO / "ad.py"), "--board", "mps3-an547", "--board", "corstone-300")
+    lines = result.out.splitlines()
+    assert lines[0] == "ad float32  fits 0 of 2 boards as it is"
+    assert any(line.startswith("corstone-300") and "~-" in line for line in lines)  # as measured for mps3-an547
+    assert any(line.startswith("mps3-an547") and "--int8" in line and "of ITCM" in line for line in lines)
