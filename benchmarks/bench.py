@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import ram
 from page import markdown
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 from rich.progress import track
@@ -119,7 +120,9 @@ def main() -> None:
         parts = pool.map(measure, *zip(*MODELS, strict=True))
         rows = [row for part in track(parts, "measuring", total=len(MODELS)) for row in part]
     (ROOT / "benchmarks" / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
-    (ROOT / "docs" / "benchmarks.md").write_text(markdown(rows, versions()))
+    planned = ram.section(ram.measure_all())
+    (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{planned}")
+    print(planned)
     print("wrote docs/benchmarks.md and benchmarks/results.json")
 
 
