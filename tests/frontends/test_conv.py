@@ -111,6 +111,7 @@ def test_three_dimensions_are_refused() -> None:
         check_module(nn.Conv3d(1, 2, 2), torch.zeros(1, 1, 3, 3, 3))
     assert caught.value.render().splitlines() == [
         "error: a convolution over 3 dimensions is not supported",
+        "  at    convolution = aten::convolution",
         "  have  weight float32[2, 1, 2, 2, 2]",
         "  need  conv1d or conv2d, or their transposed forms",
     ]

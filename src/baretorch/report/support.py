@@ -96,7 +96,9 @@ def _named(row: Callable[..., Any], methods: bool) -> Iterator[type[Op]]:
         found = waiting.pop()
         if isinstance(found, type) and issubclass(found, Op):
             yield found
-        elif isinstance(found, FunctionType) and found.__module__.startswith("baretorch.frontends."):
+        elif isinstance(found, FunctionType) and found.__module__.startswith(
+            ("baretorch.frontends.", "baretorch.ops.")
+        ):
             if found.__code__ not in seen:
                 waiting += _mentions(found, methods)
             seen.add(found.__code__)
