@@ -49,7 +49,8 @@ def _row(name: str, found: list[Outcome]) -> tuple[str, ...]:
     count = Counter(o.kind for o in found)
     reasons = dict.fromkeys(o.reason for o in found if o.kind is Kind.REFUSED)
     shown = (count[k] for k in (Kind.PASSED, Kind.REFUSED, Kind.NOT_EXPORTABLE))
-    return (f"`{name}`", ", ".join(OPERATORS[name]), *(str(n or "") for n in shown), "; ".join(reasons))
+    plain, _, variant = name.partition("/")
+    return (f"`{plain}` {variant}".rstrip(), ", ".join(OPERATORS[name]), *(str(n or "") for n in shown), "; ".join(reasons))
 
 
 if __name__ == "__main__":
