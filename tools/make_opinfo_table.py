@@ -50,7 +50,8 @@ def _row(name: str, found: list[Outcome]) -> tuple[str, ...]:
     reasons = dict.fromkeys(o.reason for o in found if o.kind is Kind.REFUSED)
     shown = (count[k] for k in (Kind.PASSED, Kind.REFUSED, Kind.NOT_EXPORTABLE))
     plain, _, variant = name.partition("/")
-    return (f"`{plain}` {variant}".rstrip(), ", ".join(OPERATORS[name]), *(str(n or "") for n in shown), "; ".join(reasons))
+    title, types = f"`{plain}` {variant}".rstrip(), ", ".join(OPERATORS[name])
+    return (title, types, *(str(n or "") for n in shown), "; ".join(reasons))
 
 
 if __name__ == "__main__":
