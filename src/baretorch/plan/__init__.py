@@ -8,7 +8,6 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Array, Graph, Node, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
-from baretorch.plan.bands import chains
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
@@ -29,10 +28,9 @@ def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
     plan = _whole(graph, board, memory)
     _need_flash(plan, board)
     limit = _limit(plan, board, memory)
-    if memory.rows:
-        _need_image(graph)
     if memory.rows or plan.arena > limit:
         smaller = patched(plan, lambda g: _whole(g, board, memory), limit, memory.rows)
+        _need_image(smaller, memory)
         plan = smaller if memory.rows or smaller.arena <= limit else plan
         _need_ram(min(plan, smaller, key=lambda p: p.arena), memory)
     _need_room(plan, board)
@@ -46,8 +44,11 @@ def _limit(plan: Plan, board: Board, memory: Memory) -> int:
     return min(memory.ram if memory.ram is not None else plan.arena, plan.arena if fits else rooms)
 
 
-def _need_image(graph: Graph) -> None:
-    if len(graph.inputs) != 1 or not any(chain[0].inputs[0] in graph.inputs for chain in chains(graph)):
+def _need_image(plan: Plan, memory: Memory) -> None:
+    """Rows were asked for, so some must be pulled."""
+    fits = memory.ram is None or plan.arena <= memory.ram  # else that is the error
+    if memory.rows and fits and plan.patches is None:
+        graph = plan.graph
         raise CompileError(
             "--input rows: the input is not an image that convolutions or pools read",
             have=", ".join(repr(graph[name]) for name in graph.inputs),

@@ -119,9 +119,7 @@ class _Bands:
         total = self.whole[self.names[-1]].shape[HEIGHT]
         stops = [*range(self.height, total, self.height), total]
         done = [0] * len(self.names)  # rows made of each tensor so far
-        pieces = []
-        for stop in stops:
-            pieces.append(self._band(done, self._wanted(stop)))
+        pieces = [self._band(done, self._wanted(stop)) for stop in stops]
         whole = self.names[-1]
         joined = self._add(Cat(HEIGHT), tuple(pieces), self.whole[whole], total, whole)
         nodes: list[Node] = []
@@ -156,9 +154,8 @@ class _Bands:
             output = self.whole[node.outputs[0]]
             made = self._add(op, (inside, *node.inputs[1:]), output, stop - start, f"{output.name}_rows{start}")
             again = max(rows.needed(stop, stop + 1)[0], 0)  # the next band begins there
-            self.halo[i] = (
-                "" if stop == output.shape[HEIGHT] else self._keep(i, inside, start_inside, again, stop_inside)
-            )
+            more = stop < output.shape[HEIGHT]
+            self.halo[i] = self._keep(i, inside, start_inside, again, stop_inside) if more else ""
         done[:] = wanted
         return made
 
