@@ -68,6 +68,7 @@ def test_training_in_int8(tmp_path: Path) -> None:
     assert right / len(y) >= trained - 0.02 and trained > 0.9
 
 
+@pytest.mark.slow
 def test_a_layer_can_stay_float() -> None:
     x, _ = task()
     model = baretorch.compile(convert_qat(prepare_qat(network(), (x[:4],), ["12"])), (x[:1],), board="host")

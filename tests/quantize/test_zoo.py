@@ -17,7 +17,7 @@ from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, ZOO
 
-# The least signal to quantization noise of the answer, in dB: what pt2e's own arithmetic reaches, less one. Weights are
+# The least signal to quantization noise of the answer, in dB: as measured, less one or two. Weights are
 # random but for some small models, so this says how exact int8 is, not how good a trained model would be.
 LEAST = {
     "ad": 16, "cnn1d": 35, "decoder": 37, "encoder": 30, "gru": 52, "ic": 41, "kws": 34, "lenet5": 25, "lstm": 41,

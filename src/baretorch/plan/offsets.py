@@ -17,6 +17,7 @@ from baretorch.plan.packing import Ints, Packing, aligned, packing
 from baretorch.plan.search import search
 from baretorch.plan.types import Buffer, Overlap
 
+MANY = 50  # neighbours of an item, from which on arrays are faster than lists
 WORK = 6_000  # items that `improve` places before it gives up
 
 
@@ -63,22 +64,45 @@ def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] |
     """Each item in turn at the lowest free offset, among those whose offsets are known."""
     size: list[int] = problem.size.tolist()
     offsets = [-1] * len(size)
+    placed = np.full(len(size), -1, np.int64)  # the same, for items with many neighbours
     for i, at in (known or {}).items():
-        offsets[i] = at
+        offsets[i] = placed[i] = at
     for i in order:
-        taken = [(offsets[j] - size[i], offsets[j] + size[j]) for j in problem.near(i) if offsets[j] >= 0]
+        taken = []
         for reads, writes, distance in problem.partners.get(i, ()):
             if i == reads and offsets[writes] >= 0:
                 taken.append((offsets[writes] - size[i], offsets[writes] + distance))
             elif i == writes and offsets[reads] >= 0:
                 taken.append((offsets[reads] - distance, offsets[reads] + size[reads]))
-        at = 0
-        for low, high in sorted(taken):  # `at` may lie anywhere but between the two
-            if at <= low:
-                break
-            at = max(at, high)
-        offsets[i] = at
-    return np.array(offsets, np.int64)
+        many = problem.neighbours(i)
+        if len(many) > MANY:
+            offsets[i] = _lowest_of_many(placed[many], problem.size[many], size[i], taken)
+        else:
+            taken += [(offsets[j] - size[i], offsets[j] + size[j]) for j in problem.near(i) if offsets[j] >= 0]
+            offsets[i] = _lowest(taken)
+        placed[i] = offsets[i]
+    return placed
+
+
+def _lowest(taken: list[tuple[int, int]]) -> int:
+    """The lowest offset that lies between none of these pairs."""
+    at = 0
+    for low, high in sorted(taken):
+        if at <= low:
+            break
+        at = max(at, high)
+    return at
+
+
+def _lowest_of_many(offsets: Ints, sizes: Ints, size: int, taken: list[tuple[int, int]]) -> int:
+    """The same for an item of `size` bytes among neighbours, of which those with offsets count, and for `taken`."""
+    there = offsets >= 0
+    low = np.concatenate([offsets[there] - size, [pair[0] for pair in taken]]).astype(np.int64)
+    high = np.concatenate([(offsets + sizes)[there], [pair[1] for pair in taken]]).astype(np.int64)
+    order = np.argsort(low)
+    reached = np.maximum.accumulate(np.concatenate([[0], high[order]])).astype(np.int64)
+    free = np.flatnonzero(reached[:-1] <= low[order])
+    return int(reached[free[0]] if len(free) else reached[-1])
 
 
 def _best_order(problem: Packing, bound: int) -> Ints:

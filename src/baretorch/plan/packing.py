@@ -57,13 +57,23 @@ class Packing:
     def near(self, i: int) -> list[int]:
         """The items that live together with item i."""
         if i not in self._near:
+            self._near[i] = self.neighbours(i).tolist()
+        return self._near[i]
+
+    def neighbours(self, i: int) -> Ints:
+        """The same as an array."""
+        if i not in self._neighbours:
             together = (self.first <= self.last[i]) & (self.last >= self.first[i])
             together[i] = False
-            self._near[i] = np.flatnonzero(together).tolist()
-        return self._near[i]
+            self._neighbours[i] = np.flatnonzero(together)
+        return self._neighbours[i]
 
     @cached_property
     def _near(self) -> dict[int, list[int]]:
+        return {}
+
+    @cached_property
+    def _neighbours(self) -> dict[int, Ints]:
         return {}
 
     def part(self, items: Ints) -> Packing:
