@@ -113,13 +113,14 @@ def compile(
     int8: bool = False,
     calibration: Iterable[Any] | None = None,
     keep_float: Sequence[str] = (),
+    observer: str = "histogram",
     io: str = "float",
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
-    `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). With
-    `io="int8"` the image takes and gives int8."""
+    `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
+    `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8."""
     target = load_board(board)  # first: it fails faster
-    how = frontends.Int8(tuple(keep_float)) if int8 or calibration is not None else None
+    how = frontends.Int8(tuple(keep_float), observer) if int8 or calibration is not None else None
     if isinstance(model, (str, Path)):
         source = frontends.load(str(model), int8=how if calibration is None else None)
     elif inputs is None:

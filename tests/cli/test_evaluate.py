@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,37 @@ def test_inspect_shows_the_int8_graph(folder: Path) -> None:
         data = baretorch("inspect", model, "--int8", "--io", io, "--json").json()
         assert "qlinear" in [row["op"] for row in data["operators"]]
         assert data["inputs"][0]["dtype"] == first
+
+
+OUTLIER = """
+import torch
+from torch import nn
+
+def model(): return nn.Linear(4096, 4)
+def inputs(): return (torch.ones(1, 4096),)
+
+def calibration():
+    torch.manual_seed(0)
+    for i in range(256):
+        x = 2 * torch.rand(1, 4096) - 1
+        x[0, 0] = 2 if i == 0 else 0
+        yield (x,)
+"""
+
+
+def test_the_observer_decides_about_outliers(folder: Path) -> None:
+    """One value of a million is 2, the others are between -1 and 1. The header says what a step is."""
+    (folder / "outlier.py").write_text(OUTLIER)
+    steps = {}
+    for observer in ("histogram", "minmax"):
+        options = ("--int8", "--io", "int8", "--observer", observer)
+        (x,) = baretorch("inspect", "outlier.py", *options, "--json").json()["inputs"]
+        steps[observer] = x["scale"]
+        result = baretorch("compile", "outlier.py", "--board", "pico2w", *options, "--out", observer)
+        assert result.code == 0, result.err
+        header = (folder / observer / "model.h").read_text()
+        (scale,) = re.findall(r"INPUT_SCALE ([-+\d.e]+)f", header)
+        (zero,) = re.findall(r"INPUT_ZERO_POINT \((-?\d+)\)", header)
+        assert float(scale) == pytest.approx(x["scale"], rel=1e-6) and int(zero) == x["zero_point"]
+    assert steps["histogram"] == pytest.approx(2 / 255, rel=0.05)
+    assert steps["minmax"] == pytest.approx(3 / 255, rel=1e-3)

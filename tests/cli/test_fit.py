@@ -70,3 +70,16 @@ def test_table(folder: Path) -> None:
     assert lines[0] == "ad float32  fits 0 of 2 boards as it is"
     assert any(line.startswith("corstone-300") and "~-" in line for line in lines)  # as measured for mps3-an547
     assert any(line.startswith("mps3-an547") and "--int8" in line and "of ITCM" in line for line in lines)
+
+
+def test_what_is_built_in_bands_says_so(folder: Path) -> None:
+    model = copy_model("wide_image", folder)
+    whole = baretorch("build", model, "--board", "pico2w", "--json").json()
+    limit = str(whole["ram"]["arena"] - 1000)
+    data = baretorch("build", model, "--board", "pico2w", "--input", "rows", "--ram", limit, "--json").json()
+    assert whole["bands"] is None
+    assert data["ram"]["arena"] <= int(limit)
+    assert data["bands"]["bands"] > 1 and len(data["bands"]["layers"]) > 1 and data["bands"]["copied"] > 0
+    result = baretorch("run", model, "--board", "pico2w", "--input", "rows", "--ram", limit)
+    assert result.code == 0, result.err
+    assert f"{len(data['bands']['layers'])} layers in {data['bands']['bands']} bands" in result.out

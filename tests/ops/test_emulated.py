@@ -11,7 +11,7 @@ from tests.ops.cases import TABLE
 from tests.ops.emulated import run_emulated
 
 BOARDS = ["mps2-an385-v6m", "mps2-an386", "mps2-an505", "mps3-an547", "virt-rv32"]
-# Kernels out of line; the other CPUs take longer than they tell.
+# Kernels out of line; on the other CPUs in `make test-all`.
 SIZE = [pytest.param((b, "size"), marks=pytest.mark.slow if b in BOARDS[2:] else ()) for b in BOARDS]
 
 

@@ -59,6 +59,7 @@ def compile_(
         "arena": compiled.plan.arena,
         "arena_lower_bound": compiled.plan.lower_bound,
         "arena_proof": compiled.plan.proof,
+        "bands": compiled.plan.patches.to_json() if compiled.plan.patches else None,
         "weights": compiled.plan.weight_bytes(),
         "macs": compiled.graph.macs(),
         "files": [str(path) for path in files],

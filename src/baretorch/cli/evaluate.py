@@ -16,6 +16,7 @@ from baretorch.cli.verb import (
     emulator_option,
     io_option,
     model_argument,
+    observer_option,
     optimize_option,
     stages,
     toolchain_option,
@@ -61,6 +62,7 @@ class _Watched:
 @optimize_option
 @click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
 @click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable.")
+@observer_option
 @io_option
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
@@ -75,6 +77,7 @@ def evaluate(
     optimize: str,
     as_float: bool,
     keep_float: tuple[str, ...],
+    observer: str,
     io: str,
     int8: bool,
     samples: int | None,
@@ -95,7 +98,7 @@ def evaluate(
         raise click.UsageError("--port and --emulator exclude each other")
     if as_float and (int8 or keep_float or io != "float"):
         raise click.UsageError("--float excludes --int8, --keep-float and --io int8")
-    quantization = Quantization(not as_float, keep_float, io, unless_done=True)
+    quantization = Quantization(not as_float, keep_float, io, True, observer)
     task = load_evaluate(model.partition("::")[0], samples)
     if not port:
         emulator = choose_emulator(load_board(board), emulator)

@@ -144,12 +144,13 @@ def optimize_option(body: Body) -> Body:
 
 @dataclass(frozen=True)
 class Quantization:
-    """What --int8, --keep-float and --io say."""
+    """What --int8, --keep-float, --observer and --io say."""
 
     int8: bool = False
     keep_float: tuple[str, ...] = ()
     io: str = "float"
     unless_done: bool = False  # a model that is int8 already stays as it is
+    observer: str = "histogram"
 
 
 def io_option(body: Body) -> Body:
@@ -162,18 +163,31 @@ def io_option(body: Body) -> Body:
     )(body)
 
 
+def observer_option(body: Body) -> Body:
+    return click.option(
+        "--observer",
+        type=click.Choice(["histogram", "minmax"]),
+        default="histogram",
+        show_default=True,
+        help="How scales follow from calibration data: without its outliers, or with all of it.",
+    )(body)
+
+
 def int8_options(body: Body) -> Body:
     """--int8 and what goes with it; the verb's body gets them together as `quantization`."""
 
     @wraps(body)
-    def gathered(*arguments: Any, int8: bool, keep_float: tuple[str, ...], io: str, **rest: Any) -> Answer:
+    def gathered(
+        *arguments: Any, int8: bool, keep_float: tuple[str, ...], observer: str, io: str, **rest: Any
+    ) -> Answer:
         if keep_float and not int8:  # --io also goes with models that are int8 already
             raise click.UsageError("--keep-float goes with --int8")
-        return body(*arguments, quantization=Quantization(int8, keep_float, io), **rest)
+        return body(*arguments, quantization=Quantization(int8, keep_float, io, observer=observer), **rest)
 
     result: Body = gathered
     for option in (
         io_option,
+        observer_option,
         click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable."),
         click.option("--int8", is_flag=True, help="Quantize to int8, with data from the file's calibration()."),
     ):

@@ -42,7 +42,7 @@ def compiled_model(
 def read_model(model: str, stage: Stage, quantization: Quantization = FLOAT) -> Source:
     """The model at a path, which may end in `::method`."""
     path, _, method = model.partition("::")
-    how = Int8(quantization.keep_float, unless_done=quantization.unless_done)
+    how = Int8(quantization.keep_float, quantization.observer, quantization.unless_done)
     stage(f"{'quantize' if quantization.int8 else 'read'} {Path(path).name}")
     return load(path, method or None, how if quantization.int8 else None)
 

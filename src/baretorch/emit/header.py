@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from baretorch.emit.c import c_type
+from baretorch.emit.c import c_type, literal
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, banner, offset, parameters, tensor_of, words
+from baretorch.ir import DType
 
 
 def model_h(names: Names) -> str:
@@ -42,6 +43,7 @@ def _method(names: Names, method: Method) -> str:
     ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
     about = "\n".join(f" *   {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports)
     sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
+    sizes += "".join(_scale(method, p) for p, _ in ports)
     lying = [p for p, _ in ports if not (p.pulled or p.direct)]
     slots = "\n".join(f"#define {p.macro} {_slot(names, method, p)}" for p in lying)
     offsets = "\n".join(
@@ -61,6 +63,17 @@ void {method.run}({parameters(method)});
 {offsets}
 void {method.run}_in({arena_parameters(method)}, {parameters(method)});
 """
+
+
+def _scale(method: Method, port: Port) -> str:
+    """How int8 at the border stands for real numbers."""
+    t = tensor_of(method, port)
+    if t.dtype is not DType.INT8 or t.quant is None:
+        return ""
+    return (
+        f"\n#define {port.macro}_SCALE {literal(t.quant.scale[0])} /* real = scale * (stored - zero point) */"
+        f"\n#define {port.macro}_ZERO_POINT ({t.quant.zero_point[0]})"
+    )
 
 
 def _where(slots: str) -> str:

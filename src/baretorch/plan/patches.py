@@ -32,7 +32,7 @@ def patched(whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: boo
     best: Plan | None = None
     for stage in _stages(whole, limit, pull)[:TRIALS]:
         plan = plan_of(in_bands(whole.graph, stage.nodes, stage.height, pull))
-        plan = replace(plan, patches=_about(stage, plan))
+        plan = replace(plan, patches=_about(stage, plan, whole))
         if best is None or plan.arena < best.arena:
             best = plan
         if plan.arena <= limit:
@@ -66,6 +66,9 @@ def _parts(chain: tuple[Node, ...], graph: Graph, pull: bool) -> Iterator[tuple[
             yield chain[start:stop]
 
 
-def _about(stage: _Stage, plan: Plan) -> Patches:
-    copies = (step.call for step in plan.steps if isinstance(step.call.op, (Copy, Place)))
-    return Patches(tuple(n.outputs[0] for n in stage.nodes), stage.bands, sum(call.x.bytes for call in copies))
+def _about(stage: _Stage, plan: Plan, whole: Plan) -> Patches:
+    return Patches(tuple(n.outputs[0] for n in stage.nodes), stage.bands, _copied(plan) - _copied(whole))
+
+
+def _copied(plan: Plan) -> int:
+    return sum(step.call.x.bytes for step in plan.steps if isinstance(step.call.op, (Copy, Place)))

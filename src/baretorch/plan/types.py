@@ -118,11 +118,14 @@ class StateBuffer:
 
 @dataclass(frozen=True)
 class Patches:
-    """A stage that runs in bands: its layers by the tensors they make, and the bytes that are copied for it."""
+    """A stage that runs in bands: its layers by the tensors they make, and the bytes that are copied more for it."""
 
     layers: tuple[str, ...]
     bands: int
     copied: int
+
+    def to_json(self) -> dict[str, object]:
+        return {"layers": list(self.layers), "bands": self.bands, "copied": self.copied}
 
     def __str__(self) -> str:
         return f"{len(self.layers)} layers in {self.bands} bands, {self.copied:,} bytes copied"

@@ -191,7 +191,6 @@ class Report:
         """What `run --json` has, and all that the page shows besides."""
         data = self.facts.to_json() | {
             "peak": self.peak.to_json() if self.peak else None,
-            "patches": str(self.plan.patches) if self.plan.patches else None,
             "memory_map": [bank.to_json() for bank in self.banks],
             "buffers": [
                 {"name": b.name, "bank": b.bank, "offset": b.offset, "size": b.size, "first": b.first, "last": b.last}

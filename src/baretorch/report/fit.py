@@ -124,7 +124,7 @@ class Trial:
             "flash": self.flash.to_json() | {"weights": self.weights},
             "ram": self.ram.to_json() | {"arena": self.arena},
             "banks": [use.to_json() for use in self.uses[2:]],
-            "bands": {"layers": len(bands.layers), "bands": bands.bands, "copied": bands.copied} if bands else None,
+            "bands": bands.to_json() if bands else None,
         }
 
 

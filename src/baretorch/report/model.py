@@ -12,7 +12,7 @@ from rich.table import Table
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.ir import Graph
+from baretorch.ir import DType, Graph, Tensor
 from baretorch.plan.types import Plan
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.sheet import Sheet, boards_table, sheet_table
@@ -45,12 +45,8 @@ class ModelFacts:
         graph, plan = self.graph, self.plan
         data: dict[str, Any] = {
             "model": self.source.name,
-            "inputs": [
-                {"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape)} for t in graph.of(graph.inputs)
-            ],
-            "outputs": [
-                {"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape)} for t in graph.of(graph.outputs)
-            ],
+            "inputs": [_tensor_json(t) for t in graph.of(graph.inputs)],
+            "outputs": [_tensor_json(t) for t in graph.of(graph.outputs)],
             "parameters": self.parameters,
             "macs": graph.macs(),
             "operators": [{"op": op, "kernel": k or None, "count": n} for op, k, n in self.operators()],
@@ -157,3 +153,11 @@ def _operators(facts: ModelFacts) -> Table:
 
 def _unknown_fit(board: Board, error: CompileError) -> dict[str, Any]:
     return {"board": board.name, "fits": None, **error.to_json()}
+
+
+def _tensor_json(t: Tensor) -> dict[str, Any]:
+    """An input or output; int8 ones with what their values mean."""
+    known: dict[str, Any] = {"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape)}
+    if t.dtype is DType.INT8 and t.quant is not None:
+        known |= {"scale": t.quant.scale[0], "zero_point": t.quant.zero_point[0]}
+    return known

@@ -44,7 +44,8 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     table.add_row("board", f"{escape(compiled.board.title)} ({compiled.board.name})")
     table.add_row("call", f"{compiled.c.run}() of model.h")
     table.add_row("weights", f"{plan.weight_bytes():,} bytes")
-    table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}")
+    bands = f"; {plan.patches}" if plan.patches else ""
+    table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}{bands}")
     for i, path in enumerate(files):
         table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
     return table
@@ -89,6 +90,8 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     table.add_row("  runtime code", f"{flash.code - flash.model_code:,}", "start-up, console, counter")
     total("RAM", ram.total, data.size, data.name)
     table.add_row("  arena", f"{ram.arena:,}", compiled.plan.proof)
+    if compiled.plan.patches:
+        table.add_row("    in bands", "", str(compiled.plan.patches))
     table.add_row("  static", f"{ram.static:,}", "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
