@@ -15,6 +15,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import to_graph
+from baretorch.ops.move import Copy
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
@@ -86,6 +87,45 @@ def test_states_can_trade_places(tmp_path: Path) -> None:
     facts = run(frontends.from_module(Swap(), (torch.ones(2),), "swap"), tmp_path)
     assert facts.max_error == 0
     assert [o.tolist() for o in facts.run.outputs] == [[4, 5], [3, 4], [1, 2]]
+
+
+class Remembers(nn.Module):
+    """A window that moves on, an LSTM's two states, and a mean: all can be renewed where they lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(6, 5)
+        for name, shape in (("window", (1, 4, 6)), ("h", (1, 5)), ("c", (1, 5)), ("mean", (1, 6))):
+            self.register_buffer(name, torch.randn(shape))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.window.copy_(torch.cat([self.window[:, 1:], torch.tanh(x).unsqueeze(1)], 1))
+        self.mean.copy_(self.mean * 0.9 + x * 0.1)
+        h, c = self.cell(self.window.sum(1) + self.mean, (self.h, self.c))
+        self.h.copy_(h)
+        self.c.copy_(c)
+        return h.sum(1)
+
+
+@pytest.mark.parametrize("board", ["host", "mps2-an386", "pico"])
+def test_state_is_renewed_where_it_lies(board: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = Remembers()
+    source = frontends.from_module(module, (torch.randn(1, 6),), "remembers")
+    compiled = pipeline.compile_source(source, load_board(board))
+    assert not [step for step in compiled.plan.steps if isinstance(step.call.op, Copy)]
+    image = pipeline.build_image(compiled, tmp_path)
+    machine = open_machine(image, compiled.c.run)
+    try:
+        link = Link(machine)
+        for _ in range(6):
+            x = torch.randn(1, 6)
+            with torch.no_grad():
+                want = module(x)
+            (have,) = call(link, compiled.graph, [x.numpy()])
+            np.testing.assert_allclose(have, want.numpy(), rtol=1e-5, atol=1e-6)
+    finally:
+        machine.close()
 
 
 class Coder(nn.Module):

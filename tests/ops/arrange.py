@@ -44,13 +44,20 @@ def touching(plan: Plan, copies: int) -> Plan:
 
 
 def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """The outputs that may overlap inputs, with those and their distances. No other step uses them."""
+    """The outputs that may overlap inputs, with those and their distances: 0 where they may be one. No other
+    step uses them."""
     uses = Counter(o.storage for s in plan.steps for o in s.operands)
     for step in plan.steps:
         distances = step.kernel.overlap(step.call)
         inputs = [t.name for t in step.call.inputs if t.data is None]
         assert len(distances) == len(inputs), f"{step.kernel.symbol} speaks of {len(distances)} of {len(inputs)} inputs"
         where = {o.tensor: o.storage for o in step.operands}
+        for i, j in step.kernel.renews:
+            if j < len(step.call.outputs):
+                old, new = where[step.call.inputs[i].name], where[step.call.outputs[j].name]
+                if uses[old] == 1 == uses[new]:
+                    assert plan.buffer(old).size == plan.buffer(new).size
+                    yield new, [(old, 0)]
         output = where[step.call.y.name]
         near = [
             (where[name], d)

@@ -16,6 +16,7 @@ holds for every output, whatever the other inputs and the scratch are, as long a
 input must lie apart from the outputs. The input's own bytes need not survive. A kernel that goes forward through
 memory, and reads the last of an input byte before it writes that far, has a small d: 0 is "in place". For every d an
 input that ends before the output begins is right too, so an answer is always safe when it is larger than needed.
+A kernel with several outputs may name pairs of an input and an output that may be one: `renews`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Kernel(Generic[O]):
     pack: Callable[[Call[O]], tuple[Packed, ...]] | None = None
     scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned
     overlap: Callable[[Call[O]], Distances] = apart  # see above
+    renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
 
     @property
     def header(self) -> str:

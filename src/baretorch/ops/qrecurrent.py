@@ -15,6 +15,7 @@ from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import pack_dsp
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.recurrent import STATES
 
 # Fractional bits:
 GATE_BITS = 12  # of what sigmoid and tanh are applied to: up to 8, where both are flat
@@ -218,6 +219,7 @@ def _kernels(name: str) -> tuple[Kernel[Any], ...]:
             fits=constant if zero else given,
             pack=_pack_fours if variant == "dsp" else _pack,
             scratch=_scratch,
+            renews=() if zero else STATES,
         )
         for variant in ("dsp", "ref")
         for zero in ("", "_zero")

@@ -158,6 +158,9 @@ def _packable(call: Call[Any]) -> bool:
     return constant == [False] * (len(constant) - 3) + [True] * 3
 
 
+STATES = ((1, 1), (2, 2))  # those before and those at the end: a sample's are written when they have been read
+
+
 def _kernels(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
     """The kernels with states given and with states of zeros; `scratch` in floats per unit."""
 
@@ -175,13 +178,14 @@ def _kernels(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
         fits=lambda call: _packable(call) and given(call),
         pack=_pack_eights,
         scratch=room,
+        renews=STATES,
     )
-    ref = Kernel(f"bt_{name}_f32_ref", "recurrent/ref.c", _params, fits=given, scratch=room)
+    ref = Kernel(f"bt_{name}_f32_ref", "recurrent/ref.c", _params, fits=given, scratch=room, renews=STATES)
     return (
         fpu,
-        replace(fpu, symbol=f"bt_{name}_zero_f32_fpu", fits=_packable),
+        replace(fpu, symbol=f"bt_{name}_zero_f32_fpu", fits=_packable, renews=()),
         ref,
-        replace(ref, symbol=f"bt_{name}_zero_f32_ref", fits=lambda call: not given(call)),
+        replace(ref, symbol=f"bt_{name}_zero_f32_ref", fits=lambda call: not given(call), renews=()),
     )
 
 

@@ -98,7 +98,7 @@ def _params(s: Simple) -> Params:
 
 
 def _overlap(s: Simple) -> int | None:
-    """A run that is longer than a unit is copied in any order, so it must not meet itself."""
+    """A run is copied as if all of it were read before it is written."""
     loops = (Loop(1, 0, 0), *s.loops)
     counts = [l.count for l in loops]
     if prod(counts) > TURNS:
@@ -106,7 +106,7 @@ def _overlap(s: Simple) -> int | None:
     turns = np.indices(counts).reshape(len(counts), -1)
     x = s.x_start + np.array([l.x for l in loops]) @ turns
     y = s.y_start + np.array([l.y for l in loops]) @ turns
-    return overlap.distance(x * s.unit, np.maximum.accumulate(y + s.run) * s.unit, int(s.run > 1))
+    return overlap.distance(x * s.unit, np.maximum.accumulate(y + s.run) * s.unit, together=0)
 
 
 def move_kernels(move: Callable[[Call[O]], Move]) -> tuple[Kernel[O], ...]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baretorch.errors import CompileError, see_fit
-from baretorch.ir import Array, Graph, Node, State
-from baretorch.ops.kernel import Call
-from baretorch.ops.move import Copy
+from baretorch.ir import Array, Graph
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.patches import patched
-from baretorch.plan.select import make_steps, select_kernel
-from baretorch.plan.storage import places, settled
+from baretorch.plan.select import make_steps
+from baretorch.plan.state import renewed, settled
+from baretorch.plan.storage import places
 from baretorch.plan.types import Constant, Memory, Operand, Place, Plan, StateBuffer, Step
 from baretorch.targets.types import Board
 
@@ -71,7 +70,7 @@ def _whole(graph: Graph, board: Board, memory: Memory) -> Plan:
     graph = settled(graph)
     storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
-    steps += [_update(graph, s, storage, board) for s in graph.state if storage[s.next].buffer != s.name]
+    steps, storage = renewed(graph, steps, storage, board.chip.cpu)
     wished = wishes(graph, storage, board, memory.elsewhere)
     direct = with_the_caller(graph, steps, storage) if memory.direct else frozenset()
     layout = _layout(graph, steps, storage, board, wished, direct)
@@ -133,14 +132,6 @@ def _layout(
 
 def _cost(layout: _Layout) -> int:
     return sum(bank.size for bank in layout.placed.banks)
-
-
-def _update(graph: Graph, state: State, storage: dict[str, Place], board: Board) -> Step:
-    """The step at the end of a run that gives the state its next value."""
-    call = Call(Copy(), (graph[state.next],), (graph[state.name],))
-    kernel = select_kernel(call, board.chip.cpu)
-    operands = tuple(Operand(n, storage[n].buffer, False, storage[n].offset) for n in (state.next, state.name))
-    return Step(kernel, call, (Node(call.op, (state.next,), (state.name,)),), kernel.params(call), operands)
 
 
 def check_budget(plan: Plan, board: Board) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from baretorch.errors import InternalError
+from baretorch.ir import Tensor
+from baretorch.ops.move import Place as Placed
 from baretorch.ops.pull import pulled
-from baretorch.plan.types import Buffer, Plan
+from baretorch.plan.types import Buffer, Plan, Step
 
 
 def check_plan(plan: Plan) -> Plan:
@@ -42,8 +46,34 @@ def check_plan(plan: Plan) -> Plan:
             for name, size in wanted:
                 if name not in absent and (name not in live or size > buffers[name].size):
                     raise InternalError(f"step {time} uses {name}, which is not there")
+            _need_right_in_itself(plan, step)
         live.difference_update(ends.get(time, ()))
     return plan
+
+
+def _need_right_in_itself(plan: Plan, step: Step) -> None:
+    """Where a step reads and writes the same bytes of a buffer, its kernel is right with that."""
+    count = len(step.call.outputs)
+    reads = [o for o in step.operands[:-count] if not o.constant]
+    numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
+    for i, x, distance in zip(numbers, reads, step.kernel.overlap(step.call), strict=True):
+        for j, y in enumerate(step.operands[-count:]):
+            if x.storage != y.storage or (x.offset == y.offset and (i, j) in step.kernel.renews):
+                continue
+            first, last = _written(step, plan.graph[y.tensor])
+            apart = x.offset + plan.graph[x.tensor].bytes <= y.offset + first or y.offset + last <= x.offset
+            if not apart and (distance is None or x.offset - y.offset < distance):
+                raise InternalError(f"{step.call.op.name} may not read {x.tensor} where it writes {y.tensor}")
+
+
+def _written(step: Step, y: Tensor) -> tuple[int, int]:
+    """The first byte that a step writes of its output, and the one behind the last."""
+    if not isinstance(step.call.op, Placed):
+        return 0, y.bytes
+    touched = np.zeros(y.shape, bool)
+    step.call.op.write(touched, np.ones(step.call.x.shape, bool))
+    at = np.flatnonzero(touched)
+    return int(at[0]) * y.dtype.size, (int(at[-1]) + 1) * y.dtype.size
 
 
 def _may_share(plan: Plan, time: int, old: Buffer, new: Buffer) -> bool:

@@ -1,39 +1,17 @@
 """Which memory each tensor is: its own, a part of another's, or of what it will become.
 
 A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
-wants them, so that it costs nothing. What overwrites a part of a tensor that nobody reads afterwards does it in place.
+wants them, so that it costs nothing; but not where that is a state that moves up to make room for them. What
+overwrites a part of a tensor that nobody reads afterwards does it in place.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
-from baretorch.ir import Graph, Node
+from baretorch.ir import Graph
 from baretorch.ops.move import Cat, Copy, Overwrite
-from baretorch.passes.rewrite import fresh
 from baretorch.plan.types import Place
-
-
-def settled(graph: Graph) -> Graph:
-    """Copy what would be overwritten when the state takes its next value: an output or another's next value that is
-    itself a piece of state; and let every state's next value be a tensor of its own."""
-    storage = places(graph)
-    changing = {s.name for s in graph.state}
-    tensors = dict(graph.tensors)
-    nodes = list(graph.nodes)
-
-    def copied(name: str) -> str:
-        copy = fresh(graph, tensors, f"{name}_copy")
-        tensors[copy] = replace(graph[name], name=copy, data=None)
-        nodes.append(Node(Copy(), (name,), (copy,)))
-        return copy
-
-    outputs = tuple(copied(n) if storage[n].buffer in changing else n for n in graph.outputs)
-    state = tuple(
-        replace(s, next=copied(s.next)) if storage[s.next].buffer in changing - {s.name} else s for s in graph.state
-    )
-    return replace(graph, tensors=tensors, nodes=tuple(nodes), outputs=outputs, state=state)
 
 
 def places(graph: Graph) -> dict[str, Place]:
@@ -41,6 +19,7 @@ def places(graph: Graph) -> dict[str, Place]:
     inside: dict[str, Place] = {}  # tensor -> place in another tensor
     computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
+    following = {s.next: s.name for s in graph.state}
 
     def resolve(name: str) -> Place:
         offset = 0
@@ -58,8 +37,9 @@ def places(graph: Graph) -> dict[str, Place]:
             computed.update(node.outputs)
         if isinstance(node.op, Cat) and prod(inputs[0].shape[: node.op.axis]) == 1:
             at = 0
+            shifts = following.get(node.outputs[0]) in {resolve(x.name).buffer for x in inputs}
             for x in inputs:
-                free = x.name in computed and x.name not in inside and node.inputs.count(x.name) == 1
+                free = not shifts and x.name in computed and x.name not in inside and node.inputs.count(x.name) == 1
                 if free and at % 4 == 0:
                     inside[x.name] = Place(node.outputs[0], at)
                 at += x.bytes

@@ -11,12 +11,13 @@
 
 typedef uint32_t __attribute__((may_alias)) word;
 
-void *memcpy(void *restrict to, const void *restrict from, size_t n);
+void *memcpy(void *to, const void *from, size_t n);
 void *memmove(void *to, const void *from, size_t n);
 void *memset(void *to, int value, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 
-AS_WRITTEN void *memcpy(void *restrict to, const void *restrict from, size_t n)
+/* Goes forward, so that memmove can use it. */
+AS_WRITTEN void *memcpy(void *to, const void *from, size_t n)
 {
     uint8_t *t = to;
     const uint8_t *f = from;
@@ -43,15 +44,12 @@ AS_WRITTEN void *memmove(void *to, const void *from, size_t n)
 {
     uint8_t *t = to;
     const uint8_t *f = from;
-    if ((uintptr_t)t <= (uintptr_t)f) {
-        for (; n > 0; n--) {
-            *t++ = *f++;
-        }
-    } else {
-        while (n > 0) {
-            n--;
-            t[n] = f[n];
-        }
+    if ((uintptr_t)t - (uintptr_t)f >= n) { /* the target does not begin inside the source */
+        return memcpy(to, from, n);
+    }
+    while (n > 0) {
+        n--;
+        t[n] = f[n];
     }
     return to;
 }

@@ -9,15 +9,15 @@ typedef uint8_t bt_u8;
 typedef uint16_t __attribute__((may_alias)) bt_u16;
 typedef uint32_t __attribute__((may_alias)) bt_u32;
 
-/* Copies `count` units; the compiler makes a literal few of them loads and stores. */
-#define BT_COPY(unit, to, from, count)                                               \
-    do {                                                                             \
-        if ((count) == 1)                                                            \
-            *(to) = *(from);                                                         \
-        else                                                                         \
-            __builtin_memcpy(__builtin_assume_aligned((to), sizeof(unit)),           \
-                             __builtin_assume_aligned((from), sizeof(unit)),         \
-                             (size_t)(count) * sizeof(unit));                        \
+/* Copies `count` units, which may overlap; the compiler makes a literal few of them loads and stores. */
+#define BT_COPY(unit, to, from, count)                                                \
+    do {                                                                              \
+        if ((count) == 1)                                                             \
+            *(to) = *(from);                                                          \
+        else                                                                          \
+            __builtin_memmove(__builtin_assume_aligned((to), sizeof(unit)),           \
+                              __builtin_assume_aligned((from), sizeof(unit)),         \
+                              (size_t)(count) * sizeof(unit));                        \
     } while (0)
 
 #endif

@@ -1,0 +1,93 @@
+"""State, which outlives a run: how its next value comes to where it lies.
+
+A next value is made right there if nobody reads the value before it any more: not after the step that begins to make
+it, and not by that step but where its kernel allows it. Else it is made elsewhere and copied at the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from baretorch.ir import Graph, Node, State
+from baretorch.ops.kernel import Call
+from baretorch.ops.move import Copy
+from baretorch.passes.rewrite import fresh
+from baretorch.plan.select import select_kernel
+from baretorch.plan.storage import places
+from baretorch.plan.types import Operand, Place, Step
+from baretorch.targets.types import Cpu
+
+
+def settled(graph: Graph) -> Graph:
+    """Copy what would be overwritten when the state takes its next value: an output or another's next value that is
+    itself a piece of state; and let every state's next value be a tensor of its own."""
+    storage = places(graph)
+    changing = {s.name for s in graph.state}
+    tensors = dict(graph.tensors)
+    nodes = list(graph.nodes)
+
+    def copied(name: str) -> str:
+        copy = fresh(graph, tensors, f"{name}_copy")
+        tensors[copy] = replace(graph[name], name=copy, data=None)
+        nodes.append(Node(Copy(), (name,), (copy,)))
+        return copy
+
+    outputs = tuple(copied(n) if storage[n].buffer in changing else n for n in graph.outputs)
+    state = tuple(
+        replace(s, next=copied(s.next)) if storage[s.next].buffer in changing - {s.name} else s for s in graph.state
+    )
+    return replace(graph, tensors=tensors, nodes=tuple(nodes), outputs=outputs, state=state)
+
+
+def renewed(
+    graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], cpu: Cpu
+) -> tuple[list[Step], dict[str, Place]]:
+    """The steps that leave every state with its next value, and where tensors lie then."""
+    moved = {storage[s.next].buffer: s.name for s in graph.state if _in_place(graph, steps, storage, s)}
+
+    def where(buffer: str) -> str:
+        return moved.get(buffer, buffer)
+
+    lying = {name: Place(where(place.buffer), place.offset) for name, place in storage.items()}
+    done = [
+        replace(step, operands=tuple(o if o.constant else replace(o, storage=where(o.storage)) for o in step.operands))
+        for step in steps
+    ]
+    return done + [_update(graph, s, lying, cpu) for s in graph.state if lying[s.next].buffer != s.name], lying
+
+
+def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], state: State) -> bool:
+    """Whether the next value may be made where the state lies."""
+    buffer = storage[state.next].buffer
+    kept = [storage[name].buffer for name in (*graph.outputs, *(s.next for s in graph.state))]
+    own = kept.count(buffer) == 1 and buffer not in (*graph.inputs, state.name)
+    if not own or graph[buffer].data is not None or graph[buffer].bytes != graph[state.name].bytes:
+        return False
+    made = min(i for i, step in enumerate(steps) if any(o.storage == buffer for o in step.operands))
+    last = max((i for i, step in enumerate(steps) if any(o.storage == state.name for o in step.operands)), default=-1)
+    return last < made or (last == made and _may_meet(steps[made], state.name, buffer))
+
+
+def _may_meet(step: Step, old: str, new: str) -> bool:
+    """Whether the step is right if the buffers that it reads and writes are one."""
+    outputs = step.operands[len(step.operands) - len(step.call.outputs) :]
+    reads = [(i, t) for i, t in enumerate(step.call.inputs) if t.data is None]
+    where = {o.tensor: o for o in step.operands}
+    for (i, t), distance in zip(reads, step.kernel.overlap(step.call), strict=True):
+        x = where[t.name]
+        for j, y in enumerate(outputs):
+            if (x.storage, y.storage) != (old, new):
+                continue
+            same = (i, j) in step.kernel.renews and x.offset == y.offset
+            if not same and (distance is None or x.offset - y.offset < distance):
+                return False
+    return True
+
+
+def _update(graph: Graph, state: State, storage: Mapping[str, Place], cpu: Cpu) -> Step:
+    """The step at the end of a run that gives the state its next value."""
+    call = Call(Copy(), (graph[state.next],), (graph[state.name],))
+    kernel = select_kernel(call, cpu)
+    operands = tuple(Operand(n, storage[n].buffer, False, storage[n].offset) for n in (state.next, state.name))
+    return Step(kernel, call, (Node(call.op, (state.next,), (state.name,)),), kernel.params(call), operands)
