@@ -33,6 +33,7 @@ from baretorch.passes.to_int8 import to_int8
 from baretorch.passes.views import views
 from baretorch.plan import ANY, make_plan
 from baretorch.plan.types import Memory, Plan
+from baretorch.plan.weights import in_ram
 from baretorch.targets.types import Board
 from baretorch.text import to_text
 
@@ -115,6 +116,8 @@ def compile_graphs(
 ) -> Compiled:
     """From optimized graphs, one per method."""
     plans = {name: make_plan(graph, board, memory) for name, graph in graphs.items()}
+    if memory.weights:
+        plans = in_ram(plans, board)
     c = emit(source.name, plans, optimize, source.method)
     return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
 

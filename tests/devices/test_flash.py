@@ -29,7 +29,7 @@ def an_image(folder: Path, board: str) -> Image:
     names = {suffix: folder / f"toy.{suffix}" for suffix in ("elf", "hex", "uf2", "map")}
     for path in names.values():
         path.write_text(path.name)
-    flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0)
+    flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0)
     target = load_board(board)
     uf2 = names["uf2"] if "uf2" in target.flash_methods else None
     return Image("toy", target, "gcc", names["elf"], None, names["hex"], uf2, names["map"], flash_use, ram_use, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,12 @@ uint32_t blank[5];
 uint8_t arena[ARENA] __attribute__((section(".bss.bt_arena.main")));
 uint8_t side_arena[64] __attribute__((section(".bss.bt_arena." SIDE ".main")));
 uint32_t unused[7] = {4};
+const uint32_t near[10] __attribute__((section(".data.bt_weights." SIDE ".near"))) = {17};
 __attribute__((section(START))) void bt_reset(void)
 {
     for (;;) {
-        volatile uint32_t sink = changed[blank[0]] + other_constant[blank[3]] + arena[blank[1]] + side_arena[blank[2]];
+        volatile uint32_t sink = changed[blank[0]] + other_constant[blank[3]] + arena[blank[1]];
+        sink += side_arena[blank[2]] + near[blank[4]];
         sink = (uint32_t)bt_weights_conv[sink];
     }
 }
@@ -59,6 +62,34 @@ def _linked(board: str, toolchain: str, folder: Path) -> tuple[dict[str, Section
     return {section.name: section for section in elf.sections}, elf
 
 
+def _copies(elf: Elf) -> list[tuple[int, int, int]]:
+    """What start-up code copies: from, to, up to."""
+    value = elf.globals()
+    raw = next(
+        s.data[value["bt_copies"] - s.address : value["bt_copies_end"] - s.address]
+        for s in elf.segments
+        if s.address <= value["bt_copies"] < s.address + len(s.data)
+    )
+    return list(struct.iter_unpack("<III", raw))
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("board", BARE)
+def test_weights_in_ram_are_copied_there(board: str, toolchain: str, tmp_path: Path) -> None:
+    chip = load_board(board).chip
+    sections, elf = _linked(board, toolchain, tmp_path)
+    copies = _copies(elf)
+    banks = [m for m in chip.memories if m.kind == "ram"]
+    assert len(copies) == 1 + len(banks)
+    last = banks[-1]
+    section = sections[f".weights.{last.name}"]
+    assert section.size == 40 and last.origin <= section.address < last.origin + last.size
+    (copy,) = [c for c in copies if c[1] == section.address and c[1] < c[2]]
+    assert copy[2] - copy[1] == 40
+    segment = next(s for s in elf.segments if s.physical <= copy[0] < s.physical + len(s.data))
+    assert struct.unpack_from("<I", segment.data, copy[0] - segment.physical) == (17,)
+
+
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])
 @pytest.mark.parametrize("board", BARE)
 def test_everything_in_its_bank(board: str, toolchain: str, tmp_path: Path) -> None:
@@ -79,7 +110,8 @@ def test_everything_in_its_bank(board: str, toolchain: str, tmp_path: Path) -> N
     assert value["bt_stack_top"] == data.origin + data.size
     assert value["bt_stack_top"] - value["bt_stack_limit"] == chip.stack_bytes == sections[".stack"].size
     assert value["bt_data_end"] - value["bt_data_start"] == 12
-    assert code.origin < value["bt_data_load"] < code.origin + code.size
+    (copy,) = [c for c in _copies(elf) if c[1] == value["bt_data_start"] and c[1] < c[2]]
+    assert code.origin < copy[0] < code.origin + code.size and copy[2] == value["bt_data_end"]
     assert elf.entry & ~1 == value["bt_reset"]
 
 
@@ -89,7 +121,7 @@ def test_arena_in_another_bank(board: str, toolchain: str, tmp_path: Path) -> No
     bank = [m for m in load_board(board).chip.memories if m.kind == "ram"][-1]
     sections, _ = _linked(board, toolchain, tmp_path)
     side = sections[f".arena.{bank.name}"]
-    assert (side.address, side.size, side.type) == (bank.origin, 64, NOBITS)
+    assert (side.address, side.size, side.type) == (bank.origin + 48, 64, NOBITS), "behind the weights there"
     assert sections[".arena"].size == 128
 
 

@@ -72,6 +72,6 @@ def _image(path: Path, board: str) -> Image:
         uf2=path if path.suffix == ".uf2" else None,
         map=path,
         flash=FlashUse(0, 0, 0, 0),
-        ram=RamUse(0, 0, 0, 0, 0),
+        ram=RamUse(0, 0, 0, 0, 0, 0),
         symbols={},
     )

@@ -196,11 +196,17 @@ def int8_options(body: Body) -> Body:
 
 
 def memory_options(body: Body) -> Body:
-    """--ram, --input, --buffers and --place; the verb's body gets them together as `memory`."""
+    """--ram, --input, --buffers, --weights and --place; the verb's body gets them together as `memory`."""
 
     @wraps(body)
     def gathered(
-        *arguments: Any, ram: int | None, input_: str, buffers: str, place: tuple[str, ...], **rest: Any
+        *arguments: Any,
+        ram: int | None,
+        input_: str,
+        buffers: str,
+        weights: str,
+        place: tuple[str, ...],
+        **rest: Any,
     ) -> Answer:
         from baretorch.plan.types import Memory
 
@@ -209,7 +215,8 @@ def memory_options(body: Body) -> Body:
         if wrong:
             raise click.UsageError(f"--place takes LAYER=BANK, not {wrong[0]}")
         elsewhere = {layer: bank for layer, _, bank in pairs}
-        return body(*arguments, memory=Memory(elsewhere, ram, input_ == "rows", buffers == "caller"), **rest)
+        memory = Memory(elsewhere, ram, input_ == "rows", buffers == "caller", weights == "ram")
+        return body(*arguments, memory=memory, **rest)
 
     result: Body = gathered
     for option in (
@@ -218,6 +225,13 @@ def memory_options(body: Body) -> Body:
             multiple=True,
             metavar="LAYER=BANK",
             help="Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.",
+        ),
+        click.option(
+            "--weights",
+            type=click.Choice(["flash", "ram"]),
+            default="flash",
+            show_default=True,
+            help="Read weights from flash, or copy those read most to RAM at start, as far as there is room.",
         ),
         click.option(
             "--buffers",

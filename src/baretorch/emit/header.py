@@ -14,8 +14,8 @@ def model_h(names: Names) -> str:
     methods = "\n".join(_method(names, m) for m in names.methods.values())
     shown = {m.constants[o.storage] for m in names.methods.values() for o in m.plan.outputs if o.constant}
     constants = "".join(
-        f"extern const {c_type(data)} {name}[{max(data.size, 1)}];\n"
-        for name, data in names.constants.items()
+        f"extern const {c_type(c.data)} {name}[{max(c.data.size, 1)}];\n"
+        for name, c in names.constants.items()
         if name in shown
     )
     rows = '\n#include "kernels/pull/rows.h"\n' if any(m.sources for m in names.methods.values()) else ""

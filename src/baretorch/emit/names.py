@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from baretorch.emit.c import identifier, unique
-from baretorch.ir import Array, Graph
+from baretorch.ir import Graph
 from baretorch.ops.pull import pulled
-from baretorch.plan.types import Bank, Operand, Plan
+from baretorch.plan.types import Bank, Constant, Operand, Plan
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Names:
     model: str
     arenas: tuple[Arena, ...]
     methods: Mapping[str, Method]
-    constants: Mapping[str, Array]  # C array -> its data
+    constants: Mapping[str, Constant]  # by the C array
 
     @property
     def first(self) -> Method:
@@ -83,7 +83,7 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
     model = identifier(name)
     arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.banks])
     used = {f"{model}_{own}" for own in ("run", "run_in", "reset", "reset_in")} | {a.name for a in arenas}
-    arrays: dict[str, Array] = {}
+    arrays: dict[str, Constant] = {}
     by_content: dict[tuple[str, bytes], str] = {}
     methods = {}
     for key, plan in plans.items():
@@ -100,7 +100,7 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
             content = (c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
                 by_content[content] = unique(f"{model}_{c.name}", used)
-                arrays[by_content[content]] = c.data
+                arrays[by_content[content]] = c
             constants[c.name] = by_content[content]
         methods[key] = Method(plan, tuple(a for a in arenas if a.bank in own), prefix, inputs, outputs, constants)
     return Names(model, arenas, methods, arrays)

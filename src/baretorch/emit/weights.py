@@ -1,4 +1,4 @@
-"""weights.h and weights.c: the constants, in flash."""
+"""weights.h and weights.c: the constants, in flash, or copied to RAM at start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from baretorch.emit.spell import banner
 
 def weights_h(names: Names) -> str:
     rows = "\n".join(
-        f"extern const {c_type(data)} {name}[{max(data.size, 1)}];" for name, data in names.constants.items()
+        f"extern const {c_type(c.data)} {name}[{max(c.data.size, 1)}];" for name, c in names.constants.items()
     )
     return f"""{banner(names, "its constants")}
 #ifndef {names.model.upper()}_WEIGHTS_H
@@ -26,11 +26,13 @@ def weights_h(names: Names) -> str:
 def weights_c(names: Names, blank: bool = False) -> str:
     """The constants; with `blank` all zeros, which take as many bytes."""
     parts = [f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
-    for name, data in names.constants.items():
+    for name, constant in names.constants.items():
+        data = constant.data
+        section = f"BT_WEIGHTS_IN({constant.bank}, {name})" if constant.bank else f"BT_WEIGHTS({name})"
         shape = ", ".join(map(str, data.shape))
         content = "0" if blank else values(data)
         parts.append(
             f"/* {data.dtype.name}[{shape}], {data.nbytes} bytes */\n"
-            f"BT_WEIGHTS({name}) const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
+            f"{section} const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
         )
     return "\n".join(parts)

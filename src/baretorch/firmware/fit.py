@@ -7,7 +7,7 @@ from dataclasses import replace
 from baretorch.errors import CompileError, see_fit
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, Elf
-from baretorch.firmware.sizes import STACK, flash_bytes
+from baretorch.firmware.sizes import COPIES, STACK, flash_bytes
 from baretorch.targets.types import Board, Memory
 
 _ROOM = 1 << 28
@@ -51,12 +51,14 @@ def _parts(large: Board, elf: Elf, memory: Memory) -> str:
     bank = large.chip.memory(memory.name)
     sections = [s for s in elf.sections if s.flags & ALLOC and _inside(bank, s.address)]
     if memory.kind == "flash":
-        weights = sum(s.size for s in sections if s.name == ".weights")
+        weights = sum(s.size for s in elf.sections if s.name.startswith(".weights"))
         return f"{weights} of weights, {flash_bytes(large, elf) - weights} of code"
     arena = sum(s.size for s in sections if s.name.startswith(".arena"))
+    weights = sum(s.size for s in sections if s.name.startswith(COPIES))
+    copied = f", {weights} of weights" if weights else ""
     static = sum(s.size for s in sections if s.name in (".data", ".bss"))
     stack = f", {large.chip.stack_bytes} of stack" if memory.name == large.chip.data else ""
-    return f"{arena} of arena, {static} of static data{stack}"
+    return f"{arena} of arena{copied}, {static} of static data{stack}"
 
 
 def _inside(bank: Memory, address: int) -> bool:

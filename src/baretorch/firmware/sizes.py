@@ -12,7 +12,9 @@ from baretorch.firmware.reach import Layout, reachable
 from baretorch.firmware.types import FlashUse, RamUse
 from baretorch.targets.types import Board
 
-WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights")
+COPIED = ".data.bt_weights"  # to RAM, at start
+WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights", COPIED)
+COPIES = ".weights."  # how sections of them in RAM begin
 ARENA = ".bss.bt_arena"
 STACK = ".stack"
 
@@ -35,13 +37,16 @@ def measure(board: Board, elf: Elf, pieces: Sequence[Piece], run_symbol: str, st
     )
 
     arena = _total(p for p in layout.pieces if p.name.startswith(ARENA))
-    static = sum(s.size for s in elf.sections if s.flags & ALLOC and s.flags & WRITE and s.name != STACK) - arena
+    copied = _total(p for p in layout.pieces if p.name.startswith(COPIED))
+    own = (s for s in elf.sections if s.flags & ALLOC and s.flags & WRITE and not s.name.startswith((STACK, COPIES)))
+    static = sum(s.size for s in own) - arena
     ram = RamUse(
         arena=arena,
-        model_static=_total(p for p in model if p.output in writable and not p.name.startswith(ARENA)),
+        weights=copied,
+        model_static=_total(p for p in model if p.output in writable and not p.name.startswith((ARENA, COPIED))),
         static=static,
         stack=stack,
-        total=arena + static + stack,
+        total=arena + copied + static + stack,
     )
     return flash, ram
 

@@ -23,6 +23,7 @@ class RamUse:
     """Bytes of RAM. stack: bound from the compiler's stack usage data."""
 
     arena: int
+    weights: int  # those that are copied from flash at start
     model_static: int  # the model's own static data besides the arena
     static: int  # all .data and .bss besides the arena
     stack: int

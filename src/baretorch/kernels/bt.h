@@ -44,9 +44,11 @@
 /* Sections by which the size report tells weights and arena from the rest. */
 #if defined(__ELF__)
 #define BT_WEIGHTS(name) __attribute__((section(".rodata.bt_weights." #name)))
+#define BT_WEIGHTS_IN(bank, name) __attribute__((section(".data.bt_weights." #bank "." #name)))
 #define BT_ARENA(name) __attribute__((aligned(8), section(".bss.bt_arena." #name)))
 #else
 #define BT_WEIGHTS(name)
+#define BT_WEIGHTS_IN(bank, name)
 #define BT_ARENA(name) __attribute__((aligned(8)))
 #endif
 

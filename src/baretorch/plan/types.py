@@ -69,10 +69,11 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant as it lies in flash: packed for its kernel."""
+    """A constant as it lies in flash: packed for its kernel. It is copied to the `bank` of RAM at start, if any."""
 
     name: str
     data: Array
+    bank: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,14 @@ class Patches:
 @dataclass(frozen=True)
 class Memory:
     """What the user asks of RAM: layers that lie in other banks; how large the arena may be; whether the rows of the
-    input come from the caller as they are needed; and whether inputs and outputs stay in the caller's buffers."""
+    input come from the caller as they are needed; whether inputs and outputs stay in the caller's buffers; and whether
+    weights are copied to RAM."""
 
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     ram: int | None = None
     rows: bool = False
     direct: bool = False
+    weights: bool = False
 
 
 @dataclass(frozen=True)

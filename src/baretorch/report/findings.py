@@ -137,13 +137,14 @@ class Report:
         """In the words users know: activations, the rest, and both."""
         chip, ram, run = self.facts.image.board.chip, self.facts.image.ram, self.facts.run
         measured = f"; {run.stack_peak:,} measured" if run.stack_peak else ""
+        copied = f"{ram.weights:,} of weights, copied at start, " if ram.weights else ""
         return (
             Figure("Activation RAM", f"{ram.arena:,}", "bytes", _arena_note(self.plan)),
             Figure(
                 "Runtime RAM",
                 f"{ram.total - ram.arena:,}",
                 "bytes",
-                f"{ram.static:,} static, {ram.stack:,} stack (bound{measured})",
+                f"{copied}{ram.static:,} static, {ram.stack:,} stack (bound{measured})",
             ),
             _total("RAM", ram.total, chip.memory(chip.data).size, chip.data),
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from baretorch.firmware.elf import ALLOC, LOAD, Elf, Section, read_elf
+from baretorch.firmware.elf import ALLOC, LOAD, NOBITS, Elf, Section, read_elf
 from baretorch.firmware.types import Image
 from baretorch.targets.types import Memory
 
@@ -69,9 +69,11 @@ def _piece(section: Section) -> Piece:
 def _stored(elf: Elf) -> list[Piece]:
     """What start-up code copies to RAM lies in flash too."""
     return [
-        Piece("static data, as stored", "static", s.physical, len(s.data))
+        replace(piece, name=f"{piece.name}, as stored", address=piece.address - s.address + s.physical)
         for s in elf.segments
-        if s.type == LOAD and s.data and s.physical != s.address
+        if s.type == LOAD and s.physical != s.address
+        for piece in (_piece(x) for x in elf.sections if x.flags & ALLOC and x.type != NOBITS and x.size)
+        if s.address <= piece.address < s.address + len(s.data)
     ]
 
 

@@ -70,7 +70,8 @@ def make_sheet(board: Board, image: Image) -> Sheet:
         ("runtime code", flash.code - flash.model_code),
         ("weights", flash.weights),
     )
-    ram_items = (("arena", ram.arena), ("static", ram.static), ("stack (reserved)", chip.stack_bytes))
+    weights = (("weights", ram.weights),) if ram.weights else ()
+    ram_items = (("arena", ram.arena), *weights, ("static", ram.static), ("stack (reserved)", chip.stack_bytes))
     if chip.boot == "host":
         flash_need, ram_need = flash.total, ram.total
     else:

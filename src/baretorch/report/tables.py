@@ -92,6 +92,8 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     table.add_row("  arena", f"{ram.arena:,}", compiled.plan.proof)
     if compiled.plan.patches:
         table.add_row("    in bands", "", str(compiled.plan.patches))
+    if ram.weights:
+        table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {code.slow}")
     table.add_row("  static", f"{ram.static:,}", "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)

@@ -4,7 +4,14 @@
 
 #include <stdint.h>
 
-extern uint32_t bt_data_start[], bt_data_end[], bt_data_load[];
+/* What is copied from flash to RAM at start: initialised data, and weights of which RAM is asked. */
+typedef struct {
+    const uint32_t *from;
+    uint32_t *to, *end;
+} bt_copy;
+extern const bt_copy bt_copies[], bt_copies_end[];
+
+extern uint32_t bt_data_start[];
 extern uint32_t bt_bss_start[], bt_bss_end[];
 extern uint32_t bt_stack_limit[], bt_stack_top[]; /* the stack grows from top down to limit */
 

@@ -4,9 +4,11 @@
 
 void bt_start(void)
 {
-    const uint32_t *from = bt_data_load;
-    for (uint32_t *to = bt_data_start; to < bt_data_end; to++) {
-        *to = *from++;
+    for (const bt_copy *c = bt_copies; c < bt_copies_end; c++) {
+        const uint32_t *from = c->from;
+        for (uint32_t *to = c->to; to < c->end; to++) {
+            *to = *from++;
+        }
     }
     for (uint32_t *to = bt_bss_start; to < bt_bss_end; to++) {
         *to = 0;

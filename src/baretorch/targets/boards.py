@@ -118,6 +118,7 @@ def _memory(table: _Table) -> Memory:
         kind=table.word("kind", ("flash", "ram")),
         origin=table.number("origin"),
         size=table.number("size"),
+        slow=table.maybe("slow", str) or "",
     )
     table.end()
     if not re.fullmatch("[A-Z][A-Z0-9_]*", memory.name):

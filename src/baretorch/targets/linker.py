@@ -28,8 +28,16 @@ _HEAD: dict[str, str] = {
 _SECTIONS = """\
     .text : { *(.text .text.*) } > {code}
     .weights : ALIGN(16) { *(.rodata.bt_weights* .srodata.bt_weights*) } > {code}
-    .rodata : ALIGN(16) { *(.rodata .rodata.* .srodata .srodata.*) } > {code}
+    .rodata : ALIGN(16)
+    {
+        *(.rodata .rodata.* .srodata .srodata.*)
+        . = ALIGN(4);
+        bt_copies = .;
+{copies}
+        bt_copies_end = .;
+    } > {code}
 
+{weights}
     .data : ALIGN(16)
     {
         bt_data_start = .;
@@ -39,7 +47,6 @@ _SECTIONS = """\
         . = ALIGN(4);
         bt_data_end = .;
     } > {data} AT > {code}
-    bt_data_load = LOADADDR(.data);
 
 {arenas}
     .bss (NOLOAD) : ALIGN(16)
@@ -66,13 +73,16 @@ _SECTIONS = """\
 def linker_script(board: Board) -> str:
     """The linker script for images of this board.
 
-    Weights (.rodata.bt_weights*) and arenas (.bss.bt_arena*, or .bss.bt_arena.<BANK>* for another bank) have
-    output sections of their own, so that sizes can be read off the ELF. Arenas are neither stored nor zeroed.
+    Weights (.rodata.bt_weights*, or .data.bt_weights.<BANK>* for those that are copied to RAM) and arenas
+    (.bss.bt_arena*, or .bss.bt_arena.<BANK>* for another bank) have output sections of their own, so that sizes can be
+    read off the ELF. Arenas are neither stored nor zeroed.
     """
     chip = board.chip
     if chip.boot not in _HEAD:
         raise InternalError(f"board {board.name} has no linker script")
+    copied = [".data", *(f".weights.{bank}" for bank in _ram(chip))]
     sections = _HEAD[chip.boot] + _SECTIONS.replace("{arenas}", _arenas(chip))
+    sections = sections.replace("{weights}", _weights(chip)).replace("{copies}", "\n".join(map(_copy, copied)))
     for name, value in (("code", chip.code), ("data", chip.data), ("stack", str(chip.stack_bytes))):
         sections = sections.replace(f"{{{name}}}", value)
     memories = "\n".join(_region(memory) for memory in chip.memories)
@@ -87,9 +97,27 @@ def _region(memory: Memory) -> str:
     return f"    {memory.name} ({access}) : ORIGIN = 0x{memory.origin:08x}, LENGTH = 0x{memory.size:x}"
 
 
+def _ram(chip: Chip) -> list[str]:
+    return [memory.name for memory in chip.memories if memory.kind == "ram"]
+
+
+def _copy(section: str) -> str:
+    """What start-up code copies: from where, to where, up to where."""
+    return f"        LONG(LOADADDR({section})) LONG(ADDR({section})) LONG(ADDR({section}) + SIZEOF({section}))"
+
+
+def _weights(chip: Chip) -> str:
+    """One section per RAM bank. Their symbols keep those alive that nothing lies in."""
+    return "".join(
+        f"    .weights.{bank} : ALIGN(16)\n    {{\n        bt_weights_{bank} = .;\n"
+        f"        *(.data.bt_weights.{bank}.*)\n        . = ALIGN(4);\n    }} > {bank} AT > {{code}}\n"
+        for bank in _ram(chip)
+    )
+
+
 def _arenas(chip: Chip) -> str:
     """One section per RAM bank. The first pattern that fits wins, so the named banks come before the default."""
-    others = [memory.name for memory in chip.memories if memory.kind == "ram" and memory.name != chip.data]
+    others = [bank for bank in _ram(chip) if bank != chip.data]
     rows = [(f".arena.{bank}", f".bss.bt_arena.{bank}* .sbss.bt_arena.{bank}*", bank) for bank in others]
     rows.append((".arena", ".bss.bt_arena* .sbss.bt_arena*", chip.data))
     return "".join(f"    {name} (NOLOAD) : ALIGN(16) {{ *({pattern}) }} > {bank}\n" for name, pattern, bank in rows)

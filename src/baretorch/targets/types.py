@@ -24,12 +24,14 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Memory:
-    """A bank of the chip's memory map. kind: "flash" (holds the image) or "ram"."""
+    """A bank of the chip's memory map. kind: "flash" (holds the image) or "ram". `slow` says why it answers later than
+    RAM does; empty if it does not."""
 
     name: str
     kind: str
     origin: int
     size: int
+    slow: str = ""
 
 
 @dataclass(frozen=True)

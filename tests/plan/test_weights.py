@@ -1,0 +1,114 @@
+"""Weights that are copied to RAM at start: those read most, as far as there is room. No run reads them from flash."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import unicorn as uc
+
+from baretorch import pipeline
+from baretorch.emulators import open_machine
+from baretorch.emulators.run import run_on, stored
+from baretorch.emulators.unicorn import UnicornMachine
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.frontends import from_methods, from_module
+from baretorch.pipeline import Compiled
+from baretorch.plan.types import Memory
+from baretorch.plan.weights import STATIC
+from baretorch.report.memory_map import memory_map
+from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
+from tests.models import cnn, cnn_input
+from tests.plan.test_banks import smaller
+from tests.test_structure import coder
+
+RAM = Memory(weights=True)
+PICO = load_board("pico")
+
+
+def compiled_for(board: Board, memory: Memory = RAM) -> Compiled:
+    return pipeline.compile_source(from_module(cnn(), (cnn_input(),), "cnn"), board, memory=memory)
+
+
+def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]:
+    """How often a run reads weights in flash, and what it answers."""
+    flash = next(bank for bank in memory_map(image) if bank.memory.name == image.board.chip.code)
+    (piece,) = [p for p in flash.pieces if p.kind == "weights"]
+    machine = open_machine(image, compiled.c.run, "unicorn")
+    assert isinstance(machine, UnicornMachine)
+    count = 0
+
+    def on_read(*_: Any) -> None:
+        nonlocal count
+        count += 1
+
+    inputs = stored(compiled.graph, compiled.source.examples)
+    machine._uc.hook_add(uc.UC_HOOK_MEM_READ, on_read, begin=piece.address, end=piece.address + piece.size - 1)
+    try:
+        run_on(machine, compiled.graph, inputs)
+        assert count >= piece.size // 4, "start-up code copies them, or the run reads them"
+        count = 0
+        run = run_on(machine, compiled.graph, inputs)
+    finally:
+        machine.close()
+    return count, run.outputs[0]
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize(("board", "bank"), [("pico", "SCRATCH"), ("nucleo-h743zi", "DTCM")])
+def test_no_weight_is_read_from_flash(board: str, bank: str, toolchain: str, tmp_path: Path) -> None:
+    answers = []
+    for memory in (Memory(), RAM):
+        compiled = compiled_for(load_board(board), memory)
+        image = pipeline.build_image(compiled, tmp_path / str(memory.weights), toolchain)
+        reads, answer = reads_of_weights(compiled, image)
+        answers.append(answer)
+        weights = compiled.plan.weight_bytes()
+        assert image.flash.weights == weights, "they are stored once"
+        if memory.weights:
+            assert reads == 0
+            assert image.ram.weights == weights
+            assert {c.bank for c in compiled.plan.constants} == {bank}, "a bank that nothing else lies in comes first"
+            assert image.ram.total == image.ram.arena + weights + image.ram.static + image.ram.stack
+        else:
+            assert reads > compiled.graph.macs() / 8
+            assert image.ram.weights == 0
+    np.testing.assert_array_equal(answers[0], answers[1])
+
+
+def test_what_is_read_most_comes_first(tmp_path: Path) -> None:
+    """Convolutions read each of their weights many times, the linear layer once."""
+    arena = compiled_for(PICO).plan.arena
+    board = smaller(smaller(PICO, "SCRATCH", 64), "SRAM", arena + STATIC + 2200)
+    compiled = compiled_for(board)
+    banks = {c.name: c.bank for c in compiled.plan.constants}
+    assert banks["fc.weight"] == "" and compiled.plan.constant("fc.weight").data.nbytes == 2560
+    assert all(banks[f"{layer}.weight"] == "SRAM" for layer in ("c1", "dw", "c3"))
+    pipeline.build_image(compiled, tmp_path, "gcc")  # and there is room for it
+
+
+def test_methods_share_copies() -> None:
+    module, methods = coder()
+    source = from_methods(module, methods, "coder", "encode")
+    compiled = pipeline.compile_source(source, PICO, memory=RAM)
+    weights = compiled.c.files["weights.c"]
+    assert weights.count("BT_WEIGHTS_IN(SCRATCH, coder_layer_weight)") == 1
+    assert "BT_WEIGHTS(coder_layer_weight)" not in weights
+
+
+def test_flash_as_fast_as_ram() -> None:
+    with pytest.raises(CompileError, match="--weights ram gains nothing on mps2-an386") as caught:
+        compiled_for(load_board("mps2-an386"))
+    assert caught.value.have == ("CODE answers as fast as RAM",)
+
+
+def test_a_board_of_the_users_may_say_why_its_flash_is_slow() -> None:
+    chip = load_board("mps2-an386").chip
+    memories = tuple(replace(m, slow="far away") if m.name == chip.code else m for m in chip.memories)
+    board = replace(load_board("mps2-an386"), chip=replace(chip, memories=memories))
+    assert {c.bank for c in compiled_for(board).plan.constants} == {"SRAM"}
