@@ -109,6 +109,7 @@ def _best_order(problem: Packing, bound: int) -> Ints:
     """Offsets from the best of some orders."""
     size, first, last = problem.size, problem.first, problem.last
     span = last - first + 1
+    alone = np.array([i not in problem.partners for i in range(len(problem))], np.int64)
     orders = (
         (first, -size),
         (first, -size, -span),
@@ -116,6 +117,7 @@ def _best_order(problem: Packing, bound: int) -> Ints:
         (-size, first),
         (first, -size * span),
         (-size, -_crowd(problem)),
+        (-size, -last, alone),  # outputs lie below their inputs, so the last ones are the lowest
     )
     best = first_fit(problem, range(len(problem)))
     for keys in orders:
