@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, load
-from baretorch.ir import DType, Graph, Node, Op, Tensor, interpret, verify
+from baretorch.ir import Builder, DType, Graph, Node, Op, Tensor, interpret, verify
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.elementwise import Clamp
+from baretorch.ops.elementwise import Add, Clamp
+from baretorch.ops.move import Cat
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.pull import Pull
+from baretorch.passes.dead_code import dead_code
 from baretorch.pipeline import build_image, compile_source, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.bands import chains, in_bands
@@ -100,18 +102,84 @@ def test_any_chain_in_any_bands_computes_the_same(
         graph = network(height, 3, layers)
     except CompileError:
         return  # too small an image for these layers
-    for chain in chains(graph):  # where a row depends on padding alone there are several
-        assert same(graph, verify(in_bands(graph, chain, band)))
-    if len(chains(graph)) != 1 or len(chains(graph)[0]) != len(layers):
-        return
-    banded = verify(in_bands(graph, chains(graph)[0], band, pull))
+    for stage in stages(graph):  # where a row depends on padding alone there are several
+        assert same(graph, verify(in_bands(graph, stage, band)))
+    if [len(stage) for stage in stages(graph)] == [len(layers)]:
+        check_bands(graph, stages(graph)[0], band, pull)
+
+
+def stages(graph: Graph) -> list[tuple[Node, ...]]:
+    """All layers of each chain."""
+    return [tuple(node for block in chain for node in block) for chain in chains(graph)]
+
+
+def check_bands(graph: Graph, stage: tuple[Node, ...], band: int, pull: bool) -> None:
+    """Bands compute the same, and rows are pulled in order, each at most once."""
+    banded = verify(in_bands(graph, stage, band, pull))
     assert same(graph, banded)
     pulls = [n.op for n in banded.nodes if isinstance(n.op, Pull)]
     assert bool(pulls) == pull
     ends = 0
-    for op in pulls:  # in order, each row at most once
+    for op in pulls:
         assert op.first == ends
         ends = op.first + op.count
+
+
+@st.composite
+def branching(draw: st.DrawFn) -> Graph:
+    """Layers that read any tensor before them, and sums and cats of two: in the end all come together."""
+    b = Builder("m")
+    height = draw(st.integers(6, 20))
+    made = [b.input("x", (1, height, 3, 4), DType.FLOAT32)]
+    rng = np.random.default_rng(0)
+    for i in range(draw(st.integers(2, 9))):
+        x = draw(st.sampled_from(made))
+        like = [t for t in made if t != x and b.tensors[t].shape == b.tensors[x].shape]
+        kind = draw(st.integers(0, 3))
+        if kind == 0 and like:
+            made.append(b.add(Add(), x, draw(st.sampled_from(like))))
+        elif kind == 1 and like:
+            both = b.add(Cat(3), x, draw(st.sampled_from(like)))
+            weight = rng.standard_normal((4, 1, 1, 8)).astype(np.float32)
+            made += [b.add(Conv2d(), both, b.const(f"w{i}", weight))]
+        elif kind == 2 and b.tensors[x].shape[1] > 3:
+            made.append(b.add(AvgPool2d((2, 1), (2, 1), (0, 0, 0, 0), count_include_pad=False), x))
+        else:
+            size = draw(st.sampled_from([1, 3]))
+            weight = rng.standard_normal((4, size, size, 4)).astype(np.float32)
+            made.append(b.add(Conv2d(padding=(size // 2,) * 4, lo=0.0), x, b.const(f"w{i}", weight)))
+    read = {name for node in b.nodes for name in node.inputs}
+    last = made[-1]
+    for name in [t for t in made[:-1] if t not in read]:
+        if b.tensors[name].shape == b.tensors[last].shape:
+            last = b.add(Add(), last, name)
+    return verify(b.graph(["x"], [last, *(t for t in made[1:-1] if t not in read and t != last)][:1]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(graph=branching(), band=st.integers(1, 6), pull=st.booleans())
+def test_branches_in_any_bands_compute_the_same(graph: Graph, band: int, pull: bool) -> None:
+    graph = dead_code(graph)
+    for stage in stages(graph):
+        check_bands(graph, stage, band, pull and "x" in stage[0].inputs and reads_only(graph, stage, "x"))
+
+
+def reads_only(graph: Graph, stage: tuple[Node, ...], name: str) -> bool:
+    return all(name not in node.inputs or node in stage for node in graph.nodes)
+
+
+def test_a_block_is_what_branches_and_comes_together() -> None:
+    b = Builder("m")
+    weight = np.ones((4, 3, 3, 4), np.float32)
+    x = b.input("x", (1, 8, 8, 4), DType.FLOAT32)
+    first = b.add(Conv2d(padding=(1, 1, 1, 1)), x, b.const("w", weight))
+    second = b.add(Conv2d(padding=(1, 1, 1, 1)), first, b.const("w", weight))
+    total = b.add(Add(), first, second)
+    last = b.add(Conv2d(padding=(1, 1, 1, 1)), total, b.const("w", weight))
+    graph = b.graph([x], [last])
+    assert [[len(block) for block in chain] for chain in chains(graph)] == [[1, 2, 1]]
+    kept = b.graph([x], [last, second])  # a tensor inside that is an output
+    assert chains(kept) == []
 
 
 def test_ram_is_kept_and_told() -> None:
@@ -159,14 +227,17 @@ def test_rows_of_what_is_no_image() -> None:
 
 
 # How far the arena of a zoo model goes down, int8 in and out, and whether its input's rows are pulled for it.
-SMALLER = {"tinyrps": (12_000, False), "vww": (20_000, True)}
+SMALLER = {"tinyrps": (12_000, False), "ic": (24_500, False), "vww": (20_000, True)}
 
 
 @pytest.mark.parametrize(
     ("model", "board"),
     [
         ("tinyrps", "host"),
+        ("ic", "mps2-an386"),
         ("vww", "mps2-an386"),
+        pytest.param("ic", "mps2-an385-v6m", marks=pytest.mark.slow),
+        pytest.param("ic", "mps3-an547", marks=pytest.mark.slow),
         pytest.param("tinyrps", "mps3-an547", marks=pytest.mark.slow),
         pytest.param("tinyrps", "mps2-an385-v6m", marks=pytest.mark.slow),
         pytest.param("vww", "mps3-an547", marks=pytest.mark.slow),

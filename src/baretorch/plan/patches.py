@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from baretorch.ir import Graph, Node
 from baretorch.ops.move import Copy, Place
-from baretorch.plan.bands import HEIGHT, chains, in_bands
+from baretorch.plan.bands import HEIGHT, Block, activations, chains, in_bands
 from baretorch.plan.types import Patches, Plan
 
 HEIGHTS = (24, 16, 12, 8, 6, 4, 3, 2, 1)  # rows of a band
@@ -49,7 +49,7 @@ def _stages(whole: Plan, limit: int, pull: bool) -> list[_Stage]:
         for nodes in _parts(chain, graph, pull):
             inside = {n.outputs[0] for n in nodes}
             last = graph[nodes[-1].outputs[0]]
-            ends = last.bytes + (0 if pull else graph[nodes[0].inputs[0]].bytes)
+            ends = last.bytes + (0 if pull else graph[activations(graph, nodes[0])[0]].bytes)
             outside = max((bytes_ for name, bytes_ in live.items() if name not in inside), default=0)
             if max(outside, ends) <= limit:
                 rows = last.shape[HEIGHT]
@@ -57,13 +57,15 @@ def _stages(whole: Plan, limit: int, pull: bool) -> list[_Stage]:
     return sorted(found, key=lambda stage: stage.cost)
 
 
-def _parts(chain: tuple[Node, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
-    """Two or more neighbours of the chain; where the input is pulled, they begin with it."""
-    for start in range(len(chain) - 1):
-        if pull and chain[start].inputs[0] not in graph.inputs:
+def _parts(chain: tuple[Block, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
+    """The layers of neighbours in the chain, two or more layers; where the input is pulled, they begin with it."""
+    for start in range(len(chain)):
+        if pull and not set(chain[start][0].inputs) & set(graph.inputs):
             continue
-        for stop in range(start + 2, len(chain) + 1):
-            yield chain[start:stop]
+        for stop in range(start + 1, len(chain) + 1):
+            nodes = tuple(node for block in chain[start:stop] for node in block)
+            if len(nodes) > 1:
+                yield nodes
 
 
 def _about(stage: _Stage, plan: Plan, whole: Plan) -> Patches:
