@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.firmware.types import Image
+from baretorch.ops.pull import pulled
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
@@ -94,7 +95,8 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
         table.add_row("    in bands", "", str(compiled.plan.patches))
     if ram.weights:
         table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {code.slow}")
-    table.add_row("  static", f"{ram.static:,}", "")
+    lent = pulled(compiled.plan.graph) | compiled.plan.direct
+    table.add_row("  static", f"{ram.static:,}", "with inputs and outputs as the host sends and gets them" if lent else "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
     if facts is not None:
