@@ -21,7 +21,17 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.session import Answer, Session
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
+from baretorch.plan import types as plan
 from baretorch.targets.boards import load_board
+
+WORDS = {  # what options of compile() may be, beside those that are numbers or names
+    "optimize": ("speed", "size"),
+    "observer": ("histogram", "minmax"),
+    "io": ("float", "int8"),
+    "input": ("whole", "rows"),
+    "buffers": ("arena", "caller"),
+    "weights": ("flash", "ram"),
+}
 
 
 @dataclass(frozen=True)
@@ -115,10 +125,27 @@ def compile(
     keep_float: Sequence[str] = (),
     observer: str = "histogram",
     io: str = "float",
+    ram: int | None = None,
+    input: str = "whole",
+    buffers: str = "arena",
+    weights: str = "flash",
+    place: Mapping[str, str] | None = None,
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
-    `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8."""
+    `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8. The
+    rest are the command line's options of these names; `place` is a dict of layers and banks."""
+    for option, value in (
+        ("optimize", optimize),
+        ("observer", observer),
+        ("io", io),
+        ("input", input),
+        ("buffers", buffers),
+        ("weights", weights),
+    ):
+        if value not in WORDS[option]:
+            raise CompileError(f"compile(): {option} is {value!r}", need=" or ".join(map(repr, WORDS[option])))
+    memory = plan.Memory(place or {}, ram, input == "rows", buffers == "caller", weights == "ram")
     target = load_board(board)  # first: it fails faster
     how = frontends.Int8(tuple(keep_float), observer) if int8 or calibration is not None else None
     if isinstance(model, (str, Path)):
@@ -129,4 +156,4 @@ def compile(
         source = frontends.from_module(model, inputs, name)
     if how and source.float_program is None:
         source = frontends.quantized(source, how, calibration)
-    return Model(pipeline.compile_source(source, target, optimize, io=io), toolchain, emulator)
+    return Model(pipeline.compile_source(source, target, optimize, io=io, memory=memory), toolchain, emulator)

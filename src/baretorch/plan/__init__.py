@@ -51,7 +51,8 @@ def _need_image(plan: Plan, memory: Memory) -> None:
         raise CompileError(
             "--input rows: the input is not an image that convolutions or pools read",
             have=", ".join(repr(graph[name]) for name in graph.inputs),
-            need="one input of shape [1, H, W, C] in memory, read by a chain of convolutions and pools",
+            need="one input of shape [1, H, W, C] in memory, read by convolutions and pools",
+            try_="x.to(memory_format=torch.channels_last) for an image of shape [1, C, H, W] in inputs()",
         )
 
 

@@ -95,8 +95,9 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
         table.add_row("    in bands", "", str(compiled.plan.patches))
     if ram.weights:
         table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {code.slow}")
-    lent = pulled(compiled.plan.graph) | compiled.plan.direct
-    table.add_row("  static", f"{ram.static:,}", "with inputs and outputs as the host sends and gets them" if lent else "")
+    lent = "with inputs and outputs as the host sends and gets them"
+    apart = pulled(compiled.plan.graph) | compiled.plan.direct
+    table.add_row("  static", f"{ram.static:,}", lent if apart else "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
     if facts is not None:
