@@ -47,7 +47,7 @@ def quantize_module(
         )
         samples = random_samples(inputs)
     folded, _ = fold_batch_norms(module, {"forward": inputs})
-    exported = export_module(folded, inputs).module(check_guards=False)
+    exported = plain_state(export_module(folded, inputs)).module(check_guards=False)
     split_layers(exported)
     quantizer = Int8Quantizer(keep_float, observer)
     with warnings.catch_warnings():
@@ -64,6 +64,18 @@ def quantize_module(
     if calibration.constant:
         notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
     return Quantized(converted, calibration.kept, tuple(notes))
+
+
+def plain_state(exported: Any) -> Any:
+    """The program in which state changes by one copy at the end. torchao takes state for a constant where an operator
+    changes it in place."""
+    changing = (n for n in exported.graph.nodes if getattr(getattr(n.target, "_schema", None), "is_mutable", False))
+    if not any(changing):
+        return exported
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        functional = exported.run_decompositions({})
+    return functional if functional.graph_signature.buffers_to_mutate else exported
 
 
 def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
