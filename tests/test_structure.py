@@ -16,6 +16,7 @@ from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import to_graph
 from baretorch.ops.move import Copy
+from baretorch.plan.types import Memory
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
@@ -214,3 +215,53 @@ def test_torch_cond_is_refused_with_the_way_out() -> None:
         to_graph(frontends.from_module(Branch(), (torch.ones(2),), "branch").program)
     assert "cond" in caught.value.what
     assert "instead of torch.cond: torch.where(condition, a, b), which computes both and picks" in caught.value.try_
+
+
+class Halves(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.into, self.back = nn.Linear(8, 8), nn.Linear(8, 4)
+
+    def encode(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.into(x))
+
+    def decode(self, x: torch.Tensor) -> torch.Tensor:
+        return self.back(x)
+
+
+def test_a_method_may_lack_the_layer_that_is_placed() -> None:
+    x = (torch.ones(1, 8),)
+    source = frontends.from_methods(Halves(), {"encode": x, "decode": x}, "halves", "encode")
+    compiled = pipeline.compile_source(source, load_board("pico"), memory=Memory({"into": "SCRATCH"}))
+    banks = {name: [bank.name for bank in plan.banks] for name, plan in compiled.plans.items()}
+    assert banks == {"encode": ["SRAM", "SCRATCH"], "decode": ["SRAM"]}
+    with pytest.raises(CompileError, match="no layer is called nothing"):
+        pipeline.compile_source(source, load_board("pico"), memory=Memory({"nothing": "SCRATCH"}))
+
+
+def test_a_layer_that_is_a_states_next_value_can_be_placed() -> None:
+    class Next(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Linear(8, 8)
+            self.register_buffer("h", torch.zeros(1, 8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            following = self.a(torch.tanh(x + self.h))
+            self.h.copy_(following)
+            return x.sum(1)
+
+    source = frontends.from_module(Next(), (torch.ones(1, 8),), "m")
+    plan = pipeline.compile_source(source, load_board("pico"), memory=Memory({"a": "SCRATCH"})).plan
+    assert [bank.name for bank in plan.banks] == ["SRAM", "SCRATCH"]
+
+
+class Named(nn.Module):
+    def forward(self, x: torch.Tensor, x_count: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+        return x * x_count + X
+
+
+def test_names_of_inputs_do_not_meet_in_macros(tmp_path: Path) -> None:
+    source = frontends.from_module(Named(), tuple(torch.full((1, 4), float(i)) for i in (2, 3, 4)), "m")
+    facts = run(source, tmp_path)
+    assert facts.max_error == 0

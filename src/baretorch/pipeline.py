@@ -6,12 +6,13 @@ source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import Run, run_on, stored
+from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
@@ -78,9 +79,14 @@ def optimized(graph: Graph, trace: Path | None = None) -> Graph:
         graph = verify(step(graph))
         stages.append((f"{i:02}_{step.__name__}", graph))
     if trace is not None:
-        trace.mkdir(parents=True, exist_ok=True)
-        for name, stage in stages:
-            (trace / f"{name}.txt").write_text(to_text(stage, data=False))
+        try:
+            trace.mkdir(parents=True, exist_ok=True)
+            for name, stage in stages:
+                (trace / f"{name}.txt").write_text(to_text(stage, data=False))
+        except OSError as error:
+            raise CompileError(
+                f"cannot write to {trace}", have=str(error), try_="another folder with --trace"
+            ) from error
     return graph
 
 
@@ -115,11 +121,26 @@ def compile_graphs(
     memory: Memory = ANY,
 ) -> Compiled:
     """From optimized graphs, one per method."""
-    plans = {name: make_plan(graph, board, memory) for name, graph in graphs.items()}
+    plans = {name: make_plan(graph, board, _own(memory, name, graphs)) for name, graph in graphs.items()}
     if memory.weights:
         plans = in_ram(plans, board)
     c = emit(source.name, plans, optimize, source.method)
     return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
+
+
+def _own(memory: Memory, method: str, graphs: Mapping[str, Graph]) -> Memory:
+    """Without the layers to place that only other methods have."""
+
+    def has(graph: Graph, layer: str) -> bool:
+        return any(layer in (t.name, t.origin.path) for t in graph.tensors.values())
+
+    others = [graph for name, graph in graphs.items() if name != method]
+    own = {
+        layer: bank
+        for layer, bank in memory.elsewhere.items()
+        if has(graphs[method], layer) or not any(has(graph, layer) for graph in others)
+    }
+    return replace(memory, elsewhere=own)
 
 
 def compile_graph(source: Source, graph: Graph, board: Board, optimize: str = "speed") -> Compiled:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from baretorch.emulators.run import stored
 from baretorch.errors import InternalError
@@ -63,3 +65,10 @@ def test_the_judge_lets_nobody_write_to_an_input() -> None:
     wrong = replace(step, operands=(step.operands[0], replace(step.operands[0], tensor="y")))
     with pytest.raises(InternalError, match="writes to the caller's input"):
         check_plan(replace(plan, steps=(wrong,)))
+
+
+def test_a_model_that_needs_no_arena(tmp_path: Path) -> None:
+    line = from_module(nn.Linear(4, 2).eval(), (torch.ones(1, 4),), "line")
+    compiled = compile_source(line, load_board("host"), memory=Memory(direct=True))
+    assert compiled.plan.arena == 0
+    build_image(compiled, tmp_path)

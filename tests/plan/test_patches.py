@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, load
+from baretorch.frontends import Int8, from_module, load
 from baretorch.ir import Builder, DType, Graph, Node, Op, Tensor, interpret, verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp
@@ -254,3 +256,70 @@ def test_zoo_models_in_bands_answer_the_same_on_the_chip(model: str, board: str,
     whole = interpret(compiled.graph, stored(compiled.graph, source.examples))
     for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
         assert output.tobytes() == whole[name].tobytes()
+
+
+class Remembers(nn.Module):
+    """The image is also the next value of a state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 4, 3, 2, 1))
+        self.register_buffer("before", torch.zeros(1, 16, 16, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layers(x.permute(0, 3, 1, 2)).mean((2, 3)) + self.before.mean()
+        self.before.copy_(x)
+        return y
+
+
+class TwoHeads(nn.Module):
+    """Two stages read the image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3, 2))
+        self.b = nn.Sequential(nn.Conv2d(3, 2, 5, 4), nn.ReLU(), nn.Conv2d(2, 2, 3))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = x.permute(0, 3, 1, 2)
+        return self.a(x).mean((2, 3)), self.b(x).mean((2, 3))
+
+
+@pytest.mark.parametrize("module", [Remembers(), TwoHeads()], ids=lambda m: type(m).__name__)
+def test_rows_of_an_image_that_others_read_are_not_pulled(module: nn.Module) -> None:
+    source = from_module(module.eval(), (torch.randn(1, 16, 16, 3),), "m")
+    with pytest.raises(CompileError, match="--input rows"):
+        compile_source(source, BOARD, memory=Memory(rows=True))
+
+
+def test_a_limit_out_of_reach_tells_how_near_it_comes() -> None:
+    graph = network(64, 64, DEEP)
+    whole = make_plan(graph, BOARD)
+    with pytest.raises(CompileError, match="does not fit 100 bytes of RAM") as caught:
+        make_plan(graph, BOARD, Memory(ram=100))
+    (have,) = caught.value.have
+    assert "bands" in have and int(have.split()[1].replace(",", "")) < whole.arena
+
+
+class Wide(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(channels, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 4, 3, 4, 1))
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.layers(x.permute(0, 3, 1, 2)).mean((2, 3)))
+
+
+def test_bands_are_tried_for_the_bank_that_is_too_small() -> None:
+    """Though another one, which the user also fills, has more room than is missing."""
+    source = from_module(Wide(3).eval(), (torch.randn(1, 100, 162, 3),), "m")
+    plan = compile_source(source, load_board("pico2w"), memory=Memory({"last": "SCRATCH"})).plan
+    assert plan.patches is not None and len(plan.banks) == 2
+
+
+def test_a_board_that_is_too_small_all_the_same_is_told_from_the_smallest_plan() -> None:
+    source = from_module(Wide(1).eval(), (torch.randn(1, 52, 48, 1),), "m")
+    with pytest.raises(CompileError, match=r"microbit: SRAM is [34],\d\d\d bytes too small") as caught:
+        compile_source(source, load_board("microbit"))
+    assert "bands" in caught.value.have[0]

@@ -201,7 +201,7 @@ def test_too_large_for_the_ram_names_the_peak() -> None:
     assert caught.value.render() == (
         "error: the model does not fit microbit: SRAM is 9,668 bytes too small\n"
         f"  at    a  (test_plan.py:{line}): a 24,000, x 4\n"
-        "  have  arena 24,004 bytes (no plan can need less than 24,004)\n"
+        "  have  arena 24,004 bytes\n"
         "  need  at most 14,336 bytes of SRAM, beside 2,048 for the stack\n"
         "  try   `baretorch fit MODEL --board microbit` finds what makes it fit; without --board, which boards do"
     )
@@ -218,3 +218,15 @@ def test_layers_that_share_weights_share_them_in_flash() -> None:
 
     plan = make_plan(optimized(to_graph(from_module(Twice(), (torch.zeros(1, 8),), "twice").program)), HOST)
     assert plan.weight_bytes() == (64 + 8) * 4
+
+
+def test_the_check_finds_state_that_is_read_too_late() -> None:
+    b = Builder("late")
+    x, s = (b.input(name, (4,), DType.FLOAT32) for name in ("x", "s"))
+    y, following = b.add(Tanh(), s), b.add(Tanh(), x)
+    plan = make_plan(b.graph([x], [y], [State(s, following, np.zeros(4, np.float32))]), HOST)
+    assert plan.steps[1].operands[-1].storage == "s"
+    lives = {y: {"first": 1}, x: {"last": 1}}
+    buffers = tuple(replace(buffer, **lives.get(buffer.name, {})) for buffer in plan.buffers)
+    with pytest.raises(InternalError, match="reads s after its state has changed"):
+        check_plan(replace(plan, steps=plan.steps[::-1], buffers=buffers))

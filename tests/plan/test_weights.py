@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import unicorn as uc
+from torch import nn
 
 from baretorch import pipeline
 from baretorch.emulators import open_machine
@@ -112,3 +114,32 @@ def test_a_board_of_the_users_may_say_why_its_flash_is_slow() -> None:
     memories = tuple(replace(m, slow="far away") if m.name == chip.code else m for m in chip.memories)
     board = replace(load_board("mps2-an386"), chip=replace(chip, memories=memories))
     assert {c.bank for c in compiled_for(board).plan.constants} == {"SRAM"}
+
+
+class Large(nn.Module):
+    """So many weights that they take almost all of a bank."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.a = nn.Linear(inputs, 7, bias=False)
+        self.b = nn.Linear(7, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(self.a(x))
+
+
+def test_what_the_caller_lends_has_room_too(tmp_path: Path) -> None:
+    source = from_module(Large(16384).eval(), (torch.randn(1, 16384),), "m")
+    compiled = pipeline.compile_source(source, load_board("pico2w"), memory=Memory(weights=True, direct=True))
+    pipeline.build_image(compiled, tmp_path, "gcc")
+    assert compiled.plan.constant("a.weight").bank == ""
+
+
+@pytest.mark.parametrize("less", range(0, 64, 12))
+def test_weights_beside_an_arena_in_the_same_bank(less: int, tmp_path: Path) -> None:
+    count = (8192 - 36 - less) // 4
+    weights = nn.Linear(count, 1, bias=False)
+    module = nn.Sequential(nn.Linear(4, 9, bias=False), nn.Tanh(), nn.Linear(9, count), weights)
+    source = from_module(module.eval(), (torch.randn(1, 4),), "m")
+    compiled = pipeline.compile_source(source, PICO, memory=Memory({"0": "SCRATCH"}, weights=True))
+    pipeline.build_image(compiled, tmp_path, "gcc")

@@ -52,9 +52,13 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
     arenas = ", ".join(a.name for a in method.arenas)
     arguments = "".join(f", {p.name}" for p in method.ports)
+    used = copies_in + body + copies_out
+    first = method.arenas[0]
+    idle = [a for a in method.arenas if ("AT(" if a is first else f"IN({a.parameter},") not in used]
+    unused = "".join(f"    (void){a.parameter};\n" for a in idle)
     return f"""void {method.run}_in({arena_parameters(method)}, {parameters(method)})
 {{
-{copies_in}
+{unused}{copies_in}
 {body}
 
 {copies_out}

@@ -11,6 +11,8 @@ from baretorch.ir import Graph
 from baretorch.ops.pull import pulled
 from baretorch.plan.types import Bank, Constant, Operand, Plan
 
+MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h beside a port's own
+
 
 @dataclass(frozen=True)
 class Port:
@@ -91,10 +93,11 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
         used |= {f"{prefix}_run", f"{prefix}_run_in"}
         own = {bank.name for bank in plan.banks}
         taken = {a.parameter for a in arenas}
+        macros = {f"{a.name}_bytes".upper() for a in arenas}
         absent = pulled(plan.graph)
-        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, o.tensor in absent) for o in plan.inputs)
+        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, macros, o.tensor in absent) for o in plan.inputs)
         labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
-        outputs = tuple(_port(plan, prefix, operand, label, taken) for operand, label in labelled)
+        outputs = tuple(_port(plan, prefix, operand, label, taken, macros) for operand, label in labelled)
         constants = {}
         for c in plan.constants:
             content = (c.data.dtype.name, c.data.tobytes())
@@ -128,6 +131,14 @@ def role(tensor: str) -> str:
     return re.sub(r"_\d+$", "", identifier(tensor.rsplit(".", 1)[-1]))
 
 
-def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], pulled: bool = False) -> Port:
+def _port(
+    plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str], pulled: bool = False
+) -> Port:
     name = unique(text, taken)
-    return Port(name, f"{prefix}_{name}".upper(), operand, pulled, operand.storage in plan.direct)
+    base = macro = f"{prefix}_{name}".upper()
+    n = 1
+    while any(f"{macro}{more}" in macros for more in ("", *MORE)):
+        n += 1
+        macro = f"{base}_{n}"
+    macros |= {f"{macro}{more}" for more in ("", *MORE)}
+    return Port(name, macro, operand, pulled, operand.storage in plan.direct)

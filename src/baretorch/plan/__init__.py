@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Array, Graph
@@ -28,19 +29,24 @@ def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
     _need_flash(plan, board)
     limit = _limit(plan, board, memory)
     if memory.rows or plan.arena > limit:
-        smaller = patched(plan, lambda g: _whole(g, board, memory), limit, memory.rows)
+        fits = partial(_fits, board=board, memory=memory)
+        smaller = patched(plan, lambda g: _whole(g, board, memory), limit, memory.rows, fits)
         _need_image(smaller, memory)
-        plan = smaller if memory.rows or smaller.arena <= limit else plan
-        _need_ram(min(plan, smaller, key=lambda p: p.arena), memory)
+        plan = smaller if memory.rows else min(plan, smaller, key=lambda p: p.arena)
+        _need_ram(plan, memory)
     _need_room(plan, board)
     return plan
 
 
+def _fits(plan: Plan, board: Board, memory: Memory) -> bool:
+    banks = all(bank.size <= room(board.chip, bank.name) for bank in plan.banks)
+    return banks and (memory.ram is None or plan.arena <= memory.ram)
+
+
 def _limit(plan: Plan, board: Board, memory: Memory) -> int:
     """How large the arena may be: as the user says, and as the board has room. It need not be smaller than it is."""
-    rooms = sum(room(board.chip, bank.name) for bank in plan.banks)
-    fits = all(bank.size <= room(board.chip, bank.name) for bank in plan.banks)
-    return min(memory.ram if memory.ram is not None else plan.arena, plan.arena if fits else rooms)
+    short = sum(max(0, bank.size - room(board.chip, bank.name)) for bank in plan.banks)
+    return min(memory.ram if memory.ram is not None else plan.arena, plan.arena - short)
 
 
 def _need_image(plan: Plan, memory: Memory) -> None:
@@ -71,8 +77,8 @@ def _whole(graph: Graph, board: Board, memory: Memory) -> Plan:
     graph = settled(graph)
     storage = places(graph)
     steps, constants = make_steps(graph, board.chip.cpu, storage)
-    steps, storage = renewed(graph, steps, storage, board.chip.cpu)
     wished = wishes(graph, storage, board, memory.elsewhere)
+    steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     direct = with_the_caller(graph, steps, storage) if memory.direct else frozenset()
     layout = _layout(graph, steps, storage, board, wished, direct)
     better = ordered(graph, steps, layout.placed.buffers)
@@ -164,7 +170,7 @@ def _need_room(plan: Plan, board: Board) -> None:
             raise CompileError(
                 f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
                 at=peak_layers(plan),
-                have=f"arena {plan.arena:,} bytes (no plan can need less than {plan.lower_bound:,})",
+                have=f"arena {plan.arena:,} bytes" + (f", with {plan.patches}" if plan.patches else ""),
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
                 try_=see_fit(board.name),
             )

@@ -104,7 +104,7 @@ def chains(graph: Graph) -> list[tuple[Block, ...]]:
             at += 1
             continue
         block = graph.nodes[at:stop]
-        (entry,) = _entries(graph, block)
+        (entry,) = entries(graph, block)
         chain = ends.pop(entry, None) if readers[entry] <= set(range(at, stop)) else None
         if chain is None:
             chain = []
@@ -123,13 +123,13 @@ def _block(graph: Graph, readers: dict[str, set[int]], fits: Sequence[bool], sta
         block = graph.nodes[start:stop]
         inside = set(range(start, stop))
         open_ends = [n.outputs[0] for n in block if not readers.get(n.outputs[0], set()) <= inside]
-        entries = _entries(graph, block)
-        if open_ends == [block[-1].outputs[0]] and len(entries) == 1 and (not closed or readers[entries[0]] <= inside):
+        read = entries(graph, block)
+        if open_ends == [block[-1].outputs[0]] and len(read) == 1 and (not closed or readers[read[0]] <= inside):
             return stop
     return None
 
 
-def _entries(graph: Graph, block: Block) -> list[str]:
+def entries(graph: Graph, block: Sequence[Node]) -> list[str]:
     """The tensors that come from outside."""
     made = {n.outputs[0] for n in block}
     return list(dict.fromkeys(name for n in block for name in activations(graph, n) if name not in made))
@@ -159,7 +159,7 @@ class _Bands:
         self.pull = pull
         self.nodes: list[Node] = []
         self.new: dict[str, Tensor] = {}
-        (self.entry,) = _entries(graph, tuple(stage))
+        (self.entry,) = entries(graph, stage)
         self.exit = stage[-1].outputs[0]
         self.rows: list[Rows] = []
         self.readers: dict[str, list[tuple[Node, Rows]]] = {}

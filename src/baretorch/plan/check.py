@@ -48,7 +48,24 @@ def check_plan(plan: Plan) -> Plan:
                     raise InternalError(f"step {time} uses {name}, which is not there")
             _need_right_in_itself(plan, step)
         live.difference_update(ends.get(time, ()))
+    _need_old_state_unread(plan)
     return plan
+
+
+def _need_old_state_unread(plan: Plan) -> None:
+    """Nobody reads what a state was when something else has been written to its buffer."""
+    graph = plan.graph
+    seen = {s.name: s.name for s in graph.state}  # the state and views of it
+    for node in graph.nodes:
+        if node.inputs and node.inputs[0] in seen and node.op.view(graph.of(node.inputs)) is not None:
+            seen[node.outputs[0]] = seen[node.inputs[0]]
+    changed: set[str] = set()
+    for step in plan.steps:
+        count = len(step.call.outputs)
+        for o in step.operands[:-count]:
+            if seen.get(o.tensor) in changed:
+                raise InternalError(f"{step.call.op.name} reads {o.tensor} after its state has changed")
+        changed.update(o.storage for o in step.operands[-count:])
 
 
 def _need_right_in_itself(plan: Plan, step: Step) -> None:

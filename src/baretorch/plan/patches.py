@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from baretorch.ir import Graph, Node
 from baretorch.ops.move import Copy, Place
-from baretorch.plan.bands import HEIGHT, Block, activations, chains, in_bands
+from baretorch.plan.bands import HEIGHT, Block, chains, entries, in_bands
 from baretorch.plan.types import Patches, Plan
 
 HEIGHTS = (24, 16, 12, 8, 6, 4, 3, 2, 1)  # rows of a band
 TRIALS = 150  # plans that are made before giving up
+HOPELESS = 12  # plans that are made only to tell how near they come
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class _Stage:
     nodes: tuple[Node, ...]
     height: int
     bands: int
+    least: int  # bytes that the plan will need, or the limit, if that is more
 
     @property
     def cost(self) -> int:
@@ -26,46 +28,62 @@ class _Stage:
         return self.bands * len(self.nodes)
 
 
-def patched(whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool) -> Plan:
-    """The plan of fewest calls whose arena is at most `limit` bytes, or else the smallest of those tried. `whole` is
-    the plan without bands. With `pull` the rows of the model's input come from the caller."""
+def patched(
+    whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool, fits: Callable[[Plan], bool]
+) -> Plan:
+    """The plan of fewest calls that `fits`, or else the smallest of those tried. `whole` is the plan without bands; so
+    many bytes of arena might do. With `pull` the rows of the model's input come from the caller."""
     best: Plan | None = None
-    for stage in _stages(whole, limit, pull)[:TRIALS]:
+    stages = _stages(whole, limit, pull)
+    hopeful = sum(stage.least <= limit for stage in stages)
+    for stage in stages[: min(TRIALS, max(hopeful, HOPELESS))]:
         plan = plan_of(in_bands(whole.graph, stage.nodes, stage.height, pull))
         plan = replace(plan, patches=_about(stage, plan, whole))
         if best is None or plan.arena < best.arena:
             best = plan
-        if plan.arena <= limit:
+        if fits(plan):
             return plan
     return best or whole
 
 
 def _stages(whole: Plan, limit: int, pull: bool) -> list[_Stage]:
-    """What might help, the fewest calls first: what remains whole fits."""
+    """What might help, the fewest calls first: what remains whole fits. Behind these, what comes near."""
     graph = whole.graph
-    live = {step.nodes[0].outputs[0]: whole.live_bytes(i) for i, step in enumerate(whole.steps)}
+    live: dict[str, int] = {}
+    for i, step in enumerate(whole.steps):
+        name = step.nodes[0].outputs[0]
+        live[name] = max(live.get(name, 0), whole.live_bytes(i))
     found = []
     for chain in chains(graph):
         for nodes in _parts(chain, graph, pull):
             inside = {n.outputs[0] for n in nodes}
             last = graph[nodes[-1].outputs[0]]
-            ends = last.bytes + (0 if pull else graph[activations(graph, nodes[0])[0]].bytes)
+            ends = last.bytes + (0 if pull else graph[entries(graph, nodes)[0]].bytes)
             outside = max((bytes_ for name, bytes_ in live.items() if name not in inside), default=0)
-            if max(outside, ends) <= limit:
-                rows = last.shape[HEIGHT]
-                found += [_Stage(nodes, h, -(-rows // h)) for h in HEIGHTS if h < rows]
-    return sorted(found, key=lambda stage: stage.cost)
+            rows = last.shape[HEIGHT]
+            least = max(outside, ends, limit)
+            found += [_Stage(nodes, h, -(-rows // h), least) for h in HEIGHTS if h < rows]
+    return sorted(found, key=lambda stage: (stage.least, stage.cost))
 
 
 def _parts(chain: tuple[Block, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
-    """The layers of neighbours in the chain, two or more layers; where the input is pulled, they begin with it."""
+    """The layers of neighbours in the chain, two or more layers; where the input is pulled, they begin with it, and
+    nobody else reads it."""
     for start in range(len(chain)):
-        if pull and not set(chain[start][0].inputs) & set(graph.inputs):
+        if pull and not _reads_alone(chain[start], graph):
             continue
         for stop in range(start + 1, len(chain) + 1):
             nodes = tuple(node for block in chain[start:stop] for node in block)
             if len(nodes) > 1:
                 yield nodes
+
+
+def _reads_alone(block: Block, graph: Graph) -> bool:
+    """Whether a block is all that reads an input of the model."""
+    (name,) = entries(graph, block)
+    others = (n for n in graph.nodes if name in n.inputs and not any(n is own for own in block))
+    kept = {*graph.outputs, *(s.next for s in graph.state)}
+    return name in graph.inputs and name not in kept and not any(others)
 
 
 def _about(stage: _Stage, plan: Plan, whole: Plan) -> Patches:

@@ -6,7 +6,7 @@ it, and not by that step but where its kernel allows it. Else it is made elsewhe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.ir import Graph, Node, State
@@ -41,10 +41,12 @@ def settled(graph: Graph) -> Graph:
 
 
 def renewed(
-    graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], cpu: Cpu
+    graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], cpu: Cpu, elsewhere: Collection[str] = ()
 ) -> tuple[list[Step], dict[str, Place]]:
-    """The steps that leave every state with its next value, and where tensors lie then."""
-    moved = {storage[s.next].buffer: s.name for s in graph.state if _in_place(graph, steps, storage, s)}
+    """The steps that leave every state with its next value, and where tensors lie then. Buffers that the user wants
+    elsewhere stay what they are."""
+    near = [s for s in graph.state if storage[s.next].buffer not in elsewhere]
+    moved = {storage[s.next].buffer: s.name for s in near if _in_place(graph, steps, storage, s)}
 
     def where(buffer: str) -> str:
         return moved.get(buffer, buffer)

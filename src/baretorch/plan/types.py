@@ -147,8 +147,8 @@ class Memory:
 
 @dataclass(frozen=True)
 class Plan:
-    """`banks` are the bytes of RAM the buffers need, the main bank's first; no plan can need less than `lower_bound`
-    altogether. Where the arena is larger, `optimal` says that no other offsets would need less."""
+    """`banks` are the bytes of RAM the buffers need, the main bank's first; for these steps in this order no offsets
+    need less than `lower_bound` altogether. Where the arena is larger, `optimal` says that none need less than it."""
 
     graph: Graph
     cpu: str  # whose kernels were chosen

@@ -13,11 +13,11 @@ from dataclasses import replace
 from baretorch.errors import CompileError
 from baretorch.ops.pull import pulled
 from baretorch.plan.banks import room
-from baretorch.plan.packing import aligned
 from baretorch.plan.types import Constant, Plan
 from baretorch.targets.types import Board, Chip
 
 STATIC = 1024  # bytes that are left for the program's own data
+ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold weights and arena
 
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
@@ -36,7 +36,7 @@ def in_ram(plans: Mapping[str, Plan], board: Board) -> dict[str, Plan]:
     reads = _reads(plans)
     banks: dict[Content, str] = {}
     for content, _ in sorted(reads.items(), key=lambda row: -row[1]):
-        size = aligned(len(content[1]))
+        size = -(-len(content[1]) // ALIGNMENT) * ALIGNMENT
         bank = next((name for name, left in free.items() if size <= left), None)
         if bank is not None:
             banks[content] = bank
@@ -51,9 +51,9 @@ def _free(plans: Mapping[str, Plan], chip: Chip) -> dict[str, int]:
     """Bytes that no method needs of each bank of RAM, that of the program's data last."""
     names = sorted((m.name for m in chip.memories if m.kind == "ram"), key=lambda name: name == chip.data)
     used = {name: max((b.size for p in plans.values() for b in p.banks if b.name == name), default=0) for name in names}
-    rows = max(sum(p.graph[name].bytes for name in pulled(p.graph)) for p in plans.values())  # as the image has them
-    own = {name: STATIC + rows if name == chip.data else 0 for name in names}
-    return {name: room(chip, name) - used[name] - own[name] for name in names}
+    lent = max(sum(p.graph[name].bytes for name in pulled(p.graph) | p.direct) for p in plans.values())
+    own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # an image of ours has what callers lend
+    return {name: room(chip, name) - used[name] - own[name] - 2 * SECTION for name in names}
 
 
 def _reads(plans: Mapping[str, Plan]) -> dict[Content, float]:
