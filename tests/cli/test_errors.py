@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from baretorch.cli.work import staged
+from baretorch.errors import CompileError
 from tests.cli.program import baretorch, check_golden, copy_model
 
 
@@ -33,6 +37,71 @@ def test_models(model: str, folder: Path) -> None:
 def test_syntax_error(folder: Path) -> None:
     (folder / "syntax_error.py").write_text("def model(:\n")
     check_error("syntax_error", "run", "syntax_error.py", "--board", "pico")
+
+
+HEAD = """import sys
+import numpy, torch
+from torch import nn
+def model(): return nn.Linear(4, 2)
+def inputs(): return (torch.ones(1, 4),)
+"""
+FORWARD = """class Net(nn.Module):
+    def forward(self, x): {}
+def model(): return Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("file_base_exception", "raise GeneratorExit"),
+        ("model_state_dict", "def model(): return nn.Linear(4, 2).state_dict()"),
+        ("methods_none", "def methods(): return None"),
+        ("methods_number", "def methods(): return {3: inputs()}"),
+        ("inputs_none", "def inputs(): return None"),
+        ("inputs_numpy", "def inputs(): return numpy.ones((1, 4), 'float32')"),
+        ("inputs_two", "def inputs(): return torch.ones(1, 4), torch.ones(1, 4)"),
+        ("inputs_sparse", "def inputs(): return (torch.ones(1, 4).to_sparse(),)"),
+        ("inputs_shape", "def inputs(): return (torch.ones(1, 5),)"),
+        ("inputs_int64", "def inputs(): return (torch.ones(1, 4, dtype=torch.int64),)"),
+        ("forward_raises", FORWARD.format("raise ValueError('boom')")),
+        ("forward_exits", FORWARD.format("sys.exit(0)")),
+        ("forward_index", FORWARD.format("return x[:, torch.tensor([9])]")),
+        ("forward_no_outputs", FORWARD.format("return ()")),
+        ("calibration_exits", "def calibration():\n    yield inputs()\n    sys.exit(0)"),
+        ("calibration_raises", "def calibration():\n    yield inputs()\n    raise ValueError('disk gone')"),
+        ("calibration_number", "def calibration(): return 5"),
+        ("calibration_numpy", "def calibration(): yield numpy.ones((1, 4), 'float32')"),
+        ("calibration_large", "def calibration(): yield torch.full((1, 4), 1e38)"),
+        ("calibration_no_function", "calibration = 3"),
+    ],
+)
+def test_mistakes_in_model_files(name: str, text: str, folder: Path) -> None:
+    (folder / "net.py").write_text(f"{HEAD}{text}\n")
+    check_error(name, "compile", "net.py", "--board", "pico", "--int8", "--out", "c")
+
+
+@pytest.mark.parametrize("value", ["{'b': 1}", "None", "'x'", "torch.ones(3)"])
+def test_metrics_that_are_no_numbers(value: str, folder: Path) -> None:
+    (folder / "net.py").write_text(f"{HEAD}def evaluate(run): return {{'a': {value}}}\n")
+    result = baretorch("evaluate", "net.py", "--board", "host", "--float")
+    assert result.code == 1
+    assert result.err.startswith("error: evaluate() returns no number for 'a'\n  at    net.py\n  have  ")
+
+
+def test_evaluate_a_missing_file() -> None:
+    check_error("missing_file", "evaluate", "nowhere.py", "--board", "pico")
+
+
+def test_monitor_empty_answers(folder: Path) -> None:
+    (folder / "net.py").write_text(HEAD + FORWARD.format("return x[:, :0]"))
+    check_error("monitor_empty", "monitor", "net.py", "--board", "mps2-an386")
+
+
+def test_odd_inputs_are_a_warning(folder: Path) -> None:
+    (folder / "net.py").write_text(HEAD + "def inputs(): return (torch.full((1, 4), torch.nan),)\n")
+    (warning,) = baretorch("run", "net.py", "--board", "host", "--json").json()["warnings"]
+    assert warning.startswith("inputs: inputs() has NaN or infinite values")
 
 
 def test_missing_file() -> None:
@@ -160,3 +229,51 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("baretorch.targets.boards.board_names", interrupted)
     result = baretorch("boards")
     assert (result.code, result.out, result.err.strip()) == (130, "", "")
+
+
+def test_interrupt_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("baretorch.targets.boards.board_names", interrupted)
+    result = baretorch("boards", "--json")
+    assert (result.code, result.json()["error"]) == (130, "interrupted")
+
+
+@pytest.mark.parametrize("option", ["--out", "--board"])
+def test_empty_values(option: str) -> None:
+    values = {"--board": "pico", "--out": "c"} | {option: ""}
+    result = baretorch("compile", "tiny.py", *(word for pair in values.items() for word in pair), "--json")
+    assert result.code == 2
+    assert result.json() == {
+        "error": f"Invalid value for '{option}': it is empty",
+        "at": [],
+        "have": [],
+        "need": [],
+        "try": [],
+    }
+
+
+def test_files_move_all_or_none(folder: Path) -> None:
+    (folder / "out" / "b").mkdir(parents=True)
+    (folder / "out" / "a").write_text("old")
+    with pytest.raises(CompileError, match="cannot write to out"), staged(Path("out")) as work:
+        for name in "ab":
+            (work / name).write_text("new")
+    assert (folder / "out" / "a").read_text() == "old"
+
+
+def test_new_below_a_file(folder: Path) -> None:
+    (folder / "afile").write_text("")
+    result = baretorch("new", "afile/x.py")
+    assert result.code == 1 and result.err.startswith("error: cannot write afile/x.py\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_full_standard_output(options: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "baretorch", "boards", *options]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: cannot write to standard output\n") and "Traceback" not in done.stderr

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
 import pytest
 
+from baretorch.errors import CompileError
 from baretorch.frontends.model_file import import_file, load_model_file
 
 FILE = """
@@ -43,3 +45,39 @@ def test_nothing_stays_behind(tmp_path: Path, load) -> None:  # type: ignore[no-
     load(folder(tmp_path, "x"))
     assert sys.path == path
     assert not {"neighbour", "package", "package.late"} & set(sys.modules)
+
+
+def test_an_interrupt_is_no_error_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        import_file(tmp_path / "net.py")
+
+
+def test_samples_are_read_again(tmp_path: Path) -> None:
+    """A list may be read twice; leaving off early is no failure."""
+    path = folder(tmp_path, "x")
+    path.write_text(FILE + "\ndef calibration():\n    return [1, 2]\n")
+    samples = load_model_file(path)[2]
+    assert samples is not None
+    assert next(iter(samples)) == 1
+    assert list(samples) == [1, 2]
+
+
+def test_torch_logs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its handlers hold on to standard error; what was disabled before stays so afterwards."""
+    import torch
+
+    from baretorch.frontends.torch_export import export_module
+
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", records.append)
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    logger.addHandler(handler)
+    before = logging.root.manager.disable
+    try:
+        with pytest.raises(CompileError, match="forward\\(\\) failed: RuntimeError"):
+            export_module(torch.nn.Linear(4, 2), (torch.ones(1, 5),))
+    finally:
+        logger.removeHandler(handler)
+    assert (records, logging.root.manager.disable) == ([], before)

@@ -71,6 +71,11 @@ def test_constant_calibration_is_a_named_warning() -> None:
         ([], "calibration: calibration() gives no samples"),
         ([(torch.zeros(1, 5),)], "calibration: sample 0 differs in shape or type from inputs()"),
         ([(torch.full((1, 4), torch.nan),)], "calibration: sample 0 has NaN or infinite values"),
+        (["abc"], "calibration: sample 0 differs in shape or type from inputs()"),
+        (
+            [(torch.full((1, 4), 1e35),)],
+            "calibration: an input has values beyond 1e+30, for which there is no int8 scale",
+        ),
     ],
 )
 def test_calibration_that_cannot_be(data: list[Any], text: str) -> None:

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.model_file import load_model_file, need_file
 from baretorch.frontends.program import AtenProgram, AtenState
 from baretorch.ir import Array
+
+ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,10 @@ class Int8:
 def load(path: str, method: str | None = None, int8: Int8 | None = None) -> Source:
     """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first.
     With `int8` a model file is quantized, with the data of its calibration()."""
-    file = Path(path)
-    if not file.is_file():
-        raise CompileError(
-            f"there is no file {path}",
-            need="a Python model file, a .pt2 or a .pte",
-            try_="`baretorch new my_model.py` writes a model file to start from",
-        )
+    file = need_file(path)
     name = _name(file)
     if file.suffix == ".py":
         import baretorch.frontends.torch_export  # noqa: F401  (first, as its error says how to get torch)
-        from baretorch.frontends.model_file import load_model_file
 
         module, methods, calibration = load_model_file(file)
         source = from_methods(module, methods, name, method)
@@ -91,6 +87,8 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
 
     method = _one_of(methods, method)
     inputs = methods[method]
+    for m, x in methods.items():
+        torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     exported = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
     within = {m: "" if m == "forward" else torch_export.METHOD_WITHIN for m in methods}
     programs = shared_state({m: torch_export.read_exported(e, name, within[m]) for m, e in exported.items()})
@@ -109,6 +107,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
         tuple(inputs),
         exported[method],
         expected if program.quantized else None,
+        warnings=(ODD_INPUTS,) if torch_export.has_odd_values(inputs) else (),
         method=method,
         methods=programs,
         method_inputs=methods,
@@ -143,7 +142,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
         quantized=answers,
         float_program=source.program,
         samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
-        warnings=done.warnings,
+        warnings=(*source.warnings, *done.warnings),
     )
 
 

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -17,16 +18,44 @@ from baretorch.errors import CompileError
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
 
 
+@dataclass(frozen=True)
+class Samples:
+    """What calibration() gives, which may fail at any sample."""
+
+    path: Path
+    given: Iterable[Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        with _user_code(self.path, "calibration()"):
+            samples = iter(self.given)
+        end = object()
+        while True:
+            with _user_code(self.path, "calibration()"):
+                sample = next(samples, end)
+            if sample is end:
+                return
+            yield sample
+
+
+def need_file(path: str) -> Path:
+    """The model file, which exists."""
+    file = Path(path)
+    if not file.is_file():
+        raise CompileError(
+            f"there is no file {path}",
+            need="a Python model file, a .pt2 or a .pte",
+            try_="`baretorch new my_model.py` writes a model file to start from",
+        )
+    return file
+
+
 def import_file(path: Path) -> ModuleType:
     """The file as a module. What the user's code raises is shown with its line."""
     spec = importlib.util.spec_from_file_location(f"baretorch_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    try:
-        with _beside(path):
-            spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise _user_error(path, "the file", error) from error
+    with _user_code(path, "the file"), _beside(path):
+        spec.loader.exec_module(module)
     return module
 
 
@@ -36,19 +65,52 @@ def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterab
     with _beside(path):  # also for what these functions import
         file = import_file(path)
         module = _call(path, file, "model")
-        methods = _call(path, file, "methods") if hasattr(file, "methods") else {"forward": _call(path, file, "inputs")}
+        if not callable(getattr(module, "forward", None)):
+            raise CompileError(
+                "model() does not return an nn.Module",
+                at=path.name,
+                have=type(module).__name__,
+                need="a torch.nn.Module",
+            )
+        methods = _methods(path, file, module)
+        calibration = _calibration(path, file) if hasattr(file, "calibration") else None
+    return module, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+
+
+def _methods(path: Path, file: ModuleType, module: Any) -> dict[str, Any]:
+    if not hasattr(file, "methods"):
+        return {"forward": _call(path, file, "inputs")}
+    methods = _call(path, file, "methods")
+    if not isinstance(methods, dict) or not methods:
+        raise CompileError(
+            "methods() names no methods",
+            at=path.name,
+            have=shown(methods),
+            need="a dict of example inputs by the names of methods",
+        )
     for name in methods:
-        if not callable(getattr(module, name, None)):
+        if not isinstance(name, str) or not callable(getattr(module, name, None)):
             raise CompileError(
                 f"methods() names {name!r}, which the model does not have", at=path.name, need="names of its methods"
             )
-    calibration = _call(path, file, "calibration") if hasattr(file, "calibration") else None
-    return module, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+    return methods
+
+
+def _calibration(path: Path, file: ModuleType) -> Samples:
+    given = _call(path, file, "calibration")
+    if not hasattr(given, "__iter__") and not hasattr(given, "__getitem__"):
+        raise CompileError(
+            "calibration() gives no samples",
+            at=path.name,
+            have=shown(given),
+            need="a list or a generator of tuples of tensors, as inputs() returns",
+        )
+    return Samples(path, given)
 
 
 def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
     """The file's evaluate(run), which may take `samples` as well, to be called any number of times."""
-    file = Path(path)
+    file = need_file(path)
     if file.suffix != ".py":
         raise CompileError(f"{path} has no evaluate()", need="a Python model file")
     with _beside(file):
@@ -65,18 +127,43 @@ def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
         raise CompileError(f"evaluate() of {path} takes no number of samples", need="evaluate(run, samples=None)")
 
     def evaluate(run: Callable[..., Any]) -> dict[str, float]:
-        try:
-            with _beside(file):
-                found = function(run, **limits)
-        except (Exception, SystemExit) as error:
-            raise _user_error(file, "evaluate()", error) from error
+        with _user_code(file, "evaluate()"), _beside(file):
+            found = function(run, **limits)
         if not isinstance(found, dict) or not found:
             raise CompileError(
-                "evaluate() returns no metrics", at=path, have=repr(found), need="named numbers in a dict"
+                "evaluate() returns no metrics", at=path, have=shown(found), need="named numbers in a dict"
             )
-        return {str(name): float(value) for name, value in found.items()}
+        return {str(name): _metric(path, name, value) for name, value in found.items()}
 
     return evaluate
+
+
+def _metric(path: str, name: Any, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CompileError(
+            f"evaluate() returns no number for {name!r}", at=path, have=shown(value), need="named numbers in a dict"
+        ) from error
+
+
+def shown(value: Any) -> str:
+    """A value in an error: its text, if that is short, and its type."""
+    text, kind = repr(value), type(value).__name__
+    if len(text) > 60 or "\n" in text:
+        return kind
+    return text if value is None or isinstance(value, (dict, list, tuple)) else f"{kind} {text}"
+
+
+@contextmanager
+def _user_code(path: Path, what: str) -> Iterator[None]:
+    """Whatever the user's code raises, or exits with, is an error of theirs."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _user_error(path, what, error) from error
 
 
 @contextmanager
@@ -107,16 +194,16 @@ def _home(module: ModuleType) -> str:
 
 def _call(path: Path, file: ModuleType, name: str) -> Any:
     function: Callable[[], Any] | None = getattr(file, name, None)
-    if not callable(function):
+    if hasattr(file, name) and not callable(function):
+        raise CompileError(f"{name} is not a function", at=path.name, have=shown(function), need=f"def {name}(): …")
+    if function is None:
         raise CompileError(
             f"{path} has no function {name}()",
             need="model() returning an nn.Module and inputs() returning a tuple of example tensors",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
-    try:
+    with _user_code(path, f"{name}()"):
         return function()
-    except (Exception, SystemExit) as error:
-        raise _user_error(path, f"{name}()", error) from error
 
 
 def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
@@ -130,6 +217,12 @@ def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
         if Path(frame.filename).resolve() == path.resolve():
             line = frame.lineno
     return CompileError(
-        f"{what} failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(": "),
+        f"{what} failed: {said(error)}",
         at=f"{path.name}:{line}" if line else str(path),
     )
+
+
+def said(error: BaseException) -> str:
+    """An exception's type and the first line of its text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

@@ -5,12 +5,16 @@ Operators that the ATen table knows stay whole; the rest is decomposed by torch'
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import operator
+import os
+import sysconfig
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import TABLE
+from baretorch.frontends.model_file import said, shown
 from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.ir import Array, DType, Origin
 
@@ -34,6 +39,12 @@ except ImportError as error:
 
 # View and in-place spellings of one operator.
 _SUFFIXES = ("_copy", "_")
+
+# Whose lines are not the user's: Baretorch, torch and the standard library, beside all that is in site-packages.
+_FOREIGN = tuple(
+    f"{folder}{os.sep}"
+    for folder in (Path(__file__).parents[1], Path(torch.__file__).parent, sysconfig.get_path("stdlib"))
+)
 
 
 METHOD_WITHIN = "module."  # where _Method keeps the user's model
@@ -57,12 +68,42 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
     try:
         with _quiet(), torch.no_grad():
             return torch.export.export(module if method == "forward" else _Method(module, method), tuple(inputs))
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        with _quiet():
+            _run(getattr(_copied(module), method), inputs, method)  # if PyTorch cannot run it, export is not to blame
         raise CompileError(
             "torch.export cannot export this model",
             have=_reason(error),
             at=_user_line(error),
             try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
+        ) from error
+
+
+def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> None:
+    """They must be dense tensors, as many as the method takes. `of` is the function that gave them."""
+    for x in torch.utils._pytree.tree_leaves(tuple(inputs)):
+        if not isinstance(x, torch.Tensor):
+            raise CompileError(
+                f"{of} gives something that is not a tensor",
+                have=shown(x),
+                need="a tuple of tensors",
+                try_="torch.from_numpy(x)" if isinstance(x, np.ndarray) else None,
+            )
+        if x.layout is not torch.strided or x.device.type == "meta":
+            kind = "meta" if x.device.type == "meta" else str(x.layout).removeprefix("torch.")
+            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors, with values")
+    if not isinstance(module, torch.nn.Module) or isinstance(module, (torch.fx.GraphModule, torch.jit.ScriptModule)):
+        return
+    signature = inspect.signature(getattr(module, method))
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        raise CompileError(
+            f"{of} does not fit {method}()",
+            have=[_types(inputs), str(error)],
+            need=f"a tuple of tensors for {method}{signature}",
         ) from error
 
 
@@ -118,6 +159,8 @@ def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
                         need="state in registered buffers",
                         try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
                     )
+    if not outputs and not state:
+        raise CompileError("the model returns no tensors", need="at least one tensor as output")
     used = {a.name for call in calls for a in _refs(call.args)} | set(outputs)
     used |= {name for s in state for name in (s.name, s.next)}
     constants = {n: c for n, c in constants.items() if n in used}
@@ -151,10 +194,55 @@ def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
 
 def run_module(callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]]) -> tuple[Array, ...]:
     """PyTorch eager's answer, flattened, each output in the order of the C interface."""
-    with torch.no_grad():
-        result = callable_(*inputs)
+    result = _run(callable_, inputs, getattr(callable_, "__name__", "forward"))
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
+
+
+def has_odd_values(inputs: Sequence[Any]) -> bool:
+    """Whether a number among the inputs is NaN or infinite."""
+    return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_inputs(inputs))
+
+
+def _run(callable_: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any:
+    """What a method returns; what it raises is the user's to fix."""
+    try:
+        with torch.no_grad():
+            return callable_(*inputs)
+    except (KeyboardInterrupt, CompileError):
+        raise
+    except BaseException as error:
+        raise CompileError(
+            f"{name}() failed: {said(error)}",
+            at=_user_line(error),
+            have=f"inputs {_types(inputs)}",
+            need="a model that PyTorch can run with these inputs",
+        ) from error
+
+
+def _copied(module: Any) -> Any:
+    """A copy whose state may change, if it can be copied."""
+    try:
+        return deepcopy(module)
+    except Exception:
+        return module
+
+
+def _types(inputs: Sequence[Any]) -> str:
+    """What the inputs are, in a line: (float32[1, 4], {'mask': bool[4]})."""
+    text = str(torch.utils._pytree.tree_map(_Type, tuple(inputs)))
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+class _Type:
+    """The type and shape of a tensor, as text."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        x = self.value
+        return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" if isinstance(x, torch.Tensor) else shown(x)
 
 
 def _decompose(exported: Any) -> Any:
@@ -310,13 +398,14 @@ def _origin(node: Any) -> Origin:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch's own notices, and the program it prints where export fails, are not the user's business."""
-    logging.disable(logging.WARNING)
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # torch's handlers have their own standard error
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(before)
 
 
 def _reason(error: BaseException) -> str:
@@ -325,12 +414,12 @@ def _reason(error: BaseException) -> str:
 
 
 def _user_line(error: BaseException) -> str | None:
-    """The deepest line of the traceback that is not torch's."""
+    """The deepest line of the traceback that is the user's."""
     found = None
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if "/torch/" not in file and "/baretorch/" not in file and not file.startswith("<"):
+        if not file.startswith(("<", *_FOREIGN)) and not {"site-packages", "dist-packages"} & set(Path(file).parts):
             found = f"{Path(file).name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found

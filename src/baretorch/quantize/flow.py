@@ -18,6 +18,7 @@ from baretorch.quantize.recurrent import split_layers
 
 RANDOM_SAMPLES = 16
 KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
+TOO_LARGE = 1e30  # no scale is larger
 _OBSERVER = "activation_post_process"  # how torchao's names of observers begin
 
 
@@ -98,22 +99,33 @@ class _Calibration:
 class _Observe(torch.fx.Interpreter):  # type: ignore[misc]
     """Runs a prepared module, and names the layer whose values are too large for any scale."""
 
+    large: torch.fx.Node | None = None  # the first whose finite values are too large
+
     def run_node(self, node: torch.fx.Node) -> Any:
         if node.op == "call_module" and isinstance(node.args[0], torch.fx.Node):
             value = self.env[node.args[0]]
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-                raise _overflow(node.args[0])
+                raise _overflow(node.args[0], "NaN or infinite values", "finite activations")
+            if value.is_floating_point() and bool((value.abs() > TOO_LARGE).any()):
+                self.large = self.large or node.args[0]
         return super().run_node(node)
 
 
-def _overflow(node: torch.fx.Node) -> CompileError:
+def _overflow(node: torch.fx.Node, values: str, need: str) -> CompileError:
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     layer = str(stack[-1][0]) if stack and stack[-1][0] else node.name
+    if node.op == "placeholder":
+        return CompileError(
+            f"calibration: an input has {values}, for which there is no int8 scale",
+            at=layer,
+            need=need,
+            try_="scale the data that calibration() gives, and the inputs of the model",
+        )
     return CompileError(
-        "calibration: a layer gives NaN or infinite values, for which there is no int8 scale",
+        f"calibration: a layer gives {values}, for which there is no int8 scale",
         at=layer,
         have=f"the output of {node.name}",
-        need="finite activations",
+        need=need,
         try_=["scale the inputs or the weights of this layer", f"`--keep-float {layer}` leaves it in float"],
     )
 
@@ -138,13 +150,15 @@ def _calibrate(
             if have != wanted:
                 raise CompileError(
                     f"calibration: sample {count} differs in shape or type from inputs()",
-                    have=_types(have),
+                    have=_types(have) or ", ".join(type(x).__name__ for x in arguments) or "no tensors",
                     need=_types(wanted),
                 )
             if any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in tensors):
                 raise CompileError(f"calibration: sample {count} has NaN or infinite values", need="finite numbers")
             constant = constant and all(x.numel() < 2 or bool((x == x.flatten()[0]).all()) for x in tensors)
             observe.run(*arguments)
+            if observe.large is not None:
+                raise _overflow(observe.large, f"values beyond {TOO_LARGE:g}", "values of ordinary size")
             count += 1
             if (count - 1) % stride == 0:
                 kept.append(arguments)

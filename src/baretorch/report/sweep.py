@@ -80,6 +80,14 @@ def value_of(array: Array) -> float:
 
 def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     """The sweep() and truth() of a model file, or just the example inputs."""
+    shapes = [graph[name].shape for name in graph.outputs]
+    if not shapes or 0 in shapes[0]:
+        raise CompileError(
+            "the model's answers are empty",
+            at=model,
+            have=", ".join(f"{name} {list(shape)}" for name, shape in zip(graph.outputs, shapes, strict=True)) or None,
+            need="a first output with at least one number",
+        )
     path = model.partition("::")[0]
     file = import_file(Path(path)) if path.endswith(".py") else None
     sweep: Callable[[], Sequence[Any]] | None = getattr(file, "sweep", None)
