@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ import pytest
 from baretorch.devices import flash as module
 from baretorch.devices.flash import Drive, flash, flash_uf2, uf2_drives
 from baretorch.errors import CompileError
+from baretorch.firmware.chunks import Chunk
 from baretorch.firmware.types import FlashUse, Image, RamUse
+from baretorch.firmware.uf2 import encode_uf2
 from baretorch.targets.boards import load_board
 
 PYOCD = """\
@@ -29,6 +33,7 @@ def an_image(folder: Path, board: str) -> Image:
     names = {suffix: folder / f"toy.{suffix}" for suffix in ("elf", "hex", "uf2", "map")}
     for path in names.values():
         path.write_text(path.name)
+    names["uf2"].write_bytes(encode_uf2((Chunk(0x10000000, bytes(600)),), load_board(board).chip.uf2_family or 0))
     flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0)
     target = load_board(board)
     uf2 = names["uf2"] if "uf2" in target.flash_methods else None
@@ -63,8 +68,10 @@ def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "") -> Pa
 @pytest.mark.parametrize(("board", "board_id"), [("pico", "RPI-RP2"), ("pico2", "RP2350"), ("pico4ml", "RPI-RP2")])
 def test_the_uf2_file_is_copied(board: str, board_id: str, tmp_path: Path, mounted: list[Path]) -> None:
     mounted += [tmp_path / "not there", tmp_path, a_drive(tmp_path / "drive", board_id)]
-    assert flash(an_image(tmp_path, board)) == f"{board_id} on {tmp_path / 'drive'}"
-    assert (tmp_path / "drive" / "toy.uf2").read_text() == "toy.uf2"
+    image = an_image(tmp_path, board)
+    with pytest.raises(CompileError, match=f"board {board} did not restart"):  # a folder does not go away
+        flash(image)
+    assert image.uf2 and (tmp_path / "drive" / "toy.uf2").read_bytes() == image.uf2.read_bytes()
 
 
 def test_it_waits_until_the_drive_goes_away(tmp_path: Path) -> None:
@@ -166,3 +173,40 @@ def test_mounted_drives_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_folders_are_no_drives(tmp_path: Path) -> None:
     drive = a_drive(tmp_path / "drive", "RPI-RP2")
     assert uf2_drives([tmp_path, tmp_path / "none", drive]) == (Drive(drive, "RPI-RP2"),)
+
+
+def another(data: bytes, at: int, value: int) -> bytes:
+    return data[:at] + value.to_bytes(4, "little") + data[at + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda data: b"", "not a UF2 file"),
+        (lambda data: data[:700], "not a UF2 file"),
+        (lambda data: another(data, 512, 0), "block 1 of the UF2 file has wrong magic numbers"),
+        (lambda data: data[:-512], "the UF2 file is incomplete"),
+        (lambda data: data + data[-512:], "the UF2 file is incomplete"),
+        (lambda data: data + data[:512], "the UF2 file is incomplete"),
+        (lambda data: another(data, 28, 0xE48BFFA8), "the UF2 file is incomplete"),
+        (lambda data: another(data, 512 + 12, 0x50000000), "block 1 of the UF2 file is for address 0x50000000"),
+        (lambda data: encode_uf2((Chunk(0x10000000, b"a"),), 0xE48BFF56), "nothing for family 0xe48bff59"),
+    ],
+)
+def test_a_damaged_file_is_not_copied(
+    damage: Callable[[bytes], bytes], what: str, tmp_path: Path, mounted: list[Path]
+) -> None:
+    mounted.append(a_drive(tmp_path / "drive", "RP2350"))
+    image = an_image(tmp_path, "pico2")
+    assert image.uf2
+    image.uf2.write_bytes(damage(image.uf2.read_bytes()))
+    with pytest.raises(CompileError, match=what):
+        flash(image)
+    assert not (tmp_path / "drive" / "toy.uf2").exists()
+
+
+def test_a_file_the_method_does_not_take(tmp_path: Path) -> None:
+    drive = a_drive(tmp_path / "drive", "RP2350")
+    with pytest.raises(CompileError) as error:
+        flash(replace(an_image(tmp_path, "pico2"), uf2=None), "uf2", [drive])
+    assert error.value.render() == "error: board pico2 cannot be flashed by uf2 with toy.elf\n  need  a .uf2 file"

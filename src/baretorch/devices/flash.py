@@ -15,11 +15,17 @@ from pathlib import Path
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
+from baretorch.firmware.uf2 import check_uf2
 
 INFO = "INFO_UF2.TXT"
 BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350"}  # by UF2 family, as INFO_UF2.TXT has them
 REBOOT_SECONDS = 10.0
 MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
+FILES = {"uf2": "a .uf2 file", "pyocd": "a .hex or .elf file"}  # what a method takes
+REMEDIES = {
+    "uf2": "hold BOOTSEL while plugging in the board: it then shows up as a USB drive",
+    "pyocd": "`pip install pyocd`, and connect the board's debug probe",
+}
 
 
 @dataclass(frozen=True)
@@ -40,16 +46,28 @@ def flash(image: Image, method: str | None = None, folders: Sequence[Path] | Non
         raise CompileError(
             f"board {board.name} cannot be flashed by {method}", need=f"one of: {', '.join(board.flash_methods)}"
         )
-    methods = board.flash_methods if method is None else (method,)
-    if "uf2" in methods and (drive := _drive_for(image, uf2_drives(folders))) is not None:
-        return flash_uf2(image, drive)
+    allowed = board.flash_methods if method is None else (method,)
+    methods = [name for name in allowed if _has_file(image, name)]
+    if not methods:
+        raise CompileError(
+            f"board {board.name} cannot be flashed by {' or '.join(allowed)} with {image.elf.name}",
+            need=[FILES[name] for name in allowed],
+        )
+    if "uf2" in methods:
+        drives = uf2_drives(folders)
+        if folders and not drives:
+            where = ", ".join(map(str, folders))
+            raise CompileError(f"{where} is not a board's drive", need=f"{INFO} in it", try_=REMEDIES["uf2"])
+        if (drive := _drive_for(image, drives)) is not None:
+            return flash_uf2(image, drive)
     if "pyocd" in methods and (program := _pyocd()) is not None:
         return flash_pyocd(image, program)
-    remedies = {
-        "uf2": "hold BOOTSEL while plugging in the board: it then shows up as a USB drive",
-        "pyocd": "`pip install pyocd`, and connect the board's debug probe",
-    }
-    raise CompileError(f"no way found to flash board {board.name}", try_=[remedies[name] for name in methods])
+    raise CompileError(f"no way found to flash board {board.name}", try_=[REMEDIES[name] for name in methods])
+
+
+def _has_file(image: Image, method: str) -> bool:
+    """An image that a user gives is one file; it may be none that the method takes."""
+    return image.uf2 is not None if method == "uf2" else image.hex is not None or image.elf != image.uf2
 
 
 def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
@@ -69,10 +87,15 @@ def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> st
     """Copy the UF2 file. A boot ROM reboots into the image when it has it all, and the drive goes away."""
     if image.uf2 is None:
         raise InternalError(f"the image of {image.board.name} has no UF2 file")
+    try:
+        data = image.uf2.read_bytes()
+    except OSError as error:
+        raise CompileError(f"cannot read {image.uf2}", have=str(error)) from None
+    check_uf2(data, image.board.chip)
     target = drive.folder / image.uf2.name
     try:
         with target.open("wb") as file:
-            file.write(image.uf2.read_bytes())
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -80,7 +103,13 @@ def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> st
             raise CompileError(f"the UF2 file cannot be written to {drive.folder}", have=str(error)) from None
         return f"{drive.board_id} on {drive.folder}"  # it rebooted before we had closed the file
     deadline = time.monotonic() + seconds
-    while (drive.folder / INFO).exists() and time.monotonic() < deadline:
+    while (drive.folder / INFO).exists():
+        if time.monotonic() >= deadline:
+            raise CompileError(
+                f"board {image.board.name} did not restart",
+                have=f"{target} is written, and the drive still there after {seconds:g} s",
+                try_="unplug the board, hold BOOTSEL while plugging it in, and flash again",
+            )
         time.sleep(0.05)
     return f"{drive.board_id} on {drive.folder}"
 

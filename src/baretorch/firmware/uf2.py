@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, merge
+from baretorch.targets.types import Chip
 
 BLOCK = 512
 PAGE = 256  # a block's payload, and what flash is written in
@@ -107,6 +108,24 @@ def _decode(raw: bytes, index: int) -> Block:
     if flags & EXTENSION_TAGS and size + 4 <= LARGEST_PAYLOAD:
         (extension,) = struct.unpack_from("<I", raw, _HEADER.size + size)
     return Block(flags, address, body, number, count, family if flags & FAMILY_PRESENT else None, extension)
+
+
+def check_uf2(data: bytes, chip: Chip) -> None:
+    """CompileError unless the file has the chip's family and all blocks of each, and stays inside the memories."""
+    blocks = decode_uf2(data)
+    family = chip.uf2_family or 0
+    first = blocks[0]
+    ignored = first.family == ABSOLUTE and (first.address, first.extension) == (_E10_ADDRESS, _E10_EXTENSION)
+    series = [b for b in blocks[ignored:] if not b.flags & NOT_MAIN_FLASH]
+    for name in (family, *sorted({b.family or 0 for b in series} - {family})):
+        flash_contents(series, name)
+    for index, b in enumerate(blocks):
+        inside = any(m.origin <= b.address and b.address + len(b.data) <= m.origin + m.size for m in chip.memories)
+        if b.family == family and not b.flags & NOT_MAIN_FLASH and not inside:
+            raise CompileError(
+                f"block {index} of the UF2 file is for address {b.address:#010x}, where chip {chip.name} has no memory",
+                need=[f"{m.name} 0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}" for m in chip.memories],
+            )
 
 
 def flash_contents(blocks: Iterable[Block], family: int) -> tuple[Chunk, ...]:
