@@ -48,3 +48,65 @@ def test_a_word_that_is_none(option: str) -> None:
     with pytest.raises(CompileError, match=rf"compile\(\): {option} is 'fast'") as caught:
         baretorch.compile(network(), (X,), board="pico", **{option: "fast"})
     assert caught.value.need
+
+
+class Sums(nn.Module):
+    """Remembers what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(1, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total.copy_(self.total + x)
+        return self.total * 2
+
+
+def test_a_model_forgets_when_it_is_told_to() -> None:
+    one = torch.ones(1, 2)
+    model = baretorch.compile(Sums(), (one,), board="host")
+
+    def twice(run: Any) -> dict[str, float]:
+        run.reset()
+        return {"first": run(one)[0, 0], "second": run(one)[0, 0]}
+
+    try:
+        model.reset()
+        assert model.run(one)[0].tolist() == [2, 2]
+        assert model.evaluate(twice) == {"first": 2, "second": 4}
+        model.reset()
+        assert model.run(one)[0].tolist() == [2, 2]
+    finally:
+        model.close()
+
+
+def test_answers_are_the_callers_to_change() -> None:
+    model = baretorch.compile(network(), (X,), board="host")
+    try:
+        answer = torch.as_tensor(model.run(X))  # warns of an array that cannot be written
+    finally:
+        model.close()
+    answer += 1
+    model.reset()  # without state there is nothing to forget
+    model.close()
+
+
+def test_random_calibration_is_told() -> None:
+    with pytest.warns(UserWarning, match="random data"):
+        model = baretorch.compile(network(), (X,), board="pico2w", name="net", int8=True)
+    assert any("random data" in text for text in model.warnings)
+    memory = model.memory
+    assert repr(model) == f"Model(net int8 for pico2w: arena {memory.arena:,} bytes, weights {memory.weights:,} bytes)"
+
+
+def test_layers_that_stay_float_are_told() -> None:
+    model = baretorch.compile(network(), (X,), board="pico2w", calibration=[(X,)], keep_float=["2"])
+    assert [text for text in model.warnings if text.startswith("float: linear 2")]
+
+
+def test_what_goes_with_int8_only() -> None:
+    with pytest.raises(CompileError, match="keep_float goes with int8"):
+        baretorch.compile(network(), (X,), board="pico", keep_float=["2"])
+    with pytest.raises(CompileError, match="nothing in this model is") as caught:
+        baretorch.compile(network(), (X,), board="pico", io="int8")
+    assert "--int8" in caught.value.try_[0]

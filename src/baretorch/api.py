@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import atexit
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from baretorch import frontends, pipeline
 from baretorch.emulators import open_machine
-from baretorch.emulators.session import Answer, Session
+from baretorch.emulators.session import Answer, Runner, Session
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
+from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.plan import ANY
 from baretorch.plan import types as plan
+from baretorch.report.facts import is_int8
 from baretorch.targets.boards import load_board
 
 WORDS = {  # what options of compile() may be, beside those that are numbers or names
@@ -43,15 +47,22 @@ class Memory:
     weights: int
 
 
-@dataclass
+@dataclass(repr=False)
 class Model:
     """A model compiled for a board. Building and running happen when asked for, once."""
 
     compiled: pipeline.Compiled
     toolchain: str | None = None
     emulator: str | None = None
-    _image: Image | None = field(default=None, repr=False)
-    _session: Session | None = field(default=None, repr=False)
+    _asked: plan.Memory = ANY
+    _image: Image | None = None
+    _session: Session | None = None
+
+    def __repr__(self) -> str:
+        graph, memory = self.compiled.graph, self.memory
+        dtype = "int8" if is_int8(graph) else "float32"
+        sizes = f"arena {memory.arena:,} bytes, weights {memory.weights:,} bytes"
+        return f"Model({graph.name} {dtype} for {self.compiled.board.name}: {sizes})"
 
     @property
     def c_files(self) -> dict[str, str]:
@@ -62,6 +73,14 @@ class Model:
     def memory(self) -> Memory:
         plan = self.compiled.plan
         return Memory(plan.arena, plan.lower_bound, plan.weight_bytes())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before trusting the answers: calibration data that fits nothing, layers that stay float."""
+        source, graph = self.compiled.source, self.compiled.graph
+        reasons = zip(float_layers(graph), why_float(graph), strict=True)
+        left = (f"float: {layer} stays float: {why}" for layer, why in reasons)
+        return (*source.warnings, *source.program.notes, *left)
 
     def build(self, folder: str | Path | None = None) -> Image:
         """The image for the board, in `folder` or in a temporary one."""
@@ -77,14 +96,15 @@ class Model:
     def run(self, *inputs: Any) -> Answer:
         """Run on the emulated chip, which stays up between calls. Takes tensors or arrays; gives arrays. They hold real
         numbers, also where the image itself takes and gives int8."""
-        if self._session is None:
-            machine = open_machine(self.build(), self.compiled.c.run, self.emulator)
-            self._session = Session(machine, self.compiled.graph, self.compiled.source.program)
-        return self._session(*inputs)
+        return self._running()(*inputs)
 
-    def evaluate(self, metrics: Callable[[Callable[..., Answer]], Mapping[str, float]]) -> dict[str, float]:
+    def reset(self) -> None:
+        """Let a model with state forget what it remembers between runs."""
+        self._running().reset()
+
+    def evaluate(self, metrics: Callable[[Runner], Mapping[str, float]]) -> dict[str, float]:
         """What `metrics(run)` finds, with a `run` that runs on the emulated chip: evaluate() of model files is one."""
-        return dict(metrics(self.run))
+        return dict(metrics(self._running()))
 
     def report(self, path: str | Path) -> None:
         """Write one HTML page about memory, time and accuracy, measured on the emulated chip with the examples."""
@@ -96,7 +116,7 @@ class Model:
         image = self.build()
         run = pipeline.run_image(self.compiled, image, self.emulator)
         facts = compare(self.compiled, image, run)
-        write_page(Report(facts, make_profile(self.compiled, image, run)), Path(path))
+        write_page(Report(facts, make_profile(self.compiled, image, run), memory=self._asked), Path(path))
 
     @property
     def instructions(self) -> int | None:
@@ -109,6 +129,12 @@ class Model:
         if self._session is not None:
             self._session.close()
         self._session = None
+
+    def _running(self) -> Session:
+        if self._session is None:
+            machine = open_machine(self.build(), self.compiled.c.run, self.emulator)
+            self._session = Session(machine, self.compiled.graph, self.compiled.source.program)
+        return self._session
 
 
 def compile(
@@ -134,7 +160,8 @@ def compile(
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
     `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8. The
-    rest are the command line's options of these names; `place` is a dict of layers and banks."""
+    rest are the command line's options of these names; `place` is a dict of layers and banks. Calibration that
+    does not fit is a Python warning, too."""
     for option, value in (
         ("optimize", optimize),
         ("observer", observer),
@@ -145,6 +172,8 @@ def compile(
     ):
         if value not in WORDS[option]:
             raise CompileError(f"compile(): {option} is {value!r}", need=" or ".join(map(repr, WORDS[option])))
+    if keep_float and not int8 and calibration is None:
+        raise CompileError("compile(): keep_float goes with int8", need="int8=True, or calibration data")
     memory = plan.Memory(place or {}, ram, input == "rows", buffers == "caller", weights == "ram")
     target = load_board(board)  # first: it fails faster
     how = frontends.Int8(tuple(keep_float), observer) if int8 or calibration is not None else None
@@ -156,4 +185,7 @@ def compile(
         source = frontends.from_module(model, inputs, name)
     if how and source.float_program is None:
         source = frontends.quantized(source, how, calibration)
-    return Model(pipeline.compile_source(source, target, optimize, io=io, memory=memory), toolchain, emulator)
+    for text in source.warnings:
+        warnings.warn(text, stacklevel=2)
+    compiled = pipeline.compile_source(source, target, optimize, io=io, memory=memory)
+    return Model(compiled, toolchain, emulator, memory)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from baretorch.devices.link import Link
+from baretorch.emit.c import identifier
 from baretorch.emulators.run import call, real, stored
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
@@ -38,7 +39,7 @@ class Session:
         self._graph = graph
         self._program = program
         self._link = Link(machine)
-        self._link.hello(graph.name)
+        self._link.hello(identifier(graph.name))
 
     def __call__(self, *inputs: Any) -> Answer:
         arrays = stored(self._graph, arranged(self._program, inputs))
@@ -69,8 +70,10 @@ def arranged(program: AtenProgram, inputs: Sequence[Any]) -> list[Array]:
 
 
 def restored(program: AtenProgram, outputs: Sequence[Array]) -> Answer:
-    """Outputs of the C interface as PyTorch has them; of one output just that."""
-    made = tuple(o.transpose(np.argsort(order)) for o, order in zip(outputs, program.output_orders, strict=True))
+    """Outputs of the C interface as PyTorch has them, the caller's to change; of one output just that."""
+    made = tuple(
+        np.array(o.transpose(np.argsort(order))) for o, order in zip(outputs, program.output_orders, strict=True)
+    )
     return made[0] if len(made) == 1 else made
 
 
