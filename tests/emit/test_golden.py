@@ -15,6 +15,7 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.ops.softmax import Softmax
 from baretorch.plan import make_plan
+from baretorch.plan.types import Memory
 from baretorch.targets.boards import load_board
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -52,6 +53,14 @@ def ports() -> Graph:
     return b.graph([a, c], [s, a, k])
 
 
+def picture() -> Graph:
+    """Large enough for bands."""
+    b = Builder("picture")
+    x = b.input("x", (1, 16, 16, 3), DType.FLOAT32)
+    h = b.add(Conv2d(padding=(1, 1, 1, 1)), x, b.const("a.weight", ramp(8, 3, 3, 3)), name="a")
+    return b.graph([x], [b.add(Conv2d(stride=(2, 2)), h, b.const("b.weight", ramp(4, 3, 3, 8)), name="b")])
+
+
 CASES = {
     "perceptron-speed": (perceptron, "speed"),
     "perceptron-size": (perceptron, "size"),
@@ -78,6 +87,30 @@ def test_golden(case: str) -> None:
 
 def test_the_same_input_gives_the_same_bytes() -> None:
     assert generated("edge-speed") == generated("edge-speed")
+
+
+def header(graph: Graph, memory: Memory) -> str:
+    return emit(graph.name, {"forward": make_plan(graph, load_board("host"), memory)}).files["model.h"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "memory", "sentences"),
+    [
+        (picture(), Memory(), ["inputs and outputs included", "Where they lie", "Each pointer may be NULL"]),
+        (
+            picture(),
+            Memory(rows=True),
+            ["that have an offset", "Where y lies. Pass NULL", "x must not be NULL; y may be"],
+        ),
+        (picture(), Memory(direct=True), ["without inputs", "x, y must not be NULL. It works in x, y: align"]),
+        (picture(), Memory(rows=True, direct=True), ["x, y must not be NULL. It works in y: align"]),
+        (ports(), Memory(direct=True), ["that have an offset", "Where a, y1, y2 lie. Write", "There a, y1 lie at"]),
+    ],
+)
+def test_the_header_tells_which_pointers_are_needed(graph: Graph, memory: Memory, sentences: list[str]) -> None:
+    text = header(graph, memory)
+    assert [s for s in sentences if s not in text.replace("\n * ", " ")] == []
+    assert "\n\n\n" not in text and "*/\n\nvoid" not in text
 
 
 def test_every_included_file_comes_along() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import fill
+
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, banner, offset, parameters, tensor_of, words
@@ -22,8 +25,6 @@ def model_h(names: Names) -> str:
     arenas = "\n".join(
         f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas
     )
-    lying = any(not (p.pulled or p.direct) for m in names.methods.values() for p in m.ports)
-    included = ", inputs and outputs included" if lying else ", without inputs and outputs"
     return f"""{banner(names, "interface")}
 #ifndef {up}_MODEL_H
 #define {up}_MODEL_H
@@ -31,7 +32,7 @@ def model_h(names: Names) -> str:
 #include <stddef.h>
 #include <stdint.h>
 {rows}
-/* RAM the model works in{included}. */
+/* RAM the model works in, {_held(names)}. */
 {arenas}
 {constants}
 {methods}{_reset(names)}
@@ -44,25 +45,35 @@ def _method(names: Names, method: Method) -> str:
     about = "\n".join(f" *   {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports)
     sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
     sizes += "".join(_scale(method, p) for p, _ in ports)
-    lying = [p for p, _ in ports if not (p.pulled or p.direct)]
-    slots = "\n".join(f"#define {p.macro} {_slot(names, method, p)}" for p in lying)
-    offsets = "\n".join(
-        f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}" for p in lying if not p.operand.constant
-    )
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
+    runs = _comment(f"Runs the model once.{_null(method)} Not reentrant.")
+    elsewhere = _comment(f"The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant.{_there(method)}")
     return f"""/* Inputs and outputs of {method.run}, with their shapes in memory order:
 {about}
 {_pulling(method)} */
 {sizes}
 
-{_where(slots)}
-/* Runs the model once.{_null(method)} Not reentrant. */
+{_where(names, method)}{runs}
 void {method.run}({parameters(method)});
 
-/* The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant.{" There they lie at" if offsets else ""} */
-{offsets}
-void {method.run}_in({arena_parameters(method)}, {parameters(method)});
+{elsewhere}
+{_offsets(method)}void {method.run}_in({arena_parameters(method)}, {parameters(method)});
 """
+
+
+def _lying(method: Method) -> list[Port]:
+    """The ports that have a place in the model's memory, in an arena or as constants."""
+    return [p for p in method.ports if not (p.pulled or p.direct)]
+
+
+def _held(names: Names) -> str:
+    """Which inputs and outputs are in the arenas."""
+    methods = names.methods.values()
+    if all(len(_lying(m)) == len(m.ports) for m in methods):
+        return "inputs and outputs included"
+    if not any(_lying(m) for m in methods):
+        return "without inputs and outputs"
+    return "with the inputs and outputs that have an offset below"
 
 
 def _scale(method: Method, port: Port) -> str:
@@ -76,21 +87,60 @@ def _scale(method: Method, port: Port) -> str:
     )
 
 
-def _where(slots: str) -> str:
-    if not slots:
+def _where(names: Names, method: Method) -> str:
+    lying = _lying(method)
+    if not lying:
         return ""
-    return f"""/* Where they lie. Write an input there and pass NULL for it, and nothing is copied; read an output there
- * after the run. The bytes of an input are reused during the run. */
-{slots}
-"""
+    whose = "they lie" if len(lying) == len(method.ports) else _lie(lying)
+    write = "Write an input there and pass NULL for it, and nothing is copied"
+    reused = "The bytes of an input are reused during the run."
+    if all(p in method.outputs for p in lying):
+        how = "Pass NULL for an output and read it there after the run, and it is not copied."
+    elif all(p in method.inputs for p in lying):
+        how = f"{write}. {reused}"
+    else:
+        how = f"{write}; read an output there after the run. {reused}"
+    slots = "".join(f"#define {p.macro} {_slot(names, method, p)}\n" for p in lying)
+    return f"{_comment(f'Where {whose}. {how}')}\n{slots}\n"
+
+
+def _there(method: Method) -> str:
+    """The words before the offsets."""
+    lying = [p for p in _lying(method) if not p.operand.constant]
+    if not lying:
+        return ""
+    return f" There {'they lie' if len(lying) == len(method.ports) else _lie(lying)} at"
+
+
+def _offsets(method: Method) -> str:
+    lines = ""
+    for p in _lying(method):
+        if not p.operand.constant:
+            bank = method.plan.buffer(p.operand.storage).bank
+            arena = next(a for a in method.arenas if a.bank == bank)
+            note = "" if arena is method.arenas[0] else f" /* in {arena.parameter} */"
+            lines += f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}{note}\n"
+    return lines
+
+
+def _lie(ports: Sequence[Port]) -> str:
+    return f"{', '.join(p.name for p in ports)} {'lies' if len(ports) == 1 else 'lie'}"
+
+
+def _comment(text: str) -> str:
+    return fill(f"/* {text} */", 110, subsequent_indent=" * ", break_long_words=False, break_on_hyphens=False)
 
 
 def _null(method: Method) -> str:
     """Which pointers must be given."""
-    given = [p.name for p in method.ports if p.direct]
+    direct = ", ".join(p.name for p in method.ports if p.direct)
+    given = ", ".join(p.name for p in method.ports if p.direct or p.pulled)
+    free = ", ".join(p.name for p in _lying(method))
     if not given:
         return " Each pointer may be NULL: see above."
-    return f" It works in the caller's buffers, aligned to 4: {', '.join(given)} must not be NULL."
+    rest = f"; {free} may be: see above" if free else ""
+    works = f" It works in {direct}: align them to 4." if direct else ""
+    return f" {given} must not be NULL{rest}.{works}"
 
 
 def _pulling(method: Method) -> str:
@@ -99,7 +149,7 @@ def _pulling(method: Method) -> str:
         height, width, channels = tensor_of(method, p).shape[1:]
         lines += (
             f" * The {height} rows of {p.name}, {width * channels} elements each, are asked for as they are needed:\n"
-            f" * see kernels/pull/rows.h. {p.name} must not be NULL.\n"
+            " * see kernels/pull/rows.h.\n"
         )
     return lines
 
