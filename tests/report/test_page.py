@@ -192,6 +192,33 @@ def test_advice_keeps_its_promise(made: Report, floating: Report) -> None:
     assert plan.patches and plan.arena <= ram < floating.plan.arena
 
 
+@pytest.mark.parametrize("layers", [1, 16])
+def test_size_is_advised_where_it_makes_the_code_smaller(layers: int, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    many = [nn.Linear(3 + i, 4 + i) for i in range(layers)]
+    source = frontends.from_module(nn.Sequential(*many), (torch.randn(1, 3),), "net")
+    codes = {}
+    for optimize in ("size", "speed"):
+        compiled = pipeline.compile_source(source, load_board("pico"), optimize)
+        image = pipeline.build_image(compiled, tmp_path)
+        codes[optimize] = image.flash.model_code
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    advised = [a for a in Report(facts, make_profile(compiled, image, facts.run)).advice if "size" in a.option]
+    assert (codes["size"] < codes["speed"]) == bool(advised) == (layers > 1)
+    assert all(f"model code {codes['size']:,} instead of {codes['speed']:,} bytes" in a.text for a in advised)
+
+
+def test_a_float_layer_at_the_border_is_no_error(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 8)
+    source = frontends.from_module(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), (x,), "net")
+    source = frontends.quantized(source, frontends.Int8(keep_float=("0",)), [(x,)])
+    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
+    image = pipeline.build_image(compiled, tmp_path)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    assert "--io int8" not in [a.option for a in Report(facts, make_profile(compiled, image, facts.run)).advice]
+
+
 def test_a_float_model_says_so(floating: Report) -> None:
     text = make_page(floating)
     assert "it was not quantized" in text and "SQNR" not in text

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import with_io
+from baretorch.pipeline import build_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Memory, Plan
 from baretorch.report.facts import RunFacts, is_int8
@@ -77,7 +80,13 @@ def _quantize(case: _Case) -> Iterator[Advice]:
 
 def _bare_io(case: _Case) -> Iterator[Advice]:
     graph = case.facts.compiled.graph
-    if not is_int8(graph) or len(with_io(graph, "int8").nodes) == len(graph.nodes):
+    if not is_int8(graph):
+        return
+    try:
+        bare = with_io(graph, "int8")
+    except CompileError:  # a layer at the border computes in float
+        return
+    if len(bare.nodes) == len(graph.nodes):
         return
     smaller = case.smaller(case.tried(case.memory, "int8"))
     saved = sum(layer.instructions for layer in case.profile.layers if layer.op in ("quantize", "dequantize"))
@@ -110,9 +119,24 @@ def _callers_buffers(case: _Case) -> Iterator[Advice]:
 
 
 def _size(case: _Case) -> Iterator[Advice]:
-    if case.facts.compiled.optimize == "speed":
-        code = case.facts.image.flash.model_code
-        yield Advice("--optimize size", f"less model code ({code:,} bytes now), for more instructions")
+    code, found = case.facts.image.flash.model_code, _code_for_size(case)
+    if found is not None and found < code:
+        text = f"model code {found:,} instead of {code:,} bytes: layers share kernels, mostly for more instructions"
+        yield Advice("--optimize size", text)
+
+
+def _code_for_size(case: _Case) -> int | None:
+    """Bytes of the model's code where each kernel is compiled once, measured; None if it is so, or cannot be built."""
+    compiled = case.facts.compiled
+    if compiled.optimize == "size":
+        return None
+    c = emit(compiled.source.name, compiled.plans, "size", compiled.source.method, blank=True)
+    small = replace(compiled, c=c, optimize="size")
+    with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+        try:
+            return build_image(small, Path(folder), case.facts.image.toolchain).flash.model_code
+        except CompileError:  # more code than the board holds
+            return None
 
 
 def _float_layers(case: _Case) -> Iterator[Advice]:

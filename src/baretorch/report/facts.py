@@ -17,6 +17,7 @@ from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import Compiled, optimized
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
+from baretorch.report.memory_map import ram_banks
 from baretorch.targets.cycles import TIMINGS
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
             "static": image.ram.static,
             "stack": image.ram.stack,
             "total": image.ram.total,
+            "banks": [{"memory": m.name, "size": m.size, "used": used} for m, used in ram_banks(image)],
         },
         "arena_lower_bound": compiled.plan.lower_bound,
         "arena_proof": compiled.plan.proof,

@@ -14,9 +14,10 @@ from baretorch.plan.types import Buffer, Memory, Plan
 from baretorch.report.advice import Advice, advise
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, is_int8
-from baretorch.report.memory_map import BankMap, memory_map
+from baretorch.report.memory_map import BankMap, memory_map, ram_banks
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.words import capacity, figure, share
+from baretorch.targets.types import Memory as Bank
 
 if TYPE_CHECKING:
     from baretorch.quantize.accuracy import LayerAccuracy
@@ -135,7 +136,8 @@ class Report:
 
     def ram(self) -> tuple[Figure, ...]:
         """In the words users know: activations, the rest, and both."""
-        chip, ram, run = self.facts.image.board.chip, self.facts.image.ram, self.facts.run
+        image, run = self.facts.image, self.facts.run
+        ram = image.ram
         measured = f"; {run.stack_peak:,} measured" if run.stack_peak else ""
         copied = f"{ram.weights:,} of weights, copied at start, " if ram.weights else ""
         return (
@@ -146,7 +148,7 @@ class Report:
                 "bytes",
                 f"{copied}{ram.static:,} static, {ram.stack:,} stack (bound{measured})",
             ),
-            _total("RAM", ram.total, chip.memory(chip.data).size, chip.data),
+            _total("RAM", ram.total, ram_banks(image)),
         )
 
     def flash(self) -> tuple[Figure, ...]:
@@ -159,7 +161,7 @@ class Report:
                 "bytes",
                 f"{flash.model_code:,} the model's, {flash.code - flash.model_code:,} the runtime's",
             ),
-            _total("Flash", flash.total, chip.memory(chip.code).size, chip.code),
+            _total("Flash", flash.total, ((chip.memory(chip.code), flash.total),)),
         )
 
     def speed(self) -> tuple[Figure, ...]:
@@ -220,8 +222,9 @@ def _arena_note(plan: Plan) -> str:
     return f"{plan.proof}, lower bound {plan.lower_bound:,}{bands}{caller}"
 
 
-def _total(kind: str, used: int, size: int, bank: str) -> Figure:
-    return Figure(f"{kind} in all", f"{used:,}", "bytes", f"{share(used, size)} of {capacity(size)} {bank}")
+def _total(kind: str, total: int, banks: Sequence[tuple[Bank, int]]) -> Figure:
+    shares = (f"{share(used, bank.size)} of {capacity(bank.size)} {bank.name}" for bank, used in banks)
+    return Figure(f"{kind} in all", f"{total:,}", "bytes", ", ".join(shares))
 
 
 def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:

@@ -59,6 +59,16 @@ def memory_map(image: Image) -> tuple[BankMap, ...]:
     )
 
 
+def ram_banks(image: Image) -> tuple[tuple[Memory, int], ...]:
+    """The bytes in each bank of RAM that anything lies in, the main one first; of the stack its bound."""
+    chip = image.board.chip
+    main = chip.memory(chip.data)
+    banks = () if chip.boot == "host" else memory_map(image)  # the host's addresses are its own
+    used = {b.memory: sum(p.size for p in b.pieces if p.kind != "stack") for b in banks if b.memory.kind == "ram"}
+    others = tuple((memory, size) for memory, size in used.items() if size and memory != main)
+    return ((main, used[main] + image.ram.stack if others else image.ram.total), *others)
+
+
 def _piece(section: Section) -> Piece:
     for begin, kind, name in _KINDS:
         if section.name.startswith(begin):

@@ -16,7 +16,9 @@ from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, image_files
+from baretorch.report.memory_map import ram_banks
 from baretorch.report.words import capacity, figure, frequency, share
+from baretorch.targets.types import Memory
 
 
 def run_screen(facts: RunFacts) -> RenderableType:
@@ -27,14 +29,15 @@ def run_screen(facts: RunFacts) -> RenderableType:
         _figures(facts.compiled, facts.image, facts),
         "",
         files_list(image_files(facts.image)),
-        *(Text.assemble(("warning: ", "bold yellow"), w) for w in facts.warnings),
+        *_warnings(facts.warnings),
     )
 
 
 def build_screen(compiled: Compiled, image: Image) -> RenderableType:
     """The answer of `build`."""
     sizes = _figures(compiled, image, None)
-    return Group(heading(compiled, image, None), "", sizes, "", files_list(image_files(image)))
+    files = files_list(image_files(image))
+    return Group(heading(compiled, image, None), "", sizes, "", files, *_warnings(compiled.source.warnings))
 
 
 def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
@@ -49,7 +52,11 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}{bands}")
     for i, path in enumerate(files):
         table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
-    return table
+    return Group(table, *_warnings(compiled.source.warnings))
+
+
+def _warnings(texts: Sequence[str]) -> list[Text]:
+    return [Text.assemble(("warning: ", "bold yellow"), text) for text in texts]
 
 
 def files_list(files: dict[str, Path]) -> Table:
@@ -74,22 +81,23 @@ def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
 
 def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     chip, flash, ram = image.board.chip, image.flash, image.ram
-    code, data = chip.memory(chip.code), chip.memory(chip.data)
+    code, banks = chip.memory(chip.code), ram_banks(image)
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
     table.add_column(overflow="fold")
 
-    def total(name: str, used: int, size: int, bank: str) -> None:
-        table.add_row(
-            f"[bold]{name}[/]", f"[bold]{used:,}[/]", f"bytes, {share(used, size)} of {capacity(size)} {bank}"
-        )
+    def total(name: str, used: int, bank: Memory | None) -> None:
+        part = f", {share(used, bank.size)} of {capacity(bank.size)} {bank.name}" if bank else ""
+        table.add_row(f"[bold]{name}[/]", f"[bold]{used:,}[/]", f"bytes{part}")
 
-    total("flash", flash.total, code.size, code.name)
+    total("flash", flash.total, code)
     table.add_row("  model code", f"{flash.model_code:,}", "")
     table.add_row("  weights", f"{flash.weights:,}", "")
     table.add_row("  runtime code", f"{flash.code - flash.model_code:,}", "start-up, console, counter")
-    total("RAM", ram.total, data.size, data.name)
+    total("RAM", ram.total, banks[0][0] if len(banks) == 1 else None)
+    for bank, used in banks if len(banks) > 1 else ():
+        table.add_row(f"  in {bank.name}", f"{used:,}", f"bytes, {share(used, bank.size)} of {capacity(bank.size)}")
     table.add_row("  arena", f"{ram.arena:,}", compiled.plan.proof)
     if compiled.plan.patches:
         table.add_row("    in bands", "", str(compiled.plan.patches))
