@@ -56,4 +56,4 @@ def test_ten_thousand_nodes_in_thirty_seconds() -> None:
 
 
 def test_memory_grows_linearly() -> None:
-    assert peak(4000) < 5 * peak(1000)
+    assert peak(2000) < 5 * peak(500)

@@ -1,5 +1,10 @@
 """`python -m baretorch` is `baretorch`."""
 
-from baretorch.cli import main
+import sys
 
-main()
+try:
+    from baretorch.cli import main
+
+    main()
+except KeyboardInterrupt:  # while it was imported
+    sys.exit(130)

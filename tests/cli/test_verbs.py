@@ -146,6 +146,53 @@ def test_build(folder: Path) -> None:
     assert "made/tiny.uf2" in baretorch("build", model, "--board", "pico", "--out", "made").out
 
 
+@pytest.mark.parametrize("verb", ["profile", "evaluate", "monitor", "flash"])
+def test_verbs_that_build_take_what_compile_takes(folder: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """The image is made of the same C, in bands, with rows from a callback and one instance per kernel."""
+    from baretorch.devices import flash
+
+    monkeypatch.setattr(flash, "flash", lambda image, method, drives: "a board")
+    model = folder / copy_model("wide_image", folder)
+    task = "def evaluate(run, samples=1):\n    return {'largest': run(*inputs()).max()}\n"
+    model.write_text(f"{model.read_text()}\n\n{task}")
+    options = (model.name, "--board", "pico2w", "--input", "rows", "--ram", "60000", "--optimize", "size", "--json")
+    compiled = baretorch("compile", *options, "--out", "c").json()
+    assert compiled["arena"] <= 60000 and compiled["bands"]["bands"] > 1
+    result = baretorch(verb, *options, *(["--float"] if verb == "evaluate" else []))
+    assert result.code == 0, result.err + result.out
+    for name in ("model.c", "model.h"):
+        assert (folder / "build" / "wide_image-pico2w" / name).read_text() == (folder / "c" / name).read_text()
+    if verb == "profile":
+        assert result.json()["bands"] == compiled["bands"]
+
+
+@pytest.mark.parametrize(
+    ("options", "in_dtcm"), [(("--place", "arena=DTCM"), "arena"), (("--weights", "ram"), "weights"), ((), None)]
+)
+def test_each_bank_has_its_share(folder: Path, options: tuple[str, ...], in_dtcm: str | None) -> None:
+    command = ("build", copy_model("tiny", folder), "--board", "nucleo-h743zi", *options)
+    ram = baretorch(*command, "--json").json()["ram"]
+    screen = baretorch(*command).out
+    elsewhere = ram[in_dtcm] if in_dtcm else 0
+    main = {"memory": "AXISRAM", "size": 512 << 10, "used": ram["total"] - elsewhere}
+    if in_dtcm is None:
+        assert ram["banks"] == [main]
+        assert re.search(rf"^RAM +{ram['total']:,} +bytes, <?[\d.]+ % of 512 KiB AXISRAM$", screen, re.M)
+        return
+    assert elsewhere > 0
+    assert ram["banks"] == [main, {"memory": "DTCM", "size": 128 << 10, "used": elsewhere}]
+    assert re.search(rf"^RAM +{ram['total']:,} +bytes$", screen, re.M)
+    assert re.search(rf"^  in AXISRAM +{main['used']:,} +bytes, <?[\d.]+ % of 512 KiB$", screen, re.M)
+    assert re.search(rf"^  in DTCM +{elsewhere:,} +bytes, <?[\d.]+ % of 128 KiB$", screen, re.M)
+    page = baretorch("report", *command[1:]).out
+    assert re.search(r"^RAM in all .*<?[\d.]+ % of 512 KiB AXISRAM, <?[\d.]+ % of 128 KiB DTCM$", page, re.M)
+
+
+def test_the_host_has_one_bank(folder: Path) -> None:
+    ram = baretorch("build", copy_model("tiny", folder), "--board", "host", "--json").json()["ram"]
+    assert ram["banks"] == [{"memory": "RAM", "size": 256 << 20, "used": ram["total"]}]
+
+
 def test_inspect(folder: Path) -> None:
     model = copy_model("tiny", folder)
     built = baretorch("build", model, "--board", "pico2w", "--json").json()

@@ -16,7 +16,10 @@ def by_name(case: Case) -> str:
     return case.name
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["out-of-line", "inlined"])
+INLINED = pytest.param(True, id="inlined", marks=pytest.mark.slow)  # as the emulated CPUs have it in `make test`
+
+
+@pytest.fixture(scope="module", params=[pytest.param(False, id="out-of-line"), INLINED])
 def host(request: pytest.FixtureRequest) -> Mapping[str, Outputs]:
     outputs = run_host(TABLE, inline=request.param)
     return {c.name: y for c, y in zip(TABLE, outputs, strict=True)}

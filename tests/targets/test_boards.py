@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.header import board_header
-from baretorch.targets.runtime import runtime_sources
+from baretorch.targets.runtime import RUNTIME, runtime_sources
 
 BOARD = """\
 title = "Mine"
@@ -210,6 +210,12 @@ BOARD_ERRORS = {
         "  need  one of: unicorn, qemu, native\n"
         "  try   did you mean 'qemu'?",
     ),
+    "chip elsewhere": (
+        '"chippy"',
+        '"../../chippy"',
+        "error: unknown chip '../../chippy'\n  at    mine.toml\n  need  one of: "
+        + ", ".join(sorted(path.stem for path in (RUNTIME.parent / "boards" / "chips").glob("*.toml"))),
+    ),
     "qemu machine": (
         'qemu_machine = "mps2-an385"\n',
         "",
@@ -325,6 +331,8 @@ CHIP_ERRORS = {
         "  need  one of: cmsdk, host, nrf_uart, ns16550, pl011, stm32_usart\n"
         "  try   did you mean 'cmsdk'?",
     ),
+    "baud": ("baud = 115200", "baud = 0", "error: baud must not be 0\n  at    chippy.toml [uart]"),
+    "clock": ("clock_hz = 25_000_000", "clock_hz = 0", "error: clock_hz must not be 0\n  at    chippy.toml"),
     "range": (
         "[[0x40000000, 0x1000]]",
         "[[0x40000000]]",

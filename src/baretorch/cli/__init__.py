@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import io
 import json
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
 
 import click
 
@@ -27,9 +31,11 @@ from baretorch.cli.ops import ops
 from baretorch.cli.profile import profile
 from baretorch.cli.report import report
 from baretorch.cli.run import run
+from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 
 INTERRUPTED = 130
+NOBODY_READS = 141  # what shells give for a program that a closed pipe ended
 
 VERBS: tuple[click.Command, ...] = (
     run,
@@ -84,7 +90,15 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The program `baretorch`."""
-    sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))
+    sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
+    try:
+        code = run_command(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()  # and not when Python ends, which would print a traceback
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except OSError as error:
+        code = _unwritable(error)
+    sys.exit(code)
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -94,15 +108,40 @@ def run_command(arguments: Sequence[str]) -> int:
         code = cli.main(list(arguments), prog_name="baretorch", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.Abort:
+        if as_json:
+            _print_json(CompileError("interrupted"))
         return INTERRUPTED
     except click.ClickException as error:
         if as_json:
-            print(json.dumps({"error": error.format_message()}))
+            _print_json(CompileError(error.format_message()))
         else:
             error.show()
         return USAGE_ERROR
+    except Unwritable as error:
+        return _unwritable(error.reason)
+    except SystemExit:  # click and rich end so when a pipe is closed
+        return _unwritable(BrokenPipeError())
     except Exception as error:
         return _failed(error, as_json, "--debug" in arguments)
+
+
+def _usable(stream: TextIO | None) -> TextIO:
+    """A standard stream that takes any text; one that takes and forgets it where the caller has closed it."""
+    if stream is None:
+        return open(os.devnull, "w")
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return stream
+
+
+def _unwritable(error: OSError) -> int:
+    """Standard output takes no more, nor what is still in its buffer."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return NOBODY_READS
+    _show(CompileError("cannot write to standard output", have=str(error)).render())
+    return USER_ERROR
 
 
 def _failed(error: Exception, as_json: bool, debug: bool) -> int:
@@ -111,22 +150,31 @@ def _failed(error: Exception, as_json: bool, debug: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, CompileError):
         if as_json:
-            print(json.dumps(error.to_json()))
+            _print_json(error)
         else:
             _show(error.render())
         return USER_ERROR
     reason = f"{type(error).__name__}: {error}"
     hint = "run the command again with --debug for the traceback, and report it"
     if as_json:
-        print(json.dumps({"error": f"internal error: {reason}", "try": [hint]}))
+        _print_json(CompileError(f"internal error: {reason}", try_=hint))
     else:
         _show(f"internal error: {reason}\n  try   {hint}")
     return INTERNAL_ERROR
 
 
+def _print_json(error: CompileError) -> None:
+    """An error on standard output, or for people if it takes nothing."""
+    try:
+        print(json.dumps(error.to_json()), flush=True)
+    except OSError as problem:
+        _unwritable(problem)
+        _show(error.render())
+
+
 def _show(text: str) -> None:
     """An error on standard error; on a terminal its first word is red and its labels are dim."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         first, *rest = text.split("\n")
         word, colon, what = first.partition(":")
         lines = [click.style(word + colon, fg="red", bold=True) + what]

@@ -48,4 +48,5 @@ def build(
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         image = built_image(compiled, out, toolchain, stage)
-    return Answer(image_json(compiled, image), build_screen(compiled, image))
+    data = image_json(compiled, image) | {"warnings": list(compiled.source.warnings)}
+    return Answer(data, build_screen(compiled, image))

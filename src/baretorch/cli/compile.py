@@ -63,5 +63,6 @@ def compile_(
         "weights": compiled.plan.weight_bytes(),
         "macs": compiled.graph.macs(),
         "files": [str(path) for path in files],
+        "warnings": list(compiled.source.warnings),
     }
     return Answer(data, c_screen(compiled, files))

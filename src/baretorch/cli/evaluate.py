@@ -15,6 +15,7 @@ from baretorch.cli.verb import (
     board_option,
     emulator_option,
     io_option,
+    memory_options,
     model_argument,
     observer_option,
     optimize_option,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from baretorch.emulators.session import Runner
     from baretorch.frontends.model_file import Evaluate
     from baretorch.pipeline import Compiled
+    from baretorch.plan.types import Memory
     from baretorch.report.evaluation import Column, Evaluation
 
 
@@ -64,6 +66,7 @@ class _Watched:
 @click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable.")
 @observer_option
 @io_option
+@memory_options
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
@@ -80,6 +83,7 @@ def evaluate(
     observer: str,
     io: str,
     int8: bool,
+    memory: Memory,
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
@@ -103,7 +107,7 @@ def evaluate(
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         found = evaluated(compiled, task, quantization.io, port, emulator, toolchain, target_samples, stage)
     return Answer(found.to_json(), evaluation_screen(found))
 

@@ -6,12 +6,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import Answer, Quantization, Stage, board_option, int8_options, stages, toolchain_option, verb
+from baretorch.cli.verb import (
+    Answer,
+    Quantization,
+    board_option,
+    int8_options,
+    memory_options,
+    optimize_option,
+    stages,
+    toolchain_option,
+    verb,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from baretorch.firmware.types import Image
+    from baretorch.plan.types import Memory
 
 IMAGES = (".uf2", ".hex", ".elf")
 
@@ -22,7 +33,9 @@ IMAGES = (".uf2", ".hex", ".elf")
 @click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
 @toolchain_option
+@optimize_option
 @int8_options
+@memory_options
 def flash(
     as_json: bool,
     model: str,
@@ -30,7 +43,9 @@ def flash(
     method: str | None,
     drive: str | None,
     toolchain: str | None,
+    optimize: str,
     quantization: Quantization,
+    memory: Memory,
 ) -> Answer:
     """Put a model, or an image (.uf2, .hex, .elf), on a board."""
     from pathlib import Path
@@ -39,18 +54,18 @@ def flash(
 
     with stages(as_json) as stage:
         path = Path(model)
-        image = _image(path, board) if path.suffix in IMAGES else _built(model, board, toolchain, stage, quantization)
+        if path.suffix in IMAGES:
+            image = _image(path, board)
+        else:
+            from baretorch.cli.work import built_image, compiled_model
+
+            compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+            image = built_image(compiled, None, toolchain, stage)
         stage("flash")
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
     data = {"board": image.board.name, "file": file, "where": where}
     return Answer(data, f"{file} is on {where}")
-
-
-def _built(model: str, board: str, toolchain: str | None, stage: Stage, quantization: Quantization) -> Image:
-    from baretorch.cli.work import built_image, compiled_model
-
-    return built_image(compiled_model(model, board, stage, quantization=quantization), None, toolchain, stage)
 
 
 def _image(path: Path, board: str) -> Image:

@@ -17,7 +17,9 @@ from baretorch.cli.verb import (
     console,
     emulator_option,
     int8_options,
+    memory_options,
     model_argument,
+    optimize_option,
     stages,
     toolchain_option,
     verb,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from baretorch.emulators.types import Machine
     from baretorch.pipeline import Compiled
+    from baretorch.plan.types import Memory
     from baretorch.report.sweep import Sweep, Trace
 
 LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done before anyone has looked
@@ -39,7 +42,9 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
 @emulator_option
 @toolchain_option
+@optimize_option
 @int8_options
+@memory_options
 @click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
 @click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")
@@ -51,7 +56,9 @@ def monitor(
     port: str | None,
     emulator: str | None,
     toolchain: str | None,
+    optimize: str,
     quantization: Quantization,
+    memory: Memory,
     plot: bool,
     png: str | None,
     count: int | None,
@@ -75,7 +82,7 @@ def monitor(
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, quantization=quantization)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         sweep = read_sweep(model, compiled.source, compiled.graph)
         machine = opened(compiled, port, emulator, toolchain, stage)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
@@ -107,10 +114,11 @@ def _stream(
 ) -> None:
     """Send input after input, and show each answer as it comes."""
     from baretorch.devices.link import Link
+    from baretorch.emit.c import identifier
     from baretorch.emulators.run import call, real, stored
 
     link = Link(machine)
-    link.hello(compiled.graph.name)
+    link.hello(identifier(compiled.graph.name))
     due = time.monotonic()
     for i in range(total):
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]

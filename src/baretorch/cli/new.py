@@ -24,13 +24,14 @@ def new(as_json: bool, file: str, kind: str) -> Answer:
     if path.suffix != ".py":
         raise CompileError(f"{file} is not a Python file", need="a name that ends with .py", try_=f"{file}.py")
     text = (Path(__file__).parent / "starters" / f"{kind}.py").read_text().replace("FILE", file)
+    if path.exists():
+        raise CompileError(f"{file} exists already", try_="another name; it is left as it is")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x") as stream:
             stream.write(text)
-    except FileExistsError:
-        raise CompileError(f"{file} exists already", try_="another name; it is left as it is") from None
     except OSError as error:
         raise CompileError(f"cannot write {file}", have=str(error)) from error
     following = f"baretorch run {file} --board pico2w"
-    return Answer({"file": file, "kind": kind, "next": following}, f"wrote {escape(file)}; now try\n  {following}")
+    data = {"file": file, "kind": kind, "next": following}
+    return Answer(data, f"wrote {escape(file)}; now try\n  {escape(following)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from baretorch.cli.verb import (
@@ -10,6 +12,7 @@ from baretorch.cli.verb import (
     board_option,
     emulator_option,
     int8_options,
+    memory_options,
     model_argument,
     optimize_option,
     out_option,
@@ -17,6 +20,9 @@ from baretorch.cli.verb import (
     toolchain_option,
     verb,
 )
+
+if TYPE_CHECKING:
+    from baretorch.plan.types import Memory
 
 
 @verb("profile")
@@ -26,6 +32,7 @@ from baretorch.cli.verb import (
 @emulator_option
 @optimize_option
 @int8_options
+@memory_options
 @out_option("build/MODEL-BOARD")
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(
@@ -36,6 +43,7 @@ def profile(
     emulator: str | None,
     optimize: str,
     quantization: Quantization,
+    memory: Memory,
     out: str | None,
     loops: bool,
 ) -> Answer:
@@ -50,7 +58,7 @@ def profile(
 
     emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         image = built_image(compiled, out, toolchain, stage)
         stage("emulate")
         run = run_image(compiled, image, emulator)

@@ -31,6 +31,14 @@ class Answer:
     exit_code: int = 0
 
 
+class Unwritable(Exception):
+    """Standard output takes no more."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Stage:
     """Shows what is being done, on standard error of a terminal; gone when it is done."""
@@ -52,13 +60,18 @@ def verb(name: str) -> Callable[[Body], click.Command]:
     def decorate(body: Body) -> click.Command:
         @wraps(body)
         def invoke(as_json: bool, **arguments: Any) -> int:
+            _refuse_empty(click.get_current_context())
             # Standard output belongs to the JSON object, whatever a model file prints.
             with redirect_stdout(sys.stderr) if as_json else nullcontext():
                 answer = body(as_json, **arguments)
-            if as_json:
-                print(json.dumps(answer.data, allow_nan=False))
-            else:
-                show(answer.screen)
+            try:
+                if as_json:
+                    print(json.dumps(answer.data, allow_nan=False))
+                else:
+                    show(answer.screen)
+                sys.stdout.flush()
+            except OSError as error:
+                raise Unwritable(error) from None
             return answer.exit_code
 
         options = (
@@ -70,6 +83,14 @@ def verb(name: str) -> Callable[[Body], click.Command]:
         return click.command(name)(invoke)
 
     return decorate
+
+
+def _refuse_empty(ctx: click.Context) -> None:
+    """An empty value, as of a shell variable that is not set, is a mistake and not a value left out."""
+    for parameter in ctx.command.params:
+        value = ctx.params.get(parameter.name or "")
+        if "" in (value if isinstance(value, tuple) else (value,)):
+            raise click.BadParameter("it is empty", ctx, parameter)
 
 
 def console() -> Console:

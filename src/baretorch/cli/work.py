@@ -78,10 +78,28 @@ def staged(folder: Path) -> Iterator[Path]:
     with temporary as name:
         work = Path(name)
         yield work
-        for path in sorted(p for p in work.rglob("*") if p.is_file()):
-            target = folder / path.relative_to(work)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, target)
+        moves = [(p, folder / p.relative_to(work)) for p in sorted(work.rglob("*")) if p.is_file()]
+        try:
+            for _, target in moves:
+                _check_place(target)
+            for path, target in moves:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, target)
+        except OSError as error:
+            raise CompileError(
+                f"cannot write to {folder}", have=str(error), try_="another folder with --out"
+            ) from error
+
+
+def _check_place(target: Path) -> None:
+    """OSError if no file can be moved there."""
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder")
+    home = next(p for p in target.parents if p.exists())
+    if not home.is_dir():
+        raise NotADirectoryError(f"{home} is a file")
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise PermissionError(f"{home} is read-only")
 
 
 def moved(image: Image, work: Path, folder: Path) -> Image:

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 
 
 def cache_folder() -> Path:
+    """The cache; where none can be, a folder that this process alone has."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "baretorch"
+    try:
+        folder = (Path(base) if base else Path.home() / ".cache") / "baretorch"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return _own_folder()
+    return folder if os.access(folder, os.W_OK | os.X_OK) else _own_folder()
+
+
+@cache
+def _own_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="baretorch-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def fingerprint(*parts: str | bytes) -> str:

@@ -78,6 +78,8 @@ def _board(path: Path) -> Board:
 def _chip(name: str, beside: Path) -> Chip:
     """The chip a board names: a TOML next to the user's board, or one of ours."""
     shipped = tuple(sorted(path.stem for path in _CHIPS.glob("*.toml")))
+    if Path(name).name != name:
+        _unknown("chip", name, shipped, at=_place(beside))
     own = beside.with_name(f"{name}.toml")
     if beside.parent != _BOARDS and own != beside and own.is_file():
         table = _read(own)
@@ -93,7 +95,7 @@ def _chip(name: str, beside: Path) -> Chip:
         data=table.take("data", str),
         uart=_uart(table.table("uart")),
         counter=_counter(table.table("counter")),
-        clock_hz=table.number("clock_hz"),
+        clock_hz=table.rate("clock_hz"),
         init=table.source("init", "chip"),
         boot=table.word("boot", _BOOTS),
         stack_bytes=table.number("stack_bytes"),
@@ -135,13 +137,15 @@ def _memory(table: _Table) -> Memory:
 
 
 def _uart(table: _Table) -> Uart:
-    uart = Uart(table.source("driver", "uart"), table.number("base"), table.number("clock_hz"), table.number("baud"))
+    driver = table.source("driver", "uart")
+    rate = table.number if driver == "host" else table.rate
+    uart = Uart(driver, table.number("base"), rate("clock_hz"), rate("baud"))
     table.end()
     return uart
 
 
 def _counter(table: _Table) -> Counter:
-    counter = Counter(table.source("driver", "counter"), table.number("base"), table.number("hz"))
+    counter = Counter(table.source("driver", "counter"), table.number("base"), table.rate("hz"))
     table.end()
     return counter
 
@@ -255,6 +259,13 @@ class _Table:
         value = self.take(key, int)
         if not 0 <= value < _ADDRESSES:
             raise CompileError(f"{key} must fit 32 bits without a sign", at=self.where, have=f"{key} = {value}")
+        return value
+
+    def rate(self, key: str) -> int:
+        """A number that something is divided by."""
+        value = self.number(key)
+        if value == 0:
+            raise CompileError(f"{key} must not be 0", at=self.where)
         return value
 
     def word(self, key: str, known: Sequence[str]) -> str:
