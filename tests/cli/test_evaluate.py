@@ -211,3 +211,11 @@ def test_the_observer_decides_about_outliers(folder: Path) -> None:
         assert float(scale) == pytest.approx(x["scale"], rel=1e-6) and int(zero) == x["zero_point"]
     assert steps["histogram"] == pytest.approx(2 / 255, rel=0.05)
     assert steps["minmax"] == pytest.approx(3 / 255, rel=1e-3)
+
+
+@pytest.mark.parametrize("option", [("--keep-float", "0"), ("--observer", "minmax")], ids=lambda option: option[0])
+def test_options_of_int8_go_with_it(folder: Path, option: tuple[str, str]) -> None:
+    (folder / "outlier.py").write_text(OUTLIER)
+    result = baretorch("build", "outlier.py", "--board", "pico2w", *option)
+    assert result.code == 2
+    assert "--keep-float and --observer go with --int8" in result.err

@@ -12,7 +12,7 @@ from tests.ops.emulated import run_emulated
 
 BOARDS = ["mps2-an385-v6m", "mps2-an386", "mps2-an505", "mps3-an547", "virt-rv32"]
 # Kernels out of line; on the other CPUs in `make test-all`.
-SIZE = [pytest.param((b, "size"), marks=pytest.mark.slow if b in BOARDS[2:] else ()) for b in BOARDS]
+SIZE = [pytest.param((b, "size"), marks=() if b == "mps2-an386" else pytest.mark.slow) for b in BOARDS]
 
 
 @pytest.fixture(scope="module", params=[*((b, "speed") for b in BOARDS), *SIZE], ids="-".join)

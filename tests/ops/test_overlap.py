@@ -28,7 +28,10 @@ def test_portable_kernels(inline: bool) -> None:
     check(cases, run_host(cases * COPIES, inline, lambda plan: touching(plan, COPIES), fast))
 
 
-@pytest.mark.parametrize("board", ["mps2-an385-v6m", "mps2-an386", "mps3-an547", "virt-rv32"])
+@pytest.mark.parametrize(
+    "board",
+    ["mps2-an385-v6m", "mps2-an386", *(pytest.param(b, marks=pytest.mark.slow) for b in ("mps3-an547", "virt-rv32"))],
+)
 def test_kernels_for_a_cpu(board: str, tmp_path: Path) -> None:
     cases = overlappable(TABLE, load_board(board))
     for start in range(0, len(cases), PER_IMAGE):

@@ -237,7 +237,7 @@ SMALLER = {"tinyrps": (12_000, False), "ic": (24_500, False), "vww": (20_000, Tr
     [
         ("tinyrps", "host"),
         ("ic", "mps2-an386"),
-        ("vww", "mps2-an386"),
+        pytest.param("vww", "mps2-an386", marks=pytest.mark.slow),
         pytest.param("ic", "mps2-an385-v6m", marks=pytest.mark.slow),
         pytest.param("ic", "mps3-an547", marks=pytest.mark.slow),
         pytest.param("tinyrps", "mps3-an547", marks=pytest.mark.slow),

@@ -24,7 +24,8 @@ LEAST = {
     "mnist_mlp": 34, "mobilenet_v2": 14, "mobilenet_v2_block": 31, "sine": 33, "softmax": 35, "squeeze_excite": 27,
     "squeezenet_like": 9, "streaming_gru": 29, "tcn": 37, "tinyrps": 27, "unet_small": 30, "vit_tiny": 23, "vww": 26,
 }  # fmt: skip
-LARGE = {"mobilenet_v2"}
+# In `make test`; the others, which take long or are like one of these, in `make test-all`.
+FEW = {"kws", "lstm", "mnist_mlp", "sine", "squeeze_excite", "streaming_gru", "tinyrps", "unet_small", "vit_tiny"}
 
 
 def sqnr(have: Array, exact: Array) -> float:
@@ -34,7 +35,7 @@ def sqnr(have: Array, exact: Array) -> float:
 
 
 def models() -> list[object]:
-    return [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in MODELS]
+    return [pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in MODELS]
 
 
 @pytest.mark.parametrize("name", models())

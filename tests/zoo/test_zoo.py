@@ -49,7 +49,7 @@ def test_every_file_of_the_zoo_is_tested() -> None:
     assert set(MODELS) == {path.stem for path in ZOO.glob("*.py")} - {"common"}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(m, marks=pytest.mark.slow if m == TOO_LARGE else ()) for m in MODELS])
 def test_model_answers_like_pytorch(name: str, tmp_path: Path) -> None:
     check(run(name, "host", "gcc", tmp_path))
 

@@ -201,8 +201,8 @@ def int8_options(body: Body) -> Body:
     def gathered(
         *arguments: Any, int8: bool, keep_float: tuple[str, ...], observer: str, io: str, **rest: Any
     ) -> Answer:
-        if keep_float and not int8:  # --io also goes with models that are int8 already
-            raise click.UsageError("--keep-float goes with --int8")
+        if not int8 and (keep_float or observer != "histogram"):  # --io also goes with models that are int8 already
+            raise click.UsageError("--keep-float and --observer go with --int8")
         return body(*arguments, quantization=Quantization(int8, keep_float, io, observer=observer), **rest)
 
     result: Body = gathered
