@@ -22,10 +22,9 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.session import Answer, Runner, Session
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.plan import ANY
 from baretorch.plan import types as plan
-from baretorch.report.facts import is_int8
+from baretorch.report.facts import is_int8, warnings_of
 from baretorch.targets.boards import load_board
 
 WORDS = {  # what options of compile() may be, beside those that are numbers or names
@@ -77,10 +76,7 @@ class Model:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before trusting the answers: calibration data that fits nothing, layers that stay float."""
-        source, graph = self.compiled.source, self.compiled.graph
-        reasons = zip(float_layers(graph), why_float(graph), strict=True)
-        left = (f"float: {layer} stays float: {why}" for layer, why in reasons)
-        return (*source.warnings, *source.program.notes, *left)
+        return (*warnings_of(self.compiled), *self.compiled.source.program.notes)
 
     def build(self, folder: str | Path | None = None) -> Image:
         """The image for the board, in `folder` or in a temporary one."""

@@ -42,11 +42,11 @@ def build(
 ) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
     from baretorch.cli.work import built_image, compiled_model
-    from baretorch.report.facts import image_json
+    from baretorch.report.facts import image_json, warnings_of
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         image = built_image(compiled, out, toolchain, stage)
-    data = image_json(compiled, image) | {"warnings": list(compiled.source.warnings)}
+    data = image_json(compiled, image) | {"warnings": list(warnings_of(compiled))}
     return Answer(data, build_screen(compiled, image))

@@ -43,6 +43,7 @@ def compile_(
 
     from baretorch.cli.work import compiled_model, staged
     from baretorch.pipeline import write_c
+    from baretorch.report.facts import warnings_of
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
@@ -63,6 +64,6 @@ def compile_(
         "weights": compiled.plan.weight_bytes(),
         "macs": compiled.graph.macs(),
         "files": [str(path) for path in files],
-        "warnings": list(compiled.source.warnings),
+        "warnings": list(warnings_of(compiled)),
     }
     return Answer(data, c_screen(compiled, files))

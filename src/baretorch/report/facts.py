@@ -51,8 +51,7 @@ class RunFacts:
     def warnings(self) -> tuple[str, ...]:
         """What a user should know before trusting the figures."""
         graph = self.compiled.graph
-        reasons = zip(float_layers(graph), why_float(graph), strict=True)
-        known = (*self.compiled.source.warnings, *(f"float: {layer} stays float: {why}" for layer, why in reasons))
+        known = warnings_of(self.compiled)
         if is_int8(graph) or self.max_error <= TOLERANCE * self.largest:
             return known
         return (
@@ -77,6 +76,12 @@ class RunFacts:
             "layers": [layer.to_json() for layer in self.layers],
             "outputs": [finite(o) for o in run.outputs],
         }
+
+
+def warnings_of(compiled: Compiled) -> tuple[str, ...]:
+    """What is known before a run: of the inputs, the calibration, and each layer of an int8 model that stays float."""
+    reasons = zip(float_layers(compiled.graph), why_float(compiled.graph), strict=True)
+    return (*compiled.source.warnings, *(f"float: {layer} stays float: {why}" for layer, why in reasons))
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from baretorch.ops.pull import pulled
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
-from baretorch.report.facts import RunFacts, image_files
+from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.words import capacity, figure, frequency, share
 from baretorch.targets.types import Memory
@@ -37,7 +37,7 @@ def build_screen(compiled: Compiled, image: Image) -> RenderableType:
     """The answer of `build`."""
     sizes = _figures(compiled, image, None)
     files = files_list(image_files(image))
-    return Group(heading(compiled, image, None), "", sizes, "", files, *_warnings(compiled.source.warnings))
+    return Group(heading(compiled, image, None), "", sizes, "", files, *_warnings(warnings_of(compiled)))
 
 
 def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
@@ -52,7 +52,7 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}{bands}")
     for i, path in enumerate(files):
         table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
-    return Group(table, *_warnings(compiled.source.warnings))
+    return Group(table, *_warnings(warnings_of(compiled)))
 
 
 def _warnings(texts: Sequence[str]) -> list[Text]:
