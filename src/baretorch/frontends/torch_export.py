@@ -66,16 +66,16 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
     if not isinstance(module, torch.fx.GraphModule):  # an exported module has no modes
         module = module.eval()
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             return torch.export.export(module if method == "forward" else _Method(module, method), tuple(inputs))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        with _quiet():
+        with quiet():
             _run(getattr(_copied(module), method), inputs, method)  # if PyTorch cannot run it, export is not to blame
         raise CompileError(
             "torch.export cannot export this model",
-            have=_reason(error),
+            have=reason(error),
             at=_user_line(error),
             try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
         ) from error
@@ -110,10 +110,10 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
 def load_pt2(path: Path) -> Any:
     """An ExportedProgram that torch.export.save wrote."""
     try:
-        with _quiet():
+        with quiet():
             return torch.export.load(str(path))
     except Exception as error:
-        raise CompileError(f"{path} is not a .pt2 program", have=_reason(error)) from error
+        raise CompileError(f"{path} is not a .pt2 program", have=reason(error)) from error
 
 
 def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
@@ -178,7 +178,7 @@ def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
 
 def core_aten(exported: Any) -> str:
     """The program after torch's full decomposition to core ATen, for people."""
-    with _quiet():
+    with quiet():
         return str(exported.run_decompositions().graph_module.print_readable(print_output=False)).strip()
 
 
@@ -249,9 +249,9 @@ def _decompose(exported: Any) -> Any:
     """Decompose what the table does not know; what it knows stays whole."""
     table = torch.export.default_decompositions()
     for target in list(table):  # all that it knows: some appear only when in-place writes are made functional
-        if _table_name(target) in TABLE:
+        if table_name(target) in TABLE:
             table.pop(target, None)
-    with _quiet():
+    with quiet():
         return exported.run_decompositions(table)
 
 
@@ -271,10 +271,10 @@ def _call(node: Any, names: dict[str, str], within: str) -> AtenCall:
 
 
 def _target(node: Any) -> str:
-    return _table_name(node.target)
+    return table_name(node.target)
 
 
-def _table_name(target: Any) -> str:
+def table_name(target: Any) -> str:
     schema = getattr(target, "_schema", None)
     if schema is None:
         return str(getattr(target, "__name__", target))
@@ -396,7 +396,7 @@ def _origin(node: Any) -> Origin:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """torch's own notices, and the program it prints where export fails, are not the user's business."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # torch's handlers have their own standard error
@@ -408,7 +408,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
 
