@@ -7,11 +7,10 @@ import re
 import struct
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baretorch.emit.c import float_literal, identifier, literal, unique, values
+from baretorch.emit.c import float_literal, literal, unique, values
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
@@ -26,14 +25,6 @@ def test_special_values() -> None:
     assert literal((1, 2)) == "{ 1, 2 }"
     assert values(np.array([True, False])) == "    1, 0"
     assert values(np.array([-(2**62)])) == f"    INT64_C({-(2**62)})"
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [("net.0.weight", "net_0_weight"), ("3x", "_3x"), ("float", "float_"), ("größe", "gr__e"), ("", "_")],
-)
-def test_identifiers(text: str, name: str) -> None:
-    assert identifier(text) == name
 
 
 def test_unique_names() -> None:

@@ -114,11 +114,11 @@ def _stream(
 ) -> None:
     """Send input after input, and show each answer as it comes."""
     from baretorch.devices.link import Link
-    from baretorch.emit.c import identifier
     from baretorch.emulators.run import call, real, stored
+    from baretorch.escape import c_prefix
 
     link = Link(machine)
-    link.hello(identifier(compiled.graph.name))
+    link.hello(c_prefix(compiled.graph.name))
     due = time.monotonic()
     for i in range(total):
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 
 import numpy as np
 
 from baretorch.errors import InternalError
+from baretorch.escape import c_name
 from baretorch.ir import Array
 from baretorch.ops.kernel import Literal
-
-_KEYWORDS = frozenset(
-    {
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
-        "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
-        "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while",
-        "arena",  # the run function's own parameter
-    }
-)  # fmt: skip
 
 _C_TYPES = {
     "float32": "float",
@@ -32,17 +23,9 @@ _C_TYPES = {
 }
 
 
-def identifier(text: str) -> str:
-    """`text` as a C name."""
-    name = re.sub(r"\W", "_", text, flags=re.ASCII)
-    if not name or name[0].isdigit() or name in _KEYWORDS:
-        name = f"_{name}" if name[:1].isdigit() else f"{name}_"
-    return name
-
-
 def unique(text: str, taken: set[str]) -> str:
     """`text` as a C name that is not taken yet; takes it."""
-    name = base = identifier(text)
+    name = base = c_name(text)
     n = 1
     while name in taken:
         n += 1

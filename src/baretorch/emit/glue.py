@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import banner, tensor_of, words
+from baretorch.escape import c_string, comment
 
 
 def glue_c(names: Names, method: Method) -> str:
@@ -20,14 +21,14 @@ static const bt_buffer inputs[] = {{ {rows(method.inputs)} }};
 static const bt_buffer outputs[] = {{ {rows(method.outputs)} }};
 
 const bt_model bt_the_model = {{
-    .name = "{names.model}",
+    .name = {c_string(names.model)},
     .inputs = inputs,
     .outputs = outputs,
     .input_count = {len(method.inputs)},
     .output_count = {len(method.outputs)},
 }};
 
-/* Emulators count instructions from {method.run} to the label behind its call. */
+{comment(f"Emulators count instructions from {method.run} to the label behind its call.")}
 __attribute__((noinline)) void bt_model_call(void)
 {{
     {method.run}({arguments});
@@ -43,13 +44,13 @@ void bt_model_reset(void)
 
 def _memory(port: Port) -> str:
     """Where the server puts or finds what a port stands for."""
-    return f"{port.name}_memory" if port.pulled or port.direct else port.macro
+    return f"bt_memory_{port.name}" if port.pulled or port.direct else port.macro
 
 
 def _argument(method: Method, port: Port) -> str:
     if port.pulled:
-        return f"&{port.name}_source"
-    return f"({tensor_of(method, port).dtype.c} *){port.name}_memory" if port.direct else "NULL"
+        return f"&bt_source_{port.name}"
+    return f"({tensor_of(method, port).dtype.c} *)bt_memory_{port.name}" if port.direct else "NULL"
 
 
 def _own(method: Method, port: Port) -> str:
@@ -57,7 +58,7 @@ def _own(method: Method, port: Port) -> str:
     if port.pulled:
         return _source(method, port)
     if port.direct:
-        return f"\nstatic uint32_t {port.name}_memory[{words(tensor_of(method, port).bytes)}];\n"
+        return f"\nstatic uint32_t bt_memory_{port.name}[{words(tensor_of(method, port).bytes)}];\n"
     return ""
 
 
@@ -66,13 +67,13 @@ def _source(method: Method, port: Port) -> str:
     t = tensor_of(method, port)
     row = t.bytes // t.shape[1]
     return f"""
-static uint32_t {port.name}_memory[{words(t.bytes)}];
+static uint32_t bt_memory_{port.name}[{words(t.bytes)}];
 
-static void {port.name}_rows(void *context, int32_t first, int32_t count, void *to)
+static void bt_rows_{port.name}(void *context, int32_t first, int32_t count, void *to)
 {{
     (void)context;
-    __builtin_memcpy(to, (const uint8_t *){port.name}_memory + {row} * first, {row} * (uint32_t)count);
+    __builtin_memcpy(to, (const uint8_t *)bt_memory_{port.name} + {row} * first, {row} * (uint32_t)count);
 }}
 
-static const bt_row_source {port.name}_source = {{ {port.name}_rows, NULL }};
+static const bt_row_source bt_source_{port.name} = {{ bt_rows_{port.name}, NULL }};
 """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import wrap
 
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, banner, offset, parameters, tensor_of, words
+from baretorch.escape import comment
 from baretorch.ir import DType
 
 
@@ -32,7 +33,7 @@ def model_h(names: Names) -> str:
 #include <stddef.h>
 #include <stdint.h>
 {rows}
-/* RAM the model works in, {_held(names)}. */
+{comment(f"RAM the model works in, {_held(names)}.")}
 {arenas}
 {constants}
 {methods}{_reset(names)}
@@ -42,15 +43,14 @@ def model_h(names: Names) -> str:
 
 def _method(names: Names, method: Method) -> str:
     ports = [(p, "input") for p in method.inputs] + [(p, "output") for p in method.outputs]
-    about = "\n".join(f" *   {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports)
+    about = [f"  {kind:6}  {p.name:8}  {_type(method, p)}" for p, kind in ports]
+    title = f"Inputs and outputs of {method.run}, with their shapes in memory order:"
     sizes = "\n".join(f"#define {p.macro}_COUNT {tensor_of(method, p).count} /* elements */" for p, _ in ports)
     sizes += "".join(_scale(method, p) for p, _ in ports)
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
-    runs = _comment(f"Runs the model once.{_null(method)} Not reentrant.")
-    elsewhere = _comment(f"The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant.{_there(method)}")
-    return f"""/* Inputs and outputs of {method.run}, with their shapes in memory order:
-{about}
-{_pulling(method)} */
+    runs = _wrapped(f"Runs the model once.{_null(method)} Not reentrant.")
+    elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant.{_there(method)}")
+    return f"""{comment(title, *about, *_pulling(method))}
 {sizes}
 
 {_where(names, method)}{runs}
@@ -101,7 +101,7 @@ def _where(names: Names, method: Method) -> str:
     else:
         how = f"{write}; read an output there after the run. {reused}"
     slots = "".join(f"#define {p.macro} {_slot(names, method, p)}\n" for p in lying)
-    return f"{_comment(f'Where {whose}. {how}')}\n{slots}\n"
+    return f"{_wrapped(f'Where {whose}. {how}')}\n{slots}\n"
 
 
 def _there(method: Method) -> str:
@@ -118,7 +118,7 @@ def _offsets(method: Method) -> str:
         if not p.operand.constant:
             bank = method.plan.buffer(p.operand.storage).bank
             arena = next(a for a in method.arenas if a.bank == bank)
-            note = "" if arena is method.arenas[0] else f" /* in {arena.parameter} */"
+            note = "" if arena is method.arenas[0] else comment(f"in {arena.parameter}", indent=" ")
             lines += f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}{note}\n"
     return lines
 
@@ -127,8 +127,8 @@ def _lie(ports: Sequence[Port]) -> str:
     return f"{', '.join(p.name for p in ports)} {'lies' if len(ports) == 1 else 'lie'}"
 
 
-def _comment(text: str) -> str:
-    return fill(f"/* {text} */", 110, subsequent_indent=" * ", break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str) -> str:
+    return comment(*wrap(text, 104, break_long_words=False, break_on_hyphens=False))
 
 
 def _null(method: Method) -> str:
@@ -143,14 +143,14 @@ def _null(method: Method) -> str:
     return f" {given} must not be NULL{rest}.{works}"
 
 
-def _pulling(method: Method) -> str:
-    lines = ""
+def _pulling(method: Method) -> list[str]:
+    lines: list[str] = []
     for p in (p for p in method.inputs if p.pulled):
         height, width, channels = tensor_of(method, p).shape[1:]
-        lines += (
-            f" * The {height} rows of {p.name}, {width * channels} elements each, are asked for as they are needed:\n"
-            " * see kernels/pull/rows.h.\n"
-        )
+        lines += [
+            f"The {height} rows of {p.name}, {width * channels} elements each, are asked for as they are needed:",
+            "see kernels/pull/rows.h.",
+        ]
     return lines
 
 
@@ -158,11 +158,10 @@ def _reset(names: Names) -> str:
     plan = names.first.plan
     if not plan.state:
         return ""
-    lines = "\n".join(f" *   {s.operand.tensor}  {plan.graph[s.operand.tensor].type}" for s in plan.state)
+    kept = [f"  {s.operand.tensor}  {plan.graph[s.operand.tensor].type}" for s in plan.state]
+    forget = "Reset it before the first run, and whenever it should forget."
     return f"""
-/* The model remembers between runs:
-{lines}
- * Reset it before the first run, and whenever it should forget. */
+{comment("The model remembers between runs:", *kept, forget)}
 void {names.model}_reset(void);
 void {names.model}_reset_in(void *arena);
 """

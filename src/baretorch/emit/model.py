@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.names import Method, Names, Port, role
 from baretorch.emit.spell import arena_parameters, at, banner, parameters, tensor_of, words
+from baretorch.escape import comment
 from baretorch.ops.kernel import Params
 from baretorch.plan.types import Operand, Step
 from baretorch.text import attributes
@@ -21,7 +22,8 @@ _ELSEWHERE = """
 def model_c(names: Names, optimize: str) -> str:
     """For speed each kind of layer is an instance of its kernel with literal parameters."""
     inline = optimize == "speed"
-    writer = _Writer(inline)
+    ports = {p.name for m in names.methods.values() for p in m.ports}
+    writer = _Writer(inline, names.globals, taken={*names.globals, *ports})
     methods = "\n".join(_method(names, m, writer) for m in names.methods.values())
     steps = [step for m in names.methods.values() for step in m.plan.steps]
     sources = sorted({s.kernel.source if inline else s.kernel.header for s in steps})
@@ -52,10 +54,7 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
     arenas = ", ".join(a.name for a in method.arenas)
     arguments = "".join(f", {p.name}" for p in method.ports)
-    used = copies_in + body + copies_out
-    first = method.arenas[0]
-    idle = [a for a in method.arenas if ("AT(" if a is first else f"IN({a.parameter},") not in used]
-    unused = "".join(f"    (void){a.parameter};\n" for a in idle)
+    unused = "".join(f"    (void){name};\n" for name in _idle(method))
     return f"""void {method.run}_in({arena_parameters(method)}, {parameters(method)})
 {{
 {unused}{copies_in}
@@ -69,6 +68,20 @@ void {method.run}({parameters(method)})
     {method.run}_in({arenas}{arguments});
 }}
 """
+
+
+def _idle(method: Method) -> Iterator[str]:
+    """The parameters that the run function has no use for: C compilers ask to be told."""
+    copied = [p.operand for p in method.ports if not (p.direct or p.pulled)]
+    operands = [o for step in method.plan.steps for o in step.operands]
+    places = {o.storage for o in (*copied, *operands) if not o.constant and o.tensor not in method.sources}
+    places |= {step.scratch.name for step in method.plan.steps if step.scratch}
+    banks = {method.plan.buffer(place).bank for place in places if place not in method.direct}
+    yield from (a.parameter for a in method.arenas if a.bank not in banks)
+    asked = {o.tensor for o in operands}
+    for p in method.ports:
+        if (p.direct and p.operand.storage not in places) or (p.pulled and p.operand.tensor not in asked):
+            yield p.name
 
 
 def _reset(names: Names) -> str:
@@ -118,6 +131,7 @@ class _Writer:
     """Writes steps, and collects the definitions they need; methods share them."""
 
     inline: bool
+    globals: frozenset[str]
     definitions: list[str] = field(default_factory=list)
     instances: dict[tuple[object, ...], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
@@ -126,13 +140,13 @@ class _Writer:
         call, out = step.call, step.call.y
         shapes = ", ".join(t.type for t in call.inputs if t.data is None)
         what = f"{call.op.name} {attributes(call.op)}".strip()
-        comment = f"    /* {str(out.origin) or out.name}: {what}: {shapes} -> {out.type} */"
+        about = comment(f"{str(out.origin) or out.name}: {what}: {shapes} -> {out.type}", indent="    ")
         arguments = ", ".join(self.argument(method, o) for o in step.operands)
         if step.scratch:
             arguments += f", {at(method, 'void', step.scratch.name)}"
         if self.inline:
-            return f"{comment}\n    {self.instance(method, step)}({arguments});"
-        return f"{comment}\n    {step.kernel.symbol}(&{self.parameters(step)}, {arguments});"
+            return f"{about}\n    {self.instance(method, step)}({arguments});"
+        return f"{about}\n    {step.kernel.symbol}(&{self.parameters(step)}, {arguments});"
 
     def argument(self, method: Method, operand: Operand) -> str:
         if operand.constant:
@@ -167,7 +181,7 @@ class _Writer:
 
     def arguments(self, method: Method, step: Step) -> Iterator[tuple[str, str]]:
         """Type and name of each argument of an instance."""
-        taken: set[str] = {"p"}
+        taken = {"p", *self.globals}
         outputs = {t.name for t in step.call.outputs}
         plan = method.plan
         for o in step.operands:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from baretorch.emit.c import identifier, unique
+from baretorch.emit.c import unique
+from baretorch.escape import c_name, c_prefix, is_limit
 from baretorch.ir import Graph
 from baretorch.ops.pull import pulled
 from baretorch.plan.types import Bank, Constant, Operand, Plan
@@ -74,6 +75,7 @@ class Names:
     arenas: tuple[Arena, ...]
     methods: Mapping[str, Method]
     constants: Mapping[str, Constant]  # by the C array
+    globals: frozenset[str]  # all functions and arrays
 
     @property
     def first(self) -> Method:
@@ -82,38 +84,52 @@ class Names:
 
 def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
     """Names for a model with these methods. A model with one method is called by the model's name alone."""
-    model = identifier(name)
+    model = c_prefix(name)
     arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.banks])
-    used = {f"{model}_{own}" for own in ("run", "run_in", "reset", "reset_in")} | {a.name for a in arenas}
+    globals_ = {f"{model}_{own}" for own in ("run", "run_in", "reset", "reset_in")} | {a.name for a in arenas}
+    prefixes = {key: _prefix(model, key, globals_) if len(plans) > 1 else model for key in plans}
     arrays: dict[str, Constant] = {}
     by_content: dict[tuple[str, bytes], str] = {}
-    methods = {}
+    constants: dict[str, dict[str, str]] = {key: {} for key in plans}
     for key, plan in plans.items():
-        prefix = model if len(plans) == 1 else identifier(f"{model}_{key}")
-        used |= {f"{prefix}_run", f"{prefix}_run_in"}
-        own = {bank.name for bank in plan.banks}
-        taken = {a.parameter for a in arenas}
-        macros = {f"{a.name}_bytes".upper() for a in arenas}
-        absent = pulled(plan.graph)
-        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, macros, o.tensor in absent) for o in plan.inputs)
-        labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
-        outputs = tuple(_port(plan, prefix, operand, label, taken, macros) for operand, label in labelled)
-        constants = {}
         for c in plan.constants:
             content = (c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
-                by_content[content] = unique(f"{model}_{c.name}", used)
+                by_content[content] = unique(f"{model}_{c.name}", globals_)
                 arrays[by_content[content]] = c
-            constants[c.name] = by_content[content]
-        methods[key] = Method(plan, tuple(a for a in arenas if a.bank in own), prefix, inputs, outputs, constants)
-    return Names(model, arenas, methods, arrays)
+            constants[key][c.name] = by_content[content]
+    up = model.upper()
+    macros = {f"{up}_MODEL_H", f"{up}_WEIGHTS_H", *(f"{a.name}_bytes".upper() for a in arenas)}
+    methods = {}
+    for key, plan in plans.items():
+        own = {bank.name for bank in plan.banks}
+        taken = {a.parameter for a in arenas} | globals_
+        absent = pulled(plan.graph)
+        prefix = prefixes[key]
+        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, macros, o.tensor in absent) for o in plan.inputs)
+        labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
+        outputs = tuple(_port(plan, prefix, operand, label, taken, macros) for operand, label in labelled)
+        there = tuple(a for a in arenas if a.bank in own)
+        methods[key] = Method(plan, there, prefix, inputs, outputs, constants[key])
+    return Names(model, arenas, methods, arrays, frozenset(globals_))
+
+
+def _prefix(model: str, method: str, taken: set[str]) -> str:
+    """What a method's functions begin with; takes their names."""
+    base = prefix = c_prefix(f"{model}_{method}")
+    n = 1
+    while not taken.isdisjoint((f"{prefix}_run", f"{prefix}_run_in")):
+        n += 1
+        prefix = f"{base}_{n}"
+    taken |= {f"{prefix}_run", f"{prefix}_run_in"}
+    return prefix
 
 
 def _arenas(model: str, banks: Sequence[Bank]) -> tuple[Arena, ...]:
     """One per bank, as large as the method that needs most. The first, the main one of all methods, is "the arena"."""
     arenas: list[Arena] = []
     for bank in {b.name: b for b in banks}.values():
-        suffix = f"_{identifier(bank.name.lower())}" if arenas else ""
+        suffix = f"_{c_name(bank.name.lower())}" if arenas else ""
         section = model if bank.home else f"{bank.name}.{model}"
         size = max(b.size for b in banks if b.name == bank.name)
         arenas.append(Arena(bank.name, f"{model}_arena{suffix}", f"arena{suffix}", section, size))
@@ -128,7 +144,7 @@ def output_labels(graph: Graph) -> tuple[str, ...]:
 
 def role(tensor: str) -> str:
     """What a packed constant is to its layer: `net.0.weight_2` is a weight."""
-    return re.sub(r"_\d+$", "", identifier(tensor.rsplit(".", 1)[-1]))
+    return re.sub(r"_\d+$", "", tensor.rsplit(".", 1)[-1])
 
 
 def _port(
@@ -137,7 +153,7 @@ def _port(
     name = unique(text, taken)
     base = macro = f"{prefix}_{name}".upper()
     n = 1
-    while any(f"{macro}{more}" in macros for more in ("", *MORE)):
+    while is_limit(macro) or any(f"{macro}{more}" in macros for more in ("", *MORE)):
         n += 1
         macro = f"{base}_{n}"
     macros |= {f"{macro}{more}" for more in ("", *MORE)}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from baretorch import __version__
 from baretorch.emit.names import Method, Names, Port
+from baretorch.escape import comment
 from baretorch.ir import Tensor
 from baretorch.plan.types import Operand, Plan
 
 
 def banner(names: Names, what: str) -> str:
     """The first lines of every generated file."""
-    return f"/* {names.model}: {what}\n * Made by Baretorch {__version__} for {names.first.plan.cpu}. */"
+    return comment(f"{names.model}: {what}", f"Made by Baretorch {__version__} for {names.first.plan.cpu}.")
 
 
 def tensor_of(method: Method, port: Port) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from baretorch.emit.c import c_type, values
 from baretorch.emit.names import Names
 from baretorch.emit.spell import banner
+from baretorch.escape import comment
 
 
 def weights_h(names: Names) -> str:
@@ -32,7 +33,7 @@ def weights_c(names: Names, blank: bool = False) -> str:
         shape = ", ".join(map(str, data.shape))
         content = "0" if blank else values(data)
         parts.append(
-            f"/* {data.dtype.name}[{shape}], {data.nbytes} bytes */\n"
+            f"{comment(f'{data.dtype.name}[{shape}], {data.nbytes} bytes')}\n"
             f"{section} const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
         )
     return "\n".join(parts)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.devices.link import Link
-from baretorch.emit.c import identifier
 from baretorch.emulators.types import Block, Machine
 from baretorch.errors import InternalError
+from baretorch.escape import c_prefix
 from baretorch.ir import Array, DType, Graph, Tensor
 from baretorch.ops.arithmetic import dequantize, quantize
 
@@ -47,7 +47,7 @@ def _convert(t: Tensor, array: Array, how: Callable[[Array, float, int], Array])
 def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:
     """Run the example inputs twice on the machine; the second call is the one that counts."""
     link = Link(machine)
-    link.hello(identifier(graph.name))
+    link.hello(c_prefix(graph.name))
     first = call(link, graph, inputs, timeout)
     reply = link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout)
     outputs = decode(graph, reply.outputs)

@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from baretorch.devices.link import Link
-from baretorch.emit.c import identifier
 from baretorch.emulators.run import call, real, stored
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
+from baretorch.escape import c_prefix
 from baretorch.frontends.program import AtenProgram
 from baretorch.ir import Array, Graph
 
@@ -39,7 +39,7 @@ class Session:
         self._graph = graph
         self._program = program
         self._link = Link(machine)
-        self._link.hello(identifier(graph.name))
+        self._link.hello(c_prefix(graph.name))
 
     def __call__(self, *inputs: Any) -> Answer:
         arrays = stored(self._graph, arranged(self._program, inputs))

@@ -1,0 +1,130 @@
+"""Words of others, spelt for where they go: one function per destination.
+
+Names of models, layers, inputs, states and methods, titles of boards and paths come from files that may say anything.
+They are data: wherever one of them meets text that a compiler, a linker, a browser, a terminal or our own parser reads,
+it goes through here.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+
+LONGEST = 100  # of C names and of model names, so that files called by them have room for more
+_SHOWN = 300  # letters of a comment's line
+
+_C_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+
+    alignas alignof bool constexpr false nullptr static_assert thread_local true typeof typeof_unqual asm
+
+    and and_eq bitand bitor catch char8_t char16_t char32_t class co_await co_return co_yield compl concept const_cast
+    consteval constinit decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq
+    operator or or_eq private protected public reinterpret_cast requires static_cast template this throw try typeid
+    typename using virtual wchar_t xor xor_eq
+
+    linux unix i386 arm I errno stdin stdout stderr assert offsetof complex imaginary noreturn setjmp va_start va_arg
+    va_end va_copy signbit isnan isinf isfinite isnormal fpclassify
+
+    aligned_alloc posix_memalign fputc_unlocked fputs_unlocked fwrite_unlocked fprintf_unlocked printf_unlocked
+    putchar_unlocked puts_unlocked
+"""
+# Words that are none in C or C++ or with a header that is often included: keywords, macros in small letters, and
+# functions that compilers know without a declaration.
+_TAKEN = frozenset(_C_WORDS.split())
+_TYPES = re.compile(r"u?int(_fast|_least)?(8|16|32|64|ptr|max)_t|s?size_t|ptrdiff_t|wint_t|max_align_t|sig_atomic_t")
+_LIMITS = re.compile(r"(U?INT\w*|S?SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC|CHAR|SHRT|LONG)_(MAX|MIN|C|WIDTH|BIT)")
+_PLAIN = re.compile(r"[\w.]+")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+GRAPH_NAME = rf"(?:{_PLAIN.pattern}|{_QUOTED})"  # a regular expression for what `graph_name` gives
+_GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has between names
+
+
+def line(text: str) -> str:
+    """For people, on one line: what a terminal would act on, or not show, is written as in a Python string."""
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def markup(text: str) -> str:
+    """Inside a text with rich's tags."""
+    from rich.markup import escape
+
+    return escape(line(text))
+
+
+def html_text(text: str) -> str:
+    """Inside an element or an attribute's quotes. Newlines stay: tips have several lines."""
+    return html.escape("".join(c if c == "\n" else _visible(c) for c in text))
+
+
+def comment(*lines: str, indent: str = "") -> str:
+    """A comment of C or of a linker script, begun and ended by nothing but this."""
+    inside = (_uncommented(line(text)) for text in lines)
+    return f"{indent}/* " + f"\n{indent} * ".join(inside) + " */"
+
+
+def c_string(text: str) -> str:
+    """A string literal of C, in UTF-8."""
+    return '"' + "".join(_c_char(byte) for byte in text.encode("utf-8", "surrogatepass")) + '"'
+
+
+def c_name(text: str) -> str:
+    """An identifier of C that is no keyword and no macro: those of Baretorch and of most headers are in capitals, which
+    become small letters here, and what else is ours begins with bt_."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)[:LONGEST]
+    if len(name) > 1 and name.isupper():
+        name = name.lower()
+    if re.match(r"_[A-Z_]", name):  # the compiler's
+        name = name.lstrip("_")
+    if not name.strip("_"):
+        name = "t"
+    if name[0].isdigit():
+        name = f"_{name}"
+    return f"{name}_" if name in _TAKEN or _TYPES.fullmatch(name) or name.startswith("bt_") else name
+
+
+def c_prefix(text: str) -> str:
+    """What names of C begin with; an underscore follows."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII)[:LONGEST].lstrip("_")
+    if not name or name[0].isdigit():
+        name = f"model_{name}".rstrip("_")
+    return f"{name}_" if name == "bt" or name.startswith("bt_") else name
+
+
+def is_limit(macro: str) -> bool:
+    """Whether <stdint.h> and the like have a macro of this name."""
+    return _LIMITS.fullmatch(macro) is not None
+
+
+def graph_name(text: str) -> str:
+    """A name in the text form of a Graph: as it is, or in quotes without a letter that the grammar has a use for."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return '"' + "".join(f"\\u{ord(c):04x}" if c in _GRAMMAR else _ascii(c) for c in text) + '"'
+
+
+def parse_graph_name(text: str) -> str:
+    """The name that `graph_name` wrote; ValueError if it is none."""
+    if not re.fullmatch(GRAPH_NAME, text):
+        raise ValueError(f"{text!r} is not a name")
+    return str(ast.literal_eval(text)) if text.startswith('"') else text
+
+
+def _visible(c: str) -> str:
+    return c if c.isprintable() else repr(c)[1:-1]
+
+
+def _ascii(c: str) -> str:
+    return c if c.isprintable() and ord(c) < 128 else f"\\U{ord(c):08x}"
+
+
+def _uncommented(text: str) -> str:
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+
+def _c_char(byte: int) -> str:
+    plain = 0x20 <= byte < 0x7F and chr(byte) not in '"\\?'
+    return chr(byte) if plain else f"\\{byte:03o}"
