@@ -36,6 +36,8 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         lerp addcmul addcdiv logaddexp xlogy
         floor ceil trunc frac round round/decimals_0 sqrt rsqrt reciprocal exp exp2 expm1
         log log1p log2 log10 sin cos tan tanh sinc sigmoid logit erf nan_to_num
+        asin acos atan atan2 sinh cosh asinh acosh atanh erfc erfinv hypot
+        special.erfcx special.ndtr special.log_ndtr special.entr special.xlog1py
         deg2rad rad2deg isnan isinf isfinite isposinf isneginf
         nn.functional.relu nn.functional.relu6 nn.functional.leaky_relu nn.functional.rrelu nn.functional.prelu
         nn.functional.elu nn.functional.selu nn.functional.celu nn.functional.gelu nn.functional.silu nn.functional.mish

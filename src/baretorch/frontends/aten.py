@@ -27,6 +27,7 @@ from baretorch.frontends import aten_reduce as reduce
 from baretorch.frontends import aten_resampling as resampling
 from baretorch.frontends import aten_sequence as sequence
 from baretorch.frontends import aten_shapes as shapes
+from baretorch.frontends import aten_special as special
 from baretorch.frontends import cortex_m
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
@@ -157,6 +158,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::conv_transpose2d": conv.conv_transpose,
     **elementwise.ROWS,
     **activations.ROWS,
+    **special.ROWS,
     "aten::batch_norm": layers.batch_norm,
     "aten::_native_batch_norm_legit_no_training": layers.batch_norm,
     "aten::max_pool1d": pools.max_pool1d,

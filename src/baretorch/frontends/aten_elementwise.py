@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, log
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -139,10 +139,6 @@ def square(g: Lowering, x: str) -> str:
     return g.b.add(Mul(), x, x)
 
 
-def log10(g: Lowering, x: str) -> str:
-    return mul(g, g.b.add(Log(), *floating(g, x)), 1.0 / log(10.0))
-
-
 def tan(g: Lowering, x: str) -> str:
     (x,) = floating(g, x)
     return g.b.add(Div(), g.b.add(Sin(), x), g.b.add(Cos(), x))
@@ -238,12 +234,10 @@ ROWS: dict[str, Callable[..., Result]] = {
     "aten::rsqrt": lambda g, x: g.b.add(Rsqrt(), *floating(g, x)),
     "aten::reciprocal": lambda g, x: g.b.add(Reciprocal(), *floating(g, x)),
     "aten::exp": lambda g, x: g.b.add(Exp(), *floating(g, x)),
-    "aten::exp2": lambda g, x: g.b.add(Pow(), *floating(g, 2.0, x)),
     "aten::expm1": lambda g, x: g.b.add(Expm1(), *floating(g, x)),
     "aten::log": lambda g, x: g.b.add(Log(), *floating(g, x)),
     "aten::log1p": lambda g, x: g.b.add(Log1p(), *floating(g, x)),
     "aten::log2": lambda g, x: g.b.add(Log2(), *floating(g, x)),
-    "aten::log10": log10,
     "aten::sin": lambda g, x: g.b.add(Sin(), *floating(g, x)),
     "aten::cos": lambda g, x: g.b.add(Cos(), *floating(g, x)),
     "aten::tan": tan,

@@ -42,6 +42,7 @@ from baretorch.ops import (
     recurrent,
     reduce,
     softmax,
+    special,
     upsample,
 )
 from baretorch.ops.kernel import Kernel
@@ -91,6 +92,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(norm.GroupNorm, norm.GROUP_NORM),
     *(OpRow(op, elementwise.kernels(op)) for op in elementwise.OPS),
     *(OpRow(op, elementwise.kernels(op)) for op in functions.OPS),
+    *(OpRow(op, elementwise.kernels(op)) for op in special.OPS),
     *(OpRow(op, activations.kernels(op)) for op in activations.OPS),
     *(OpRow(op, logic.kernels(op)) for op in logic.OPS),
     OpRow(layout.Permute, layout.PERMUTE),

@@ -44,6 +44,8 @@ UNARY = {
     *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
     *("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "erf"),
     *("exp", "expm1", "log", "log1p", "log2", "sin", "cos", "glu"),
+    *("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "log10"),
+    *("erfc", "erfinv", "special_erfcx", "special_ndtr", "special_log_ndtr", "special_expit", "sinc", "logit"),
 }
 # The same with three inputs before the rest.
 ATTENTION = "scaled_dot_product_attention"

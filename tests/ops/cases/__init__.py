@@ -20,6 +20,7 @@ from tests.ops.cases import (
     pools,
     reductions,
     sequence,
+    special,
     upsample,
 )
 
@@ -32,6 +33,7 @@ TABLE: tuple[Case, ...] = (
     *reductions.CASES,
     *elementwise.CASES,
     *functions.CASES,
+    *special.CASES,
     *activations.CASES,
     *logic.CASES,
     *layout.CASES,

@@ -5,6 +5,8 @@
  *     bt_log_f32      1.1 ULP
  *     bt_log2_f32     2 ULP
  *     bt_log1p_f32    1.5 ULP
+ *     bt_log10_f32    2 ULP
+ *     bt_exp2_f32     1.5 ULP
  *     bt_pow_f32      2 ULP
  *
  * The logarithm of zero is minus infinity, of a negative number NaN. Powers below FLT_MIN are zero, not denormal. */
@@ -68,6 +70,16 @@ BT_INLINE float bt_log2_f32(float x)
     return (bt_log_tail_f32(f) + f) * 1.44269504f + k;
 }
 
+BT_INLINE float bt_log10_f32(float x)
+{
+    if (!(x > 0.0f && x < BT_INF))
+        return bt_log_special_f32(x);
+    float k;
+    float f = bt_log_parts_f32(x, BT_SQRT_HALF, &k) - 1.0f;
+    float tail = (bt_log_tail_f32(f) + f) * 0.434294492f + k * 4.60503907e-6f; /* lg 2 in two parts */
+    return tail + k * 0.301025391f;
+}
+
 /* log(1 + x), which keeps its precision near zero. */
 BT_INLINE float bt_log1p_f32(float x)
 {
@@ -127,6 +139,11 @@ BT_INLINE float bt_exp2_pair_f32(float high, float low)
     float whole = bt_round_f32(sum);
     float y = bt_exp_f32(((high - whole) + low) * 0.693147181f);
     return bt_from_bits_f32(bt_bits_f32(y) + ((uint32_t)(int32_t)whole << 23));
+}
+
+BT_INLINE float bt_exp2_f32(float x)
+{
+    return x != x ? x : bt_exp2_pair_f32(x, 0.0f);
 }
 
 /* As C's pow: anything to the power 0 and 1 to any power are 1, even for NaN. */
