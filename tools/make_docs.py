@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from baretorch.cli import VERBS, cli, run_command
+from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
 from baretorch.report.support import aten_names, support
 from baretorch.report.words import capacity, frequency
 from baretorch.targets.boards import board_names, load_board
@@ -128,8 +128,9 @@ def cli_page() -> str:
         NOTE,
         "# Command line",
         "",
-        "Exit codes: 0 done; 1 something you can fix, told on standard error; 2 wrong usage; 70 a bug in Baretorch.",
         "With `--json` standard output is one JSON object, also for errors: see [json.md](json.md).",
+        "",
+        *table(("exit code", "means"), [(str(code), meaning) for code, meaning in EXIT_CODES.items()], "rl"),
         "",
         "```text",
         help_of(cli, "baretorch"),

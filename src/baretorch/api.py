@@ -152,12 +152,13 @@ def compile(
     buffers: str = "arena",
     weights: str = "flash",
     place: Mapping[str, str] | None = None,
+    trust: bool = False,
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
     `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8. The
-    rest are the command line's options of these names; `place` is a dict of layers and banks. Calibration that
-    does not fit is a Python warning, too."""
+    rest are the command line's options of these names; `place` is a dict of layers and banks. A .py file runs;
+    nothing in a .pt2 or .pte does, unless `trust` says so. Calibration that does not fit is a Python warning, too."""
     for option, value in (
         ("optimize", optimize),
         ("observer", observer),
@@ -174,7 +175,7 @@ def compile(
     target = load_board(board)  # first: it fails faster
     how = frontends.Int8(tuple(keep_float), observer) if int8 or calibration is not None else None
     if isinstance(model, (str, Path)):
-        source = frontends.load(str(model), int8=how if calibration is None else None)
+        source = frontends.load(str(model), int8=how if calibration is None else None, trust=trust)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
     else:

@@ -34,8 +34,17 @@ from baretorch.cli.run import run
 from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 
-INTERRUPTED = 130
-NOBODY_READS = 141  # what shells give for a program that a closed pipe ended
+INTERRUPTED, NOBODY_READS, TERMINATED = 130, 141, 143  # what shells give for a program that a signal ended
+
+EXIT_CODES = {
+    0: "done",
+    USER_ERROR: "something you can fix, told on standard error",
+    USAGE_ERROR: "wrong usage: an option or an argument",
+    INTERNAL_ERROR: "a bug in Baretorch",
+    INTERRUPTED: "interrupted (SIGINT, as by Ctrl-C); nothing is left behind",
+    NOBODY_READS: "standard output was closed (a broken pipe, as by `| head`)",
+    TERMINATED: "told to end (SIGTERM); nothing is left behind",
+}
 
 VERBS: tuple[click.Command, ...] = (
     run,

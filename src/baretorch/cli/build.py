@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     board_option,
     int8_options,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     toolchain: str | None,
     optimize: str,

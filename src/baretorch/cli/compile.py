@@ -8,6 +8,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     board_option,
     int8_options,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 @memory_options
 def compile_(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     out: str,
     optimize: str,

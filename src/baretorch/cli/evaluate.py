@@ -10,6 +10,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     Stage,
     board_option,
@@ -72,7 +73,7 @@ class _Watched:
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
 def evaluate(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     port: str | None,
     emulator: str | None,
@@ -103,7 +104,7 @@ def evaluate(
     if as_float and (int8 or keep_float or io != "float"):
         raise click.UsageError("--float excludes --int8, --keep-float and --io int8")
     quantization = Quantization(not as_float, keep_float, io, True, observer)
-    task = load_evaluate(model.partition("::")[0], samples)
+    task = load_evaluate(model.path.partition("::")[0], samples)
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from baretorch.cli.verb import Answer, model_argument, stages, verb
+from baretorch.cli.verb import Answer, ModelFile, model_argument, stages, verb
 
 
 @verb("export")
 @model_argument
 @click.option("--out", type=click.Path(), metavar="FILE", required=True, help="The .pte file to write.")
-def export(as_json: bool, model: str, out: str) -> Answer:
+def export(as_json: bool, model: ModelFile, out: str) -> Answer:
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
@@ -24,7 +24,7 @@ def export(as_json: bool, model: str, out: str) -> Answer:
         source = read_model(model, stage)
         if source.module is None:
             raise CompileError(
-                f"{model} holds no nn.Module to export",
+                f"{model.path} holds no nn.Module to export",
                 need="a Python file with model() and inputs()",
             )
         stage("export to ExecuTorch")

@@ -8,6 +8,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     complete_boards,
     int8_options,
@@ -34,7 +35,7 @@ from baretorch.cli.verb import (
 @int8_options
 def fit(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     boards: tuple[str, ...],
     toolchain: str | None,
     optimize: str,

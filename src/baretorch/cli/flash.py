@@ -8,10 +8,12 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     board_option,
     int8_options,
     memory_options,
+    model_or_image_argument,
     optimize_option,
     stages,
     toolchain_option,
@@ -28,7 +30,7 @@ IMAGES = (".uf2", ".hex", ".elf")
 
 
 @verb("flash")
-@click.argument("model", metavar="MODEL_OR_IMAGE", type=click.Path())
+@model_or_image_argument
 @board_option
 @click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
@@ -38,7 +40,7 @@ IMAGES = (".uf2", ".hex", ".elf")
 @memory_options
 def flash(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     method: str | None,
     drive: str | None,
@@ -53,7 +55,7 @@ def flash(
     from baretorch.devices.flash import flash as put
 
     with stages(as_json) as stage:
-        path = Path(model)
+        path = Path(model.path)
         if path.suffix in IMAGES:
             image = _image(path, board)
         else:

@@ -8,6 +8,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     Stage,
     complete_boards,
@@ -41,7 +42,7 @@ STAGES = ("aten", "core", "graph", "plan")
 @int8_options
 def inspect(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str | None,
     stage: str | None,
     toolchain: str | None,

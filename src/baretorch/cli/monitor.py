@@ -12,6 +12,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     board_option,
     console,
@@ -51,7 +52,7 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @click.option("--rate", type=click.FloatRange(min=0.1), help="At most so many answers per second.")
 def monitor(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     port: str | None,
     emulator: str | None,
@@ -83,7 +84,7 @@ def monitor(
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
-        sweep = read_sweep(model, compiled.source, compiled.graph)
+        sweep = read_sweep(model.path, compiled.source, compiled.graph)
         machine = opened(compiled, port, emulator, toolchain, stage)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"

@@ -8,6 +8,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     board_option,
     emulator_option,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     toolchain: str | None,
     emulator: str | None,

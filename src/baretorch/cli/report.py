@@ -8,6 +8,7 @@ import click
 
 from baretorch.cli.verb import (
     Answer,
+    ModelFile,
     Quantization,
     board_option,
     emulator_option,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
 def report(
     as_json: bool,
-    model: str,
+    model: ModelFile,
     board: str,
     toolchain: str | None,
     emulator: str | None,
@@ -62,7 +63,7 @@ def report(
     from baretorch.targets.boards import load_board
 
     emulator = choose_emulator(load_board(board), emulator)
-    measure = load_evaluate(model.partition("::")[0]) if task else None
+    measure = load_evaluate(model.path.partition("::")[0]) if task else None
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
         page = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}" / "report.html"

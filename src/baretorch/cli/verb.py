@@ -129,8 +129,27 @@ def stages(as_json: bool) -> Iterator[Stage]:
         )
 
 
-def model_argument(body: Body) -> Body:
-    return click.argument("model", type=click.Path())(body)
+@dataclass(frozen=True)
+class ModelFile:
+    """What MODEL and --trust say: the path, which may end in `::method`, and whether what it holds may run code."""
+
+    path: str
+    trust: bool = False
+
+
+def model_argument(body: Body, metavar: str = "MODEL") -> Body:
+    """MODEL and --trust; the verb's body gets them together as `model`."""
+
+    @wraps(body)
+    def gathered(*arguments: Any, model: str, trust: bool, **rest: Any) -> Answer:
+        return body(*arguments, model=ModelFile(model, trust), **rest)
+
+    option = click.option("--trust", is_flag=True, help="Let a .pt2 run code of its own: for files you made yourself.")
+    return click.argument("model", metavar=metavar, type=click.Path())(option(gathered))
+
+
+def model_or_image_argument(body: Body) -> Body:
+    return model_argument(body, "MODEL_OR_IMAGE")
 
 
 def board_option(body: Body) -> Body:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from baretorch.cli.verb import Quantization, Stage
+from baretorch.cli.verb import ModelFile, Quantization, Stage
 from baretorch.emulators import open_machine
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
@@ -24,7 +24,7 @@ FLOAT = Quantization()
 
 
 def compiled_model(
-    model: str,
+    model: ModelFile,
     board: str,
     stage: Stage,
     optimize: str = "speed",
@@ -39,12 +39,12 @@ def compiled_model(
     return compile_source(source, target, optimize, Path(trace) if trace else None, quantization.io, memory)
 
 
-def read_model(model: str, stage: Stage, quantization: Quantization = FLOAT) -> Source:
+def read_model(model: ModelFile, stage: Stage, quantization: Quantization = FLOAT) -> Source:
     """The model at a path, which may end in `::method`."""
-    path, _, method = model.partition("::")
+    path, _, method = model.path.partition("::")
     how = Int8(quantization.keep_float, quantization.observer, quantization.unless_done)
     stage(f"{'quantize' if quantization.int8 else 'read'} {Path(path).name}")
-    return load(path, method or None, how if quantization.int8 else None)
+    return load(path, method or None, how if quantization.int8 else None, model.trust)
 
 
 def built_image(compiled: Compiled, out: str | None, toolchain: str | None, stage: Stage) -> Image:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.model_file import load_model_file, need_file
 from baretorch.frontends.program import AtenProgram, AtenState
 from baretorch.ir import Array
@@ -56,9 +57,10 @@ class Int8:
     unless_done: bool = False
 
 
-def load(path: str, method: str | None = None, int8: Int8 | None = None) -> Source:
+def load(path: str, method: str | None = None, int8: Int8 | None = None, trust: bool = False) -> Source:
     """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first.
-    With `int8` a model file is quantized, with the data of its calibration()."""
+    With `int8` a model file is quantized, with the data of its calibration(). A .py file is code and runs; of the
+    others nothing does, unless it is a .pt2 that the user says to `trust`."""
     file = need_file(path)
     name = _name(file)
     if file.suffix == ".py":
@@ -70,9 +72,9 @@ def load(path: str, method: str | None = None, int8: Int8 | None = None) -> Sour
     if int8:
         raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
     if file.suffix == ".pt2":
-        return _from_pt2(file, name)
+        return _from_pt2(file, name, trust)
     if file.suffix == ".pte":
-        return _from_pte(file, name, method)
+        return _from_pte(file, name, method, trust)
     raise CompileError(f"{path}: unknown kind of model file {file.suffix!r}", need="a .py, .pt2 or .pte file")
 
 
@@ -165,27 +167,32 @@ def _one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
     return wanted
 
 
-def _from_pt2(file: Path, name: str) -> Source:
+def _from_pt2(file: Path, name: str, trust: bool) -> Source:
     from baretorch.frontends import torch_export
+    from baretorch.frontends.pt2 import example_inputs, load_pt2, read_pt2
 
-    exported = torch_export.load_pt2(file)
-    program = torch_export.read_exported(exported, name)
-    if not exported.example_inputs:
+    exported, samples = load_pt2(file, trust)
+    program = read_pt2(exported, file, name)
+    if not trust:
+        check_sizes(program)
+    args = example_inputs(samples, program)
+    if args is None:
         return Source(name, program, _random(program), None, exported=exported)
-    args = exported.example_inputs[0]
     flat = torch_export.flat_inputs(args)
     examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
-    own = exported.module()
+    own = exported.module(check_guards=False)
     expected, again = (torch_export.run_module(own, args, program.output_orders) for _ in range(2))
     known = expected if program.quantized else None
     return Source(name, program, examples, expected, again, None, tuple(args), exported, known)
 
 
-def _from_pte(file: Path, name: str, method: str | None) -> Source:
+def _from_pte(file: Path, name: str, method: str | None, trust: bool) -> Source:
     from baretorch.frontends.pte import read_pte_methods
 
     read = read_pte_methods(file.read_bytes(), name, method)
     programs = shared_state({m: replace(p, file=str(file)) for m, p in read.items()})
+    for program in programs.values() if not trust else ():
+        check_sizes(program)
     method = _one_of(programs, method or ("forward" if "forward" in programs else None))
     return Source(name, programs[method], _random(programs[method]), None, method=method, methods=programs)
 

@@ -1,4 +1,4 @@
-"""nn.Module or .pt2 -> ATen program, through torch.export. With quantize/ the only importer of torch.
+"""nn.Module or ExportedProgram -> ATen program, through torch.export. With quantize/ the only importer of torch.
 
 Operators that the ATen table knows stay whole; the rest is decomposed by torch's own table first.
 """
@@ -105,15 +105,6 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             have=[_types(inputs), str(error)],
             need=f"a tuple of tensors for {method}{signature}",
         ) from error
-
-
-def load_pt2(path: Path) -> Any:
-    """An ExportedProgram that torch.export.save wrote."""
-    try:
-        with quiet():
-            return torch.export.load(str(path))
-    except Exception as error:
-        raise CompileError(f"{path} is not a .pt2 program", have=reason(error)) from error
 
 
 def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
