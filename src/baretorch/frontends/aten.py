@@ -20,6 +20,7 @@ from baretorch.frontends import aten_conv as conv
 from baretorch.frontends import aten_elementwise as elementwise
 from baretorch.frontends import aten_index as index
 from baretorch.frontends import aten_layers as layers
+from baretorch.frontends import aten_linalg as linalg
 from baretorch.frontends import aten_moves as moves
 from baretorch.frontends import aten_pools as pools
 from baretorch.frontends import aten_quant as quant
@@ -141,6 +142,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::bmm": sequence.matmul,
     "aten::mv": sequence.matmul,
     "aten::dot": sequence.matmul,
+    **linalg.ROWS,
     "aten::lstm": sequence.lstm,
     "aten::gru": sequence.gru,
     "aten::rnn_tanh": lambda g, *args: sequence.rnn(g, False, *args),

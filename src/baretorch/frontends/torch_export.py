@@ -130,7 +130,7 @@ def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
                 names[node.name] = spec.target.removeprefix(within)
                 constants[names[node.name]] = _array(stored[spec.target], names[node.name])
         elif node.op == "call_function":
-            if node.target is not operator.getitem and "val" in node.meta:  # assertions have no value
+            if node.target is not operator.getitem and "val" in node.meta and not _is_check(node):
                 calls.append(_call(node, names, within))
         elif node.op == "get_attr" and isinstance(_attribute(exported.graph_module, node.target), torch.Tensor):
             names[node.name] = node.target
@@ -142,6 +142,8 @@ def read_exported(exported: Any, name: str, within: str = "") -> AtenProgram:
                     orders.append(_order(value.meta["val"]))
                 elif spec.kind is OutputKind.USER_OUTPUT:
                     raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
+                elif spec.kind is OutputKind.TOKEN:  # the order of effects, which are errors raised or nothing we know
+                    pass
                 elif spec.kind is OutputKind.BUFFER_MUTATION:
                     state.append(AtenState(spec.target.removeprefix(within), names.get(value.name, value.name)))
                 else:
@@ -261,8 +263,15 @@ def _call(node: Any, names: dict[str, str], within: str) -> AtenCall:
     return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, origin)
 
 
+def _is_check(node: Any) -> bool:
+    """An assertion has no value, but perhaps an effect: to raise."""
+    effects = node.target is torch.ops.higher_order.with_effects
+    return effects and node.args[1] is torch.ops.aten._linalg_check_errors.default
+
+
 def _target(node: Any) -> str:
-    return table_name(node.target)
+    effects = node.target is torch.ops.higher_order.with_effects
+    return table_name(node.args[1] if effects else node.target)
 
 
 def table_name(target: Any) -> str:

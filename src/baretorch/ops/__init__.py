@@ -42,6 +42,7 @@ from baretorch.ops import (
     recurrent,
     reduce,
     softmax,
+    solve,
     special,
     upsample,
 )
@@ -59,6 +60,8 @@ class OpRow:
 OPS: tuple[OpRow, ...] = (
     OpRow(linear.Linear, linear.KERNELS),
     OpRow(matmul.Matmul, matmul.KERNELS),
+    OpRow(solve.Solve, solve.SOLVE),
+    OpRow(solve.Det, solve.DET),
     OpRow(attention.Attention, attention.KERNELS),
     OpRow(recurrent.Lstm, recurrent.LSTM),
     OpRow(recurrent.Gru, recurrent.GRU),

@@ -20,6 +20,7 @@ from tests.ops.cases import (
     pools,
     reductions,
     sequence,
+    solve,
     special,
     upsample,
 )
@@ -28,6 +29,7 @@ TABLE: tuple[Case, ...] = (
     *layers.CASES,
     *eights.CASES,
     *sequence.CASES,
+    *solve.CASES,
     *pools.CASES,
     *upsample.CASES,
     *reductions.CASES,
