@@ -18,6 +18,7 @@ from baretorch.frontends import aten_activations as activations
 from baretorch.frontends import aten_constants as constants
 from baretorch.frontends import aten_conv as conv
 from baretorch.frontends import aten_elementwise as elementwise
+from baretorch.frontends import aten_fft as fft
 from baretorch.frontends import aten_index as index
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_linalg as linalg
@@ -30,7 +31,7 @@ from baretorch.frontends import aten_sequence as sequence
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends import aten_special as special
 from baretorch.frontends import cortex_m
-from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.lowering import Complex, Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
 from baretorch.ir import Builder, DType, Graph, State, verify
 
@@ -57,7 +58,9 @@ def to_graph(program: AtenProgram) -> Graph:
     for call in program.calls:
         b.origin = call.origin
         try:
-            _bind(g, call, TABLE[call.target](g, *(g.resolve(a) for a in call.args)))
+            args = tuple(map(g.resolve, call.args))
+            row = fft.row_of(call.target) if fft.is_complex(args) else TABLE[call.target]
+            _bind(g, call, row(g, *args))
         except CompileError as error:
             if not error.at:
                 error.at = (str(call.origin) or f"{call.results[0]} = {call.target}",)
@@ -71,7 +74,7 @@ def to_graph(program: AtenProgram) -> Graph:
             ) from error
     outputs = []
     for name, order in zip(program.outputs, program.output_orders, strict=True):
-        out = g.value(name)
+        out = fft.real_output(name, g.value(name))
         outputs.append(out if order == tuple(range(len(order))) else g.permute(out, order))
     state = [State(g.values[s.name], g.value(s.next), program.constants[s.name]) for s in program.state]
     return verify(replace(b.graph(inputs, outputs, state), labels=program.labels))
@@ -82,7 +85,8 @@ def _bind(g: Lowering, call: AtenCall, result: Result) -> None:
     for name, shape, made in zip(call.results, call.shapes, results, strict=False):
         if name is None:
             continue
-        if shape is not None and g.shape(made) != tuple(shape):
+        parts = (2,) if isinstance(made, Complex) else ()
+        if shape is not None and g.shape(made) != (*shape, *parts):
             raise InternalError(f"{call.target} gave {g[made]}, PyTorch says {list(shape)}")
         g.values[name] = made
     for name in call.results[len(results) :]:
@@ -122,9 +126,6 @@ INSTEAD = {
     "randn": "instead of random numbers in the model: pass them as an input",
     "rand": "instead of random numbers in the model: pass them as an input",
     "bernoulli": "instead of random numbers in the model: pass them as an input",
-    "complex": "instead of complex numbers: two real tensors",
-    "_fft_r2c": "instead of an FFT: a matrix product with constant sine and cosine tables, or spectra as inputs",
-    "stft": "instead of stft: conv1d with constant sine and cosine kernels, or spectra as inputs",
 }
 
 
@@ -206,6 +207,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::topk": reduce.topk,
     "aten::sort": reduce.sort,
     "aten::argsort": reduce.argsort,
+    **fft.ROWS,
     "aten::softmax": reduce.softmax,
     "aten::_softmax": reduce.softmax,
     "aten::log_softmax": reduce.log_softmax,

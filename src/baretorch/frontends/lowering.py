@@ -21,6 +21,10 @@ TO_NHWC = (0, 2, 3, 1)
 TO_NCHW = (0, 3, 1, 2)
 
 
+class Complex(str):
+    """The name of a float tensor that stands for a complex one: its last dimension is real and imaginary part."""
+
+
 @dataclass
 class Lowering:
     """The Graph being made, and which of its tensors each ATen value became."""
@@ -38,7 +42,12 @@ class Lowering:
 
     def value(self, name: str) -> str:
         if name not in self.values:  # a constant, on its first use
-            self.values[name] = self.b.const(name, self.program.constants[name])
+            data = self.program.constants[name]
+            if np.iscomplexobj(data):
+                parts = np.stack([data.real, data.imag], axis=-1).astype(np.float32)
+                self.values[name] = Complex(self.b.const(name, parts))
+            else:
+                self.values[name] = self.b.const(name, data)
         return self.values[name]
 
     def __getitem__(self, name: str) -> Tensor:

@@ -21,7 +21,7 @@ class Ref:
     name: str
 
 
-Arg: TypeAlias = Union[Ref, int, float, bool, str, tuple["Arg", ...], None]  # noqa: UP007 (a forward reference)
+Arg: TypeAlias = Union[Ref, int, float, complex, bool, str, tuple["Arg", ...], None]  # noqa: UP007 (a forward reference)
 
 
 @dataclass(frozen=True)

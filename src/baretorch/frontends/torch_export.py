@@ -309,7 +309,7 @@ def _arg(value: Any, names: dict[str, str]) -> Arg:
         return tuple(_arg(v, names) for v in value)
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     return str(value)
 
@@ -356,7 +356,7 @@ def _order(value: Any) -> tuple[int, ...]:
 
 
 def _array(tensor: Any, name: str) -> Array:
-    if DType.of(str(tensor.dtype).removeprefix("torch.")) is None:
+    if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
         raise CompileError(
             f"{name} has type {tensor.dtype}",
             need=f"one of {', '.join(d.label for d in DType)}",

@@ -10,9 +10,11 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from baretorch.frontends.aten import TABLE
+from baretorch.frontends.aten_fft import COMPLEX
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir import DType, Op
 from baretorch.ops import OPS
+from baretorch.ops.fft import Fft, Irfft, Magnitude
 from baretorch.ops.kernel import Kernel
 
 # As the symbols of kernels spell them.
@@ -61,6 +63,8 @@ class OpSupport:
 def support() -> tuple[OpSupport, ...]:
     """All operators, in the order of OPS."""
     made = {target.removeprefix("aten::"): _ops_in(row) for target, row in TABLE.items()}
+    for target, row in COMPLEX.items():
+        made[target.removeprefix("aten::")] |= _ops_in(row) & {Fft, Irfft, Magnitude}  # not what these are made of
     return tuple(
         OpSupport(
             row.op.name,
