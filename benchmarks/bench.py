@@ -58,6 +58,7 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/ad.py", False, (*FAST, M0PLUS)),
     ("zoo/mnist_mlp.py", False, (*FAST, M0PLUS)),
     ("zoo/softmax.py", False, EVERY),
+    ("zoo/rfft512.py", False, (*FAST, M0PLUS)),
     (SINE, False, EVERY),
 )
 

@@ -69,6 +69,7 @@ PEERS: dict[tuple[str, str, str], Peers] = {
         plain=Figures(27_520, 224_804),
     ),
     ("softmax", "float32", M4F): Peers(goal=Figures(900), plain=Figures(2_360)),
+    ("rfft512", "float32", M4F): Peers(goal=Figures(14_000)),
     ("mnist_mlp", "float32", M4F): Peers(
         goal=Figures(650_000, 2_000, 5_000),
         executorch=Figures(2_878_800, 54_712, 5_800),

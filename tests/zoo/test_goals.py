@@ -9,7 +9,7 @@ import pytest
 
 from tests.zoo.zoo import ROOT, run
 
-FLOAT = ("softmax", "mnist_mlp", "kws", "tinyrps", "ic", "vww")  # sine: tests/test_road.py
+FLOAT = ("softmax", "rfft512", "mnist_mlp", "kws", "tinyrps", "ic", "vww")  # sine: tests/test_road.py
 INT8 = ("sine", "mnist_mlp", "ad", "kws", "tinyrps", "ic", "vww")
 GOALS = [(name, "float32") for name in FLOAT] + [(name, "int8") for name in INT8]
 

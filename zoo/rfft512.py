@@ -1,0 +1,22 @@
+"""The spectrum of 512 samples and nothing else: 0 parameters, 0 MACs.
+
+The transform under most audio front ends on its own. The 257 complex numbers come out as pairs: real and imaginary
+part.
+"""
+
+import torch
+from common import signal
+from torch import nn
+
+
+class Spectrum(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.fft.rfft(x))
+
+
+def model() -> nn.Module:
+    return Spectrum()
+
+
+def inputs() -> tuple[torch.Tensor, ...]:
+    return (signal(1, 512, seed=1)[0, 0],)
