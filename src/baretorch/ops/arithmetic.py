@@ -33,7 +33,7 @@ def multipliers(factors: Sequence[float]) -> tuple[Array, int]:
         shift += 1
         if shift > LARGEST_SHIFT:
             raise CompileError(
-                f"a layer's output scale is {largest:.3g} times too fine for its accumulator",
+                f"its output's scale is {largest:.3g} times finer than its accumulator's",
                 need=f"a factor below {(1 << LARGEST_SHIFT) / 2:g}",
                 try_="calibrate with data that reaches the values the layer has in use",
             )

@@ -27,6 +27,7 @@ from baretorch.ops.qnorm import LONGEST, QNorm, affine_of, eps_of
 from baretorch.passes.int8_walk import StaysFloat, Walk
 
 ROWS = 3  # of a linear layer, from which on convolutions are faster
+LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
 PRODUCT = 255 * 255  # the largest of two numbers less their zero points
 
 
@@ -54,21 +55,23 @@ def layer(walk: Walk, node: Node) -> None:
         raise StaysFloat("its weight has no symmetric int8 scale")
     channels = w.shape[0]
     s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
-    s_w = np.broadcast_to(np.array(w.quant.scale, np.float64), (channels,))
-    stored = np.rint(w.data.astype(np.float64) / s_w.reshape(-1, *(1,) * (len(w.shape) - 1))).astype(np.int8)
-    bias = data_of(biases, 0) if biases else np.zeros(channels)
-    sums = stored.reshape(channels, -1).astype(np.int64).sum(axis=1)
-    folded = 0 if isinstance(op, ConvTranspose2d) else z_x * sums
-    whole = np.clip(np.rint(bias / (s_x * s_w)) - folded, -(2**31), 2**31 - 1)
+    real = w.data.reshape(channels, -1).astype(np.float64)
+    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
+    bias = reachable(given, real, s_x, s_y)
+    s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
+    stored = np.rint(real / s_w[:, None]).astype(np.int8).reshape(w.shape)
+    rows = stored.reshape(channels, -1).astype(np.int64)
+    folded = 0 if isinstance(op, ConvTranspose2d) else z_x * rows.sum(axis=1)
+    whole = np.rint(bias / (s_x * s_w)) - folded
     multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
+    fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
     lo, hi = limits(op.lo, op.hi, y)
     constants = (
         walk.constant(w, "int8", stored),
         walk.constant(w, "bias", whole.astype(np.int32)),
         walk.constant(w, "multiplier", multiplier),
     )
-    rows = prod(walk.graph[node.inputs[0]].shape[:-1])
-    if isinstance(op, Linear) and rows >= ROWS:
+    if isinstance(op, Linear) and prod(walk.graph[node.inputs[0]].shape[:-1]) >= ROWS:
         _pixels(walk, node, QConv2d(z_x, z_y, shift, lo, hi), *constants)
         return
     if isinstance(op, Linear):
@@ -78,6 +81,19 @@ def layer(walk: Walk, node: Node) -> None:
     else:
         made = QConvTranspose2d(z_x, z_y, shift, lo, hi, op.stride, op.padding, op.dilation, op.groups)
     walk.emit(node, made, walk.int8(node.inputs[0]), *constants)
+
+
+def reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:
+    """Biases, as far as they matter: beyond, the output is at its limit whatever the input is."""
+    reach = 255 * s_x * np.abs(weights).sum(axis=1) + 512 * s_y
+    return np.clip(biases, -reach, reach)
+
+
+def weight_scales(scales: Array, weights: Array, biases: Array, s_x: float, s_y: float) -> Array:
+    """The scales of a layer's rows of weights, such that each bias fits into 32 bits beside them. A row of zeros may
+    have any; it gets one that leaves its bias ten bits behind the point of the output."""
+    scales = np.where(weights.any(axis=1), scales, s_y / (s_x * 2**10))
+    return np.maximum(scales, np.abs(biases) / (s_x * LARGEST_BIAS))
 
 
 def _pixels(walk: Walk, node: Node, op: QConv2d, weight: str, bias: str, multiplier: str) -> None:
@@ -122,10 +138,12 @@ def affine(walk: Walk, node: Node) -> bool:
     factor = last.numbers if isinstance(op, Mul) else first.numbers if first else ones
     summand = last.numbers if isinstance(op, Add) else 0 * ones
     s_x, z_x = quant.scale[0], quant.zero_point[0]
-    s_w = np.maximum(np.abs(factor) / 127, np.abs(summand) / (s_x * 2**29)) + 1e-30  # the bias fits into 32 bits
+    summand = reachable(summand, factor[:, None], s_x, y.scale[0])
+    s_w = weight_scales(np.abs(factor) / 127, factor[:, None], summand, s_x, y.scale[0])
     stored = np.rint(factor / s_w)
     bias = np.rint(summand / (s_x * s_w)) - z_x * stored
     multiplier, shift = multipliers([float(f) for f in s_x * s_w / y.scale[0]])
+    fits_32_bits(int((np.abs(bias) + 255 * np.abs(stored)).max(initial=0)) << shift)
     lo, hi = limits(op.lo, op.hi, y)
     constants = (
         walk.constant(walk.graph[out], "int8", stored.astype(np.int8).reshape(-1, 1, 1, 1)),

@@ -14,6 +14,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.qrecurrent import GATE_BITS, QGru, QLstm, QRecurrent
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent
+from baretorch.passes.int8_layers import fits_32_bits, weight_scales
 from baretorch.passes.int8_walk import StaysFloat, Walk
 from baretorch.passes.rewrite import fresh
 
@@ -37,12 +38,10 @@ def recurrent(walk: Walk, node: Node) -> None:
         raise StaysFloat(f"its hidden state's scale {q_y.scale[0]:.3g} is too fine")
     bias = data_of(weights, 2)
     split = len(data_of(weights, 0))
-    w_ih, s_ih = _int8(weights[0])
-    w_hh, s_hh = _int8(weights[1])
     reset = np.zeros(split)
     reset[split - (len(bias) - split) :] = bias[split:]  # gru: what the reset gate applies to
-    ih, shift_ih = _rows(w_ih, s_ih, q_x, bias[:split])
-    hh, shift_hh = _rows(w_hh, s_hh, q_y, reset)
+    w_ih, ih, shift_ih = _rows(weights[0], q_x, bias[:split].astype(np.float64))
+    w_hh, hh, shift_hh = _rows(weights[1], q_y, reset)
     (multiplier,), _ = multipliers([2.0 ** -kind.bits[0] / q_y.scale[0]])
     made = kind(q_y.zero_point[0], int(multiplier), shift_ih, shift_hh, op.reverse, op.batch_first)
     inputs = (
@@ -74,25 +73,22 @@ def _hidden_scale(walk: Walk, node: Node) -> Quant:
     return UNIT
 
 
-def _int8(t: Tensor) -> tuple[Array, Array]:
-    """A weight as int8, and the scale of each of its rows: those it was rounded to before, if any."""
+def _rows(t: Tensor, x: Quant, bias: Array) -> tuple[Array, Array, int]:
+    """(a weight as int8, bias and multiplier per row, the shift of all), for a product whose result has the gates'
+    fractional bits. The scales of its rows are those it was rounded to before, if any."""
     data = data_of([t], 0).astype(np.float64)
     if t.quant is not None and t.quant.axis == 0 and not any(t.quant.zero_point):
         scales = np.array(t.quant.scale)
     else:
-        scales = np.maximum(np.abs(data).max(axis=1, initial=0.0) / 127, 2.0**-20)
-    return np.clip(np.rint(data / scales[:, None]), -127, 127).astype(np.int8), scales
-
-
-def _rows(w: Array, scales: Array, x: Quant, bias: Array) -> tuple[Array, int]:
-    """(bias and multiplier per row, the shift of all), for a product whose result has the gates' fractional bits."""
+        scales = np.abs(data).max(axis=1, initial=0.0) / 127
+    scales = weight_scales(scales, data, bias, x.scale[0], 2.0**-GATE_BITS)
+    w = np.clip(np.rint(data / scales[:, None]), -127, 127).astype(np.int8)
     factors = x.scale[0] * scales
     wide = w.astype(np.int64)
     multiplier, shift = multipliers([float(f) for f in factors * (1 << GATE_BITS)])
     biases = np.rint(bias / factors) - x.zero_point[0] * wide.sum(axis=1)
-    if int((np.abs(biases) + 128 * np.abs(wide).sum(axis=1)).max(initial=0)) << shift >= 1 << 31:
-        raise StaysFloat("its sums could leave 32 bits")
-    return np.stack([biases, multiplier], axis=1).astype(np.int64), shift
+    fits_32_bits(int((np.abs(biases) + 128 * np.abs(wide).sum(axis=1)).max(initial=0)) << shift)
+    return w, np.stack([biases, multiplier], axis=1).astype(np.int64), shift
 
 
 def _begin(walk: Walk, name: str, bits: int) -> str:

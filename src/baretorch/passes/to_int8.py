@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from baretorch.errors import CompileError
 from baretorch.ir import DType, Graph, Node
 from baretorch.ops.fixed import FromFixed
 from baretorch.ops.layout import Pad
@@ -40,7 +41,10 @@ def _convert(walk: Walk, node: Node) -> None:
     rule = next((rule for kind, rule in RULES if isinstance(node.op, kind)), None)
     if rule is None:
         raise StaysFloat(f"there is no int8 {node.op.name}")
-    rule(walk, node)
+    try:
+        rule(walk, node)
+    except CompileError as refusal:  # of its scales, which a float operator does not need
+        raise StaysFloat(refusal.what) from refusal
 
 
 def float_layers(graph: Graph) -> list[str]:

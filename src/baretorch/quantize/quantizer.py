@@ -14,14 +14,7 @@ from typing import Any
 
 import torch
 from torch.fx import Node
-from torchao.quantization.pt2e import (
-    FusedMovingAvgObsFakeQuantize,
-    HistogramObserver,
-    MinMaxObserver,
-    MovingAverageMinMaxObserver,
-    MovingAveragePerChannelMinMaxObserver,
-    PerChannelMinMaxObserver,
-)
+from torchao.quantization.pt2e import FakeQuantize
 from torchao.quantization.pt2e.quantizer import (
     FixedQParamsQuantizationSpec,
     QuantizationAnnotation,
@@ -29,6 +22,8 @@ from torchao.quantization.pt2e.quantizer import (
     Quantizer,
     SharedQuantizationSpec,
 )
+
+from baretorch.quantize import observers
 
 # Layers: an input, a weight and a bias; by the weight's axis of output channels.
 WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv_transpose1d": 1, "conv_transpose2d": 1}
@@ -70,23 +65,24 @@ HIDDEN = {"lstm": (0, 1), "gru": (0, 1), "lstm_cell": (0,), "gru_cell": (0,)}
 LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
 NORM = "batch_norm"
 
+OBSERVERS = {"histogram": observers.Histogram, "minmax": observers.MinMax}
+
 
 def activation_spec(observer: str = "histogram", qat: bool = False) -> QuantizationSpec:
     """int8, affine, one scale per tensor. `observer`: "histogram" cuts outliers off, "minmax" keeps them."""
-    if qat:
-        made = FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=2**-12)
-    else:
-        made = (HistogramObserver if observer == "histogram" else MinMaxObserver).with_args(eps=2**-12)
+    made = _trained(observers.MovingMinMax) if qat else OBSERVERS[observer]
     return QuantizationSpec(torch.int8, made, -128, 127, torch.per_tensor_affine)
 
 
 def weight_spec(qat: bool = False, axis: int = 0) -> QuantizationSpec:
     """int8 from -127 to 127, symmetric, one scale per output channel, which is this axis."""
-    if qat:
-        made = FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAveragePerChannelMinMaxObserver, eps=2**-12)
-    else:
-        made = PerChannelMinMaxObserver.with_args(eps=2**-12)
+    made = _trained(observers.MovingPerChannelMinMax, ch_axis=axis) if qat else observers.PerChannelMinMax
     return QuantizationSpec(torch.int8, made, -127, 127, torch.per_channel_symmetric, ch_axis=axis)
+
+
+def _trained(observer: Any, **how: int) -> Any:
+    """Rounds while a model is trained. torch's fused form would have a floor under scales of its own."""
+    return FakeQuantize.with_args(observer=observer, **how)
 
 
 class Int8Quantizer(Quantizer):  # type: ignore[misc]

@@ -1,0 +1,209 @@
+"""Scales: the size of a signal does not matter, nor the last bit of what was observed; nothing that is 0 does harm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from baretorch import pipeline
+from baretorch.emulators.run import stored
+from baretorch.frontends import Int8, Source, from_module, quantized
+from baretorch.frontends.aten import to_graph
+from baretorch.ir import Array, Graph, interpret
+from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, PerChannelMinMax, least_loss
+from baretorch.quantize.qat import convert_qat, prepare_qat
+from tests.models import seeded
+
+AFFINE = {"dtype": torch.int8, "qscheme": torch.per_tensor_affine, "quant_min": -128, "quant_max": 127}
+
+
+def normal(shape: tuple[int, ...], count: int = 8) -> list[tuple[torch.Tensor, ...]]:
+    draw = torch.Generator().manual_seed(0)
+    return [(torch.randn(shape, generator=draw),) for _ in range(count)]
+
+
+def int8_of(
+    net: nn.Module, samples: Sequence[tuple[torch.Tensor, ...]], observer: str = "histogram"
+) -> tuple[Source, Graph]:
+    source = quantized(from_module(net, samples[0], "m"), Int8(observer=observer), samples)
+    return source, pipeline.optimized(to_graph(source.program))
+
+
+def sqnr(source: Source, graph: Graph) -> float:
+    """Of the answer to the example, in dB."""
+    assert source.expected is not None
+    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    (want,) = source.expected
+    return 10 * log10(float(np.square(want).sum()) / max(float(np.square(want - have).sum()), 1e-300))
+
+
+def bytes_of(source: Source, graph: Graph) -> list[Array]:
+    values = interpret(graph, stored(graph, source.examples), keep=True)
+    return [values[n] for n, t in graph.tensors.items() if t.dtype.label == "int8"]
+
+
+def test_a_signal_is_as_good_however_small() -> None:
+    """With a gain that is a power of two every stored byte is the same."""
+    first: list[Array] | None = None
+    for power in (0, -20, 20, -60):
+        net = seeded(nn.Linear(16, 16))
+        with torch.no_grad():
+            net.weight.mul_(2.0**power)
+            net.bias.mul_(2.0**power)
+        source, graph = int8_of(net, normal((4, 16)))
+        assert not float_layers(graph) and sqnr(source, graph) > 35
+        first = first or bytes_of(source, graph)
+        assert all(np.array_equal(a, b) for a, b in zip(first, bytes_of(source, graph), strict=True))
+
+
+def test_weights_of_nothing_leave_their_bias_alone() -> None:
+    """A row of zeros, of tiny weights, and of a bias far outside of what the rest of the layer gives."""
+    net = nn.Sequential(seeded(nn.Linear(8, 4)), nn.ReLU())
+    with torch.no_grad():
+        net[0].weight[0] = 0
+        net[0].weight[1] *= 1e-12
+        net[0].weight[3] = 0
+        net[0].bias.copy_(torch.tensor([0.7, 0.5, 0.1, -1e9]))
+    source, graph = int8_of(net, normal((2, 8)), "minmax")
+    assert not float_layers(graph)
+    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    np.testing.assert_allclose(have[:, [0, 1, 3]], [[0.7, 0.5, 0.0]] * 2, atol=0.01)
+    assert sqnr(source, graph) > 35
+
+
+def test_what_is_always_0_is_no_trouble() -> None:
+    class Dead(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.a(x) + torch.relu(self.b(x) - 100) * self.a(x)
+
+    source, graph = int8_of(seeded(Dead()), normal((2, 8)))
+    assert not float_layers(graph) and sqnr(source, graph) > 33
+
+
+def test_a_result_finer_than_its_sums_stays_float() -> None:
+    """Two columns that cancel but for the rounding of float32: int8 could say nothing of the rest."""
+    net = nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, -1.0]]))
+    near = [(torch.tensor([[1 + k / 10, 1 + k / 10 + 1e-7 * k]]),) for k in range(1, 9)]
+    _, graph = int8_of(net, near)
+    assert [layer.split()[0] for layer in float_layers(graph)] == ["linear"]
+    (why,) = why_float(graph)
+    assert why.startswith("its output's scale is ") and why.endswith(" times finer than its accumulator's")
+
+
+def test_scales_have_few_bits_and_clip_nothing() -> None:
+    for x in (torch.tensor([-0.3, 1.7]), torch.tensor([1e-7, 3e-7]), torch.tensor([-5e8, 1.0])):
+        watch = MinMax(**AFFINE)
+        watch(x)
+        scale, zero = watch.calculate_qparams()
+        mantissa, _ = np.frexp(float(scale))
+        assert float(mantissa * 2 ** (BITS + 1)).is_integer()
+        span = float(x.max().clamp(min=0) - x.min().clamp(max=0))
+        assert span / 255 * (1 - 1e-6) <= float(scale) <= span / 255 * (1 + 2**-BITS)
+        assert -128 <= int(zero) <= 127
+    exact = torch.tensor([3.0 / 128, 7.0]) * 127
+    watch = PerChannelMinMax(dtype=torch.int8, qscheme=torch.per_channel_symmetric, quant_min=-127, quant_max=127)
+    watch(torch.stack([exact, -exact], 1))
+    assert watch.calculate_qparams()[0].tolist() == [3.0 / 128, 7.0], "what has few bits already stays"
+
+
+@pytest.mark.parametrize("kind", [MinMax, Histogram])
+def test_the_last_bit_moves_no_scale(kind: type) -> None:
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        x = torch.randn(500, generator=draw)
+        found = []
+        for y in (x, torch.nextafter(x, 2 * x), torch.nextafter(x, 0 * x)):
+            watch = kind(**AFFINE)
+            watch(y)
+            found.append([v.item() for v in watch.calculate_qparams()])
+        assert found[0] == found[1] == found[2]
+
+
+def test_a_tensor_of_zeros_has_the_scale_of_ordinary_numbers() -> None:
+    for kind in (MinMax, Histogram):
+        for x in (torch.zeros(9), torch.full((9,), 1e-40)):
+            watch = kind(**AFFINE)
+            watch(x)
+            assert [v.item() for v in watch.calculate_qparams()] == [DEAD, 0]
+
+
+def test_a_histogram_is_cut_where_that_loses_least() -> None:
+    tails = np.zeros(2048)
+    tails[900:1100] = 10_000
+    tails[[0, 2047]] = 1
+    first, last = least_loss(tails, 256)
+    assert 890 <= first <= 910 and 1090 <= last <= 1110
+    assert least_loss(np.ones(2048), 256)[1] > 2000, "nothing to cut"
+    alone = np.zeros(2048)
+    alone[0], alone[-1] = 1e6, 9
+    assert least_loss(alone, 256) == (0, 2047), "all but nothing is 0, and the rest far away"
+
+
+def test_training_has_no_floor_under_scales_either() -> None:
+    net = seeded(nn.Linear(8, 8, bias=False))
+    with torch.no_grad():
+        net.weight.mul_(1e-6)
+    (x,) = normal((16, 8))[0]
+    prepared = prepare_qat(net, (x,))
+    trained = prepared(x)
+    want = net(x).detach()
+    assert float(torch.square(trained.detach() - want).sum() / torch.square(want).sum()) < 1e-3
+    source = from_module(convert_qat(prepared), (x,), "m")
+    graph = pipeline.optimized(to_graph(source.program))
+    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    want = want.numpy()
+    assert not float_layers(graph)
+    assert float(np.square(want - have).sum() / np.square(want).sum()) < 1e-3
+
+
+class Block(nn.Module):
+    """Of a small language model: RMSNorm, rotary attention, SwiGLU, with the small activations that such have."""
+
+    def __init__(self, width: int = 32, heads: int = 4, length: int = 8) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before, self.between = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.gate, self.up = nn.Linear(width, 2 * width, bias=False), nn.Linear(width, 2 * width, bias=False)
+        self.down = nn.Linear(2 * width, width, bias=False)
+        half = width // heads // 2
+        angles = torch.arange(length)[:, None] / 100.0 ** (torch.arange(half) / half)
+        self.register_buffer("cos", torch.cat([angles.cos()] * 2, -1))
+        self.register_buffer("sin", torch.cat([angles.sin()] * 2, -1))
+
+    def turn(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = x.chunk(2, -1)
+        return x * self.cos + torch.cat([-b, a], -1) * self.sin
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.before(x)).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        seen = F.scaled_dot_product_attention(self.turn(q), self.turn(k), v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
+        normal = self.between(x)
+        return x + self.down(F.silu(self.gate(normal)) * self.up(normal))
+
+
+def test_a_small_language_model_keeps_its_signal() -> None:
+    net = seeded(nn.Sequential(Block(), Block()))
+    with torch.no_grad():
+        for p in net.parameters():
+            if p.dim() > 1:
+                p.mul_(0.05)
+    samples = [(0.002 * x,) for (x,) in normal((1, 8, 32))]
+    source, graph = int8_of(net, samples)
+    assert not float_layers(graph), why_float(graph)
+    assert sqnr(source, graph) > 33, "24 with a floor of 2^-12 under scales"
