@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,3 +112,25 @@ def test_what_goes_with_int8_only() -> None:
     with pytest.raises(CompileError, match="nothing in this model is") as caught:
         baretorch.compile(network(), (X,), board="pico", io="int8")
     assert "--int8" in caught.value.try_[0]
+
+
+def test_close_frees_the_folder() -> None:
+    model = baretorch.compile(nn.ReLU(), (torch.ones(4),), board="host")
+    first = model.build().elf
+    assert first.is_file()
+    model.close()
+    assert not first.parent.exists()
+    np.testing.assert_array_equal(np.asarray(model.run(torch.tensor([-1.0, 0.0, 1.0, 2.0]))), [0, 0, 1, 2])
+    again = model.build().elf
+    assert again.is_file() and again != first
+    del model
+    gc.collect()
+    assert not again.parent.exists()
+
+
+def test_close_leaves_the_folder_of_the_caller(tmp_path: Path) -> None:
+    model = baretorch.compile(nn.ReLU(), (torch.ones(4),), board="host")
+    image = model.build(tmp_path)
+    model.close()
+    assert image.elf.is_file()
+    assert model.build() is image

@@ -9,9 +9,10 @@ int8 = baretorch.compile(net, (example,), board="pico2w", calibration=samples)
 
 from __future__ import annotations
 
-import atexit
+import shutil
 import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ class Model:
     _asked: plan.Memory = ANY
     _image: Image | None = None
     _session: Session | None = None
+    _folder: weakref.finalize[..., Model] | None = None  # removes the temporary one
 
     def __repr__(self) -> str:
         graph, memory = self.compiled.graph, self.memory
@@ -82,10 +84,9 @@ class Model:
         """The image for the board, in `folder` or in a temporary one."""
         if self._image is None or folder is not None:
             if folder is None:
-                temporary = tempfile.TemporaryDirectory(prefix="baretorch-")
-                atexit.register(temporary.cleanup)
-                folder = temporary.name
-            self.close()
+                folder = tempfile.mkdtemp(prefix="baretorch-")
+                self._folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self._stop()
             self._image = pipeline.build_image(self.compiled, Path(folder), self.toolchain)
         return self._image
 
@@ -121,7 +122,13 @@ class Model:
         return counts[-1] if counts else None
 
     def close(self) -> None:
-        """End the emulation."""
+        """End the emulation, and remove the temporary folder that build() made. What runs later is built again."""
+        self._stop()
+        if self._folder is not None:
+            self._folder()
+            self._folder = self._image = None
+
+    def _stop(self) -> None:
         if self._session is not None:
             self._session.close()
         self._session = None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import io
 import json
 import os
+import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import click
 
@@ -35,6 +38,8 @@ from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 
 INTERRUPTED, NOBODY_READS, TERMINATED = 130, 141, 143  # what shells give for a program that a signal ended
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE)
 
 EXIT_CODES = {
     0: "done",
@@ -97,17 +102,30 @@ def cli() -> None:
     """
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. It unwinds the program as Ctrl-C does, so that folders and processes go with it."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """The program `baretorch`."""
+    signal.signal(signal.SIGTERM, _terminate)
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
         code = run_command(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()  # and not when Python ends, which would print a traceback
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+    except KeyboardInterrupt as error:
+        code = _ended_by(error)
     except OSError as error:
         code = _unwritable(error)
     sys.exit(code)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated
+
+
+def _ended_by(error: BaseException | None) -> int:
+    return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -116,10 +134,10 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         code = cli.main(list(arguments), prog_name="baretorch", standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except click.Abort:
+    except click.Abort as error:
         if as_json:
             _print_json(CompileError("interrupted"))
-        return INTERRUPTED
+        return _ended_by(error.__cause__)
     except click.ClickException as error:
         if as_json:
             _print_json(CompileError(error.format_message()))
@@ -163,6 +181,8 @@ def _failed(error: Exception, as_json: bool, debug: bool) -> int:
         else:
             _show(error.render())
         return USER_ERROR
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return _failed(_no_room(error), as_json, False)
     reason = f"{type(error).__name__}: {error}"
     hint = "run the command again with --debug for the traceback, and report it"
     if as_json:
@@ -170,6 +190,16 @@ def _failed(error: Exception, as_json: bool, debug: bool) -> int:
     else:
         _show(f"internal error: {reason}\n  try   {hint}")
     return INTERNAL_ERROR
+
+
+def _no_room(error: OSError) -> CompileError:
+    where = error.filename2 or error.filename or tempfile.gettempdir()
+    return CompileError(
+        f"cannot write: {error.strerror}",
+        at=str(where),
+        need="room on the disk; what was begun is removed",
+        try_="--out for another folder, TMPDIR for temporary files, XDG_CACHE_HOME for the cache",
+    )
 
 
 def _print_json(error: CompileError) -> None:

@@ -28,8 +28,13 @@ def new(as_json: bool, file: str, kind: str) -> Answer:
         raise CompileError(f"{file} exists already", try_="another name; it is left as it is")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as stream:
-            stream.write(text)
+        stream = path.open("x")
+        try:
+            with stream:
+                stream.write(text)
+        except OSError:  # a full disk
+            path.unlink()
+            raise
     except OSError as error:
         raise CompileError(f"cannot write {file}", have=str(error)) from error
     following = f"baretorch run {file} --board pico2w"

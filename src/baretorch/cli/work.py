@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +68,7 @@ def opened(compiled: Compiled, port: str | None, emulator: str | None, toolchain
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
     """A folder to write into. Its files move to `folder` when the block ends well, and vanish when it does not."""
+    above = [p for p in folder.parents if not p.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         if folder.exists() and not folder.is_dir():
@@ -75,7 +76,7 @@ def staged(folder: Path) -> Iterator[Path]:
         temporary = tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")
     except OSError as error:
         raise CompileError(f"cannot write to {folder}", have=str(error), try_="another folder with --out") from error
-    with temporary as name:
+    with _removed_if_empty(above), temporary as name:
         work = Path(name)
         yield work
         moves = [(p, folder / p.relative_to(work)) for p in sorted(work.rglob("*")) if p.is_file()]
@@ -89,6 +90,16 @@ def staged(folder: Path) -> Iterator[Path]:
             raise CompileError(
                 f"cannot write to {folder}", have=str(error), try_="another folder with --out"
             ) from error
+
+
+@contextmanager
+def _removed_if_empty(folders: Sequence[Path]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for folder in folders:
+            with suppress(OSError):  # it holds something
+                folder.rmdir()
 
 
 def _check_place(target: Path) -> None:

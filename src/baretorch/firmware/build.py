@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from baretorch.firmware.returns import check_return_label
 from baretorch.firmware.sizes import measure
 from baretorch.firmware.stack import frames_of_gcc, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
+from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
 from baretorch.targets.header import board_header
@@ -135,10 +137,24 @@ def _compile(
         return unit.source.name
 
     with ThreadPoolExecutor(JOBS) as pool:
-        for done, source in enumerate(pool.map(make, plan), 1):
-            if progress is not None:
-                progress(source, done, len(plan))
+        jobs = [pool.submit(make, unit) for unit in plan]
+        try:
+            for done, job in enumerate(jobs, 1):
+                source = job.result()
+                if progress is not None:
+                    progress(source, done, len(plan))
+        except BaseException:  # also somebody who does not want to wait
+            _give_up(jobs)
+            raise
     return [unit.output for unit in plan]
+
+
+def _give_up(jobs: Sequence[Future[str]]) -> None:
+    """Let nothing more begin, and stop what has."""
+    for job in jobs:
+        job.cancel()
+    while wait(jobs, timeout=0.1).not_done:
+        stop_tools()
 
 
 def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], shared: Sequence[str]) -> None:
@@ -148,9 +164,10 @@ def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], share
     pairs = [(kept, unit.output), (kept.with_suffix(".su"), unit.output.with_suffix(".su"))]
     if not kept.exists():
         tools.compile(unit.source, unit.output, includes, unit.optimize)
-        for there, here in reversed(pairs):  # the object last: where it is, the rest is
-            if here.exists():
-                keep(here, there)
+        with suppress(OSError):  # nowhere to keep it: the next build makes it again
+            for there, here in reversed(pairs):  # the object last: where it is, the rest is
+                if here.exists():
+                    keep(here, there)
         return
     for there, here in pairs:
         if there.exists():

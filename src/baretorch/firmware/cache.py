@@ -42,7 +42,11 @@ def keep(source: Path, target: Path) -> Path:
     """Copies a file so that `target` is whole or absent, also when several processes do it at once."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent)
-    os.close(handle)
-    shutil.copyfile(source, name)
-    os.replace(name, target)
+    try:
+        os.close(handle)
+        shutil.copyfile(source, name)
+        os.replace(name, target)
+    except BaseException:  # a full disk, or somebody who does not want to wait
+        Path(name).unlink(missing_ok=True)
+        raise
     return target

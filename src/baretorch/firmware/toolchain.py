@@ -19,6 +19,7 @@ from pathlib import Path
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.cache import cache_folder, fingerprint, keep
 from baretorch.firmware.elf import ARM, RISCV
+from baretorch.firmware.tools import run_tool
 from baretorch.targets.types import Board, Cpu
 
 NAMES = ("gcc", "zig")
@@ -169,17 +170,20 @@ def _compiler_rt(toolchain: Toolchain) -> Path:
         made.parent.mkdir(parents=True, exist_ok=True)
         source = zig.parent / "lib" / "compiler_rt.zig"
         shape = ("-O", "ReleaseSmall", "-ffunction-sections", "-fdata-sections", "-fno-unwind-tables", "-fstrip")
-        run = _run([str(zig), "build-obj", str(source), *target, *shape, f"-femit-bin={made.name}"], made.parent)
-        if run.returncode:
-            raise InternalError(f"zig does not build compiler_rt for {toolchain.cpu.name}\n{run.stderr}")
-        os.replace(made, kept)
+        try:
+            run = _run([str(zig), "build-obj", str(source), *target, *shape, f"-femit-bin={made.name}"], made.parent)
+            if run.returncode:
+                raise InternalError(f"zig does not build compiler_rt for {toolchain.cpu.name}\n{run.stderr}")
+            os.replace(made, kept)
+        finally:
+            made.unlink(missing_ok=True)
     return kept
 
 
 def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     zig = str(cache_folder() / "zig")
     environment = os.environ | {"LC_ALL": "C", "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace")
+    return run_tool(command, folder, environment)
 
 
 def _complaint(run: subprocess.CompletedProcess[str]) -> str | None:

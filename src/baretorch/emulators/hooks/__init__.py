@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from baretorch.errors import InternalError
 from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.tools import run_tool
 
 FLAGS = ("-std=gnu99", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
@@ -32,7 +32,7 @@ def _compiler() -> tuple[str, ...]:
 def _compile(compiler: tuple[str, ...], source: Path, library: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / library.name
-        run = subprocess.run([*compiler, *FLAGS, str(source), "-o", str(made)], capture_output=True, text=True)
+        run = run_tool([*compiler, *FLAGS, str(source), "-o", str(made)], Path(folder))
         if run.returncode:
             raise InternalError(f"{source.name} does not compile\n{run.stderr}")
         return keep(made, library)

@@ -1,0 +1,64 @@
+"""Programs that are run for what they make: compilers and linkers. They end when we do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+# What they say when they cannot write on.
+FULL = {
+    "No space left on device": errno.ENOSPC,
+    "NoSpaceLeft": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "File too large": errno.EFBIG,
+    "File size limit exceeded": errno.EFBIG,
+}
+
+_running: set[subprocess.Popen[str]] = set()
+
+
+def run_tool(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder to its end; OSError if there is no room for what it writes. It gets a process group of
+    its own, so that it can be stopped together with the processes that it starts itself."""
+    child = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        process_group=0,
+    )
+    _running.add(child)
+    try:
+        with child:
+            output, said = child.communicate()
+    except BaseException:
+        _stop(child)
+        raise
+    finally:
+        _running.discard(child)
+    if child.returncode and (full := next((text for text in FULL if text in said), None)):
+        raise OSError(FULL[full], full, str(folder))
+    return subprocess.CompletedProcess(command, child.returncode, output, said)
+
+
+def stop_tools() -> None:
+    """Stop what other threads run."""
+    for child in tuple(_running):
+        _stop(child)
+
+
+def _stop(child: subprocess.Popen[str]) -> None:
+    """SIGTERM, as compilers then remove their own temporary files."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGTERM)
