@@ -338,7 +338,7 @@ def _sides(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[Arg,
         raise damaged("cortex_m::pad has other arguments than a tensor and two lists")
     rank = len(x.shape)
     for order in (memory_order(x.shape, x.order), (0, 2, 3, 1), (0, 1, 2, 3)):
-        if len(order) != rank or not rank <= len(before) == len(after):
+        if not len(order) == len(padded.shape) == rank <= len(before) == len(after):
             continue
         at = [order.index(d) - rank for d in range(rank)]
         sides = [(before[place], after[place]) for place in at]
