@@ -4,13 +4,17 @@
 PY := .venv/bin/python
 # Two test processes on two cores: threads of PyTorch's own would only be in each other's way.
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n 2
+# What uses PyTorch, whose last bits differ from CPU to CPU; and an old CPU, to PyTorch, oneDNN, MKL and OpenBLAS.
+TORCH := $(addprefix tests/,cli examples frontends opinfo ops passes plan quantize report zoo \
+	test_api.py test_docs.py test_road.py test_structure.py test_text.py)
+OLD_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem
 
 help:
 	@echo "make demo      set up, train the sine model, build it for the Pico 2 W, emulate, plot"
 	@echo "make play      rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee"
 	@echo "make mnist     fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
 	@echo "make test      set up, check the code, run all tests"
-	@echo "make test-all  the same with the long sweeps"
+	@echo "make test-all  the same with the long sweeps, and as on other CPUs"
 	@echo "make bench     measure models x boards, write docs/benchmarks.md and benchmarks/results.json"
 	@echo "make docs      write the generated parts of the docs anew"
 	@echo "make clean     remove what was built (not .venv)"
@@ -38,6 +42,8 @@ test: check
 	$(PYTEST) -m "not slow"
 
 test-all: check
+	$(OLD_CPU) $(PYTEST) -m "not slow" $(TORCH)
+	ATEN_CPU_CAPABILITY=avx2 $(PYTEST) -m "not slow" $(TORCH)
 	$(PYTEST)
 
 bench:

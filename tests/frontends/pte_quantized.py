@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import torch
+from pte_cases import exact, numbers
 from torch import nn
 
 # The Cortex-M passes import a TOSA serializer and never call it.
@@ -51,10 +52,8 @@ class Mixed(nn.Module):
 
 
 def mixed() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-    torch.manual_seed(0)
-    module = Mixed().eval().requires_grad_(False).to(memory_format=torch.channels_last)
-    x = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(1))
-    return module, (x.to(memory_format=torch.channels_last),)
+    module = exact(Mixed()).to(memory_format=torch.channels_last)
+    return module, (numbers(1, 3, 16, 16).to(memory_format=torch.channels_last),)
 
 
 def converted(module: nn.Module, inputs: tuple[torch.Tensor, ...], quantizer: Any) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
+from dataclasses import replace
+from math import isclose
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +23,8 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.executorch_export import write_pte
-from baretorch.frontends.program import Ref
-from baretorch.frontends.pte import read_pte
+from baretorch.frontends.program import AtenProgram, Ref
+from baretorch.frontends.pte import read_pte, read_pte_methods
 
 NOT_PLANNED = ExecutorchBackendConfig(
     memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
@@ -238,5 +241,52 @@ def test_fixtures_are_what_the_script_makes(tmp_path: Path) -> None:
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     tool.make(tmp_path)
-    made = {f.name: f.read_bytes() for f in tmp_path.iterdir()}
-    assert made == {f.name: f.read_bytes() for f in data.iterdir()}
+    assert sorted(f.name for f in tmp_path.iterdir()) == sorted(f.name for f in data.iterdir())
+    for file in sorted(data.glob("*.pte")):
+        want, made = (read_pte_methods(f.read_bytes(), file.stem) for f in (file, tmp_path / file.name))
+        assert list(made) == list(want)
+        for method, program in want.items():
+            assert difference(made[method], program) == [], f"{file.stem}: run tools/make_pte_fixtures.py"
+
+
+def difference(have: AtenProgram, want: AtenProgram) -> list[str]:
+    """Where two programs are not the same up to rounding, which differs from CPU to CPU: numbers that were computed
+    in float may differ by 1e-5 of themselves, and integers made of such, which are constants, by one as well."""
+    found = [name for name in ("inputs", "outputs", "output_orders", "state", "labels", "notes")
+             if getattr(have, name) != getattr(want, name)]  # fmt: skip
+    found += [] if len(have.calls) == len(want.calls) else ["calls"]
+    for h, w in zip(have.calls, want.calls, strict=False):
+        same = (h.target, h.results, h.shapes) == (w.target, w.results, w.shapes) and _near(h.args, w.args)
+        found += [] if same else [f"{h.target}: {h.args} for {w.args}"]
+    found += [] if list(have.constants) == list(want.constants) else ["constants"]
+    for name in set(have.constants) & set(want.constants):
+        a, b = have.constants[name], want.constants[name]
+        same = (a.shape, a.dtype) == (b.shape, b.dtype)
+        step = 1e-6 if a.dtype.kind == "f" else 1
+        found += [] if same and np.allclose(a.astype(float), b, rtol=1e-5, atol=step) else [name]
+    return found
+
+
+def _near(have: Any, want: Any) -> bool:
+    """A large integer is the mantissa of a multiplier, and came from float."""
+    if isinstance(want, tuple) and isinstance(have, tuple):
+        return len(have) == len(want) and all(map(_near, have, want))
+    if isinstance(want, float) or (type(want) is int and abs(want) >= 1 << 20):
+        return type(have) is type(want) and isclose(have, want, rel_tol=1e-5)
+    return bool(have == want)
+
+
+def test_a_fixture_that_is_not_what_the_script_makes_is_noticed() -> None:
+    program = read_pte((Path(__file__).parent / "data" / "cortex_m.pte").read_bytes(), "cortex_m")
+    first, *rest = program.calls
+    scale = first.args[1]
+    assert isinstance(scale, float)
+
+    def with_scale(value: float) -> AtenProgram:
+        return replace(program, calls=(replace(first, args=(first.args[0], value, *first.args[2:])), *rest))
+
+    assert difference(with_scale(scale * (1 + 1e-6)), program) == []
+    assert len(difference(with_scale(scale * 1.001), program)) == 1
+    name, data = next(iter(program.constants.items()))
+    assert difference(replace(program, constants=program.constants | {name: data + 2}), program) == [name]
+    assert difference(replace(program, calls=program.calls[:-1]), program) == ["calls"]

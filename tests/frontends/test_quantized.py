@@ -268,7 +268,7 @@ def changed(target: str, index: int, value: Any) -> AtenProgram:
         ("quantized_linear", 5, 3, "quantized_linear: weights with a zero point are not supported", "v167"),
         ("quantized_linear", 7, (-5,), "a multiplier is negative or huge", "v167"),
         ("quantized_linear", 6, 300, "300 cannot be a zero point or limit of int8", "v167"),
-        ("quantized_linear", 1, Ref("c24"), "an int8 layer's weight is not int8", "v167"),
+        ("quantized_linear", 1, Ref("c21"), "an int8 layer's weight is not int8", "v167"),
         ("quantized_avg_pool2d", 3, (1, 1), "quantized_avg_pool2d: padding is not supported", "v146"),
         ("quantized_max_pool2d", 7, 5, "quantized_max_pool2d: the zero point changes", "v93"),
         ("quantized_add", 3, 9, "quantized_add: an input's scale is 64 times the output's or more", "v81"),

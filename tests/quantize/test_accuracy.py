@@ -69,6 +69,22 @@ def pt2e(graph: Graph, inputs: tuple[Array, ...]) -> dict[str, Array]:
     return values
 
 
+def at_the_edge(graph: Graph, values: dict[str, Array]) -> float:
+    """How far the answer moves if what the last layer reads is a step off, here up, there down. A value between two
+    steps is rounded by its last bit, which differs from CPU to CPU."""
+    node, draw = graph.producer()[graph.outputs[0]], np.random.default_rng(0)
+    moved = []
+    for _ in range(8):
+        given = [values[n] for n in node.inputs]
+        for i, t in enumerate(graph[n] for n in node.inputs):
+            if t.data is None and t.quant is not None:
+                signs = draw.choice(np.float32([-1, 1]), given[i].shape)
+                given[i] = given[i] + np.float32(t.quant.scale[0]) * signs
+        (result,) = node.op.reference(*given)
+        moved.append(float(np.abs(result.reshape(values[graph.outputs[0]].shape) - values[graph.outputs[0]]).max()))
+    return max(moved)
+
+
 @pytest.mark.parametrize("name", ["kws", "ic", "tinyrps", "squeeze_excite", "add_mul_softmax"])
 def test_each_layer_is_a_step_at_most_from_pt2e(name: str) -> None:
     model = source(name)
@@ -80,8 +96,8 @@ def test_each_layer_is_a_step_at_most_from_pt2e(name: str) -> None:
         if inputs is model.examples:
             quant = float_graph[float_graph.outputs[0]].quant
             assert quant is not None
-            mine = right[float_graph.outputs[0]]
-            np.testing.assert_allclose(mine, answer, atol=1.01 * quant.scale[0], err_msg="this is what torch computes")
+            mine, near = right[float_graph.outputs[0]], 1.01 * quant.scale[0] + at_the_edge(float_graph, right)
+            np.testing.assert_allclose(mine, answer, atol=near, err_msg="this is what torch computes")
         for _, t, wanted, made in _alone(graph, right, dict(zip(graph.inputs, inputs, strict=True))):
             assert t.quant is not None
             want = quantize(wanted, t.quant.scale[0], t.quant.zero_point[0])
