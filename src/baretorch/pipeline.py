@@ -29,6 +29,7 @@ from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
 from baretorch.passes.note_scales import note_scales
 from baretorch.passes.sink_views import sink_views
+from baretorch.passes.split_depth import split_depth
 from baretorch.passes.split_linear import split_linear
 from baretorch.passes.to_int8 import to_int8
 from baretorch.passes.views import views
@@ -54,7 +55,8 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_clamp,  # … conv, pool, relu: the relu after
     views,
     fold_constants,
-    to_int8,  # last: what the notes say becomes true
+    to_int8,  # what the notes say becomes true
+    split_depth,  # after all that fuses with a convolution
 )
 
 

@@ -15,6 +15,7 @@ WEIGHTS_AFTER = {
     "nn.functional.linear",
     "nn.functional.conv1d",
     "nn.functional.conv2d",
+    "nn.functional.conv3d",
     "nn.functional.conv_transpose1d",
     "nn.functional.conv_transpose2d",
     "nn.functional.batch_norm",
@@ -29,7 +30,7 @@ WEIGHTS_FIRST = {"nn.functional.embedding"}
 _OPERATORS: dict[tuple[str, ...], str] = {
     FLOAT: """
         addmm addmv baddbmm bmm dot matmul mm mv inner outer einsum tensordot
-        nn.functional.linear nn.functional.conv1d nn.functional.conv2d
+        nn.functional.linear nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d
         nn.functional.conv_transpose1d nn.functional.conv_transpose2d
         nn.functional.scaled_dot_product_attention 
         div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide fmod remainder pow square
@@ -53,6 +54,8 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.max_pool1d nn.functional.max_pool2d nn.functional.avg_pool1d nn.functional.avg_pool2d
         nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
         nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d
+        nn.functional.max_pool3d nn.functional.avg_pool3d nn.functional.adaptive_avg_pool3d
+        nn.functional.adaptive_max_pool3d
         nn.functional.interpolate/nearest nn.functional.interpolate/nearest-exact nn.functional.interpolate/linear
         nn.functional.interpolate/bilinear nn.functional.interpolate/area
         nn.functional.upsample_nearest nn.functional.upsample_bilinear

@@ -90,6 +90,22 @@ def test_norms_and_softmax() -> None:
     check(named(*images, nn.Softmax(1), nn.LogSoftmax(1)), IMAGE)
 
 
+def test_volumes() -> None:
+    check(
+        named(
+            nn.Conv3d(3, 4, 3, padding=1),
+            nn.Conv3d(3, 3, (2, 3, 1), groups=3),
+            nn.Conv3d(3, 4, (3, 1, 1), stride=(2, 1, 1), padding=(1, 0, 0)),
+            nn.Sequential(nn.Conv3d(3, 4, (1, 3, 3)), nn.ReLU()),
+            nn.MaxPool3d(2),
+            nn.AdaptiveMaxPool3d((2, 3, 2)),
+            nn.AdaptiveAvgPool3d(1),
+            nn.AvgPool3d((1, 2, 2)),
+        ),
+        (1, 3, 4, 5, 6),
+    )
+
+
 def test_pools() -> None:
     check(named(nn.MaxPool1d(2), nn.AvgPool1d(4), nn.AdaptiveAvgPool1d(5), nn.AdaptiveMaxPool1d(5)), WIDE)
     check(

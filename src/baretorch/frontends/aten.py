@@ -30,6 +30,7 @@ from baretorch.frontends import aten_resampling as resampling
 from baretorch.frontends import aten_sequence as sequence
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends import aten_special as special
+from baretorch.frontends import aten_volumes as volumes
 from baretorch.frontends import cortex_m
 from baretorch.frontends.lowering import Complex, Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
@@ -159,6 +160,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::conv2d": conv.conv,
     "aten::conv_transpose1d": conv.conv_transpose,
     "aten::conv_transpose2d": conv.conv_transpose,
+    **volumes.ROWS,
     **elementwise.ROWS,
     **activations.ROWS,
     **special.ROWS,

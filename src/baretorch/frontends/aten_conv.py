@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten_volumes import conv3d
 from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -23,7 +24,8 @@ def convolution(
 ) -> str:
     if transposed:
         return conv_transpose(g, x, weight, bias, stride, padding, output_padding, groups, dilation)
-    return conv(g, x, weight, bias, stride, padding, dilation, groups)
+    forward = conv3d if len(g.shape(weight)) == 5 else conv
+    return forward(g, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv(
@@ -78,7 +80,7 @@ def _dims(g: Lowering, weight: str) -> int:
         raise CompileError(
             f"a convolution over {dims} dimensions is not supported",
             have=f"weight {g[weight].type}",
-            need="conv1d or conv2d, or their transposed forms",
+            need="conv1d, conv2d or conv3d, or the transposed forms of the first two",
         )
     return dims
 

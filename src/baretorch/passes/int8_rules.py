@@ -12,6 +12,7 @@ from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.depth import DepthWindows
 from baretorch.ops.elementwise import Add, Arithmetic, Elementwise, Maximum, Minimum, Mul, Sub
 from baretorch.ops.index import Gather, IndexSelect
 from baretorch.ops.kernel import data_of
@@ -50,6 +51,7 @@ MOVES = (
     Gather,
     IndexSelect,
     UpsampleNearest2d,
+    DepthWindows,
 )
 
 

@@ -26,7 +26,7 @@ from torchao.quantization.pt2e.quantizer import (
 from baretorch.quantize import observers
 
 # Layers: an input, a weight and a bias; by the weight's axis of output channels.
-WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv_transpose1d": 1, "conv_transpose2d": 1}
+WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv3d": 0, "conv_transpose1d": 1, "conv_transpose2d": 1}
 # Two inputs; one of them may be a number.
 BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "bmm", "mm"}
 # Any number of inputs, of which the output is made: all have one scale.
@@ -34,6 +34,7 @@ ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where"}
 # One input, one output with a scale of its own.
 UNARY = {
     *("mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
+    *("avg_pool3d", "adaptive_avg_pool3d"),
     *("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "log_softmax"),
     *("hardswish", "silu", "gelu", "elu", "selu", "celu", "mish", "leaky_relu", "hardsigmoid", "softplus", "prelu"),
     *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
@@ -49,6 +50,7 @@ FIXED = {"sigmoid": (1 / 256, -128), "softmax": (1 / 256, -128), "_softmax": (1 
 # The output is made of the input's own values, or of values between them.
 SAME = {
     *("max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "amax"),
+    *("max_pool3d", "adaptive_max_pool3d"),
     *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as", "contiguous"),
     *("permute", "transpose", "t", "movedim", "swapaxes", "slice", "select", "narrow", "expand", "expand_as", "clone"),
     *("repeat", "tile", "repeat_interleave", "flip", "roll", "rot90", "detach", "alias", "dropout", "feature_dropout"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.ops.case import Case
 from tests.ops.cases import (
     activations,
+    depth,
     eights,
     elementwise,
     fft,
@@ -31,6 +32,7 @@ TABLE: tuple[Case, ...] = (
     *eights.CASES,
     *sequence.CASES,
     *solve.CASES,
+    *depth.CASES,
     *pools.CASES,
     *upsample.CASES,
     *reductions.CASES,
