@@ -132,7 +132,7 @@ BT_INLINE float bt_log2_pair_f32(float x, float *low)
 BT_INLINE float bt_exp2_pair_f32(float high, float low)
 {
     float sum = high + low;
-    if (!(sum < 128.0f))
+    if (!((high - 128.0f) + low < 0.0f)) /* the sum itself may round to 128 */
         return BT_INF;
     if (sum < -126.0f)
         return 0.0f;
