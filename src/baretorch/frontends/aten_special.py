@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.frontends.lowering import Result
 from baretorch.frontends.promotion import floating
-from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.special import (
     Acos,
     Acosh,
@@ -25,30 +24,20 @@ from baretorch.ops.special import (
     Sinh,
 )
 
-
-def function(op: Elementwise) -> Callable[..., Result]:
-    """The row of a function of floats that an operator computes."""
-
-    def row(g: Lowering, *operands: str | Scalar) -> str:
-        return g.b.add(op, *floating(g, *operands))
-
-    return row
-
-
 ROWS: dict[str, Callable[..., Result]] = {
-    "aten::exp2": function(Exp2()),
-    "aten::log10": function(Log10()),
-    "aten::asin": function(Asin()),
-    "aten::acos": function(Acos()),
-    "aten::atan": function(Atan()),
-    "aten::sinh": function(Sinh()),
-    "aten::cosh": function(Cosh()),
-    "aten::asinh": function(Asinh()),
-    "aten::acosh": function(Acosh()),
-    "aten::atanh": function(Atanh()),
-    "aten::erfc": function(Erfc()),
-    "aten::special_erfcx": function(Erfcx()),
-    "aten::erfinv": function(Erfinv()),
-    "aten::atan2": function(Atan2()),
-    "aten::hypot": function(Hypot()),
+    "aten::exp2": lambda g, x: g.b.add(Exp2(), *floating(g, x)),
+    "aten::log10": lambda g, x: g.b.add(Log10(), *floating(g, x)),
+    "aten::asin": lambda g, x: g.b.add(Asin(), *floating(g, x)),
+    "aten::acos": lambda g, x: g.b.add(Acos(), *floating(g, x)),
+    "aten::atan": lambda g, x: g.b.add(Atan(), *floating(g, x)),
+    "aten::sinh": lambda g, x: g.b.add(Sinh(), *floating(g, x)),
+    "aten::cosh": lambda g, x: g.b.add(Cosh(), *floating(g, x)),
+    "aten::asinh": lambda g, x: g.b.add(Asinh(), *floating(g, x)),
+    "aten::acosh": lambda g, x: g.b.add(Acosh(), *floating(g, x)),
+    "aten::atanh": lambda g, x: g.b.add(Atanh(), *floating(g, x)),
+    "aten::erfc": lambda g, x: g.b.add(Erfc(), *floating(g, x)),
+    "aten::special_erfcx": lambda g, x: g.b.add(Erfcx(), *floating(g, x)),
+    "aten::erfinv": lambda g, x: g.b.add(Erfinv(), *floating(g, x)),
+    "aten::atan2": lambda g, x, y: g.b.add(Atan2(), *floating(g, x, y)),
+    "aten::hypot": lambda g, x, y: g.b.add(Hypot(), *floating(g, x, y)),
 }
