@@ -21,16 +21,32 @@ LARGEST = 1 << 15  # of an image's height and width: tables hold int16
 
 
 @dataclass(frozen=True)
-class UpsampleNearest2d(Op):
+class Resampled(Op):
+    """Images of another size; per output, `step` inputs are passed each way."""
+
+    size: Pair
+    step: tuple[float, float]
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need(len(x.shape) == 4, self, "the input must have four dimensions", inputs, "x[N, H, W, C]")
+        need(
+            min(*x.shape[1:3], *self.size) > 0 and max(*x.shape[1:3], *self.size) < LARGEST,
+            self,
+            f"from {x.shape[1]} x {x.shape[2]} to {self.size[0]} x {self.size[1]} is not possible",
+            inputs,
+            f"heights and widths from 1 to {LARGEST - 1}",
+        )
+        need(min(self.step) >= 0, self, f"step {self.step} is negative", inputs, "a positive scale_factor")
+        return (Signature((x.shape[0], *self.size, x.shape[3]), x.dtype),)
+
+
+@dataclass(frozen=True)
+class UpsampleNearest2d(Resampled):
     """Output i takes input floor(i * step), or floor((i + 0.5) * step) if `exact`; any type of element."""
 
     name: ClassVar[str] = "upsample_nearest2d"
-    size: Pair
-    step: tuple[float, float]
     exact: bool = False
-
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        return _infer(self, inputs)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         (x,) = inputs
@@ -44,18 +60,16 @@ class UpsampleNearest2d(Op):
 
 
 @dataclass(frozen=True)
-class UpsampleBilinear2d(Op):
+class UpsampleBilinear2d(Resampled):
     """Output i lies at (i + 0.5) * step - 0.5 of the input, or i * step if `align_corners`, between two inputs each
     way. An axis that keeps its size is not resampled. As in PyTorch, an infinity that counts for 0 gives NaN."""
 
     name: ClassVar[str] = "upsample_bilinear2d"
-    size: Pair
-    step: tuple[float, float]
     align_corners: bool = False
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need_float32(self, inputs)
-        return _infer(self, inputs)
+        return super().infer(inputs)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x = inputs[0].astype(np.float64)
@@ -74,20 +88,6 @@ class UpsampleBilinear2d(Op):
         at = index * step if self.align_corners else (index + np.float32(0.5)) * step - np.float32(0.5)
         first = np.minimum(np.floor(np.maximum(at, 0)), size - 1)
         return first.astype(np.int16), np.clip(np.maximum(at, 0) - first, 0, 1).astype(np.float32)
-
-
-def _infer(op: UpsampleNearest2d | UpsampleBilinear2d, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-    (x,) = inputs
-    need(len(x.shape) == 4, op, "the input must have four dimensions", inputs, "x[N, H, W, C]")
-    need(
-        min(*x.shape[1:3], *op.size) > 0 and max(*x.shape[1:3], *op.size) < LARGEST,
-        op,
-        f"from {x.shape[1]} x {x.shape[2]} to {op.size[0]} x {op.size[1]} is not possible",
-        inputs,
-        f"heights and widths from 1 to {LARGEST - 1}",
-    )
-    need(min(op.step) >= 0, op, f"step {op.step} is negative", inputs, "a positive scale_factor")
-    return (Signature((x.shape[0], *op.size, x.shape[3]), x.dtype),)
 
 
 def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
