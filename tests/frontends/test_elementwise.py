@@ -27,6 +27,7 @@ FLOATS: dict[str, Callable[..., Any]] = {
     "mul": lambda x, y: (x * y, x * 3, -2.5 * y),
     "div": lambda x, y: (x / y, x / 3, 2.5 / y, x / 1e39, x / 1e-45),
     "rounding": lambda x, y: (x // y, x // 2, torch.div(x, y, rounding_mode="trunc"), x % y, torch.fmod(x, y), x % 0.7),
+    "decimals": lambda x, y: (x.round(decimals=1), (1000 * y).round(decimals=-2)),
     "pow": lambda x, y: (x**2, x**3, x**1, y.abs() ** 0.5, y**-1, y.abs() ** -0.5, y.abs() ** 1.7, 2**x, y.abs() ** x),
     "limits": lambda x, y: (
         torch.minimum(x, y),
@@ -50,6 +51,28 @@ FLOATS: dict[str, Callable[..., Any]] = {
         x.tanh(),
         x.sigmoid(),
         x.erf(),
+    ),
+    "special functions": lambda x, y: (
+        x.atan(),
+        torch.atan2(x, y),
+        x.sinh(),
+        x.cosh(),
+        x.asinh(),
+        (x / 7).asin(),
+        (x / 7).acos(),
+        (x / 7).atanh(),
+        (x / 7).erfinv(),
+        (x.abs() + 1).acosh(),
+        x.erfc(),
+        torch.special.erfcx(x),
+        torch.special.ndtr(x),
+        torch.special.log_ndtr(x),
+        torch.special.expit(x),
+        torch.xlogy(x, y.abs()),
+        torch.sinc(x),
+        torch.logit(x, 0.1),
+        torch.hypot(x, y),
+        x.exp2(),
     ),
     "positive": lambda x, y: (
         y.abs().log(),
@@ -106,6 +129,16 @@ INTEGERS: dict[str, Callable[..., Any]] = {
         i % 3,
         torch.div(i, 2, rounding_mode="trunc"),
         torch.fmod(i, 3),
+    ),
+    "bits": lambda i, x: (
+        i & 3,
+        i | i.int(),
+        5 ^ i,
+        ~i,
+        ~i.to(torch.uint8),
+        i << 2,
+        i.int() >> 1,
+        i.to(torch.int8) & (x > 0),
     ),
     "true division": lambda i, x: (i / 2, i / (i * i + 1)),
     "promoted": lambda i, x: (
@@ -183,7 +216,6 @@ def refused(function: Callable[..., Any], *inputs: Tensor) -> str:
 
 def test_refusals() -> None:
     assert "a cast from float32 to float64 is not supported" in refused(lambda x: x.double() * 2, X)
-    assert "bitwise operators are supported for bool only, not int64" in refused(lambda i: i & 3, I)
+    assert "bit_and: int16 is not supported" in refused(lambda i: i & 3, I.short())
     assert "integers to the power 5 are not supported" in refused(lambda i: i**5, I)
-    assert "round: decimals 1 is not supported" in refused(lambda x: x.round(decimals=1), X)
     assert "add: int8 is not supported" in refused(lambda i: i.to(torch.int8) + i.to(torch.int8), I)

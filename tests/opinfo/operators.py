@@ -24,6 +24,7 @@ WEIGHTS_AFTER = {
     "nn.functional.instance_norm",
     "nn.functional.rms_norm",
     "nn.functional.prelu",
+    "nn.functional.embedding_bag",
 }
 WEIGHTS_FIRST = {"nn.functional.embedding"}
 
@@ -35,7 +36,8 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.scaled_dot_product_attention 
         div/no_rounding_mode div/trunc_rounding div/floor_rounding floor_divide fmod remainder pow square
         lerp addcmul addcdiv logaddexp xlogy
-        floor ceil trunc frac round round/decimals_0 sqrt rsqrt reciprocal exp exp2 expm1
+        floor ceil trunc frac round round/decimals_0 round/decimals_3 round/decimals_neg_3
+        sqrt rsqrt reciprocal exp exp2 expm1
         log log1p log2 log10 sin cos tan tanh sinc sigmoid logit erf nan_to_num
         asin acos atan atan2 sinh cosh asinh acosh atanh erfc erfinv hypot
         special.erfcx special.ndtr special.log_ndtr special.entr special.xlog1py
@@ -58,6 +60,9 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.adaptive_max_pool3d
         nn.functional.interpolate/nearest nn.functional.interpolate/nearest-exact nn.functional.interpolate/linear
         nn.functional.interpolate/bilinear nn.functional.interpolate/area
+        nn.functional.interpolate/bicubic nn.functional.grid_sample grid_sampler_2d cdist nn.functional.embedding_bag
+        median nanmedian mode kthvalue
+        scatter_reduce/sum scatter_reduce/prod scatter_reduce/mean scatter_reduce/amax scatter_reduce/amin
         nn.functional.upsample_nearest nn.functional.upsample_bilinear
         nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.channel_shuffle nn.functional.unfold
         nn.functional.pad/reflect nn.functional.pad/replicate nn.functional.pad/replicate_negative
@@ -84,6 +89,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         float bool int long
     """,
     TRUTHS: "bitwise_not bitwise_and bitwise_or bitwise_xor",
+    ("int32", "int64"): "bitwise_left_shift bitwise_right_shift",
     ("int64",): "nn.functional.one_hot arange eye",
 }
 OPERATORS: dict[str, tuple[str, ...]] = {name: types for types, names in _OPERATORS.items() for name in names.split()}

@@ -15,6 +15,8 @@ import numpy as np
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import aten_activations as activations
+from baretorch.frontends import aten_bags as bags
+from baretorch.frontends import aten_bits as bits
 from baretorch.frontends import aten_constants as constants
 from baretorch.frontends import aten_conv as conv
 from baretorch.frontends import aten_elementwise as elementwise
@@ -23,6 +25,7 @@ from baretorch.frontends import aten_index as index
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_linalg as linalg
 from baretorch.frontends import aten_moves as moves
+from baretorch.frontends import aten_order as ordered
 from baretorch.frontends import aten_pools as pools
 from baretorch.frontends import aten_quant as quant
 from baretorch.frontends import aten_reduce as reduce
@@ -164,6 +167,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     **elementwise.ROWS,
     **activations.ROWS,
     **special.ROWS,
+    **bits.ROWS,
     "aten::batch_norm": layers.batch_norm,
     "aten::_native_batch_norm_legit_no_training": layers.batch_norm,
     "aten::max_pool1d": pools.max_pool1d,
@@ -182,6 +186,8 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::_upsample_nearest_exact2d": resampling.nearest_exact,
     "aten::upsample_linear1d": resampling.linear,
     "aten::upsample_bilinear2d": resampling.linear,
+    "aten::upsample_bicubic2d": resampling.bicubic,
+    "aten::grid_sampler_2d": resampling.grid_sample,
     "aten::pixel_shuffle": resampling.pixel_shuffle,
     "aten::pixel_unshuffle": resampling.pixel_unshuffle,
     "aten::channel_shuffle": resampling.channel_shuffle,
@@ -207,6 +213,12 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::argmin": reduce.argmin,
     "aten::cumsum": reduce.cumsum,
     "aten::topk": reduce.topk,
+    "aten::kthvalue": ordered.kthvalue,
+    "aten::median": ordered.median,
+    "aten::nanmedian": ordered.nanmedian,
+    "aten::mode": ordered.mode,
+    "aten::cdist": ordered.cdist,
+    "aten::_cdist_forward": ordered.cdist,
     "aten::sort": reduce.sort,
     "aten::argsort": reduce.argsort,
     **fft.ROWS,
@@ -278,12 +290,16 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::fill": moves.fill,
     "aten::index_select": index.index_select,
     "aten::embedding": index.embedding,
+    "aten::embedding_bag": bags.embedding_bag,
+    "aten::_embedding_bag": bags.embedding_bag,
+    "aten::_embedding_bag_forward_only": bags.embedding_bag,
     "aten::one_hot": index.one_hot,
     "aten::unfold": index.unfold,
     "aten::gather": index.gather,
     "aten::take_along_dim": index.take_along_dim,
     "aten::scatter": index.scatter,
     "aten::scatter_add": index.scatter_add,
+    "aten::scatter_reduce": bags.scatter_reduce,
     "aten::index": index.index,
     "aten::_unsafe_index": index.index,
     "aten::index_put": index.index_put,

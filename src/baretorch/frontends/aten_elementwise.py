@@ -130,9 +130,12 @@ def rounded(g: Lowering, op: Floor | Ceil | Trunc | Round, x: str) -> str:
 
 
 def round_(g: Lowering, x: str, decimals: int = 0) -> str:
-    if decimals:
-        raise CompileError(f"round: decimals {decimals} is not supported", need="decimals 0")
-    return rounded(g, Round(), x)
+    """With decimals, x times a power of ten is rounded, in float32 as PyTorch does it."""
+    if not decimals or g[x].dtype is not DType.FLOAT32:
+        return rounded(g, Round(), x)
+    power = operand(g, 10.0 ** abs(decimals), DType.FLOAT32)
+    before, after = (Mul(), Div()) if decimals > 0 else (Div(), Mul())
+    return g.b.add(after, g.b.add(Round(), g.b.add(before, x, power)), power)
 
 
 def square(g: Lowering, x: str) -> str:
@@ -160,15 +163,6 @@ def isinf(g: Lowering, x: str) -> str:
 
 def isfinite(g: Lowering, x: str) -> str:
     return compared(g, Lt(), g.b.add(Abs(), *floating(g, x)), inf)
-
-
-def bitwise(g: Lowering, op: LogicalAnd | LogicalOr | LogicalNot | Ne, *operands: Operand) -> str:
-    if common_type(g, operands) is not DType.BOOL:
-        raise CompileError(
-            f"bitwise operators are supported for bool only, not {common_type(g, operands).label}",
-            have=", ".join(str(g[x]) for x in operands if isinstance(x, str)),
-        )
-    return g.b.add(op, *promoted(g, *operands))
 
 
 def where(g: Lowering, condition: str, x: Operand | None = None, y: Operand | None = None) -> str:
@@ -257,13 +251,6 @@ ROWS: dict[str, Callable[..., Result]] = {
     "aten::logical_or": lambda g, x, y: g.b.add(LogicalOr(), *truths(g, x, y)),
     "aten::logical_xor": lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)),
     "aten::logical_not": lambda g, x: g.b.add(LogicalNot(), *truths(g, x)),
-    "aten::bitwise_and": lambda g, x, y: bitwise(g, LogicalAnd(), x, y),
-    "aten::bitwise_or": lambda g, x, y: bitwise(g, LogicalOr(), x, y),
-    "aten::bitwise_xor": lambda g, x, y: bitwise(g, Ne(), x, y),
-    "aten::bitwise_not": lambda g, x: bitwise(g, LogicalNot(), x),
-    "aten::__and__": lambda g, x, y: bitwise(g, LogicalAnd(), x, y),
-    "aten::__or__": lambda g, x, y: bitwise(g, LogicalOr(), x, y),
-    "aten::__xor__": lambda g, x, y: bitwise(g, Ne(), x, y),
     "aten::where": where,
     "aten::masked_fill": masked_fill,
     "aten::to": to,

@@ -66,7 +66,7 @@ def one_hot(g: Lowering, x: str, classes: int = -1) -> str:
 
 def gather(g: Lowering, x: str, axis: int, index: str, sparse_grad: bool = False) -> str:
     axis = g.axis(x, axis)
-    return g.b.add(Gather(axis), _cut(g, x, g.shape(index), axis), index)
+    return g.b.add(Gather(axis), cut(g, x, g.shape(index), axis), index)
 
 
 def take_along_dim(g: Lowering, x: str, index: str, axis: int | None = None) -> str:
@@ -75,7 +75,7 @@ def take_along_dim(g: Lowering, x: str, index: str, axis: int | None = None) -> 
     axis = g.axis(x, axis)
     shapes = [(*s[:axis], 1, *s[axis + 1 :]) for s in (g.shape(x), g.shape(index))]
     full = np.broadcast_shapes(*shapes)
-    x, index = (_expanded(g, t, (*full[:axis], g.shape(t)[axis], *full[axis + 1 :])) for t in (x, index))
+    x, index = (expanded(g, t, (*full[:axis], g.shape(t)[axis], *full[axis + 1 :])) for t in (x, index))
     return gather(g, x, axis, index)
 
 
@@ -89,8 +89,8 @@ def scatter(g: Lowering, x: str, axis: int, index: str, source: str | Scalar, re
             source = slice_(g, source, i, 0, n)
     else:
         source = g.b.const("source", np.full(shape, source, g[x].dtype.numpy))
-    part = g.b.add(Scatter(axis, reduce == "add"), _cut(g, x, shape, axis), index, source)
-    return _put_back(g, x, part)
+    part = g.b.add(Scatter(axis, reduce == "add"), cut(g, x, shape, axis), index, source)
+    return put_back(g, x, part)
 
 
 def scatter_add(g: Lowering, x: str, axis: int, index: str, source: str) -> str:
@@ -108,7 +108,7 @@ def index(g: Lowering, x: str, indices: Sequence[str | None]) -> str:
 def index_put(g: Lowering, x: str, indices: Sequence[str | None], values: str, accumulate: bool = False) -> str:
     rows, axis, at, order = _one_axis(g, x, indices)
     shape = g.shape(rows)
-    source = _expanded(g, values, (*shape[:axis], *g.shape(at), *shape[axis + 1 :]))
+    source = expanded(g, values, (*shape[:axis], *g.shape(at), *shape[axis + 1 :]))
     put = g.b.add(IndexPut(axis, accumulate), rows, at, source)
     apart = reshape(g, put, tuple(g.shape(x)[d] for d in order))
     return apart if order == tuple(range(len(order))) else permute(g, apart, tuple(int(i) for i in np.argsort(order)))
@@ -129,7 +129,7 @@ def index_fill(g: Lowering, x: str, axis: int, at: str, value: str | Scalar) -> 
     axis = g.axis(x, axis)
     at = _int32(g, x, axis, reshape(g, at, (-1,)))
     shape = (*g.shape(x)[:axis], g[at].count, *g.shape(x)[axis + 1 :])
-    return g.b.add(IndexPut(axis), x, at, _expanded(g, g.operand(value, x), shape))
+    return g.b.add(IndexPut(axis), x, at, expanded(g, g.operand(value, x), shape))
 
 
 def _one_axis(g: Lowering, x: str, indices: Sequence[str | None]) -> tuple[str, int, str, tuple[int, ...]]:
@@ -145,9 +145,9 @@ def _one_axis(g: Lowering, x: str, indices: Sequence[str | None]) -> tuple[str, 
     first, shape = axes[0], g.shape(x)
     names = [_int32(g, x, axis, at) for axis, at in zip(axes, found.values(), strict=True)]
     to = np.broadcast_shapes(*map(g.shape, names))
-    at, size = _expanded(g, names[0], to), shape[first]
+    at, size = expanded(g, names[0], to), shape[first]
     for axis, name in zip(axes[1:], names[1:], strict=True):
-        at = g.b.add(RavelIndex((size, shape[axis])), at, _expanded(g, name, to))
+        at = g.b.add(RavelIndex((size, shape[axis])), at, expanded(g, name, to))
         size *= shape[axis]
     return reshape(g, x, (*shape[:first], size, *shape[axes[-1] + 1 :])), first, at, order
 
@@ -211,11 +211,11 @@ def _checked(g: Lowering, x: str, axis: int, index: Array) -> Array:
     return np.where(index < 0, index + length, index)
 
 
-def _expanded(g: Lowering, x: str, shape: Ints) -> str:
+def expanded(g: Lowering, x: str, shape: Ints) -> str:
     return x if g.shape(x) == tuple(shape) else g.b.add(Expand(tuple(shape)), x)
 
 
-def _cut(g: Lowering, x: str, shape: Ints, axis: int) -> str:
+def cut(g: Lowering, x: str, shape: Ints, axis: int) -> str:
     """x as far as an index of this shape reaches: an index may be smaller in the dimensions that it does not choose."""
     for i, n in enumerate(shape):
         if i != axis:
@@ -223,12 +223,12 @@ def _cut(g: Lowering, x: str, shape: Ints, axis: int) -> str:
     return x
 
 
-def _put_back(g: Lowering, x: str, part: str) -> str:
+def put_back(g: Lowering, x: str, part: str) -> str:
     """x with its beginning replaced by what came of it."""
-    cut = [i for i, (n, whole) in enumerate(zip(g.shape(part), g.shape(x), strict=True)) if n != whole]
-    if not cut:
+    shorter = [i for i, (n, whole) in enumerate(zip(g.shape(part), g.shape(x), strict=True)) if n != whole]
+    if not shorter:
         return part
-    axis = cut[-1]
-    if len(cut) > 1:
-        part = _put_back(g, slice_(g, x, axis, 0, g.shape(part)[axis]), part)
+    axis = shorter[-1]
+    if len(shorter) > 1:
+        part = put_back(g, slice_(g, x, axis, 0, g.shape(part)[axis]), part)
     return g.b.add(SliceScatter(axis, 0), x, part)

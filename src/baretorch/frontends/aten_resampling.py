@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
+from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 
 
@@ -32,13 +33,30 @@ def _nearest(g: Lowering, x: str, sizes: list[int], steps: list[float], exact: b
 
 def linear(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
     """upsample_linear1d or bilinear2d."""
+    sizes, steps = _aligned(g, x, size, align_corners, scales)
+    dims = len(sizes)
+    op = UpsampleBilinear2d(spatial(sizes, dims, 1), (steps[0] if dims == 2 else 1.0, steps[-1]), align_corners)
+    return g.nhwc(op, x, dims=dims)
+
+
+def bicubic(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
+    (height, width), (down, across) = _aligned(g, x, size, align_corners, scales)
+    return g.nhwc(UpsampleBicubic2d((height, width), (down, across), align_corners), x)
+
+
+def grid_sample(g: Lowering, x: str, grid: str, mode: int, padding: int, align_corners: bool) -> str:
+    return g.nhwc(GridSample2d(MODES[mode], PADDINGS[padding], align_corners), x, grid)
+
+
+def _aligned(
+    g: Lowering, x: str, size: Ints | None, align_corners: bool, scales: tuple[Any, ...]
+) -> tuple[list[int], list[float]]:
+    """As `_steps`; with aligned corners, the first output is the first input and the last the last."""
     sizes, steps = _steps(g, x, size, scales)
     if align_corners:
         ends = zip(g.shape(x)[2:], sizes, strict=True)
         steps = [_ratio(n - 1, m - 1) if m > 1 else 0.0 for n, m in ends]
-    dims = len(sizes)
-    op = UpsampleBilinear2d(spatial(sizes, dims, 1), (steps[0] if dims == 2 else 1.0, steps[-1]), align_corners)
-    return g.nhwc(op, x, dims=dims)
+    return sizes, steps
 
 
 def _steps(g: Lowering, x: str, size: Ints | None, scales: tuple[Any, ...]) -> tuple[list[int], list[float]]:

@@ -212,7 +212,7 @@ def _rows(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
     return unit, _params(outer, index.count, 1, size // unit, indexed.shape[axis], (0, 1, 0), index)
 
 
-def _elements(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
+def elements(axis: int, indexed: Tensor, index: Tensor) -> tuple[int, Params]:
     """Every element by its own index: (unit, parameters)."""
     outer, inner = _split(indexed.shape, axis)
     count, unit = index.shape[axis], unit_of(indexed.dtype.size)
@@ -259,7 +259,7 @@ def _put(call: Call[Put]) -> tuple[int, Params]:
 
 
 def _put_along(call: Call[PutAlong]) -> tuple[int, Params]:
-    return _elements(call.op.axis, call.y, call.inputs[0])
+    return elements(call.op.axis, call.y, call.inputs[0])
 
 
 def _ravel(call: Call[RavelIndex]) -> Params:
@@ -271,7 +271,7 @@ INDEX_SELECT: tuple[Kernel[IndexSelect], ...] = tuple(
     _by_unit("bt_gather", lambda call: _rows(call.op.axis, call.x, call.inputs[1]), lambda op: True)
 )
 GATHER: tuple[Kernel[Gather], ...] = tuple(
-    _by_unit("bt_gather", lambda call: _elements(call.op.axis, call.x, call.inputs[1]), lambda op: True)
+    _by_unit("bt_gather", lambda call: elements(call.op.axis, call.x, call.inputs[1]), lambda op: True)
 )
 INDEX_PUT: tuple[Kernel[IndexPut], ...] = ()  # a copy and a put
 SCATTER: tuple[Kernel[Scatter], ...] = ()  # a copy and a put_along

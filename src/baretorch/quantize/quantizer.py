@@ -41,7 +41,7 @@ UNARY = {
     *("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "erf"),
     *("exp", "expm1", "log", "log1p", "log2", "sin", "cos", "glu"),
     *("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "log10"),
-    *("erfc", "erfinv", "special_erfcx", "special_ndtr", "special_log_ndtr", "special_expit", "sinc", "logit"),
+    *("erfc", "erfinv", "special_erfcx", "special_ndtr", "special_log_ndtr"),
 }
 # The same with three inputs before the rest.
 ATTENTION = "scaled_dot_product_attention"

@@ -11,6 +11,7 @@
  *   gather       y[o, c, i] = x[o, at, i]
  *   scatter      y[o, at, i] = x[o, c, i]
  *   scatter_add  y[o, at, i] += x[o, c, i]
+ *   scatter_prod, amax, amin: y[o, at, i] = the product, or the greater or lesser, of itself and x[o, c, i]
  * where the middle axis of the side that `at` indexes has `size` elements. An element is a run of units. */
 typedef struct {
     int32_t outer;
@@ -40,6 +41,12 @@ void bt_scatter_16_ref(const bt_index *p, const void *index, const void *x, void
 void bt_scatter_32_ref(const bt_index *p, const void *index, const void *x, void *y);
 void bt_scatter_add_f32_ref(const bt_index *p, const void *index, const void *x, void *y);
 void bt_scatter_add_i32_ref(const bt_index *p, const void *index, const void *x, void *y);
+void bt_scatter_prod_f32_ref(const bt_index *p, const void *index, const void *x, void *y);
+void bt_scatter_prod_s32_ref(const bt_index *p, const void *index, const void *x, void *y);
+void bt_scatter_amax_f32_ref(const bt_index *p, const void *index, const void *x, void *y);
+void bt_scatter_amax_s32_ref(const bt_index *p, const void *index, const void *x, void *y);
+void bt_scatter_amin_f32_ref(const bt_index *p, const void *index, const void *x, void *y);
+void bt_scatter_amin_s32_ref(const bt_index *p, const void *index, const void *x, void *y);
 void bt_ravel_index_ref(const bt_ravel_index *p, const void *a, const void *b, int32_t *y);
 #endif
 

@@ -38,9 +38,14 @@ BT_INLINE int32_t bt_index_at(const void *index, int32_t i, int32_t words, int32
     BT_INDEX_REF(symbol, (const bt_index *p, const void *index, const void *x, void *y), unit, c, p->count,    \
                  at, p->size, BT_COPY(unit, to, from, p->run))
 
-#define BT_SCATTER_ADD_REF(symbol, type)                                                                       \
+/* A kernel from what becomes of an element v that is there and an element w that is scattered there. */
+#define BT_SCATTER_INTO_REF(symbol, type, expression)                                                          \
     BT_INDEX_REF(symbol, (const bt_index *p, const void *index, const void *x, void *y), type, c, p->count,    \
-                 at, p->size, for (int32_t r = 0; r < p->run; r++) to[r] += from[r])
+                 at, p->size, for (int32_t r = 0; r < p->run; r++) {                                           \
+                     const type v = to[r];                                                                     \
+                     const type w = from[r];                                                                   \
+                     to[r] = expression;                                                                       \
+                 })
 
 BT_GATHER_REF(bt_gather_8_ref, bt_u8)
 BT_GATHER_REF(bt_gather_16_ref, bt_u16)
@@ -48,12 +53,18 @@ BT_GATHER_REF(bt_gather_32_ref, bt_u32)
 BT_SCATTER_REF(bt_scatter_8_ref, bt_u8)
 BT_SCATTER_REF(bt_scatter_16_ref, bt_u16)
 BT_SCATTER_REF(bt_scatter_32_ref, bt_u32)
-BT_SCATTER_ADD_REF(bt_scatter_add_f32_ref, float)
-BT_SCATTER_ADD_REF(bt_scatter_add_i32_ref, bt_u32)
+BT_SCATTER_INTO_REF(bt_scatter_add_f32_ref, float, v + w)
+BT_SCATTER_INTO_REF(bt_scatter_add_i32_ref, bt_u32, v + w)
+BT_SCATTER_INTO_REF(bt_scatter_prod_f32_ref, float, v *w)
+BT_SCATTER_INTO_REF(bt_scatter_prod_s32_ref, bt_u32, v *w)
+BT_SCATTER_INTO_REF(bt_scatter_amax_f32_ref, float, bt_max_f32(v, w))
+BT_SCATTER_INTO_REF(bt_scatter_amax_s32_ref, int32_t, v > w ? v : w)
+BT_SCATTER_INTO_REF(bt_scatter_amin_f32_ref, float, -bt_max_f32(-v, -w))
+BT_SCATTER_INTO_REF(bt_scatter_amin_s32_ref, int32_t, v < w ? v : w)
 
 #undef BT_GATHER_REF
 #undef BT_SCATTER_REF
-#undef BT_SCATTER_ADD_REF
+#undef BT_SCATTER_INTO_REF
 #undef BT_INDEX_REF
 
 BT_KERNEL void bt_ravel_index_ref(const bt_ravel_index *p, const void *a, const void *b, int32_t *y)

@@ -1,0 +1,75 @@
+"""Cases of elements chosen by the order of the values, and of distances between rows."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import torch
+
+from baretorch.ir import Array, Shape
+from baretorch.ops.cdist import Cdist
+from baretorch.ops.ordered import KthValue, Median, Mode
+from tests.ops.case import EXACT, Case, Inputs, normal
+
+SHAPES: tuple[tuple[Shape, int], ...] = (((7,), 0), ((3, 4, 5), 1), ((2, 9), 1), ((5, 1), 0))
+
+
+def distinct(dtype: str, shape: Shape) -> Inputs:
+    """No number twice, so that there is no choice of where it is."""
+    return lambda rng: ((rng.permutation(int(np.prod(shape))) - 9).reshape(shape).astype(dtype),)
+
+
+def few(dtype: str, shape: Shape) -> Inputs:
+    """Most numbers several times."""
+    return lambda rng: (rng.integers(-2, 2, shape).astype(dtype),)
+
+
+def with_nan(shape: Shape) -> Inputs:
+    """One row with two NaN, one with one, others without."""
+
+    def build(rng: np.random.Generator) -> tuple[Array, ...]:
+        x = rng.standard_normal(shape).astype(np.float32)
+        x[0, 1:3] = x[1, 2] = np.nan
+        return (x,)
+
+    return build
+
+
+def third(x: torch.Tensor, shape: Shape, axis: int) -> tuple[torch.Tensor, ...]:
+    return tuple(x.kthvalue(shape[axis] // 3 + 1, axis))
+
+
+DTYPES = ("float32", "int32", "int64")
+ORDERS = (0.0, 1.0, 2.0, 3.0, 1.5, inf)
+
+CASES = (
+    *(
+        Case(f"median {dtype} {s}", Median(a), distinct(dtype, s), lambda x, a=a: tuple(x.median(a)))
+        for dtype in DTYPES
+        for s, a in SHAPES
+    ),
+    Case("median NaN", Median(1), with_nan((4, 5)), lambda x: tuple(x.median(1))),
+    Case("median quiet NaN", Median(1, quiet=True), with_nan((4, 5)), lambda x: tuple(x.nanmedian(1))),
+    *(
+        Case(f"kth_value {dtype} {s}", KthValue(a, s[a] // 3), distinct(dtype, s), lambda x, s=s, a=a: third(x, s, a))
+        for dtype in DTYPES
+        for s, a in SHAPES
+    ),
+    *(
+        Case(f"mode {dtype} {s}", Mode(a), few(dtype, s), lambda x, a=a: tuple(x.mode(a)))
+        for dtype in DTYPES
+        for s, a in SHAPES
+    ),
+    *(
+        Case(
+            f"cdist order {p}",
+            Cdist(p),
+            normal((2, 3, 5), (2, 4, 5)),
+            lambda a, b, p=p: torch.cdist(a, b, p, "donot_use_mm_for_euclid_dist"),
+            tolerance=EXACT if p == 0 else (2e-6, 1e-7),
+        )
+        for p in ORDERS
+    ),
+    Case("cdist of one row", Cdist(2.0), normal((1, 3), (1, 3)), torch.cdist, tolerance=(2e-6, 1e-6)),
+)
