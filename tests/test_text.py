@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,8 @@ from hypothesis import strategies as st
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
 from baretorch.frontends.aten import to_graph
-from baretorch.ir import Builder, DType, interpret
-from baretorch.ops.elementwise import Clamp
+from baretorch.ir import Builder, DType, Origin, State, interpret
+from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
 from baretorch.pipeline import optimized
 from baretorch.text import parse, to_text
@@ -55,6 +57,27 @@ def test_attributes_survive(lo: float, hi: float) -> None:
     x = b.input("x", (3,), DType.FLOAT32)
     graph = b.graph([x], [b.add(Clamp(lo, hi), x)])
     assert parse(to_text(graph)).nodes == graph.nodes
+
+
+@given(st.lists(st.text(), min_size=6, max_size=6, unique=True))
+def test_any_names_survive(names: list[str]) -> None:
+    a, c, w, y, path, source = names
+    b = Builder(path, origin=Origin(path, source))
+    b.input(a, (1, 2), DType.FLOAT32)
+    b.input(c, (1, 2), DType.FLOAT32)
+    b.const(w, np.ones((2, 2), np.float32))
+    y = b.add(Add(), a, c, name=y)
+    last = b.add(Linear(), y, w, name=y)
+    plain = b.graph([a], [y, last], [State(c, y, np.ones((1, 2), np.float32))])
+    graph = replace(plain, labels=(path, source))
+    text = to_text(graph)
+    assert text.replace("\n", "").isprintable()
+    again = parse(text)
+    assert (again.name, again.inputs, again.nodes, again.outputs, again.labels) == (
+        *(graph.name, graph.inputs, graph.nodes, graph.outputs, graph.labels),
+    )
+    assert [(s.name, s.next) for s in again.state] == [(c, y)]
+    assert again[y].origin == Origin(path, source)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from baretorch import frontends, pipeline
 from baretorch.emulators import open_machine
 from baretorch.emulators.session import Answer, Runner, Session
 from baretorch.errors import CompileError
+from baretorch.escape import line
 from baretorch.firmware.types import Image
 from baretorch.plan import ANY
 from baretorch.plan import types as plan
@@ -179,6 +180,7 @@ def compile(
     if keep_float and not int8 and calibration is None:
         raise CompileError("compile(): keep_float goes with int8", need="int8=True, or calibration data")
     memory = plan.Memory(place or {}, ram, input == "rows", buffers == "caller", weights == "ram")
+    frontends.check_name(name)
     target = load_board(board)  # first: it fails faster
     how = frontends.Int8(tuple(keep_float), observer) if int8 or calibration is not None else None
     if isinstance(model, (str, Path)):
@@ -190,6 +192,6 @@ def compile(
     if how and source.float_program is None:
         source = frontends.quantized(source, how, calibration)
     for text in source.warnings:
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(line(text), stacklevel=2)
     compiled = pipeline.compile_source(source, target, optimize, io=io, memory=memory)
     return Model(compiled, toolchain, emulator, memory)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from baretorch.escape import line
+
 USER_ERROR = 1
 USAGE_ERROR = 2
 INTERNAL_ERROR = 70
@@ -40,10 +42,10 @@ class CompileError(Exception):
         self.try_ = _lines(try_)
 
     def render(self) -> str:
-        rows = [f"error: {self.what}"]
+        rows = [f"error: {line(self.what)}"]
         for label, texts in (("at", self.at), ("have", self.have), ("need", self.need), ("try", self.try_)):
             for i, text in enumerate(texts):
-                rows.append(f"  {label if i == 0 else '':<4}  {text}")
+                rows.append(f"  {label if i == 0 else '':<4}  {line(text)}")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, object]:

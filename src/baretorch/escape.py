@@ -47,6 +47,11 @@ def line(text: str) -> str:
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
+def lines(text: str) -> str:
+    """For people, on as many lines as there are newlines."""
+    return "\n".join(map(line, text.split("\n")))
+
+
 def markup(text: str) -> str:
     """Inside a text with rich's tags."""
     from rich.markup import escape
@@ -59,9 +64,9 @@ def html_text(text: str) -> str:
     return html.escape("".join(c if c == "\n" else _visible(c) for c in text))
 
 
-def comment(*lines: str, indent: str = "") -> str:
+def comment(*texts: str, indent: str = "") -> str:
     """A comment of C or of a linker script, begun and ended by nothing but this."""
-    inside = (_uncommented(line(text)) for text in lines)
+    inside = (_uncommented(line(text)) for text in texts)
     return f"{indent}/* " + f"\n{indent} * ".join(inside) + " */"
 
 

@@ -5,6 +5,8 @@ input  x: float32[1, 1]
 const  net.0.weight: float32[16, 1] = 3f1c…            (base64 of the bytes, or elided)
 net_0: float32[1, 16] = linear(x, net.0.weight, net.0.bias) lo=0.0  # net.0
 output net_0
+
+A name that is not made of letters, digits, dots and _ stands in quotes.
 """
 
 from __future__ import annotations
@@ -13,22 +15,25 @@ import ast
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from dataclasses import fields, replace
 
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.escape import GRAPH_NAME, graph_name, parse_graph_name
 from baretorch.ir import Array, Builder, DType, Graph, Node, Op, Origin, Quant, State, Tensor, verify
 from baretorch.ops import op_named
 
-_NAME = r"[\w.]+"
-_TENSOR = re.compile(rf"(?P<name>{_NAME}): (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: q(?P<quant>\(.*?\)\)?))?")
-_NODE = re.compile(r"= (?P<op>\w+)\((?P<args>[\w., ]*)\)(?P<attrs>[^#]*)")
+_TENSOR = re.compile(rf"(?P<name>{GRAPH_NAME}): (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: q(?P<quant>\(.*?\)\)?))?")
+_SOURCE = re.compile(r"[\w.-]+:\d+")  # where in which of the user's files
+_ARGS = rf"(?:{GRAPH_NAME}(?:, {GRAPH_NAME})*)?"
+_NODE = re.compile(rf"= (?P<op>\w+)\((?P<args>{_ARGS})\)(?P<attrs>[^#]*)")
 
 
 def to_text(graph: Graph, data: bool = True) -> str:
     """The graph as text. Without `data` constants are elided, for people; such a text does not parse back."""
-    lines = [f"graph {graph.name}"]
+    lines = [f"graph {graph_name(graph.name)}"]
     for name in graph.inputs:
         lines.append(f"input  {_tensor(graph[name])}")
     for s in graph.state:
@@ -38,10 +43,10 @@ def to_text(graph: Graph, data: bool = True) -> str:
             lines.append(f"const  {_tensor(t)} = {_data(t.data) if data else '…'}")
     for node in graph.nodes:
         lines.append(_node(graph, node))
-    lines.append(f"output {', '.join(graph.outputs)}")
+    lines.append(f"output {_names(graph.outputs)}")
     if graph.labels:
-        lines.append(f"labels {', '.join(graph.labels)}")
-    lines += [f"next   {s.name} = {s.next}" for s in graph.state]
+        lines.append(f"labels {_names(graph.labels)}")
+    lines += [f"next   {graph_name(s.name)} = {graph_name(s.next)}" for s in graph.state]
     return "\n".join(lines) + "\n"
 
 
@@ -53,11 +58,11 @@ def parse(text: str) -> Graph:
     state: list[State] = []
     initial: dict[str, Array] = {}
     labels: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         word, _, rest = line.partition(" ")
         try:
             if word == "graph":
-                b.name = rest.strip()
+                b.name = parse_graph_name(rest.strip())
             elif word == "input":
                 inputs.append(b.tensor(_parse_tensor(rest.strip())))
             elif word in ("const", "state"):
@@ -67,12 +72,13 @@ def parse(text: str) -> Graph:
                 if word == "state" and t.data is not None:
                     initial[t.name] = t.data
             elif word == "labels":
-                labels = tuple(n.strip() for n in rest.split(","))
+                labels = tuple(_parse_names(rest))
             elif word == "next":
                 name, _, then = rest.strip().partition(" = ")
-                state.append(State(name, then, initial[name]))
+                name = parse_graph_name(name)
+                state.append(State(name, parse_graph_name(then), initial[name]))
             elif word == "output":
-                outputs.extend(n.strip() for n in rest.split(",") if n.strip())
+                outputs.extend(_parse_names(rest))
             elif line.strip():
                 _parse_node(b, line)
         except (ValueError, SyntaxError, binascii.Error, KeyError) as error:
@@ -87,7 +93,15 @@ def attributes(op: Op) -> str:
 
 def _tensor(t: Tensor) -> str:
     quant = f" q({t.quant.scale}, {t.quant.zero_point}, {t.quant.axis})" if t.quant else ""
-    return f"{t.name}: {t.type}{quant}"
+    return f"{graph_name(t.name)}: {t.type}{quant}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(graph_name, names))
+
+
+def _parse_names(text: str) -> list[str]:
+    return [parse_graph_name(n.strip()) for n in text.split(",") if n.strip()]
 
 
 def _data(data: Array) -> str:
@@ -97,9 +111,23 @@ def _data(data: Array) -> str:
 def _node(graph: Graph, node: Node) -> str:
     outs = "; ".join(_tensor(graph[n]) for n in node.outputs)
     attrs = attributes(node.op)
-    origin = str(graph[node.outputs[0]].origin)
-    head = f"{outs} = {node.op.name}({', '.join(node.inputs)})"
+    origin = _origin(graph[node.outputs[0]].origin)
+    head = f"{outs} = {node.op.name}({_names(node.inputs)})"
     return " ".join(filter(None, (head, attrs, f" # {origin}" if origin else "")))
+
+
+def _origin(origin: Origin) -> str:
+    """The module's path, and the line in the user's file in brackets."""
+    path = graph_name(origin.path) if origin.path else ""
+    source = origin.source if _SOURCE.fullmatch(origin.source) else graph_name(origin.source)
+    return "  ".join(filter(None, (path, f"({source})" if origin.source else "")))
+
+
+def _parse_origin(text: str) -> Origin:
+    path, _, source = text.strip().rpartition("(") if text.endswith(")") else (text.strip(), "", "")
+    path, source = path.strip(), source.removesuffix(")")
+    plain = not source or _SOURCE.fullmatch(source)
+    return Origin(parse_graph_name(path) if path else "", source if plain else parse_graph_name(source))
 
 
 def _parse_tensor(text: str) -> Tensor:
@@ -114,7 +142,7 @@ def _parse_tensor(text: str) -> Tensor:
     if found["quant"]:
         scale, zero, axis = ast.literal_eval(found["quant"])
         quant = Quant(scale, zero, axis)
-    return Tensor(found["name"], shape, dtype, quant)
+    return Tensor(parse_graph_name(found["name"]), shape, dtype, quant)
 
 
 def _parse_constant(declared: str, encoded: str) -> Tensor:
@@ -136,14 +164,12 @@ def _parse_node(b: Builder, line: str) -> None:
     attrs = {}
     for part in re.findall(r"(\w+)=(.*?)(?= \w+=|$)", found["attrs"].strip()):
         attrs[part[0]] = _literal(part[1])
-    path, _, source = comment.partition("  (")
-    origin = Origin(path.strip(), source.rstrip(")").strip())
+    origin = _parse_origin(comment)
     names = []
     for declared in code[:at].strip().split("; "):
         t = _parse_tensor(declared)
         names.append(b.tensor(Tensor(t.name, t.shape, t.dtype, t.quant, origin=origin)))
-    args = tuple(a.strip() for a in found["args"].split(",") if a.strip())
-    b.nodes.append(Node(cls(**attrs), args, tuple(names)))
+    b.nodes.append(Node(cls(**attrs), tuple(_parse_names(found["args"])), tuple(names)))
 
 
 def _literal(text: str) -> object:

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.header import board_header
-from baretorch.targets.runtime import RUNTIME, runtime_sources
+from baretorch.targets.runtime import runtime_sources
 
 BOARD = """\
 title = "Mine"
@@ -213,8 +213,20 @@ BOARD_ERRORS = {
     "chip elsewhere": (
         '"chippy"',
         '"../../chippy"',
-        "error: unknown chip '../../chippy'\n  at    mine.toml\n  need  one of: "
-        + ", ".join(sorted(path.stem for path in (RUNTIME.parent / "boards" / "chips").glob("*.toml"))),
+        "error: '../../chippy' is no name for a chip\n  at    mine.toml\n"
+        "  need  at most 100 letters, digits, spaces and _ . + -, the first a letter or digit",
+    ),
+    "qemu's options": (
+        '"mps2-an385"',
+        '"mps2-an385,dumpdtb=x"',
+        "error: qemu_machine must be a name\n  at    mine.toml\n  have  qemu_machine = 'mps2-an385,dumpdtb=x'\n"
+        "  need  letters, digits and _ . -",
+    ),
+    "pyOCD's options": (
+        "notes =",
+        'pyocd_target = "--script=x"\nnotes =',
+        "error: pyocd_target must be a name\n  at    mine.toml\n  have  pyocd_target = '--script=x'\n"
+        "  need  letters, digits and _ . -",
     ),
     "qemu machine": (
         'qemu_machine = "mps2-an385"\n',
@@ -237,6 +249,14 @@ BOARD_ERRORS = {
         "error: flash method pyocd needs pyocd_target\n  at    mine.toml\n  try   `pyocd list --targets`",
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["[bold]", "a\nb", "-x", "n" * 101])
+def test_boards_are_called_by_plain_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(f"{name}.toml").write_text(BOARD)
+    with pytest.raises(CompileError, match="is no name for a board"):
+        load_board(f"{name}.toml")
 
 
 @pytest.mark.parametrize("case", BOARD_ERRORS)
@@ -308,7 +328,14 @@ CHIP_ERRORS = {
         'name = "my ram"',
         "error: 'my ram' is no name for a memory\n"
         "  at    chippy.toml [[memory]] number 2\n"
-        "  need  capital letters, digits and _, as SRAM2",
+        "  need  capital letters, digits and _, as SRAM2; no word that linker scripts use",
+    ),
+    "memory named as the linker's": (
+        'name = "SRAM"',
+        'name = "ORIGIN"',
+        "error: 'ORIGIN' is no name for a memory\n"
+        "  at    chippy.toml [[memory]] number 2\n"
+        "  need  capital letters, digits and _, as SRAM2; no word that linker scripts use",
     ),
     "same name": (
         'name = "SRAM"',

@@ -36,6 +36,7 @@ from baretorch.cli.report import report
 from baretorch.cli.run import run
 from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
+from baretorch.escape import lines
 
 INTERRUPTED, NOBODY_READS, TERMINATED = 130, 141, 143  # what shells give for a program that a signal ended
 
@@ -213,10 +214,11 @@ def _print_json(error: CompileError) -> None:
 
 def _show(text: str) -> None:
     """An error on standard error; on a terminal its first word is red and its labels are dim."""
+    text = lines(text)
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         first, *rest = text.split("\n")
         word, colon, what = first.partition(":")
-        lines = [click.style(word + colon, fg="red", bold=True) + what]
-        lines += [click.style(line[:8], dim=True) + line[8:] for line in rest]
-        text = "\n".join(lines)
+        rows = [click.style(word + colon, fg="red", bold=True) + what]
+        rows += [click.style(row[:8], dim=True) + row[8:] for row in rest]
+        text = "\n".join(rows)
     click.echo(text, err=True)

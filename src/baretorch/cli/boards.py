@@ -70,16 +70,16 @@ def _table(known: list[Board]) -> Table:
 
 
 def _details(board: Board) -> Table:
-    from rich.markup import escape
     from rich.table import Table
 
+    from baretorch.escape import markup
     from baretorch.report.words import capacity, frequency
 
     chip = board.chip
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    table.add_row("board", f"[bold]{escape(board.title)}[/] ({board.name})")
+    table.add_row("board", f"[bold]{markup(board.title)}[/] ({board.name})")
     table.add_row("chip", chip.name)
     table.add_row("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}: {', '.join(sorted(chip.cpu.features))}")
     roles = {chip.code: "image", chip.data: f"data, arena, {chip.stack_bytes:,} bytes of stack"}
@@ -91,5 +91,5 @@ def _details(board: Board) -> Table:
     table.add_row("counter", f"{chip.counter.driver} at {frequency(chip.counter.hz)}")
     table.add_row("emulators", ", ".join(board.emulators) or "none")
     table.add_row("flashed by", ", ".join(board.flash_methods) or "-")
-    table.add_row("notes", escape(board.notes))
+    table.add_row("notes", markup(board.notes))
     return table

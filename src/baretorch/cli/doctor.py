@@ -42,8 +42,9 @@ TOOLS: tuple[Tool, ...] = (
 @verb("doctor")
 def doctor(as_json: bool) -> Answer:
     """Tell what is installed, what is missing and how to get it."""
-    from rich.markup import escape
     from rich.table import Table
+
+    from baretorch.escape import markup
 
     found = [(tool, version(tool)) for tool in TOOLS]
     ready = all(v is not None for tool, v in found if tool.needed)
@@ -52,8 +53,8 @@ def doctor(as_json: bool) -> Answer:
         table.add_column(no_wrap=i < 3, overflow="fold")
     for tool, v in found:
         mark = "[green]ok[/]" if v is not None else "[red]missing[/]" if tool.needed else "[yellow]-[/]"
-        remedy = f"[cyan]{escape(tool.get)}[/]" if v is None else ""
-        table.add_row(mark, tool.name, escape(v or ""), f"{tool.purpose}{': ' if remedy else ''}{remedy}")
+        remedy = f"[cyan]{markup(tool.get)}[/]" if v is None else ""
+        table.add_row(mark, tool.name, markup(v or ""), f"{tool.purpose}{': ' if remedy else ''}{remedy}")
     data = {
         "ready": ready,
         "tools": [

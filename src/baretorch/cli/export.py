@@ -14,10 +14,9 @@ def export(as_json: bool, model: ModelFile, out: str) -> Answer:
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
-    from rich.markup import escape
-
     from baretorch.cli.work import read_model
     from baretorch.errors import CompileError
+    from baretorch.escape import markup
     from baretorch.frontends.executorch_export import write_pte
 
     with stages(as_json) as stage:
@@ -37,5 +36,5 @@ def export(as_json: bool, model: ModelFile, out: str) -> Answer:
         "operators": dict(info.operators),
         "notes": list(info.notes),
     }
-    lines = [f"[cyan]{escape(out)}[/]  {info.bytes:,} bytes", f"operators: {calls}", *map(escape, info.notes)]
+    lines = [f"[cyan]{markup(out)}[/]  {info.bytes:,} bytes", f"operators: {calls}", *map(markup, info.notes)]
     return Answer(data, "\n".join(lines))

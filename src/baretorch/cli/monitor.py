@@ -187,8 +187,7 @@ def _plot(trace: Trace, total: int, height: int) -> RenderableType:
 
 
 def _summary(trace: Trace, png: str | None) -> str:
-    from rich.markup import escape
-
+    from baretorch.escape import markup
     from baretorch.report.words import figure
 
     if not trace.x:
@@ -198,5 +197,5 @@ def _summary(trace: Trace, png: str | None) -> str:
         lines.append(f"largest error against truth {figure(trace.max_error_truth)}")
     lines.append(f"largest error against {trace.sweep.reference} {figure(trace.max_error)}")
     if png:
-        lines.append(f"[cyan]{escape(png)}[/]")
+        lines.append(f"[cyan]{markup(png)}[/]")
     return "\n".join(lines)

@@ -16,9 +16,8 @@ def new(as_json: bool, file: str, kind: str) -> Answer:
     """Write a model file to start from."""
     from pathlib import Path
 
-    from rich.markup import escape
-
     from baretorch.errors import CompileError
+    from baretorch.escape import markup
 
     path = Path(file)
     if path.suffix != ".py":
@@ -39,4 +38,4 @@ def new(as_json: bool, file: str, kind: str) -> Answer:
         raise CompileError(f"cannot write {file}", have=str(error)) from error
     following = f"baretorch run {file} --board pico2w"
     data = {"file": file, "kind": kind, "next": following}
-    return Answer(data, f"wrote {escape(file)}; now try\n  {escape(following)}")
+    return Answer(data, f"wrote {markup(file)}; now try\n  {markup(following)}")

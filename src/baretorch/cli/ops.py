@@ -61,8 +61,9 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
 
 def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     from rich.console import Group
-    from rich.markup import escape
     from rich.table import Table
+
+    from baretorch.escape import markup
 
     if not rows:
         return f"{name} needs no operator: it leaves the values as they are"
@@ -74,7 +75,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
         table.add_column(style="dim")
         table.add_column(overflow="fold")
         table.add_row("operator", f"[bold]{row.name}[/]")
-        table.add_row("meaning", escape(row.meaning))
+        table.add_row("meaning", markup(row.meaning))
         for k in row.kernels:
             need = f"needs {', '.join(k.needs)}" if k.needs else "any CPU"
             table.add_row("kernel", f"{k.symbol}  {', '.join(k.dtypes)}; {need}")

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
+from baretorch.escape import line, lines
+
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 Body: TypeAlias = Callable[..., "Answer"]
 
@@ -100,16 +102,29 @@ def console() -> Console:
     return Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120)
 
 
+@dataclass(frozen=True)
+class _Harmless:
+    """What rich draws, without a letter that a terminal would act on beside rich's own codes."""
+
+    screen: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment
+
+        for s in console.render(self.screen, options):
+            yield s if s.control else Segment(lines(s.text), s.style)
+
+
 def show(screen: RenderableType) -> None:
     """Print an answer; into a pipe or a file without the blanks that fill up lines."""
     out = console()
     if out.is_terminal:
-        out.print(screen)
+        out.print(_Harmless(screen))
         return
     with out.capture() as text:
-        out.print(screen)
-    for line in text.get().splitlines():
-        print(line.rstrip())
+        out.print(_Harmless(screen))
+    for row in text.get().splitlines():
+        print(row.rstrip())
 
 
 @contextmanager
@@ -121,11 +136,11 @@ def stages(as_json: bool) -> Iterator[Stage]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description:<24}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description:<24}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield Stage(
-            lambda what, done, total: bar.update(task, description=what[:24], completed=done, total=total or None)
+            lambda what, done, total: bar.update(task, description=line(what)[:24], completed=done, total=total or None)
         )
 
 

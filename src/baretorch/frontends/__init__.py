@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.escape import LONGEST
 from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.model_file import load_model_file, need_file
 from baretorch.frontends.program import AtenProgram, AtenState
 from baretorch.ir import Array
 
+NAMED = 60  # letters of a file's name that its model is called by
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 
 
@@ -43,8 +46,18 @@ class Source:
     method_inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # of each, if there is a `module`
 
     def __post_init__(self) -> None:
+        check_name(self.name)
         if not self.methods:
             object.__setattr__(self, "methods", {self.method: self.program})
+
+
+def check_name(name: str) -> None:
+    """A model's name is part of C names and of the names of files."""
+    if not re.fullmatch(r"[A-Za-z]\w*", name, flags=re.ASCII) or len(name) > LONGEST:
+        shown = name if len(name) <= 40 else f"{name[:40]}…"
+        raise CompileError(
+            f"{shown!r} is no name for a model", need=f"at most {LONGEST} letters, digits and _, the first a letter"
+        )
 
 
 @dataclass(frozen=True)
@@ -213,5 +226,5 @@ def _random(program: AtenProgram) -> tuple[Array, ...]:
 def _name(file: Path) -> str:
     """The model's name: the file's, or its folder's if the file is just called model.py."""
     stem = file.resolve().parent.name if file.stem in ("model", "main") else file.stem
-    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in stem).strip("_").lower()
+    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in stem)[:NAMED].strip("_").lower()
     return name if name and not name[0].isdigit() else f"model_{name}".rstrip("_")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
+from baretorch.escape import graph_name, line
 from baretorch.ir import NOWHERE, Array, DType, Origin, Shape
 
 
@@ -76,23 +77,23 @@ class AtenProgram:
 
     def text(self) -> str:
         """One line per call, for people."""
-        lines = [f"input  {i.name}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]
+        lines = [f"input  {graph_name(i.name)}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]
         for name, data in self.constants.items():
             kind = "state" if name in {s.name for s in self.state} else "const"
-            lines.append(f"{kind}  {name}: {data.dtype.name}{list(data.shape)}")
+            lines.append(f"{kind}  {graph_name(name)}: {data.dtype.name}{list(data.shape)}")
         for call in self.calls:
-            results = ", ".join(r or "_" for r in call.results)
-            where = f"  # {call.origin}" if str(call.origin) else ""
+            results = ", ".join(graph_name(r) if r else "_" for r in call.results)
+            where = f"  # {line(str(call.origin))}" if str(call.origin) else ""
             lines.append(f"{results} = {call.target}({', '.join(map(show, call.args))}){where}")
-        lines.append(f"output {', '.join(self.outputs)}")
-        lines += [f"next   {s.name} = {s.next}" for s in self.state]
+        lines.append(f"output {', '.join(map(graph_name, self.outputs))}")
+        lines += [f"next   {graph_name(s.name)} = {graph_name(s.next)}" for s in self.state]
         return "\n".join(lines)
 
 
 def show(arg: Arg) -> str:
     """An argument, for people."""
     if isinstance(arg, Ref):
-        return arg.name
+        return graph_name(arg.name)
     if isinstance(arg, tuple):
         return f"[{', '.join(map(show, arg))}]"
     return repr(arg)

@@ -25,6 +25,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import TABLE
 from baretorch.frontends.model_file import said, shown
 from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.torch_names import plain_names
 from baretorch.ir import Array, DType, Origin
 
 try:
@@ -67,7 +68,8 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
         module = module.eval()
     try:
         with quiet(), torch.no_grad():
-            return torch.export.export(module if method == "forward" else _Method(module, method), tuple(inputs))
+            own = module if method == "forward" else _Method(module, method)
+            return plain_names(torch.export.export(own, tuple(inputs)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:

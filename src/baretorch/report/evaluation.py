@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from baretorch.escape import markup
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
 from baretorch.report.facts import is_int8, number
@@ -59,7 +59,7 @@ def evaluation_screen(evaluation: Evaluation) -> RenderableType:
         metrics_table(evaluation),
         "",
         _covered(evaluation),
-        *(f"in float: {escape(name)}" for name in float_layers(evaluation.compiled.graph)),
+        *(f"in float: {markup(name)}" for name in float_layers(evaluation.compiled.graph)),
         *(Text.assemble(("warning: ", "bold yellow"), w) for w in evaluation.compiled.source.warnings),
     )
 
@@ -69,9 +69,9 @@ def metrics_table(evaluation: Evaluation) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column("")
     for column in evaluation.columns:
-        table.add_column(escape(column.title), justify="right")
+        table.add_column(markup(column.title), justify="right")
     for name in evaluation.columns[0].metrics:
-        table.add_row(escape(name), *(_figure(c.metrics.get(name)) for c in evaluation.columns))
+        table.add_row(markup(name), *(_figure(c.metrics.get(name)) for c in evaluation.columns))
     table.add_row("[dim]inputs per second here[/]", *(f"[dim]{_rate(evaluation, c)}[/]" for c in evaluation.columns))
     return table
 

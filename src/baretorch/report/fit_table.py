@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
+from baretorch.escape import markup
 from baretorch.report.fit import Finding, Options, Trial, Use
 from baretorch.report.words import bar, share
 
@@ -18,7 +18,7 @@ def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Findin
     """The answer of `fit`: a row per board, and below what makes the model fit those it does not."""
     good = sum(f.as_is is not None and f.as_is.fits for f in findings)
     parts: list[RenderableType] = [
-        f"[bold]{escape(model)}[/] {dtype}  fits {good} of {len(findings)} boards as it is",
+        f"[bold]{markup(model)}[/] {dtype}  fits {good} of {len(findings)} boards as it is",
         "",
         _boards(findings),
     ]
@@ -26,7 +26,7 @@ def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Findin
         parts.append("[dim]~ estimate: the same code was measured for another board with this CPU[/]")
     if any(f.as_is and not f.as_is.fits for f in findings):
         parts += ["", "[bold]what makes it fit[/]", *_changes(findings, given)]
-    return Group(*parts, *(f"[yellow]note:[/] {escape(note)}" for note in notes))
+    return Group(*parts, *(f"[yellow]note:[/] {markup(note)}" for note in notes))
 
 
 def _boards(findings: Sequence[Finding]) -> Table:
@@ -37,7 +37,7 @@ def _boards(findings: Sequence[Finding]) -> Table:
         board, trial = found.board, found.as_is
         if trial is None:
             reason = found.error.what if found.error else ""
-            table.add_row(board.name, board.chip.cpu.name, "[yellow]?[/]", f"[yellow]{escape(reason)}[/]")
+            table.add_row(board.name, board.chip.cpu.name, "[yellow]?[/]", f"[yellow]{markup(reason)}[/]")
             continue
         word = "[green]fits[/]" if trial.fits else "[red]no[/]"
         mark = "" if trial.measured else "~"
@@ -69,6 +69,6 @@ def _changes(findings: Sequence[Finding], given: Options) -> list[RenderableType
             continue
         words = " ".join(trial.options.beside(given))
         uses = ", ".join(f"{share(use.need, use.memory.size)} of {use.memory.name}" for use in trial.uses)
-        table.add_row(found.board.name, f"[green]{escape(words)}[/]", uses, str(trial.patches or ""))
-    lost = [f"{f.board.name}: {escape(f.advice)}" for f in findings if f.advice]
+        table.add_row(found.board.name, f"[green]{markup(words)}[/]", uses, str(trial.patches or ""))
+    lost = [f"{f.board.name}: {markup(f.advice)}" for f in findings if f.advice]
     return [*([table] if table.row_count else []), *lost]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from typing import TypeAlias
+
+from baretorch.escape import html_text
 
 
 class Html(str):
@@ -19,13 +20,13 @@ Attribute: TypeAlias = str | int | float | None
 def el(tag: str, *children: str, **attributes: Attribute) -> Html:
     """An element. Children that are not Html are text; an attribute that is None is left out. `class_` is written
     without its underscore, and other underscores are hyphens."""
-    pairs = (f' {_name(name)}="{escape(_value(v))}"' for name, v in attributes.items() if v is not None)
+    pairs = (f' {_name(name)}="{html_text(_value(v))}"' for name, v in attributes.items() if v is not None)
     return Html(f"<{tag}{''.join(pairs)}>{joined(children)}</{tag}>")
 
 
 def joined(children: Iterable[str]) -> Html:
     """One after the other; what is not Html is text."""
-    return Html("".join(c if isinstance(c, Html) else escape(c) for c in children))
+    return Html("".join(c if isinstance(c, Html) else html_text(c) for c in children))
 
 
 def svg(width: float, height: float, label: str, *children: Html) -> Html:

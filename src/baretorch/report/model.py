@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from baretorch.errors import CompileError
+from baretorch.escape import markup
 from baretorch.frontends import Source
 from baretorch.ir import DType, Graph, Tensor
 from baretorch.plan.types import Plan
@@ -126,9 +126,9 @@ def _heading(facts: ModelFacts) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    table.add_row("model", f"[bold]{escape(facts.source.name)}[/]")
-    table.add_row("input", escape(", ".join(map(repr, graph.of(graph.inputs)))))
-    table.add_row("output", escape(", ".join(map(repr, graph.of(graph.outputs)))))
+    table.add_row("model", f"[bold]{markup(facts.source.name)}[/]")
+    table.add_row("input", markup(", ".join(map(repr, graph.of(graph.inputs)))))
+    table.add_row("output", markup(", ".join(map(repr, graph.of(graph.outputs)))))
     table.add_row("parameters", f"{facts.parameters:,}")
     table.add_row("MACs", f"{graph.macs():,}")
     table.add_row(
@@ -137,7 +137,7 @@ def _heading(facts: ModelFacts) -> Table:
         f"{len(graph.nodes)} after passes → {len(facts.plan.steps)} steps",
     )
     for note in facts.source.program.notes:
-        table.add_row("note", escape(note))
+        table.add_row("note", markup(note))
     return table
 
 

@@ -7,10 +7,10 @@ import shutil
 import subprocess
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
@@ -48,7 +48,7 @@ def _layers(profile: Profile) -> Table:
     most = max((layer.instructions for layer in profile.layers), default=0)
     for layer in profile.layers:
         table.add_row(
-            escape(layer.name),
+            markup(layer.name),
             layer.op,
             layer.variant,
             f"{layer.macs:,}" if layer.macs else "",
@@ -90,7 +90,7 @@ def _hottest(profile: Profile) -> Table:
             figure(instructions / passes),
             f"{instructions:,}",
             _part(instructions, profile),
-            escape(", ".join(name for name, _ in shared)),
+            markup(", ".join(name for name, _ in shared)),
         )
     return table
 

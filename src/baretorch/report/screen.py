@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from baretorch.escape import markup
 from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
@@ -44,7 +44,7 @@ def _figures(figures: Sequence[Figure]) -> Table:
     table.add_column(justify="right", style="bold")
     table.add_column(overflow="fold")
     for f in figures:
-        table.add_row(f.title, f.value, f"{f.unit}, {f.note}" if f.unit else f.note)
+        table.add_row(f.title, f.value, markup(f"{f.unit}, {f.note}" if f.unit else f.note))
     return table
 
 
@@ -59,7 +59,7 @@ def _map(banks: Sequence[BankMap]) -> Table:
         table.add_row(bank.memory.name, f"{bank.used:,}", f"at {bank.memory.origin:#010x}", of)
         for p in bank.pieces:
             drawn = f"[cyan]{bar(p.size, bank.used, BAR)}[/]"
-            table.add_row(f"  [dim]{escape(p.name)}[/]", f"{p.size:,}", drawn, share(p.size, bank.used))
+            table.add_row(f"  [dim]{markup(p.name)}[/]", f"{p.size:,}", drawn, share(p.size, bank.used))
     return table
 
 
@@ -68,11 +68,11 @@ def _peak(report: Report) -> Table:
     table = _table()
     if peak is None:
         return table
-    table.add_column(f"peak: {peak.live:,} bytes at step {peak.step}, {escape(peak.layer)}", overflow="fold")
+    table.add_column(f"peak: {peak.live:,} bytes at step {peak.step}, {markup(peak.layer)}", overflow="fold")
     table.add_column("bytes", justify="right")
     table.add_column("layer", overflow="fold")
     for b in peak.buffers:
-        table.add_row(escape(b.name), f"{b.size:,}", escape(layer_of(report.plan, b)))
+        table.add_row(markup(b.name), f"{b.size:,}", markup(layer_of(report.plan, b)))
     return table
 
 
@@ -94,9 +94,9 @@ def _layers(report: Report) -> Table:
 def _layer(row: Row, report: Report) -> list[str]:
     db = row.accuracy.sqnr_db if row.accuracy else None
     return [
-        escape(row.name),
+        markup(row.name),
         row.op,
-        escape(f"{row.dtype}{list(row.shape)}"),
+        markup(f"{row.dtype}{list(row.shape)}"),
         row.variant,
         f"{row.macs:,}" if row.macs else "",
         f"{row.weights:,}" if row.weights else "",

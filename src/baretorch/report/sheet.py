@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from baretorch.escape import markup
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.firmware.types import Image
@@ -108,7 +109,7 @@ def boards_table(rows: list[Sheet | tuple[Board, str]]) -> Table:
     for row in rows:
         if not isinstance(row, Sheet):
             board, reason = row
-            table.add_row(board.name, board.chip.cpu.name, f"[yellow]{reason}[/]")
+            table.add_row(board.name, board.chip.cpu.name, f"[yellow]{markup(reason)}[/]")
             continue
         rooms = [row.flash.room, row.ram.room]
         left = [f"{room:,}" if room >= 0 else f"[red]{room:,}[/]" for room in rooms]

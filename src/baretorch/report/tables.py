@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.ops.pull import pulled
 from baretorch.passes.to_int8 import float_layers
@@ -44,8 +44,8 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     """The answer of `compile`."""
     plan = compiled.plan
     table = _grid()
-    table.add_row("model", f"[bold]{escape(compiled.graph.name)}[/]")
-    table.add_row("board", f"{escape(compiled.board.title)} ({compiled.board.name})")
+    table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
+    table.add_row("board", f"{markup(compiled.board.title)} ({compiled.board.name})")
     table.add_row("call", f"{compiled.c.run}() of model.h")
     table.add_row("weights", f"{plan.weight_bytes():,} bytes")
     bands = f"; {plan.patches}" if plan.patches else ""
@@ -70,8 +70,8 @@ def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
     """What was compiled, for what, with what."""
     board = image.board
     table = _grid()
-    table.add_row("model", f"[bold]{escape(compiled.graph.name)}[/]")
-    table.add_row("board", f"{escape(board.title)} ({board.name})")
+    table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
+    table.add_row("board", f"{markup(board.title)} ({board.name})")
     table.add_row("CPU", f"{board.chip.cpu.name} at {frequency(board.chip.clock_hz)}")
     if emulator is not None:
         table.add_row("emulator", emulator)
@@ -102,7 +102,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     if compiled.plan.patches:
         table.add_row("    in bands", "", str(compiled.plan.patches))
     if ram.weights:
-        table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {code.slow}")
+        table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {markup(code.slow)}")
     lent = "with inputs and outputs as the host sends and gets them"
     apart = pulled(compiled.plan.graph) | compiled.plan.direct
     table.add_row("  static", f"{ram.static:,}", lent if apart else "")
@@ -138,9 +138,9 @@ def _accuracy(table: Table, facts: RunFacts) -> None:
     for layer in worst_layers(facts.layers):
         alone = "" if layer.alone_db is None else f", {layer.alone_db:g} with exact inputs"
         loud = "none" if layer.sqnr_db is None else f"{layer.sqnr_db:g}"
-        table.add_row(f"  {escape(layer.name)}", loud, f"{layer.op}{alone}")
+        table.add_row(f"  {markup(layer.name)}", loud, f"{layer.op}{alone}")
     for name in float_layers(facts.compiled.graph):
-        table.add_row("  in float", "", escape(name))
+        table.add_row("  in float", "", markup(name))
 
 
 def _grid() -> Table:

@@ -24,6 +24,12 @@ _ADDRESSES = 1 << 32  # every target has a 32-bit address space
 _BOOTS = ("vectors", "boot2", "image_def", "riscv", "host")
 _EMULATORS = ("unicorn", "qemu", "native")
 _FLASH_METHODS = ("uf2", "pyocd")
+_LINKER_WORDS = """
+    ABSOLUTE ADDR ALIGN ALIGNOF AS_NEEDED ASSERT AT BIND BLOCK BYTE COMMON CONSTANT CONSTRUCTORS DEFINED DISCARD ENTRY
+    EXCLUDE_FILE EXTERN FILL FORMAT GROUP HIDDEN INCLUDE INFO INPUT KEEP L LEN LENGTH LOADADDR LOG2CEIL LONG MAX
+    MEMORY MIN NEXT NOCROSSREFS NOLOAD O ONLY_IF_RO ONLY_IF_RW ORG ORIGIN OUTPUT OVERLAY PHDRS PROVIDE QUAD READONLY
+    REGION_ALIAS SECTIONS SHORT SIZEOF SIZEOF_HEADERS SORT SPECIAL SQUAD STARTUP SUBALIGN TARGET TYPE VERSION
+"""
 _TOML_KINDS = {str: "a string", int: "a whole number", list: "an array", dict: "a table"}
 
 
@@ -44,15 +50,16 @@ def load_board(name_or_path: str) -> Board:
 
 def _board(path: Path) -> Board:
     table = _read(path)
+    _check_name("board", path.stem, table.where)
     chip = _chip(table.take("chip", str), beside=path)
     board = Board(
         name=path.stem,
         title=table.take("title", str),
         chip=chip,
         emulators=table.words("emulators", _EMULATORS),
-        qemu_machine=table.maybe("qemu_machine", str),
+        qemu_machine=table.argument("qemu_machine"),
         flash_methods=table.words("flash_methods", _FLASH_METHODS),
-        pyocd_target=table.maybe("pyocd_target", str),
+        pyocd_target=table.argument("pyocd_target"),
         notes=table.take("notes", str),
     )
     table.end()
@@ -78,8 +85,7 @@ def _board(path: Path) -> Board:
 def _chip(name: str, beside: Path) -> Chip:
     """The chip a board names: a TOML next to the user's board, or one of ours."""
     shipped = tuple(sorted(path.stem for path in _CHIPS.glob("*.toml")))
-    if Path(name).name != name:
-        _unknown("chip", name, shipped, at=_place(beside))
+    _check_name("chip", name, _place(beside))
     own = beside.with_name(f"{name}.toml")
     if beside.parent != _BOARDS and own != beside and own.is_file():
         table = _read(own)
@@ -123,9 +129,15 @@ def _memory(table: _Table) -> Memory:
         slow=table.maybe("slow", str) or "",
     )
     table.end()
-    if not re.fullmatch("[A-Z][A-Z0-9_]*", memory.name):
+    if (
+        not re.fullmatch("[A-Z][A-Z0-9_]*", memory.name)
+        or memory.name in _LINKER_WORDS.split()
+        or len(memory.name) > 32
+    ):
         raise CompileError(
-            f"{memory.name!r} is no name for a memory", at=table.where, need="capital letters, digits and _, as SRAM2"
+            f"{memory.name!r} is no name for a memory",
+            at=table.where,
+            need="capital letters, digits and _, as SRAM2; no word that linker scripts use",
         )
     if memory.size == 0 or memory.origin + memory.size > _ADDRESSES:
         raise CompileError(
@@ -209,6 +221,16 @@ def _check_registers(chip: Chip, where: str) -> None:
             )
 
 
+def _check_name(what: str, name: str, where: str) -> None:
+    """Boards and chips are called by their files; what they are called becomes part of other files' names."""
+    if not re.fullmatch(r"\w[\w .+-]*", name) or len(name) > 100:
+        raise CompileError(
+            f"{name!r} is no name for a {what}"[:200],
+            at=where,
+            need="at most 100 letters, digits, spaces and _ . + -, the first a letter or digit",
+        )
+
+
 def _read(path: Path) -> _Table:
     try:
         rows = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -252,6 +274,18 @@ class _Table:
                 at=self.where,
                 need=f"{key} = {_TOML_KINDS[kind]}",
                 try_=f"is {near[0]!r} meant to be {key!r}?" if near else None,
+            )
+        return value
+
+    def argument(self, key: str) -> str | None:
+        """A value that another program gets as an argument: it may not say more than a name."""
+        value = self.maybe(key, str)
+        if value is not None and not re.fullmatch(r"\w[\w.-]*", value, flags=re.ASCII):
+            raise CompileError(
+                f"{key} must be a name",
+                at=self.where,
+                have=f"{key} = {value!r}"[:200],
+                need="letters, digits and _ . -",
             )
         return value
 
