@@ -70,6 +70,11 @@ def comment(*texts: str, indent: str = "") -> str:
     return f"{indent}/* " + f"\n{indent} * ".join(inside) + " */"
 
 
+def python_text(text: str) -> str:
+    """Inside the quotes of a Python string, of any kind."""
+    return line(text).replace("\\", r"\\").replace('"', r"\"").replace("'", r"\'")
+
+
 def c_string(text: str) -> str:
     """A string literal of C, in UTF-8."""
     return '"' + "".join(_c_char(byte) for byte in text.encode("utf-8", "surrogatepass")) + '"'

@@ -1,7 +1,7 @@
 """What may be replaced by what Baretorch writes: regular files that it made before, and nothing else.
 
-A file of ours is known by how it begins. Kernels and images have no mark of their own; they are ours where a marked file
-lies beside them.
+A file of ours is known by how it begins. Kernels and images have no mark of their own; they are ours where a file that
+has one lies beside them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.escape import line
 
 Mark: TypeAlias = Callable[[bytes], bool]
 
@@ -54,7 +53,7 @@ def check_file(path: Path, made: Mark = text_of_ours, option: str = "--out") -> 
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as error:
-        raise CompileError(f"cannot write {line(str(path))}", have=str(error), try_=f"another place with {option}") from error
+        raise CompileError(f"cannot write {path}", have=str(error), try_=f"another place with {option}") from error
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), None)
     if kind is None and _begins(path, made):
         return

@@ -18,6 +18,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Graph, verify
+from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
 from baretorch.passes.dead_code import dead_code
 from baretorch.passes.drop_expand import drop_expand
@@ -84,7 +85,8 @@ def optimized(graph: Graph, trace: Path | None = None) -> Graph:
         try:
             trace.mkdir(parents=True, exist_ok=True)
             for name, stage in stages:
-                (trace / f"{name}.txt").write_text(to_text(stage, data=False))
+                check_file(trace / f"{name}.txt", graph_text, "--trace")
+                (trace / f"{name}.txt").write_text(to_text(stage, data=False), "utf-8")
         except OSError as error:
             raise CompileError(
                 f"cannot write to {trace}", have=str(error), try_="another folder with --trace"
@@ -153,10 +155,11 @@ def compile_graph(source: Source, graph: Graph, board: Board, optimize: str = "s
 def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
     """Write the C files below `folder`; gives all paths written."""
     paths = []
+    check_files(folder, [folder / name for name in compiled.c.files])
     for name, text in compiled.c.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, "utf-8")
         paths.append(path)
     return tuple(paths)
 
@@ -169,7 +172,8 @@ def build_image(
 ) -> Image:
     """C files, runtime and board -> an image in `folder`."""
     write_c(compiled, folder)
-    (folder / "glue.c").write_text(compiled.c.glue)
+    check_file(folder / "glue.c")
+    (folder / "glue.c").write_text(compiled.c.glue, "utf-8")
     sources = [folder / name for name in (*compiled.c.sources, "glue.c")]
     return build(
         compiled.graph.name,

@@ -14,20 +14,22 @@ KINDS = ("mlp", "cnn")
 @click.option("--kind", type=click.Choice(KINDS), default="mlp", show_default=True, help="Perceptron or convolutions.")
 def new(as_json: bool, file: str, kind: str) -> Answer:
     """Write a model file to start from."""
+    import shlex
     from pathlib import Path
 
     from baretorch.errors import CompileError
-    from baretorch.escape import markup
+    from baretorch.escape import markup, python_text
 
     path = Path(file)
     if path.suffix != ".py":
         raise CompileError(f"{file} is not a Python file", need="a name that ends with .py", try_=f"{file}.py")
-    text = (Path(__file__).parent / "starters" / f"{kind}.py").read_text().replace("FILE", file)
+    text = (Path(__file__).parent / "starters" / f"{kind}.py").read_text()
+    text = text.replace("FILE", python_text(shlex.quote(file)))
     if path.exists():
         raise CompileError(f"{file} exists already", try_="another name; it is left as it is")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("x")
+        stream = path.open("x", encoding="utf-8")
         try:
             with stream:
                 stream.write(text)
@@ -36,6 +38,6 @@ def new(as_json: bool, file: str, kind: str) -> Answer:
             raise
     except OSError as error:
         raise CompileError(f"cannot write {file}", have=str(error)) from error
-    following = f"baretorch run {file} --board pico2w"
+    following = f"baretorch run {shlex.quote(file)} --board pico2w"
     data = {"file": file, "kind": kind, "next": following}
     return Answer(data, f"wrote {markup(file)}; now try\n  {markup(following)}")

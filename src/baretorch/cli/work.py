@@ -15,6 +15,7 @@ from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
+from baretorch.outputs import check_files
 from baretorch.pipeline import Compiled, build_image, compile_source
 from baretorch.plan import ANY
 from baretorch.plan.types import Memory
@@ -81,6 +82,7 @@ def staged(folder: Path) -> Iterator[Path]:
         yield work
         moves = [(p, folder / p.relative_to(work)) for p in sorted(work.rglob("*")) if p.is_file()]
         try:
+            check_files(folder, [target for _, target in moves])
             for _, target in moves:
                 _check_place(target)
             for path, target in moves:
@@ -104,8 +106,6 @@ def _removed_if_empty(folders: Sequence[Path]) -> Iterator[None]:
 
 def _check_place(target: Path) -> None:
     """OSError if no file can be moved there."""
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder")
     home = next(p for p in target.parents if p.exists())
     if not home.is_dir():
         raise NotADirectoryError(f"{home} is a file")

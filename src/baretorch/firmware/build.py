@@ -25,6 +25,7 @@ from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
+from baretorch.outputs import check_files
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME, runtime_sources
@@ -77,6 +78,7 @@ def build(
         flash, ram = measure(board, elf, parse_map(files.map.read_text()), run_symbol, stack)
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
+        check_files(folder, list(done.values()))
         for path in files.made():
             os.replace(path, done[path.name])
     return Image(
@@ -121,7 +123,7 @@ def _compile(
 ) -> list[Path]:
     """Object files in a fixed order, so that the same input links to the same bytes."""
     header = board_header(board)
-    (work / "bt_board.h").write_text(header)
+    (work / "bt_board.h").write_text(header, "utf-8")
     includes = (work.resolve(), include.resolve(), RUNTIME, KERNELS)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
@@ -182,7 +184,7 @@ def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]
         if complaint is not None:
             raise InternalError(f"{tools.name} does not link the program\n{complaint}")
         return read_elf(measured.read_bytes())
-    files.script.write_text(linker_script(board))
+    files.script.write_text(linker_script(board), "utf-8")
     complaint = tools.link(objects, files.script, files.elf, files.map)
     if complaint is not None:
         raise _link_error(board, tools, files, objects, complaint)
@@ -196,7 +198,7 @@ def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]
 def _link_error(
     board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str
 ) -> CompileError | InternalError:
-    files.script.write_text(linker_script(roomy(board)))
+    files.script.write_text(linker_script(roomy(board)), "utf-8")
     if tools.link(objects, files.script, files.elf, files.map) is None:
         error = misfit(board, read_elf(files.elf.read_bytes()))
         if error is not None:

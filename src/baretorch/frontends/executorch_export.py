@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.frontends.executorch_host import differences, importing_executorch
+from baretorch.outputs import check_file, pte
 
 Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
 
@@ -174,6 +175,7 @@ def _usual_strides(x: Any) -> Any:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
+    check_file(path, pte)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_bytes(data)

@@ -12,6 +12,7 @@ from string import Template
 
 from baretorch import __version__
 from baretorch.errors import CompileError
+from baretorch.outputs import check_file
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
@@ -54,10 +55,9 @@ def make_page(report: Report) -> str:
 def write_page(report: Report, path: Path) -> None:
     """Whole or not at all: a page that was there stays as it is until the new one is complete."""
     text = make_page(report)
+    check_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder")
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
             whole = Path(folder) / path.name
             whole.write_text(text, "utf-8")

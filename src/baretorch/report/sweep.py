@@ -15,6 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import Source
 from baretorch.frontends.model_file import import_file
 from baretorch.ir import Array, Graph, interpret
+from baretorch.outputs import check_file, png
 from baretorch.report.facts import largest_error, number
 
 Answers = tuple[Array, ...]
@@ -149,6 +150,7 @@ def write_png(trace: Trace, title: str, path: Path) -> None:
     below.set_ylabel("error")
     below.set_xlabel("input")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    check_file(path, png, "--png")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(part, dpi=120, format="png")
