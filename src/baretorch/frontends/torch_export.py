@@ -242,12 +242,20 @@ class _Type:
 
 def _decompose(exported: Any) -> Any:
     """Decompose what the table does not know; what it knows stays whole."""
+    if all(_is_known(node.target) for node in exported.graph.nodes if node.op == "call_function"):
+        return exported
     table = torch.export.default_decompositions()
     for target in list(table):  # all that it knows: some appear only when in-place writes are made functional
         if table_name(target) in TABLE:
             table.pop(target, None)
     with quiet():
         return exported.run_decompositions(table)
+
+
+def _is_known(target: Any) -> bool:
+    """Whether a call can stay as it is: the table has it, and it changes nothing in place."""
+    schema = getattr(target, "_schema", None)
+    return target is operator.getitem or (schema is not None and not schema.is_mutable and table_name(target) in TABLE)
 
 
 def _call(node: Any, names: dict[str, str], within: str) -> AtenCall:
