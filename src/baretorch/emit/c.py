@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 
 import numpy as np
 
@@ -61,13 +60,43 @@ def float_literal(value: float) -> str:
 
 def values(data: Array) -> str:
     """The elements of an array as C text, wrapped, without braces."""
+    lines: list[str] = []
+    begun: list[str] = []  # elements of the line that is not full yet
     flat = data.reshape(-1)
-    if data.dtype == np.float32:
-        texts = [float_literal(float(v)) for v in flat]
-    elif data.dtype == np.int64:
-        texts = [f"INT64_C({v})" for v in flat]
-    elif data.dtype.kind in "iub":
-        texts = [str(int(v)) for v in flat]
-    else:
-        raise InternalError(f"no C literal for {data.dtype}")
-    return textwrap.fill(", ".join(texts), width=112, initial_indent="    ", subsequent_indent="    ")
+    for at in range(0, flat.size, _AT_ONCE):
+        texts = begun + _texts(flat[at : at + _AT_ONCE])
+        last = at + _AT_ONCE >= flat.size
+        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + len(", "))
+        begins = np.concatenate(([0], ends[:-1]))
+        ends[-1] -= last  # no comma behind the last of all
+        after = np.searchsorted(ends, begins + _WIDTH + 1, "right").tolist()  # the next line, if one begins here
+        i = 0
+        while after[i] < len(texts):
+            lines.append(", ".join(texts[i : after[i]]))
+            i = after[i]
+        begun = texts[i:]
+    return "    " + ",\n    ".join([*lines, ", ".join(begun)]) if flat.size else ""
+
+
+_WIDTH = 108  # of a line, without its four blanks
+_AT_ONCE = 1 << 16  # elements: their texts take some 70 bytes each
+_BYTES = {np.dtype(t): [str(v) for v in np.arange(256).astype(t)] for t in ("int8", "uint8")}
+
+
+def _texts(flat: Array) -> list[str]:
+    """A C literal per element. NumPy spells plain floats as `float_literal` does, and much faster."""
+    if flat.dtype == np.float32:
+        texts: list[str] = np.char.add(flat.astype("U15"), "f").tolist()
+        size = np.abs(flat)
+        plain = ((size >= 2e-4) & (size < 1e5)) | (size == 0)
+        long = np.fromiter(map(len, texts), np.int64, len(texts)) > 15
+        for i in np.flatnonzero(~plain | long).tolist():
+            texts[i] = float_literal(float(flat[i]))
+        return texts
+    if flat.dtype in _BYTES:
+        return list(map(_BYTES[flat.dtype].__getitem__, flat.view(np.uint8).tolist()))
+    if flat.dtype == np.int64:
+        return [f"INT64_C({v})" for v in flat.tolist()]
+    if flat.dtype.kind in "iub":
+        return list(map(str, flat.astype(np.int64).tolist()))
+    raise InternalError(f"no C literal for {flat.dtype}")
