@@ -15,7 +15,7 @@ from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ir import Array, DType
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
-from baretorch.ops.layout import Expand
+from baretorch.ops.layout import Expand, Unfold
 from baretorch.ops.move import SliceScatter
 
 
@@ -49,8 +49,11 @@ def unfold(g: Lowering, x: str, axis: int, size: int, step: int) -> str:
     if not g.shape(x):
         return g.reshape(x, (size,))
     axis = g.axis(x, axis)
-    begin = np.arange(0, g.shape(x)[axis] - size + 1, step)
-    windows = take(g, x, axis, begin[:, None] + np.arange(size))
+    if step >= size or size == 0:  # nothing twice: a slice
+        begin = np.arange(0, g.shape(x)[axis] - size + 1, step)
+        windows = take(g, x, axis, begin[:, None] + np.arange(size))
+    else:
+        windows = g.b.add(Unfold(axis, size, step), x)
     dims = [d for d in range(len(g.shape(windows))) if d != axis + 1]
     return windows if dims[-1] == axis else permute(g, windows, (*dims, axis + 1))
 

@@ -121,6 +121,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(layout.Reshape, layout.RESHAPE),
     OpRow(layout.Expand, layout.EXPAND),
     OpRow(layout.Flip, layout.FLIP),
+    OpRow(layout.Unfold, layout.UNFOLD),
     OpRow(layout.Pad, layout.PAD),
     OpRow(quantize.Quantize, quantize.QUANTIZE),
     OpRow(quantize.Dequantize, quantize.DEQUANTIZE),

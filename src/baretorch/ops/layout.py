@@ -1,4 +1,4 @@
-"""Operators that rearrange a whole tensor of any type: permute, reshape, expand, flip, pad."""
+"""Operators that rearrange a whole tensor of any type: permute, reshape, expand, flip, unfold, pad."""
 
 from __future__ import annotations
 
@@ -152,6 +152,34 @@ class Flip(Op):
         return (np.flip(inputs[0], self.axes).copy(),)
 
 
+@dataclass(frozen=True)
+class Unfold(Op):
+    """Windows of `size` entries of an axis, each `step` after the one before: the axis becomes two, windows and their
+    entries."""
+
+    name: ClassVar[str] = "unfold"
+    axis: int
+    size: int
+    step: int
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        (x,) = inputs
+        need_axes(self, (self.axis,), x)
+        need(
+            0 < self.size <= x.shape[self.axis] and self.step > 0,
+            self,
+            f"no windows of {self.size}, {self.step} apart",
+            inputs,
+            f"a size from 1 to {x.shape[self.axis]}, and a step above 0",
+        )
+        count = (x.shape[self.axis] - self.size) // self.step + 1
+        return (Signature((*x.shape[: self.axis], count, self.size, *x.shape[self.axis + 1 :]), x.dtype, x.quant),)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        begin = np.arange(0, inputs[0].shape[self.axis] - self.size + 1, self.step)
+        return (np.take(inputs[0], begin[:, None] + np.arange(self.size), self.axis),)
+
+
 def _permute(call: Call[Permute]) -> Move:
     x, y = steps(call.x.shape), steps(call.y.shape)
     return Move(
@@ -171,6 +199,13 @@ def _flip(call: Call[Flip]) -> Move:
     x = tuple(-step if i in call.op.axes else step for i, step in enumerate(y))
     start = sum((shape[a] - 1) * y[a] for a in call.op.axes)
     return Move(call.x.dtype.size, tuple(map(Loop, shape, x, y)), x_start=start)
+
+
+def _unfold(call: Call[Unfold]) -> Move:
+    axis, step = call.op.axis, call.op.step
+    x = steps(call.x.shape)
+    strides = (*x[:axis], step * x[axis], *x[axis:])
+    return Move(call.x.dtype.size, tuple(map(Loop, call.y.shape, strides, steps(call.y.shape))))
 
 
 def _pad_loops(call: Call[Pad]) -> list[tuple[int, int, int]]:
@@ -209,4 +244,5 @@ PERMUTE: tuple[Kernel[Permute], ...] = move_kernels(_permute)
 RESHAPE: tuple[Kernel[Reshape], ...] = ()
 EXPAND: tuple[Kernel[Expand], ...] = move_kernels(_expand)
 FLIP: tuple[Kernel[Flip], ...] = move_kernels(_flip)
+UNFOLD: tuple[Kernel[Unfold], ...] = move_kernels(_unfold)
 PAD: tuple[Kernel[Pad], ...] = tuple(map(_pad_kernel, (1, 2, 4, 8)))

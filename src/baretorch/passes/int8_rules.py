@@ -16,7 +16,7 @@ from baretorch.ops.depth import DepthWindows
 from baretorch.ops.elementwise import Add, Arithmetic, Elementwise, Maximum, Minimum, Mul, Sub
 from baretorch.ops.index import Gather, IndexSelect
 from baretorch.ops.kernel import data_of
-from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
+from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape, Unfold
 from baretorch.ops.linear import Linear
 from baretorch.ops.logic import Cast, Comparison, Where
 from baretorch.ops.lookup import Lookup
@@ -44,6 +44,7 @@ MOVES = (
     Permute,
     Expand,
     Flip,
+    Unfold,
     Slice,
     SliceScatter,
     Cat,

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ir import Shape
-from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
+from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape, Unfold
 from baretorch.ops.move import Cat, Copy, Slice, SliceScatter
 from tests.ops.case import Case, counted, normal
 
@@ -19,6 +19,14 @@ def permute(shape: Shape, dims: tuple[int, ...], dtype: str = "float32") -> Case
 
 def expand(shape: Shape, to: Shape, dtype: str = "float32") -> Case:
     return Case(f"expand {dtype} {shape} to {to}", Expand(to), counted(dtype, shape), lambda x: x.expand(to))
+
+
+def unfold(shape: Shape, axis: int, size: int, step: int, dtype: str = "float32") -> Case:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return x.unfold(axis, size, step).movedim(-1, axis + 1)
+
+    name = f"unfold {dtype} {shape}, {size} of axis {axis} by {step}"
+    return Case(name, Unfold(axis, size, step), counted(dtype, shape), run)
 
 
 def flip(shape: Shape, axes: tuple[int, ...], dtype: str = "float32") -> Case:
@@ -75,6 +83,11 @@ LAYOUT = (
     expand((), (2, 3)),
     expand((2, 1, 2, 1, 2, 1), (2, 2, 2, 3, 2, 2)),
     *(expand((3, 1, 2), (3, 3, 2), dtype) for dtype in ("bool", "int16", "int64")),
+    unfold((9,), 0, 4, 2),
+    unfold((2, 11), 1, 5, 3),
+    unfold((7, 3), 0, 3, 1),
+    unfold((2, 6, 3), 1, 4, 1),
+    *(unfold((3, 10), 1, 4, 3, dtype) for dtype in ("int8", "int16", "int64")),
     flip((5,), (0,)),
     flip((2, 3, 4), (0, 2)),
     flip((2, 3, 4), (1,)),
