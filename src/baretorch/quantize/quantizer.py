@@ -24,6 +24,7 @@ from torchao.quantization.pt2e.quantizer import (
 )
 
 from baretorch.quantize import observers
+from baretorch.quantize.spectra import around_spectra, name_of
 
 # Layers: an input, a weight and a bias; by the weight's axis of output channels.
 WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv3d": 0, "conv_transpose1d": 1, "conv_transpose2d": 1}
@@ -100,8 +101,9 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         self.settled: dict[Node, Any] = {}  # values whose scale is not for their readers to choose
 
     def annotate(self, model: Any) -> Any:
+        spectra = around_spectra(model, {*WEIGHTED, *HIDDEN})
         for node in model.graph.nodes:
-            if node.op == "call_function" and not self._keeps(node):
+            if node.op == "call_function" and not self._keeps(node) and node not in spectra:
                 self._annotate(node)
         return model
 
@@ -109,17 +111,17 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         """Nothing can be wrong with our own annotations."""
 
     def _annotate(self, node: Node) -> None:
-        name = _name(node)
+        name = name_of(node)
         values = _floats(node)
         if name in WEIGHTED:
             x, weight = node.args[:2]
             _note(node, {x: self._spec(x), weight: self._weight(node)}, self._output(node))
         elif name in {*LIMITS, NORM} and self._taken_along(node):
             _note(node, {}, self._output(node) if name == NORM else self.activation)
-        elif node.target is operator.getitem and _name(node.args[0]) in PARTS:
+        elif node.target is operator.getitem and name_of(node.args[0]) in PARTS:
             self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
-        elif node.target is operator.getitem and _name(node.args[0]) in HIDDEN:
-            if node.args[1] in HIDDEN[_name(node.args[0])]:
+        elif node.target is operator.getitem and name_of(node.args[0]) in HIDDEN:
+            if node.args[1] in HIDDEN[name_of(node.args[0])]:
                 _note(node, {}, self._hidden(node.args[0], node))
         elif not values:
             return
@@ -170,14 +172,14 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
 
     def _weight(self, node: Node) -> QuantizationSpec:
         """By output channel; the groups of a transposed convolution do not have them along one axis."""
-        transposed = WEIGHTED[_name(node)] == 1
+        transposed = WEIGHTED[name_of(node)] == 1
         groups = node.args[6] if transposed and len(node.args) > 6 else 1
         return self.whole if groups != 1 else self.weights[transposed]
 
     def _output(self, node: Node) -> QuantizationSpec | None:
         """None where limits follow, or a BatchNorm: they are part of this operator, and the scale is theirs."""
         (user,) = node.users if len(node.users) == 1 else (None,)
-        follows = user is not None and _name(user) in {*LIMITS, NORM}
+        follows = user is not None and name_of(user) in {*LIMITS, NORM}
         return None if follows and self._taken_along(user) else self.activation
 
     def _taken_along(self, node: Node) -> bool:
@@ -186,9 +188,9 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         before = node.args[0]
         if not isinstance(before, Node) or len(before.users) != 1:
             return False
-        if _name(node) == NORM:
-            return self.qat and _name(before) in WEIGHTED
-        return _name(before) in {*WEIGHTED, *BINARY} or (_name(before) == NORM and self._taken_along(before))
+        if name_of(node) == NORM:
+            return self.qat and name_of(before) in WEIGHTED
+        return name_of(before) in {*WEIGHTED, *BINARY} or (name_of(before) == NORM and self._taken_along(before))
 
     def _keeps(self, node: Node) -> bool:
         stack = node.meta.get("nn_module_stack") or {}
@@ -198,17 +200,11 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return bool(names & self.keep_float)
 
 
-def _name(node: Any) -> str:
-    """`conv2d` of aten.conv2d.default, `relu` of aten.relu_.default."""
-    packet = getattr(node.target, "overloadpacket", None) if isinstance(node, Node) else None
-    return packet.__name__.rstrip("_") if packet is not None else ""
-
-
 def _begins(node: Node) -> list[Node]:
     """The hidden state that a recurrent layer is given; none if that is zeros."""
     states = node.args[1]
     first = states[0] if isinstance(states, (list, tuple)) else states
-    return [] if _name(first) == "zeros" else [first]
+    return [] if name_of(first) == "zeros" else [first]
 
 
 def _floats(node: Node) -> list[Node]:
