@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ZOO = ROOT / "zoo"
 
 MODELS = (
-    "ad", "cnn1d", "decoder", "encoder", "gru", "ic", "kws", "lenet5", "lstm", "mnist_mlp", "mobilenet_v2",
-    "mobilenet_v2_block", "rfft512", "sine", "softmax", "squeeze_excite", "squeezenet_like", "streaming_gru", "tcn",
-    "tinyrps", "unet_small", "vit_tiny", "vww",
+    "ad", "cnn1d", "decoder", "encoder", "gru", "ic", "kws", "kws_raw", "kws_stream", "lenet5", "lstm", "mnist_mlp",
+    "mobilenet_v2", "mobilenet_v2_block", "rfft512", "sine", "softmax", "squeeze_excite", "squeezenet_like",
+    "streaming_gru", "tcn", "tinyrps", "unet_small", "vit_tiny", "vww",
 )  # fmt: skip
 
 TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured: 5e-6 for mobilenet_v2, else below 1e-6
