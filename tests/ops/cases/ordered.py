@@ -12,7 +12,14 @@ from baretorch.ops.cdist import Cdist
 from baretorch.ops.ordered import KthValue, Median, Mode
 from tests.ops.case import EXACT, Case, Inputs, normal
 
-SHAPES: tuple[tuple[Shape, int], ...] = (((7,), 0), ((3, 4, 5), 1), ((2, 9), 1), ((5, 1), 0))
+# Types, shapes, and the axis.
+ROWS: tuple[tuple[str, Shape, int], ...] = (
+    ("float32", (7,), 0),
+    ("float32", (3, 4, 5), 1),
+    ("float32", (5, 1), 0),
+    ("int32", (2, 9), 1),
+    ("int64", (3, 4, 5), 1),
+)
 
 
 def distinct(dtype: str, shape: Shape) -> Inputs:
@@ -40,27 +47,32 @@ def third(x: torch.Tensor, shape: Shape, axis: int) -> tuple[torch.Tensor, ...]:
     return tuple(x.kthvalue(shape[axis] // 3 + 1, axis))
 
 
-DTYPES = ("float32", "int32", "int64")
+def stable(x: torch.Tensor, k: int) -> tuple[torch.Tensor, ...]:
+    """Which of equal elements PyTorch's own kthvalue names is not defined."""
+    made = x.sort(dim=1, stable=True)
+    return made.values[:, k], made.indices[:, k]
+
+
 ORDERS = (0.0, 1.0, 2.0, 3.0, 1.5, inf)
 
 CASES = (
     *(
         Case(f"median {dtype} {s}", Median(a), distinct(dtype, s), lambda x, a=a: tuple(x.median(a)))
-        for dtype in DTYPES
-        for s, a in SHAPES
+        for dtype, s, a in ROWS
     ),
     Case("median NaN", Median(1), with_nan((4, 5)), lambda x: tuple(x.median(1))),
     Case("median quiet NaN", Median(1, quiet=True), with_nan((4, 5)), lambda x: tuple(x.nanmedian(1))),
     *(
         Case(f"kth_value {dtype} {s}", KthValue(a, s[a] // 3), distinct(dtype, s), lambda x, s=s, a=a: third(x, s, a))
-        for dtype in DTYPES
-        for s, a in SHAPES
+        for dtype, s, a in ROWS
     ),
     *(
-        Case(f"mode {dtype} {s}", Mode(a), few(dtype, s), lambda x, a=a: tuple(x.mode(a)))
-        for dtype in DTYPES
-        for s, a in SHAPES
+        Case(f"kth_value {k} of many {dtype}", KthValue(1, k), few(dtype, (3, 40)), lambda x, k=k: stable(x, k))
+        for dtype, k in (("float32", 0), ("float32", 19), ("int32", 39), ("int64", 20))
     ),
+    Case("kth_value of many floats", KthValue(1, 57), normal((2, 301)), lambda x: stable(x, 57)),
+    Case("kth_value NaN", KthValue(1, 3), with_nan((4, 5)), lambda x: stable(x, 3)),
+    *(Case(f"mode {dtype} {s}", Mode(a), few(dtype, s), lambda x, a=a: tuple(x.mode(a))) for dtype, s, a in ROWS),
     *(
         Case(
             f"cdist order {p}",

@@ -1,6 +1,7 @@
 /* One element of each row of x[o, a, i] along a, chosen by the order of its values, and where it was.
  *
- * They take no memory, and compare every element with every other: length^2 / 2 comparisons on average. */
+ * They take no memory. kth_value goes through a row some 3 log2(length) times, mode compares every element with every
+ * other. */
 #ifndef BT_ORDERED_H
 #define BT_ORDERED_H
 
