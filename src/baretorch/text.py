@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import base64
-import binascii
 import re
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -81,9 +80,19 @@ def parse(text: str) -> Graph:
                 outputs.extend(_parse_names(rest))
             elif line.strip():
                 _parse_node(b, line)
-        except (ValueError, SyntaxError, binascii.Error, KeyError) as error:
-            raise CompileError(f"line {number} is not a graph line: {error}", have=line.strip()) from None
-    return verify(replace(b.graph(inputs, outputs, state), labels=labels))
+        except Exception as error:  # whatever words and numbers in the wrong place make of it
+            raise CompileError(
+                f"line {number} is not a graph line: {_short(error)}", have=_short(line.strip())
+            ) from None
+    try:
+        return verify(replace(b.graph(inputs, outputs, state), labels=labels))
+    except Exception as error:  # an operator with other inputs than it takes
+        raise CompileError(f"the lines do not make a graph: {_short(error)}") from None
+
+
+def _short(what: object) -> str:
+    text = str(what)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def attributes(op: Op) -> str:

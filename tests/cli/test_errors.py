@@ -277,3 +277,13 @@ def test_full_standard_output(options: list[str]) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: cannot write to standard output\n") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_a_cast_to_a_type_that_is_not_supported(folder: Path, dtype: str) -> None:
+    (folder / "net.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+        f"        return x.to(torch.{dtype})\n\n\n"
+        "def model():\n    return Net()\n\n\ndef inputs():\n    return (torch.ones(2, 3),)\n"
+    )
+    check_error(f"cast_{dtype}", "compile", "net.py", "--board", "pico", "--out", "c")

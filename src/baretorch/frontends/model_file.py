@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +41,7 @@ class Samples:
 def need_file(path: str) -> Path:
     """The model file, which exists."""
     file = Path(path)
-    if not file.is_file():
+    if not os.path.isfile(file):  # False also for a name that no file can have
         raise CompileError(
             f"there is no file {path}",
             need="a Python model file, a .pt2 or a .pte",

@@ -178,7 +178,9 @@ def core_aten(exported: Any) -> str:
 
 
 def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
-    """A torch tensor as an array in the memory order of the C interface."""
+    """A torch tensor as an array in the memory order of the C interface. NumPy has no bfloat16."""
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.float()
     return np.array(tensor.detach().cpu().numpy().transpose(order), order="C")  # a scalar stays one
 
 

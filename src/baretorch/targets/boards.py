@@ -238,8 +238,12 @@ def _read(path: Path) -> _Table:
         raise CompileError(f"no file {path}", try_="`baretorch boards` lists the boards that need no file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CompileError(f"cannot read {path}", have=str(error)) from None
+    except RecursionError:
+        raise CompileError(f"{path} is not TOML", have="arrays or tables in each other, too deep to read") from None
     except tomllib.TOMLDecodeError as error:
-        raise CompileError(f"{path} is not TOML", have=str(error)) from None
+        raise CompileError(f"{path} is not TOML", have=_short(str(error))) from None
+    except ValueError:
+        raise CompileError(f"{path} is not TOML", have="a number of thousands of digits") from None
     return _Table(_place(path), rows)
 
 
@@ -262,7 +266,7 @@ class _Table:
             return None
         value = self.rows[key]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise CompileError(f"{key} must be {_TOML_KINDS[kind]}", at=self.where, have=f"{key} = {value!r}")
+            raise CompileError(f"{key} must be {_TOML_KINDS[kind]}", at=self.where, have=_short(f"{key} = {value!r}"))
         return value
 
     def take(self, key: str, kind: type[T]) -> T:
@@ -292,7 +296,7 @@ class _Table:
     def number(self, key: str) -> int:
         value = self.take(key, int)
         if not 0 <= value < _ADDRESSES:
-            raise CompileError(f"{key} must fit 32 bits without a sign", at=self.where, have=f"{key} = {value}")
+            raise CompileError(f"{key} must fit 32 bits without a sign", at=self.where, have=_short(f"{key} = {value}"))
         return value
 
     def rate(self, key: str) -> int:
@@ -334,10 +338,14 @@ class _Table:
                 _unknown("key", key, sorted(set(self._taken)), at=self.where)
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:120]}…"
+
+
 def _unknown(what: str, value: str, known: Sequence[str], at: str | None) -> NoReturn:
     near = difflib.get_close_matches(value, known, n=1)
     raise CompileError(
-        f"unknown {what} {value!r}",
+        f"unknown {what} {_short(repr(value))}",
         at=at,
         need=f"one of: {', '.join(known)}",
         try_=f"did you mean {near[0]!r}?" if near else None,

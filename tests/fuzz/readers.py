@@ -1,0 +1,213 @@
+"""What Baretorch reads from files and wires: sound examples, how to damage them, and how to read what comes out."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import subprocess
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from baretorch.devices.frames import KINDS, Decoder, Frame, encode
+from baretorch.errors import CompileError
+from baretorch.firmware.chunks import Chunk, loaded
+from baretorch.firmware.elf import read_elf
+from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
+from baretorch.frontends import shared_state
+from baretorch.frontends.aten import to_graph
+from baretorch.frontends.limits import check_sizes
+from baretorch.frontends.pte import read_pte_methods
+from baretorch.pipeline import optimized
+from baretorch.targets.boards import load_board
+from baretorch.text import parse, to_text
+from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
+
+DATA = Path(__file__).parents[1] / "frontends" / "data"
+BOARDS = Path(__file__).parents[2] / "src" / "baretorch" / "boards"
+SOURCE = "int a = 1, b; int f(int x) { return x + a; } int main(void) { return f(b); } void _start(void) { main(); }"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`make` damages one of the sound files; `read` reads it, to its end."""
+
+    make: Callable[[random.Random], bytes]
+    read: Callable[[bytes], object]
+    seconds: float = 1.0  # of processor time for one file
+
+
+@cache
+def ptes() -> tuple[bytes, ...]:
+    return tuple(file.read_bytes() for file in sorted(DATA.glob("*.pte")))
+
+
+def make_pte(rng: random.Random) -> bytes:
+    base = rng.choice(ptes())
+    size = int.from_bytes(base[16:24], "little")  # of the structure; behind it are weights, which are just bytes
+    return damaged_bytes(base[:size], rng) + base[size:]
+
+
+def read_pte(data: bytes) -> None:
+    programs = shared_state(read_pte_methods(data, "fuzz"))
+    for program in programs.values():
+        check_sizes(program)
+        optimized(to_graph(replace(program, file="fuzz.pte")))
+
+
+@cache
+def tomls() -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for board in sorted(BOARDS.glob("*.toml")):
+        text = board.read_text()
+        chip = text.split('chip = "', 1)[1].split('"', 1)[0]
+        pairs.append(
+            (text.replace(f'chip = "{chip}"', 'chip = "chip"'), (BOARDS / "chips" / f"{chip}.toml").read_text())
+        )
+    return tuple(pairs)
+
+
+def make_toml(rng: random.Random) -> bytes:
+    texts = list(rng.choice(tomls()))
+    which = rng.randrange(2)
+    if rng.random() < 0.2:
+        raw = [text.encode() for text in texts]
+        raw[which] = damaged_bytes(raw[which], rng)
+        return b"\xff\xfe".join(raw)
+    texts[which] = damaged_text(texts[which], rng)
+    return b"\xff\xfe".join(text.encode("utf-8", "surrogatepass") for text in texts)
+
+
+def read_toml(data: bytes) -> None:
+    board, _, chip = data.partition(b"\xff\xfe")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "board.toml").write_bytes(board)
+        (Path(folder) / "chip.toml").write_bytes(chip)
+        load_board(str(Path(folder) / "board.toml"))
+
+
+@cache
+def uf2s() -> tuple[bytes, ...]:
+    chunks = (Chunk(0x10000000, bytes(range(256)) * 5), Chunk(0x10002000, b"end"))
+    return encode_uf2(chunks, RP2040), encode_uf2(chunks, RP2350_ARM)
+
+
+def read_uf2(data: bytes) -> None:
+    chip, other = (load_board(board).chip for board in ("pico", "pico2w"))
+    try:
+        check_uf2(data, chip)
+    except CompileError:
+        check_uf2(data, other)
+
+
+@cache
+def elfs() -> tuple[bytes, ...]:
+    made = []
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.c").write_text(SOURCE)
+        for compiler in filter(shutil.which, ("arm-none-eabi-gcc", "riscv64-unknown-elf-gcc", "cc")):
+            flags = ("-O1", "-nostdlib", "-static", "-ffreestanding", "-Wl,--emit-relocs", "-Wl,--build-id=none")
+            subprocess.run([compiler, *flags, "a.c", "-o", "a.elf"], cwd=folder, check=True, capture_output=True)
+            made.append((Path(folder) / "a.elf").read_bytes())
+    assert made
+    return tuple(made)
+
+
+def read_elf_whole(data: bytes) -> None:
+    elf = read_elf(data)
+    loaded(elf)
+    elf.globals()
+    for symbol in elf.symbols:
+        section = elf.section_at(symbol.address)
+        if section is not None and section.data:
+            elf.bytes_at(symbol.address, min(symbol.size, 64))
+
+
+def make_frames(rng: random.Random) -> bytes:
+    parts = []
+    for _ in range(rng.randint(1, 6)):
+        parts.append(rng.randbytes(rng.randrange(20)))
+        frame = encode(Frame(rng.choice(KINDS), rng.randrange(256), rng.randbytes(rng.randrange(200))))
+        parts.append(damaged_bytes(frame, rng) if rng.random() < 0.5 else frame)
+    return b"".join(parts)
+
+
+def read_frames(data: bytes) -> None:
+    rng = random.Random(len(data))
+    decoder = Decoder(4096)
+    items: list[Any] = []
+    at = 0
+    while at < len(data):
+        size = rng.randint(1, 64)
+        items += decoder.feed(data[at : at + size])
+        at += size
+    items += decoder.give_up()
+    assert b"".join(encode(i) if isinstance(i, Frame) else i for i in items) == data, "bytes are lost"
+
+
+@cache
+def graphs() -> tuple[str, ...]:
+    return tuple(
+        to_text(to_graph(program)) for raw in ptes() for program in shared_state(read_pte_methods(raw, "fuzz")).values()
+    )
+
+
+def read_graph(data: bytes) -> None:
+    parse(data.decode("utf-8", "surrogatepass"))
+
+
+@cache
+def pt2() -> dict[str, bytes]:
+    from tests.frontends.pt2_files import tiny
+
+    return dict(tiny().members)
+
+
+def make_pt2(rng: random.Random) -> bytes:
+    members = dict(pt2())
+    what = rng.random()
+    name = rng.choice([n for n in members if members[n]])
+    if what < 0.5:
+        name = rng.choice([n for n in members if n.endswith(".json")])
+        members[name] = json_text(damaged_json(json.loads(members[name]), rng))
+    elif what < 0.7:
+        members[name] = damaged_bytes(members[name], rng)
+    elif what < 0.75:
+        del members[name]
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(f"tiny/{member}", content)
+    return damaged_bytes(raw.getvalue(), rng) if what >= 0.75 else raw.getvalue()
+
+
+def read_pt2(data: bytes) -> None:
+    """One in four goes the whole road, which is torch's own work for the most part, and slow."""
+    from baretorch import frontends
+    from baretorch.frontends.pt2 import load_pt2
+
+    with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
+        file.write(data)
+        file.flush()
+        if zlib.crc32(data) % 4:
+            load_pt2(Path(file.name))
+        else:
+            optimized(to_graph(frontends.load(file.name).program))
+
+
+READERS = {
+    "pte": Reader(make_pte, read_pte),
+    "toml": Reader(make_toml, read_toml),
+    "uf2": Reader(lambda rng: damaged_bytes(rng.choice(uf2s()), rng), read_uf2),
+    "elf": Reader(lambda rng: damaged_bytes(rng.choice(elfs()), rng), read_elf_whole),
+    "frames": Reader(make_frames, read_frames),
+    "graph": Reader(lambda rng: damaged_text(rng.choice(graphs()), rng).encode("utf-8", "surrogatepass"), read_graph),
+    "pt2": Reader(make_pt2, read_pt2, seconds=10.0),
+}
