@@ -225,7 +225,7 @@ def _check_name(what: str, name: str, where: str) -> None:
     """Boards and chips are called by their files; what they are called becomes part of other files' names."""
     if not re.fullmatch(r"\w[\w .+-]*", name) or len(name) > 100:
         raise CompileError(
-            f"{name!r} is no name for a {what}"[:200],
+            f"{_short(repr(name))} is no name for a {what}",
             at=where,
             need="at most 100 letters, digits, spaces and _ . + -, the first a letter or digit",
         )
