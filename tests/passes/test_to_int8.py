@@ -85,6 +85,7 @@ def compare(graph: Graph, out: Quant) -> list[str]:
         (Add(lo=0.0), (IMAGE, (4,)), "qadd"),
         (Sub(lo=-1.0, hi=1.5), (IMAGE, IMAGE), "qadd"),
         (Mul(), (IMAGE, (1, 1, 1, 4)), "qmul"),
+        (Div(lo=-1.0, hi=1.5), (IMAGE, IMAGE), "qdiv"),
     ],
 )
 def test_arithmetic(op: Op, shapes: tuple[Shape, ...], after: str) -> None:
@@ -226,12 +227,18 @@ def test_attention(mask: str | None, causal: bool) -> None:
     assert compare(verify(b.graph(qkv, [y])), out) == ["qattention"]
 
 
-def test_a_mask_that_is_computed_in_float_keeps_attention_float() -> None:
+def test_a_mask_that_is_computed_in_float_becomes_steps() -> None:
     b = Builder()
     qkv = [b.input(name, (2, 6, 8), DType.FLOAT32, A) for name in "qkv"]
     mask = b.input("mask", (6, 6), DType.FLOAT32)
-    graph = to_int8(verify(b.graph([*qkv, mask], [noted(b, b.add(Attention(0.35), *qkv, mask, name="y"), A)])))
-    assert why_float(graph) == ["its mask is added to the scores and computed at run time"]
+    graph = verify(b.graph([*qkv, mask], [noted(b, b.add(Attention(0.35), *qkv, mask, name="y"), A)]))
+    after = verify(to_int8(graph))
+    assert inner(after) == ["mul", "to_fixed", "qattention"] and float_layers(after) == []
+    rng = np.random.default_rng(0)
+    fed = [rounded(rng.standard_normal((2, 6, 8)), A).astype(np.float32) for _ in qkv]
+    given = np.where(rng.random((6, 6)) < 0.3, -np.inf, rng.standard_normal((6, 6))).astype(np.float32)
+    (want,), (got,) = (interpret(g, [*fed, given]).values() for g in (graph, after))
+    assert np.abs(got - rounded(want, A)).max() <= A.scale[0] * 1.001
 
 
 def test_cat_brings_its_inputs_to_one_scale() -> None:

@@ -199,6 +199,8 @@ PAIRS: dict[str, Operator] = {
     "stack": lambda x: torch.stack([x, 2 * x]),
     "residual": lambda x: torch.relu(x + torch.tanh(x)),
     "difference": lambda x: x.flip(-1) - x,
+    "quotient": lambda x: x / (x.flip(-1).abs() + 0.5),
+    "share": lambda x: x.abs() / x.abs().sum(-1, keepdim=True),
     "outer": lambda x: x.unsqueeze(-1) * x.unsqueeze(-2),
     "self product": lambda x: x @ x.transpose(-1, -2),
     "bmm": lambda x: torch.relu(torch.bmm(x.transpose(1, 2), x)),

@@ -169,6 +169,36 @@ def test_training_has_no_floor_under_scales_either() -> None:
     assert float(np.square(want - have).sum() / np.square(want).sum()) < 1e-3
 
 
+class Zeros(nn.Module):
+    """Results that are 0, or at their highest."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.flip(-1).flip(-1)
+        certain = torch.cat([x, x.amax(-1, keepdim=True) + 40], -1)
+        return x - x, x - y, torch.relu(x - 100) + 0 * x, torch.log_softmax(certain, -1), torch.relu(x) * torch.relu(-x)
+
+
+def test_zero_stays_zero() -> None:
+    source, graph = int8_of(Zeros(), normal((3, 7)))
+    alike, flipped, dead, certain, product = interpret(graph, stored(graph, source.examples)).values()
+    assert not alike.any() and not flipped.any() and not dead.any() and not product.any()
+    assert not certain[:, -1].any() and (certain[:, :-1] < 0).all()
+
+
+def test_a_softmax_of_large_numbers_tells_the_largest_apart() -> None:
+    """Their range is 210, but only what is near the largest of a row matters."""
+    net = nn.Sequential(nn.Linear(1, 10, bias=False), nn.Softmax(-1))
+    with torch.no_grad():
+        net[0].weight.copy_(torch.linspace(-200, -100, 10)[:, None])
+        net[0].weight[:2] = torch.tensor([[10.0], [10.8]])
+    draw = torch.Generator().manual_seed(0)
+    source, graph = int8_of(net, [(torch.rand(4, 1, generator=draw) / 2 + 0.5,) for _ in range(16)])
+    assert not float_layers(graph) and source.expected is not None
+    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    np.testing.assert_allclose(have, source.expected[0], atol=0.03)
+    assert not have[:, 2:].any()
+
+
 class Block(nn.Module):
     """Of a small language model: RMSNorm, rotary attention, SwiGLU, with the small activations that such have."""
 

@@ -137,6 +137,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qupsample.QUpsampleBilinear2d, qupsample.KERNELS),
     OpRow(qbinary.QAdd, qbinary.ADD),
     OpRow(qbinary.QMul, qbinary.MUL),
+    OpRow(qbinary.QDiv, qbinary.DIV),
     OpRow(qpool.QAvgPool2d, qpool.AVG),
     OpRow(qwindows.QAvgWindows, qwindows.AVG),
     OpRow(qwindows.QMaxWindows, qwindows.MAX),

@@ -18,7 +18,8 @@ from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.loops import Dims
 
-STEPS = 256  # of a score, to a power of two
+BITS = 8  # of a score behind the point, as a power of two
+STEPS = 1 << BITS
 NONE = -(1 << 30)  # the score of a key that takes no part
 ABSENT = -(1 << 15)  # in a mask: that key takes no part
 WHOLE = 1 << 14  # the sum of a query's weights

@@ -1,4 +1,5 @@
-"""qadd and qmul: sums and products of two int8 tensors, with NumPy's broadcasting. See docs/arithmetic.md."""
+"""qadd, qmul and qdiv: sums, products and quotients of two int8 tensors, with NumPy's broadcasting. See
+docs/arithmetic.md."""
 
 from __future__ import annotations
 
@@ -17,6 +18,9 @@ from baretorch.ops.kernel import MVE, Call, Kernel, Params
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
 SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
+
+LARGEST_NUMERATOR = 1 << 22  # times 255
+QUOTIENT_SHIFTS = range(22, 3, -1)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,32 @@ class QMul(Op):
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi),)
 
 
+@dataclass(frozen=True)
+class QDiv(Op):
+    """a, b int8 -> (a - a_zero) * factor / (b - b_zero), rounded toward 0, then by 2^shift half up, limited. What is
+    divided by 0 is at a limit, and 0 stays 0."""
+
+    name: ClassVar[str] = "qdiv"
+    a_zero: int
+    b_zero: int
+    factor: int
+    shift: int
+    zero: int
+    lo: int = -128
+    hi: int = 127
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        return _infer(self, inputs)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        n, d = (a - self.a_zero) * self.factor, b - self.b_zero
+        quotient = np.sign(n) * np.sign(d) * (np.abs(n) // np.maximum(np.abs(d), 1))
+        y = self.zero + ((quotient + (1 << (self.shift - 1))) >> self.shift)
+        limit = np.where(n > 0, self.hi, np.where(n < 0, self.lo, self.zero))
+        return (np.clip(np.where(d == 0, limit, y), self.lo, self.hi).astype(np.int8),)
+
+
 def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
     """a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords; None where
     an input's scale is 64 times the output's or more."""
@@ -81,6 +111,17 @@ def product_of(a: Quant, b: Quant, y: Quant) -> QMul:
     return QMul(a.zero_point[0], b.zero_point[0], int(multiplier[0]), shift, y.zero_point[0])
 
 
+def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv | None:
+    """a / b for tensors with these scales, with the largest shift that keeps its numerator in 32 bits; None where the
+    output's scale is too fine for that."""
+    ratio = a.scale[0] / (b.scale[0] * y.scale[0])
+    for shift in QUOTIENT_SHIFTS:
+        if round(ratio * (1 << shift)) <= LARGEST_NUMERATOR:
+            zeros = (a.zero_point[0], b.zero_point[0])
+            return QDiv(*zeros, round(ratio * (1 << shift)), shift, y.zero_point[0])
+    return None
+
+
 def _infer(op: Op, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
     need(all(t.dtype is DType.INT8 for t in inputs), op, "the inputs are not quantized", inputs, "int8 and int8")
     return (Signature(broadcast(op, inputs), DType.INT8),)
@@ -96,6 +137,12 @@ def _mul(call: Call[QMul]) -> Params:
     op = call.op
     own = {"a_zero": op.a_zero, "b_zero": op.b_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
     return Params("bt_qmul", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
+
+
+def _div(call: Call[QDiv]) -> Params:
+    op = call.op
+    own = {"a_zero": op.a_zero, "b_zero": op.b_zero, "factor": op.factor, "shift": op.shift, "zero": op.zero}
+    return Params("bt_qdiv", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
 
 
 def _fits(call: Call[Any]) -> bool:
@@ -119,3 +166,4 @@ MUL: tuple[Kernel[QMul], ...] = (
     Kernel("bt_qmul_dsp", "qbinary/dsp.c", _mul, needs=DSP, fits=_in_rows, overlap=overlap.elementwise),
     Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits, overlap=overlap.elementwise),
 )
+DIV: tuple[Kernel[QDiv], ...] = (Kernel("bt_qdiv_ref", "qbinary/ref.c", _div, fits=_fits, overlap=overlap.elementwise),)

@@ -66,16 +66,22 @@ class QLogSoftmax(QSoftmax):
         x = inputs[0].astype(np.int64)
         distance = x.max(axis=-1, keepdims=True) - x
         total = self.table()[distance].astype(np.int64).sum(axis=-1, keepdims=True)
-        power = np.floor(np.log2(total)).astype(np.int64)  # exact: totals are whole numbers below 2^32
-        fraction = (total << (32 - power) >> 24) & 255
-        log = power * LN2 + (LOGS[fraction].astype(np.int64) << 4) - LN_WHOLE
-        acc = -distance * round(self.scale * POINT) - log
+        acc = -distance * round(self.scale * POINT) - (_log(total) - _log(np.array(65535)))
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127),)
 
 
 POINT = 1 << 20
-LN2, LN_WHOLE = round(log(2) * POINT), round(log(65535) * POINT)
-LOGS = np.rint(np.log1p((np.arange(256) + 0.5) / 256) * (POINT >> 4)).astype(np.uint16)
+LN2 = round(log(2) * POINT)
+LOGS = np.rint(np.log1p(np.arange(257) / 256) * (POINT >> 4)).astype(np.uint16)
+
+
+def _log(total: Array) -> Array:
+    """In steps of 2^-20: of the highest bit, plus that of the 8 bits below, with 15 more to go on to the next."""
+    power = np.floor(np.log2(total)).astype(np.int64)  # exact: totals are whole numbers below 2^32
+    high = total.astype(np.int64) << (31 - power)
+    index, rest = high >> 23 & 255, high >> 8 & 0x7FFF
+    first, then = (LOGS[i].astype(np.int64) for i in (index, index + 1))
+    return np.asarray(power * LN2 + (first + ((then - first) * rest >> 15) << 4))
 
 
 def log_softmax_of(x: Quant, y: Quant) -> QLogSoftmax:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import e as E
+from math import log2, prod
 
 import numpy as np
 
@@ -13,18 +14,20 @@ from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.fixed import ToFixed
 from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.norm import GroupNorm, LayerNorm
-from baretorch.ops.qattention import attention_of, mask_of
+from baretorch.ops.qattention import BITS, attention_of, mask_of
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qmatmul import matmul_of
 from baretorch.ops.qnorm import LONGEST, QNorm, affine_of, eps_of
 from baretorch.passes.int8_walk import StaysFloat, Walk
+from baretorch.passes.rewrite import fresh
 
 ROWS = 3  # of a linear layer, from which on convolutions are faster
 LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
@@ -194,12 +197,18 @@ def attention(walk: Walk, node: Node) -> None:
 
 
 def _mask(walk: Walk, name: str) -> str:
+    """As `QAttention` takes it: truth values, or steps; those of a mask that is computed are computed too."""
     t = walk.graph[name]
     if t.data is not None:
         return walk.constant(t, "steps", mask_of(t.data))
-    if t.dtype is not DType.BOOL:
-        raise StaysFloat("its mask is added to the scores and computed at run time")
-    return walk.real(name)
+    if t.dtype is DType.BOOL:
+        return walk.real(name)
+    powers, steps = (fresh(walk.graph, walk.new, f"{name}_{suffix}") for suffix in ("powers", "steps"))
+    walk.new[powers] = replace(t, name=powers, quant=None)
+    walk.new[steps] = replace(t, name=steps, quant=None, dtype=DType.INT16)
+    factor = walk.constant(t, "log2_e", np.array(log2(E), np.float32))
+    walk.nodes += (Node(Mul(), (walk.real(name), factor), (powers,)), Node(ToFixed(BITS), (powers,), (steps,)))
+    return steps
 
 
 def norm(walk: Walk, node: Node) -> None:

@@ -13,7 +13,7 @@ from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.depth import DepthWindows
-from baretorch.ops.elementwise import Add, Arithmetic, Elementwise, Maximum, Minimum, Mul, Sub
+from baretorch.ops.elementwise import Add, Arithmetic, Div, Elementwise, Maximum, Minimum, Mul, Sub
 from baretorch.ops.index import Gather, IndexSelect
 from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape, Unfold
@@ -24,7 +24,7 @@ from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat, Copy, Slice, SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
-from baretorch.ops.qbinary import product_of, sum_of
+from baretorch.ops.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, sum_of
 from baretorch.ops.qsoftmax import LONGEST, POINT, RESULT, QLogSoftmax, QSoftmax, log_softmax_of
 from baretorch.ops.quantize import Dequantize
 from baretorch.ops.qupsample import QUpsampleBilinear2d
@@ -88,7 +88,7 @@ def _elementwise(walk: Walk, node: Node) -> None:
         raise StaysFloat(f"no int8 scale was measured for {out}")
     elif isinstance(node.op, (Add, Mul)) and layers.affine(walk, node):
         return
-    elif isinstance(node.op, (Add, Sub, Mul)):
+    elif isinstance(node.op, (Add, Sub, Mul, Div)):
         _arithmetic(walk, node)
     elif isinstance(node.op, (Minimum, Maximum, Where)):
         _move(walk, node)
@@ -140,9 +140,14 @@ def _arithmetic(walk: Walk, node: Node) -> None:
     op = node.op
     assert isinstance(op, Arithmetic)
     a, b, y = (walk.scale(n) for n in (*node.inputs, *node.outputs))
-    made = product_of(a, b, y) if isinstance(op, Mul) else sum_of(a, b, y, -1 if isinstance(op, Sub) else 1)
+    if isinstance(op, Mul):
+        made: QAdd | QMul | QDiv | None = product_of(a, b, y)
+    elif isinstance(op, Div):
+        made = quotient_of(a, b, y)
+    else:
+        made = sum_of(a, b, y, -1 if isinstance(op, Sub) else 1)
     if made is None:
-        raise StaysFloat("an input's scale is 64 times its output's or more")
+        raise StaysFloat("its output's scale is too fine for those of its inputs")
     lo, hi = limits(op.lo, op.hi, y)
     walk.emit(node, replace(made, lo=lo, hi=hi), *map(walk.int8, node.inputs))
 

@@ -26,7 +26,7 @@ from baretorch.ops.lookup import Lookup
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat, Slice, SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
-from baretorch.ops.qbinary import QAdd, QMul
+from baretorch.ops.qbinary import QAdd, QDiv, QMul
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Reduction
@@ -153,7 +153,7 @@ class _Walk:
             return False
         out_dims = dims
         inverse = tuple(int(i) for i in np.argsort(dims))
-        if isinstance(op, (Elementwise, Quantize, Dequantize, QAdd, QMul, Lookup)):
+        if isinstance(op, (Elementwise, Quantize, Dequantize, QAdd, QMul, QDiv, Lookup)):
             new_op: Op = op
         elif isinstance(op, (Softmax, CumSum, TopK, Slice, Cat, SliceScatter, IndexSelect)):
             new_op = replace(op, axis=dims[op.axis])

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from baretorch.errors import CompileError
 from baretorch.ir import DType, Graph, Node
+from baretorch.ops.attention import Attention
 from baretorch.ops.fixed import FromFixed
 from baretorch.ops.layout import Pad
+from baretorch.ops.qattention import QAttention
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.int8_rules import MOVES, RULES
 from baretorch.passes.int8_walk import StaysFloat, Walk
@@ -69,6 +71,25 @@ def _reason(graph: Graph, node: Node) -> str:
 def _floats(graph: Graph) -> list[Node]:
     if not any(t.dtype is DType.INT8 or t.quant for t in graph.tensors.values()):
         return []
+    masks = _masks(graph)
     return [
-        node for node in graph.nodes if graph[node.outputs[0]].dtype is DType.FLOAT32 and not isinstance(node.op, QUIET)
+        node
+        for node in graph.nodes
+        if graph[node.outputs[0]].dtype is DType.FLOAT32
+        and not isinstance(node.op, QUIET)
+        and not masks.issuperset(node.outputs)
     ]
+
+
+def _masks(graph: Graph) -> set[str]:
+    """Tensors that only say which keys take part in attention: no number is lost or won there."""
+    read = {*graph.outputs, *(s.next for s in graph.state)}
+    masks: set[str] = set()
+    for node in reversed(graph.nodes):
+        if masks.issuperset(node.outputs) and read.isdisjoint(node.outputs):
+            masks.update(node.inputs)
+        else:
+            values = 3 if isinstance(node.op, (Attention, QAttention)) else len(node.inputs)
+            read.update(node.inputs[:values])
+            masks.update(node.inputs[values:])
+    return masks - read

@@ -21,7 +21,7 @@ from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Cat, Copy, Slice
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.pull import Pull
-from baretorch.ops.qbinary import QAdd, QMul
+from baretorch.ops.qbinary import QAdd, QDiv, QMul
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.quantize import Dequantize, Quantize
@@ -64,7 +64,7 @@ def _window(op: Op, inputs: Sequence[Tensor], y: Tensor) -> Rows | None:
     images = [t for t in inputs if t.data is None]
     if isinstance(op, Cat):
         return Rows() if op.axis > HEIGHT and len(images) == len(inputs) else None
-    if isinstance(op, (Elementwise, QAdd, QMul, Lookup, Quantize, Dequantize)):
+    if isinstance(op, (Elementwise, QAdd, QMul, QDiv, Lookup, Quantize, Dequantize)):
         flat = all(len(t.shape) < 3 or t.shape[-3] == 1 for t in inputs if t.data is not None)  # the same for every row
         return Rows() if flat and all(t.shape == y.shape for t in images) else None
     if len(images) != 1 or inputs[0].data is not None:

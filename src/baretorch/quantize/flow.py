@@ -13,6 +13,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from baretorch.errors import CompileError
 from baretorch.frontends.executorch_export import fold_batch_norms
 from baretorch.frontends.torch_export import export_module, flat_inputs
+from baretorch.quantize.observers import counted
 from baretorch.quantize.quantizer import Int8Quantizer
 from baretorch.quantize.recurrent import split_layers
 
@@ -103,7 +104,7 @@ class _Observe(torch.fx.Interpreter):  # type: ignore[misc]
 
     def run_node(self, node: torch.fx.Node) -> Any:
         if node.op == "call_module" and isinstance(node.args[0], torch.fx.Node):
-            value = self.env[node.args[0]]
+            value = counted(self.module.get_submodule(node.target), self.env[node.args[0]])
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise _overflow(node.args[0], "NaN or infinite values", "finite activations")
             if value.is_floating_point() and bool((value.abs() > TOO_LARGE).any()):
@@ -153,7 +154,7 @@ def _calibrate(
                     have=_types(have) or ", ".join(type(x).__name__ for x in arguments) or "no tensors",
                     need=_types(wanted),
                 )
-            if any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in tensors):
+            if any(x.is_floating_point() and bool((x.isnan() | (x == torch.inf)).any()) for x in tensors):
                 raise CompileError(f"calibration: sample {count} has NaN or infinite values", need="finite numbers")
             constant = constant and all(x.numel() < 2 or bool((x == x.flatten()[0]).all()) for x in tensors)
             observe.run(*arguments)

@@ -23,6 +23,9 @@ from baretorch.ir import Array
 
 BITS = 10  # of a scale behind its leading one: multiples of 1/255, as pixels are, stay different steps
 SMALLEST = 2.0**-96  # scale that is told from 0
+ABSENT = -1000.0  # what is below stands for minus infinity: masks are made of that, of -1e4, -1e9 and the like
+BESIDE = 32.0  # so far below all others a mask puts what takes no part
+NEGLIGIBLE = 12.0  # so far below the largest number of its row nothing matters to a softmax: e^-12 is 0 in its table
 DEAD = 2.0**-7  # the scale of a tensor that is always 0: of numbers from -1 to 1
 
 SYMMETRIC = (torch.per_tensor_symmetric, torch.per_channel_symmetric)
@@ -117,3 +120,57 @@ def _loss(histogram: Array, first: int, last: int, steps: int) -> float:
     between = (step_of_end - step_of_begin - 1) * 2 * half**3
     to_end = (end - (step_of_end + 0.5) * width) ** 3 + half**3
     return float(np.sum(histogram * (from_begin + between + to_end)))
+
+
+class _Masked(_Scales):
+    """Mixed into an observer of a tensor in which minus infinity, or nearly so, means that something takes no part."""
+
+    def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
+        super().forward(self.bounded(x.detach()))  # type: ignore[misc]
+        return x
+
+    def bounded(self, x: torch.Tensor) -> torch.Tensor:
+        """What is to be watched of x. A summand of scores: what it puts out of the way needs not go farther."""
+        near = x[x >= ABSENT]
+        if near.numel() == x.numel():
+            return x
+        lowest = near.min().clamp(max=0) if near.numel() else x.new_zeros(())
+        return torch.cat([near, (lowest - BESIDE).reshape(1)])
+
+
+class _Scores(_Masked):
+    """Of what a softmax takes along `axis`, counted from the end."""
+
+    def __init__(self, axis: int = -1, **how: Any) -> None:
+        super().__init__(**how)
+        self.axis = axis
+
+    def bounded(self, x: torch.Tensor) -> torch.Tensor:
+        low = torch.maximum(x, x.amax(self.axis, keepdim=True) - NEGLIGIBLE)
+        return low[low >= ABSENT]
+
+
+class MaskedMinMax(_Masked, MinMaxObserver):  # type: ignore[misc]
+    """The range of a mask's summands."""
+
+
+class MovingMaskedMinMax(_Masked, MovingAverageMinMaxObserver):  # type: ignore[misc]
+    """The same, averaged."""
+
+
+class ScoresMinMax(_Scores, MinMaxObserver):  # type: ignore[misc]
+    """The range of scores that matter."""
+
+
+class ScoresHistogram(_Scores, Histogram):
+    """The same, with the far ones cut off."""
+
+
+class MovingScoresMinMax(_Scores, MovingAverageMinMaxObserver):  # type: ignore[misc]
+    """The same, averaged."""
+
+
+def counted(observer: Any, x: torch.Tensor) -> torch.Tensor:
+    """x, without what means minus infinity to this observer."""
+    own = getattr(observer, "activation_post_process", observer)
+    return x.clamp(min=ABSENT) if isinstance(own, _Masked) else x

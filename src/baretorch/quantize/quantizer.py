@@ -2,13 +2,14 @@
 
 Weights are symmetric per output channel, activations affine per tensor. An operator that only moves or selects values
 (max pools, views, cat) keeps its input's scale. ReLU and its kin belong to the operator before them: nothing is rounded
-in between. Operators are named as in ATen; the forms that work in place mean the same.
+in between. What masks attention is neither rounded nor observed; scores that a softmax takes have a scale for those
+that matter to it. Operators are named as in ATen; the forms that work in place mean the same.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +32,10 @@ WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv3d": 0, "conv_transpose1
 # Two inputs; one of them may be a number.
 BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "bmm", "mm"}
 # Any number of inputs, of which the output is made: all have one scale.
-ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where"}
+ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where", "masked_fill"}
+# Its input is scores: what is far below the largest does not matter.
+SOFTMAX = {"softmax", "_softmax"}
+SUMS = {"add", "sub"}
 # One input, one output with a scale of its own.
 UNARY = {
     *("mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
@@ -69,11 +73,12 @@ LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
 NORM = "batch_norm"
 
 OBSERVERS = {"histogram": observers.Histogram, "minmax": observers.MinMax}
+SCORES = {"histogram": observers.ScoresHistogram, "minmax": observers.ScoresMinMax}
 
 
-def activation_spec(observer: str = "histogram", qat: bool = False) -> QuantizationSpec:
-    """int8, affine, one scale per tensor. `observer`: "histogram" cuts outliers off, "minmax" keeps them."""
-    made = _trained(observers.MovingMinMax) if qat else OBSERVERS[observer]
+def activation_spec(observer: Any, qat: bool = False) -> QuantizationSpec:
+    """int8, affine, one scale per tensor, which this observer finds."""
+    made = _trained(observer) if qat else observer
     return QuantizationSpec(torch.int8, made, -128, 127, torch.per_tensor_affine)
 
 
@@ -94,18 +99,49 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
     def __init__(self, keep_float: Collection[str] = (), observer: str = "histogram", qat: bool = False) -> None:
         self.keep_float = frozenset(keep_float)
         self.qat = qat
-        self.activation = activation_spec(observer, qat)
+        self.activation = activation_spec(observers.MovingMinMax if qat else OBSERVERS[observer], qat)
+        self.mask = activation_spec(observers.MovingMaskedMinMax if qat else observers.MaskedMinMax, qat)
+        self.scoring: Any = observers.MovingScoresMinMax if qat else SCORES[observer]
         self.weights = tuple(weight_spec(qat, axis) for axis in (0, 1))
         self.whole = replace(self.activation, quant_min=-127, qscheme=torch.per_tensor_symmetric)
         self.kept: set[str] = set()  # which of keep_float were found
         self.settled: dict[Node, Any] = {}  # values whose scale is not for their readers to choose
+        self.scores: dict[Node, QuantizationSpec] = {}  # values that a softmax takes and nobody else
+
+    def transform_for_annotation(self, model: Any) -> Any:
+        """A product of matrices with a summand, as two operators."""
+        for node in list(model.graph.nodes):
+            if node.target is torch.ops.aten.baddbmm.default and not node.kwargs:
+                _apart(model.graph, node)
+        model.recompile()
+        return model
 
     def annotate(self, model: Any) -> Any:
-        spectra = around_spectra(model, {*WEIGHTED, *HIDDEN})
+        apart = around_spectra(model, {*WEIGHTED, *HIDDEN}) | _masks(model.graph.nodes)
+        for node in reversed(model.graph.nodes):
+            self._find_scores(node)
         for node in model.graph.nodes:
-            if node.op == "call_function" and not self._keeps(node) and node not in spectra:
+            if node.op == "call_function" and not self._keeps(node) and node not in apart:
                 self._annotate(node)
         return model
+
+    def _find_scores(self, node: Node) -> None:
+        """Scores are what a softmax takes, what that is a view of, and their summands, one of which may be a mask."""
+        name = name_of(node)
+        if name in SOFTMAX:
+            value, axis = node.args[:2]
+            axis -= value.meta["val"].dim() if axis >= 0 else 0
+            self._offer(value, activation_spec(self.scoring.with_args(axis=axis), self.qat))
+        elif node in self.scores and name in SAME:
+            self._offer(node.args[0], self.scores[node])
+        elif node in self.scores and name in SUMS:
+            for value in _floats(node)[:2]:
+                self._offer(value, self.mask)
+
+    def _offer(self, value: Node, spec: QuantizationSpec) -> None:
+        """For the value, if it is nothing but scores, to all its readers."""
+        if all(name_of(u) in SOFTMAX or (u in self.scores and name_of(u) in {*SAME, *SUMS}) for u in value.users):
+            self.scores.setdefault(value, spec)
 
     def validate(self, model: Any) -> None:
         """Nothing can be wrong with our own annotations."""
@@ -117,7 +153,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
             x, weight = node.args[:2]
             _note(node, {x: self._spec(x), weight: self._weight(node)}, self._output(node))
         elif name in {*LIMITS, NORM} and self._taken_along(node):
-            _note(node, {}, self._output(node) if name == NORM else self.activation)
+            _note(node, {}, self._output(node) if name == NORM else self._own(node))
         elif node.target is operator.getitem and name_of(node.args[0]) in PARTS:
             self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
         elif node.target is operator.getitem and name_of(node.args[0]) in HIDDEN:
@@ -139,11 +175,15 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         elif name in BINARY:
             _note(node, {v: self._spec(v) for v in values[:2]}, self._output(node))
         elif name in UNARY or name in LIMITS:
-            _note(node, {values[0]: self._spec(values[0])}, self._output(node) if name in UNARY else self.activation)
+            _note(node, {values[0]: self._spec(values[0])}, self._output(node) if name in UNARY else self._own(node))
         elif name == ATTENTION:
-            _note(node, {v: self._spec(v) for v in values[:3]}, self.activation)
+            _note(node, {v: self._spec(v) for v in node.args[:3]}, self._own(node))
+        elif name in SAME and _is_constant(node):
+            return
         elif name in SAME or name in PARTS:
             self._same(node, values[:1], name in PARTS)
+        elif name in ALIKE and node in self.scores:
+            _note(node, {v: self._spec(v) for v in values if not _is_constant(v)}, self.scores[node])
         elif name in ALIKE:
             self._same(node, values)
 
@@ -168,7 +208,10 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return self.settled[result]
 
     def _spec(self, value: Node) -> Any:
-        return self.settled.get(value, self.activation)
+        return self.settled.get(value, self._own(value))
+
+    def _own(self, value: Node) -> Any:
+        return self.scores.get(value, self.activation)
 
     def _weight(self, node: Node) -> QuantizationSpec:
         """By output channel; the groups of a transposed convolution do not have them along one axis."""
@@ -180,7 +223,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         """None where limits follow, or a BatchNorm: they are part of this operator, and the scale is theirs."""
         (user,) = node.users if len(node.users) == 1 else (None,)
         follows = user is not None and name_of(user) in {*LIMITS, NORM}
-        return None if follows and self._taken_along(user) else self.activation
+        return None if follows and self._taken_along(user) else self._own(node)
 
     def _taken_along(self, node: Node) -> bool:
         """The limits follow an operator that nobody else reads, so they become part of it. While a model is trained,
@@ -200,6 +243,29 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return bool(names & self.keep_float)
 
 
+def _apart(graph: Any, node: Node) -> None:
+    summand, a, b = node.args
+    with graph.inserting_before(node):
+        product = graph.call_function(torch.ops.aten.bmm.default, (a, b))
+        total = graph.call_function(torch.ops.aten.add.Tensor, (product, summand))
+    product.meta, total.meta = dict(node.meta), dict(node.meta)
+    node.replace_all_uses_with(total)
+    graph.erase_node(node)
+
+
+def _masks(nodes: Iterable[Node]) -> set[Node]:
+    """What only says which keys take part in attention."""
+    masks: set[Node] = set()
+    for node in reversed(list(nodes)):
+        if node.op == "call_function" and node.users and all(u in masks or _is_mask(node, u) for u in node.users):
+            masks.add(node)
+    return masks
+
+
+def _is_mask(value: Node, user: Node) -> bool:
+    return name_of(user) == ATTENTION and value not in user.args[:3]
+
+
 def _begins(node: Node) -> list[Node]:
     """The hidden state that a recurrent layer is given; none if that is zeros."""
     states = node.args[1]
@@ -211,6 +277,11 @@ def _floats(node: Node) -> list[Node]:
     """The float tensors among the arguments, each once."""
     flat = [a for argument in node.args for a in (argument if isinstance(argument, (list, tuple)) else (argument,))]
     return list(dict.fromkeys(a for a in flat if _is_float(a)))
+
+
+def _is_constant(node: Node) -> bool:
+    """It depends on no input."""
+    return node.op == "get_attr" or (node.op == "call_function" and all(map(_is_constant, node.all_input_nodes)))
 
 
 def _is_float(argument: Any) -> bool:

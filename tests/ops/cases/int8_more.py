@@ -217,6 +217,8 @@ QATTENTION = (
     qattention("flat", attended(0.001), octets((1, 4, 8), (1, 100, 8), (1, 100, 8))),
     qattention("steep", attended(3.0), octets((1, 4, 8), (1, 20, 8), (1, 20, 8))),
     qattention("masked", attended(EDGE), with_mask(octets((2, 5, 8), (2, 6, 8), (2, 6, 8)), (5, 6), "int16"), 3),
+    qattention("masked at run time", attended(EDGE),
+               with_mask(octets((2, 5, 8), (2, 6, 8), (2, 6, 8)), (2, 1, 6), "int16")),
     qattention("masked per head", attended(EDGE),
                with_mask(octets((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8)), (3, 1, 6), "int16"), 3),
     qattention("chosen", attended(EDGE), with_mask(octets((2, 5, 8), (2, 6, 8), (2, 6, 8)), (2, 1, 6), "bool")),
@@ -265,7 +267,9 @@ def qlog_softmax(name: str, op: QLogSoftmax, inputs: Inputs) -> Case:
         far = x.long().amax(-1, keepdim=True) - x.long()
         total = table[far].sum(-1, keepdim=True)
         power = total.double().log2().floor().long()
-        log = power * 726817 + (logs[(total << (31 - power) >> 23) & 255] << 4) - 11629064
+        high = total << (31 - power)
+        index, rest = high >> 23 & 255, high >> 8 & 0x7FFF
+        log = power * 726817 + (logs[index] + ((logs[index + 1] - logs[index]) * rest >> 15) << 4) - 11629055
         acc = -far * round(op.scale * 2**20) - log
         return rounded(acc, op.multiplier, op.shift, op.zero).clamp(-128, 127).to(torch.int8)
 
@@ -288,6 +292,7 @@ QLOG_SOFTMAX = (
     qlog_softmax("steep", log_softmax_of(Quant((1.0,), (0,)), Quant((2.0,), (127,))), octets((4, 10))),
     qlog_softmax("flat", log_softmax_of(Quant((0.001,), (0,)), FINE), octets((4, 3))),
     qlog_softmax("one", log_softmax_of(Quant((0.05,), (0,)), COARSE), octets((4, 1))),
+    qlog_softmax("certain", log_softmax_of(Quant((0.5,), (0,)), Quant((0.0001,), (127,))), octets((9, 4))),
     qlog_softmax("long", log_softmax_of(Quant((0.02,), (0,)), COARSE), octets((2, 3000))),
 )
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from baretorch.ir import Quant, Shape
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import QAdd, QMul, product_of, sum_of
+from baretorch.ops.qbinary import QAdd, QDiv, QMul, product_of, sum_of
 from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.qsoftmax import QSoftmax
 from tests.ops.case import Case, Inputs, nchw, nhwc
@@ -63,6 +63,17 @@ def qmul(name: str, op: QMul, inputs: Inputs) -> Case:
     return Case(f"qmul {name}", op, inputs, run)
 
 
+def qdiv(name: str, op: QDiv, inputs: Inputs) -> Case:
+    def run(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        n, d = torch.broadcast_tensors((a.long() - op.a_zero) * op.factor, b.long() - op.b_zero)
+        quotient = torch.div(n, torch.where(d == 0, 1, d), rounding_mode="trunc")
+        y = op.zero + torch.div(quotient + (1 << (op.shift - 1)), 1 << op.shift, rounding_mode="floor")
+        limit = torch.where(n > 0, op.hi, torch.where(n < 0, op.lo, op.zero))
+        return torch.where(d == 0, limit, y).clamp(op.lo, op.hi).to(torch.int8)
+
+    return Case(f"qdiv {name}", op, inputs, run)
+
+
 def qavg(name: str, op: QAvgPool2d, shape: Shape) -> Case:
     top, bottom, left, right = op.padding
 
@@ -100,6 +111,7 @@ RELU = Quant((0.04,), (-128,))
 FINE = Quant((0.00002,), (3,))
 SUM, DIFFERENCE = total(A, B, Y), total(A, B, Y, -1)
 PRODUCT = product_of(A, B, Quant((0.05,), (-20,)))
+RATIO = QDiv(5, -9, round(31.7 * 2**15), 15, 7)
 
 QADD = (
     qadd("equal shapes", SUM, octets((3, 5, 8), (3, 5, 8))),
@@ -126,6 +138,10 @@ QMUL = (
     qmul("limits", replace(PRODUCT, lo=-20, hi=65), octets((40,), (40,))),
     qmul("gate", PRODUCT, octets((1, 4, 5, 8), (1, 1, 1, 8))),
     qmul("gates of a batch", PRODUCT, octets((2, 3, 3, 5), (2, 1, 1, 5))),
+    qdiv("grid", RATIO, grid),
+    qdiv("limits", replace(RATIO, lo=-20, hi=65), octets((40,), (40,))),
+    qdiv("rows", RATIO, octets((2, 3, 5), (2, 3, 1))),
+    qdiv("steep", replace(RATIO, factor=1 << 22, shift=4), grid),
     qmul("scalar", PRODUCT, octets((3, 8), (1,))),
     qmul("shifted", product_of(Quant((1.0,), (-128,)), Quant((1.0,), (-128,)), Quant((0.002,), (0,))), grid),
 )

@@ -13,7 +13,7 @@ typedef struct {
 } bt_qsoftmax;
 
 /* The logarithm of that: requantize(-(max - x[r, i]) * scale - ln(sum / 65535)), in steps of 2^-20. logs[i], taken as
- * unsigned, is ln(1 + (i + 1/2) / 256) in steps of 2^-16. */
+ * unsigned, is ln(1 + i / 256) in steps of 2^-16, for i up to 256. */
 typedef struct {
     int32_t rows;
     int32_t length;

@@ -28,13 +28,16 @@ BT_KERNEL void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const int1
     }
 }
 
-/* ln(sum / 65535) in steps of 2^-20, sum above 0: 726817 of them are ln 2, 11629064 are ln 65535. */
+/* ln(sum / 65535) in steps of 2^-20, sum above 0: 726817 of them are ln 2, 11629055 are ln 65535 by this very method, so
+ * that a certain answer has a logarithm of exactly 0. */
 BT_INLINE int32_t bt_qsoftmax_log(uint32_t sum, const int16_t *logs)
 {
     int32_t power = 31;
     for (; sum >> 31 == 0; sum <<= 1)
         power--;
-    return power * 726817 + ((uint16_t)logs[sum >> 23 & 255] << 4) - 11629064;
+    const int32_t first = (uint16_t)logs[sum >> 23 & 255], next = (uint16_t)logs[(sum >> 23 & 255) + 1];
+    const int32_t rest = (int32_t)(sum >> 8 & 0x7fff);
+    return power * 726817 + ((first + ((next - first) * rest >> 15)) << 4) - 11629055;
 }
 
 BT_KERNEL void bt_qlog_softmax_ref(const bt_qlog_softmax *p, const int8_t *x, const int16_t *table, const int16_t *logs,
