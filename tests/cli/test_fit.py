@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from baretorch.cli.verb import Stage
 from tests.cli.program import baretorch, copy_model
 from tests.zoo.zoo import ZOO
 
@@ -83,3 +87,16 @@ def test_what_is_built_in_bands_says_so(folder: Path) -> None:
     result = baretorch("run", model, "--board", "pico2w", "--input", "rows", "--ram", limit)
     assert result.code == 0, result.err
     assert f"{len(data['bands']['layers'])} layers in {data['bands']['bands']} bands" in result.out
+
+
+def test_progress_counts_the_boards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def recording(as_json: bool) -> Iterator[Stage]:
+        yield Stage(lambda *progress: shown.append(progress))
+
+    monkeypatch.setattr(sys.modules["baretorch.cli.fit"], "stages", recording)  # the package's `fit` is the verb
+    assert baretorch("fit", copy_model("tiny", folder), "--board", "pico", "--board", "pico2w").code == 0
+    plans = [s for s in shown if s[0].startswith("plan for ")]
+    assert plans == [("plan for pico", 0, 2), ("plan for pico2w", 1, 2)]

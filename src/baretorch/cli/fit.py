@@ -43,7 +43,7 @@ def fit(
 ) -> Answer:
     """Show which boards hold a model, and how to fit the others."""
     from baretorch.cli.work import read_model
-    from baretorch.report.fit import Fitter, Options
+    from baretorch.report.fit import Finding, Fitter, Options
     from baretorch.report.fit_table import fit_screen
     from baretorch.targets.boards import board_names, load_board
 
@@ -51,12 +51,17 @@ def fit(
     targets = [board for board in targets if board.chip.boot != "host"]  # this computer has room for everything
     given = Options(quantization.io, quantization.int8, optimize)
     with stages(as_json) as stage:
+        findings: list[Finding] = []
         fitter = Fitter(
-            lambda int8: read_model(model, stage, replace(quantization, int8=int8)), given, toolchain, stage
+            lambda int8: read_model(model, stage, replace(quantization, int8=int8)),
+            given,
+            toolchain,
+            lambda what: stage.show(what, len(findings), len(targets)),
         )
         name = fitter.source(given.int8).name
         dtype = "int8" if fitter.is_int8() else "float32"
-        findings = [fitter.find(board) for board in targets]
+        for board in targets:
+            findings.append(fitter.find(board))
     data = {
         "model": name,
         "dtype": dtype,
