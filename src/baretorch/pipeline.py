@@ -37,6 +37,7 @@ from baretorch.passes.views import views
 from baretorch.plan import ANY, make_plan
 from baretorch.plan.types import Memory, Plan
 from baretorch.plan.weights import in_ram
+from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
 from baretorch.text import to_text
 
@@ -109,11 +110,12 @@ def compile_source(
 ) -> Compiled:
     """All the way to C; with `trace`, the graph of the served method after each pass is written there. `memory`:
     what the user asks of RAM."""
-    graphs = {
-        name: optimized(to_graph(program), trace if name == source.method else None)
-        for name, program in source.methods.items()
-    }
-    graphs = {name: with_io(graph, io) for name, graph in graphs.items()}
+    with timed("passes"):
+        graphs = {
+            name: optimized(to_graph(program), trace if name == source.method else None)
+            for name, program in source.methods.items()
+        }
+        graphs = {name: with_io(graph, io) for name, graph in graphs.items()}
     return compile_graphs(source, graphs, board, optimize, memory)
 
 
@@ -125,10 +127,12 @@ def compile_graphs(
     memory: Memory = ANY,
 ) -> Compiled:
     """From optimized graphs, one per method."""
-    plans = {name: make_plan(graph, board, _own(memory, name, graphs)) for name, graph in graphs.items()}
-    if memory.weights:
-        plans = in_ram(plans, board)
-    c = emit(source.name, plans, optimize, source.method)
+    with timed("plan"):
+        plans = {name: make_plan(graph, board, _own(memory, name, graphs)) for name, graph in graphs.items()}
+        if memory.weights:
+            plans = in_ram(plans, board)
+    with timed("emit"):
+        c = emit(source.name, plans, optimize, source.method)
     return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
 
 

@@ -54,12 +54,17 @@ def run(
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen
+    from baretorch.stopwatch import timed, watch
     from baretorch.targets.boards import load_board
 
     emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
-    with stages(as_json) as stage:
+    with watch() as seconds, stages(as_json) as stage:
         compiled = compiled_model(model, board, stage, optimize, trace, quantization, memory)
-        image = built_image(compiled, out, toolchain, stage)
+        with timed("build"):
+            image = built_image(compiled, out, toolchain, stage)
         stage("emulate")
-        facts = compare(compiled, image, run_image(compiled, image, emulator))
-    return Answer(facts.to_json(), run_screen(facts))
+        with timed("emulate"):
+            answer = run_image(compiled, image, emulator)
+        with timed("compare"):
+            facts = compare(compiled, image, answer)
+    return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts))

@@ -17,6 +17,7 @@ from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.model_file import load_model_file, need_file
 from baretorch.frontends.program import AtenProgram, AtenState
 from baretorch.ir import Array
+from baretorch.stopwatch import timed
 
 NAMED = 60  # letters of a file's name that its model is called by
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
@@ -77,17 +78,26 @@ def load(path: str, method: str | None = None, int8: Int8 | None = None, trust: 
     file = need_file(path)
     name = _name(file)
     if file.suffix == ".py":
-        import baretorch.frontends.torch_export  # noqa: F401  (first, as its error says how to get torch)
+        with timed("import"):
+            import baretorch.frontends.torch_export
 
-        module, methods, calibration = load_model_file(file)
-        source = from_methods(module, methods, name, method)
-        return quantized(source, int8, calibration) if int8 else source
+            if int8 is not None:
+                import baretorch.quantize.flow  # noqa: F401
+        with timed("model"):
+            module, methods, calibration = load_model_file(file)
+        with timed("export"):
+            source = from_methods(module, methods, name, method)
+        if int8 is None:
+            return source
+        with timed("quantize"):
+            return quantized(source, int8, calibration)
     if int8:
         raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
-    if file.suffix == ".pt2":
-        return _from_pt2(file, name, trust)
-    if file.suffix == ".pte":
-        return _from_pte(file, name, method, trust)
+    with timed("model"):
+        if file.suffix == ".pt2":
+            return _from_pt2(file, name, trust)
+        if file.suffix == ".pte":
+            return _from_pte(file, name, method, trust)
     raise CompileError(f"{path}: unknown kind of model file {file.suffix!r}", need="a .py, .pt2 or .pte file")
 
 
