@@ -185,4 +185,7 @@ def _literal(text: str) -> object:
     """A Python literal; `inf` and `nan` too, which ast leaves out."""
     if text.strip() in ("inf", "-inf", "nan"):
         return float(text)
-    return ast.literal_eval(text)
+    try:
+        return ast.literal_eval(text)
+    except Exception:  # also what is nested too deeply
+        raise ValueError(f"{_short(text)} is no value") from None
