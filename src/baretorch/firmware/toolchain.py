@@ -66,11 +66,15 @@ class Toolchain:
         return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *_WARNINGS)
 
     def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: str) -> None:
-        """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file."""
-        prefixes = (f"-ffile-prefix-map={folder}=." for folder in {source.parent, *includes})
-        folders = (f"-I{folder}" for folder in includes)
+        """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file.
+
+        Paths are relative: compilers write them into assembly, unescaped, and a folder may be called anything."""
+        here = output.parent.resolve()
+        near = {folder: os.path.relpath(folder.resolve(), here) for folder in (source.parent, *includes)}
+        prefixes = {f"-ffile-prefix-map={path}=." for path in near.values()}
+        folders = (f"-I{near[folder]}" for folder in includes)
         flags = (*self.compile_flags(optimize), *folders, *sorted(prefixes))
-        command = [*self.compiler, *flags, "-c", str(source), "-o", output.name]
+        command = [*self.compiler, *flags, "-c", os.path.join(near[source.parent], source.name), "-o", output.name]
         run = _run(command, output.parent)
         if run.returncode:
             raise InternalError(f"{self.name} does not compile {source.name}\n{run.stderr}")
