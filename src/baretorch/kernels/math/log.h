@@ -132,9 +132,9 @@ BT_INLINE float bt_log2_pair_f32(float x, float *low)
 BT_INLINE float bt_exp2_pair_f32(float high, float low)
 {
     float sum = high + low;
-    if (!((high - 128.0f) + low < 0.0f)) /* the sum itself may round to 128 */
+    if (!((high - 128.0f) + low < 0.0f)) /* the sum itself may round to 128, or to -126 */
         return BT_INF;
-    if (sum < -126.0f)
+    if ((high + 126.0f) + low < 0.0f)
         return 0.0f;
     float whole = bt_round_f32(sum);
     float y = bt_exp_f32(((high - whole) + low) * 0.693147181f);
