@@ -2,36 +2,26 @@
 
 #include "../math/round.h"
 
-/* The sum of 4 x 4 pixels with their weights. If some may be `outside`, their row or column is -1. */
-BT_INLINE void bt_cubic_pixel_f32(const float *x, int32_t in_w, int32_t channels, int outside, const int32_t row[4],
-                                  const float down[4], const int32_t column[4], const float across[4], float *y)
-{
-    for (int32_t c = 0; c < channels; c++) {
-        float sum = 0.0f;
-        for (int32_t i = 0; i < 4; i++) {
-            float line = 0.0f;
-            for (int32_t j = 0; j < 4; j++)
-                if (!outside || (row[i] >= 0 && column[j] >= 0))
-                    line += across[j] * x[(row[i] * in_w + column[j]) * channels + c];
-            sum += down[i] * line;
-        }
-        y[c] = sum;
-    }
-}
-
 BT_KERNEL void bt_upsample_bicubic2d_f32_ref(const bt_upsample_bicubic2d_f32 *p, const float *x, const int16_t *rows,
                                              const float *down, const int16_t *columns, const float *across, float *y)
 {
-    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->channels)
-        for (int32_t h = 0; h < p->out_h; h++) {
-            const int16_t *r = rows + 4 * h;
-            const int32_t row[4] = {r[0], r[1], r[2], r[3]};
-            for (int32_t w = 0; w < p->out_w; w++, y += p->channels) {
-                const int16_t *c = columns + 4 * w;
-                const int32_t column[4] = {c[0], c[1], c[2], c[3]};
-                bt_cubic_pixel_f32(x, p->in_w, p->channels, 0, row, down + 4 * h, column, across + 4 * w, y);
+    const int32_t line = p->in_w * p->channels;
+    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * line)
+        for (int32_t h = 0; h < p->out_h; h++)
+            for (int32_t w = 0; w < p->out_w; w++) {
+                const int16_t *column = columns + 4 * w;
+                const float a0 = across[4 * w], a1 = across[4 * w + 1], a2 = across[4 * w + 2], a3 = across[4 * w + 3];
+                const int32_t at0 = column[0] * p->channels, at1 = column[1] * p->channels;
+                const int32_t at2 = column[2] * p->channels, at3 = column[3] * p->channels;
+                for (int32_t c = 0; c < p->channels; c++) {
+                    float sum = 0.0f;
+                    for (int32_t i = 4 * h; i < 4 * h + 4; i++) {
+                        const float *v = x + rows[i] * line + c;
+                        sum += down[i] * (a0 * v[at0] + a1 * v[at1] + a2 * v[at2] + a3 * v[at3]);
+                    }
+                    *y++ = sum;
+                }
             }
-        }
 }
 
 /* A place from -1 to 1 in pixels. */
@@ -133,7 +123,17 @@ BT_INLINE void bt_grid_bicubic_f32(const bt_grid_sample2d_f32 *p, const float *x
     float vertical[4], horizontal[4];
     bt_grid_cubic_f32(down, p->in_h, p->padding, p->corners, row, vertical);
     bt_grid_cubic_f32(across, p->in_w, p->padding, p->corners, column, horizontal);
-    bt_cubic_pixel_f32(x, p->in_w, p->channels, 1, row, vertical, column, horizontal, y);
+    for (int32_t c = 0; c < p->channels; c++) {
+        float sum = 0.0f;
+        for (int32_t i = 0; i < 4; i++) {
+            float line = 0.0f;
+            for (int32_t j = 0; j < 4; j++)
+                if (row[i] >= 0 && column[j] >= 0)
+                    line += horizontal[j] * x[(row[i] * p->in_w + column[j]) * p->channels + c];
+            sum += vertical[i] * line;
+        }
+        y[c] = sum;
+    }
 }
 
 BT_GRID_REF(bt_grid_sample2d_bilinear_f32_ref, bt_grid_bilinear_f32(p, x, across, down, y))
