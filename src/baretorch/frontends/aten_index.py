@@ -17,6 +17,7 @@ from baretorch.ops.elementwise import Mul
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
 from baretorch.ops.layout import Expand, Unfold
 from baretorch.ops.move import SliceScatter
+from baretorch.ops.scatter_reduce import ScatterReduce
 
 
 def take(g: Lowering, x: str, axis: int, index: Array) -> str:
@@ -83,8 +84,8 @@ def take_along_dim(g: Lowering, x: str, index: str, axis: int | None = None) -> 
 
 
 def scatter(g: Lowering, x: str, axis: int, index: str, source: str | Scalar, reduce: str | None = None) -> str:
-    if reduce not in (None, "add"):
-        raise CompileError(f"scatter: reduce {reduce!r} is not supported", need="no reduce, or 'add'")
+    if reduce not in (None, "add", "multiply"):
+        raise CompileError(f"scatter: reduce {reduce!r} is not supported", need="no reduce, 'add' or 'multiply'")
     axis = g.axis(x, axis)
     shape = g.shape(index)
     if isinstance(source, str):
@@ -92,7 +93,8 @@ def scatter(g: Lowering, x: str, axis: int, index: str, source: str | Scalar, re
             source = slice_(g, source, i, 0, n)
     else:
         source = g.b.const("source", np.full(shape, source, g[x].dtype.numpy))
-    part = g.b.add(Scatter(axis, reduce == "add"), cut(g, x, shape, axis), index, source)
+    op = ScatterReduce(axis, "prod") if reduce == "multiply" else Scatter(axis, reduce == "add")
+    part = g.b.add(op, cut(g, x, shape, axis), index, source)
     return put_back(g, x, part)
 
 
