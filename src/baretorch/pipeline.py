@@ -27,6 +27,7 @@ from baretorch.passes.fold_constants import fold_constants
 from baretorch.passes.fold_padding import fold_padding
 from baretorch.passes.fuse_clamp import fuse_clamp
 from baretorch.passes.fuse_pool import fuse_pool
+from baretorch.passes.fuse_power import fuse_power
 from baretorch.passes.layout import layout
 from baretorch.passes.note_scales import note_scales
 from baretorch.passes.sink_views import sink_views
@@ -46,6 +47,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     dead_code,
     drop_expand,  # before constants are written out at full size
     fold_constants,  # weights arrive permuted by frontends; layout needs them plain
+    fuse_power,
     split_linear,
     layout,
     sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
