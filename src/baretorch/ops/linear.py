@@ -70,7 +70,43 @@ def _fits(call: Call[Linear]) -> bool:
     return call.x.dtype is DType.FLOAT32 and all(t.data is not None for t in call.inputs[1:])
 
 
+def _bands(weight: Array) -> tuple[Array, Array]:
+    """Of each row where the band begins that holds all that is not 0, and how many fours it has."""
+    in_ = weight.shape[1]
+    some = weight != 0
+    first = np.where(some.any(axis=1), some.argmax(axis=1), 0)
+    behind = np.where(some.any(axis=1), in_ - some[:, ::-1].argmax(axis=1), 0)
+    fours = -(-(behind - first) // 4)
+    return np.minimum(first, np.maximum(in_ - 4 * fours, 0)), fours
+
+
+def _pack_bands(call: Call[Linear]) -> tuple[Packed, ...]:
+    weight = data_of(call.inputs, 1)
+    first, fours = _bands(weight)
+    rows = [row[a : a + 4 * n] for row, a, n in zip(weight, first, fours, strict=True)]
+    bands = np.stack([first, fours], axis=1).astype(np.int16)
+    return (Packed("weight", np.concatenate(rows)), Packed("bias", _bias(call)), Packed("bands", bands))
+
+
+def _fits_bands(call: Call[Linear]) -> bool:
+    """Where most weights are 0, and every band can be read in fours."""
+    if not _fits(call) or not 4 <= call.inputs[1].shape[1] < 1 << 15:
+        return False
+    weight = data_of(call.inputs, 1)
+    first, fours = _bands(weight)
+    inside = bool((first + 4 * fours <= weight.shape[1]).all())
+    return inside and 0 < 16 * int(fours.sum()) <= weight.size
+
+
 KERNELS: tuple[Kernel[Linear], ...] = (
+    Kernel(
+        "bt_linear_f32_banded",
+        "linear/banded.c",
+        _params,
+        fits=_fits_bands,
+        pack=_pack_bands,
+        overlap=overlap.rows(1),
+    ),
     Kernel("bt_linear_f32_mve", "linear/mve.c", _params, MVE, _fits, _pack_eights, overlap=overlap.rows(2)),
     Kernel("bt_linear_f32_fpu", "linear/fpu.c", _params, FPU, _fits, _pack_eights, overlap=overlap.rows(2)),
     Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.rows(1)),

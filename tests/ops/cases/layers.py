@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
+from baretorch.ir import Array
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.linear import Linear
@@ -55,6 +57,25 @@ LINEAR = (
     linear("relu", Linear(lo=0.0), normal((4, 9), (6, 9), (6,))),
     linear("relu6", Linear(lo=0.0, hi=6.0), normal((4, 64), (6, 64), (6,))),
     linear("nan and infinity", Linear(lo=0.0, hi=6.0), spoiled((6, 5), (3, 5), (3,))),
+)
+
+
+def banded(*bands: tuple[int, int], in_: int, rows: int = 3) -> Inputs:
+    """x, weights that are 0 outside of one band per output, and a bias."""
+
+    def build(rng: np.random.Generator) -> tuple[Array, ...]:
+        x, weight, bias = normal((rows, in_), (len(bands), in_), (len(bands),))(rng)
+        for row, (begin, end) in zip(weight, bands, strict=True):
+            row[:begin] = row[end:] = 0
+        return x, weight, bias
+
+    return build
+
+
+BANDED = (
+    linear("bands", Linear(), banded((0, 3), (2, 6), (5, 14), (39, 40), (7, 7), in_=40)),
+    linear("bands, relu", Linear(lo=0.0), banded((30, 33), (1, 2), (0, 0), (28, 33), (9, 17), in_=33)),
+    linear("nothing but a bias", Linear(), banded((0, 0), (4, 4), in_=9, rows=1)),
 )
 
 
@@ -109,4 +130,4 @@ CONV_TRANSPOSE2D = (
     conv_transpose2d("nan and infinity", ConvTranspose2d((2, 2)), spoiled((1, 5, 5, 2), (2, 2, 2, 2), (2,))),
 )
 
-CASES = (*LINEAR, *CONV2D, *CONV_TRANSPOSE2D)
+CASES = (*LINEAR, *BANDED, *CONV2D, *CONV_TRANSPOSE2D)
