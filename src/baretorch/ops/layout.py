@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, Op, Quant, Shape, Signature, Tensor
+from baretorch.ops import overlap
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.strided import Loop, Move, move_kernels, steps
@@ -231,12 +232,27 @@ def _pad_params(call: Call[Pad]) -> Params:
     return Params("bt_pad", (("in", in_), ("out", out), ("before", before), ("value", int(bits))))
 
 
+def _pad_overlap(call: Call[Pad]) -> int:
+    """Rows of y one after the other, each written while its row of x is read; rows of padding read nothing."""
+    loops = [(1, 1, 0)] * (PAD_LOOPS - len(_pad_loops(call))) + _pad_loops(call)
+    size, nothing = call.x.dtype.size, call.x.bytes
+    row, inside = np.zeros((), np.int64), np.ones((), np.bool_)
+    for in_, out, before in loops[:-1]:
+        at = np.arange(out) - before
+        row = row[..., None] * in_ + at
+        inside = inside[..., None] & (at >= 0) & (at < in_)
+    in_, out, before = loops[-1]
+    reads = np.where(inside, (row * in_ + max(-before, 0)) * size, nothing).reshape(-1)
+    return overlap.distance(reads, np.arange(1, reads.size + 1) * out * size, 1)
+
+
 def _pad_kernel(size: int) -> Kernel[Pad]:
     return Kernel(
         f"bt_pad_{8 * size}_ref",
         "pad/ref.c",
         _pad_params,
         fits=lambda call: call.x.dtype.size == size and len(_pad_loops(call)) <= PAD_LOOPS,
+        overlap=overlap.first_only(_pad_overlap),
     )
 
 
