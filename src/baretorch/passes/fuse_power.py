@@ -46,8 +46,7 @@ def _of_sum(graph: Graph, makers: dict[str, Node], node: Node) -> str | None:
 
 def _squared(graph: Graph, node: Node | None) -> str | None:
     """Of what this node is the square."""
-    same = _is_product(node, graph) and node.inputs[0] == node.inputs[1]
-    return node.inputs[0] if same else None
+    return node.inputs[0] if _is_product(node, graph) and node.inputs[0] == node.inputs[1] else None
 
 
 def _squared_part(graph: Graph, makers: dict[str, Node], node: Node | None) -> tuple[str, int] | None:
