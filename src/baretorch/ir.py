@@ -299,11 +299,15 @@ def interpret(
         if value.shape != t.shape or value.dtype != t.dtype.numpy:
             raise InternalError(f"input {t} was given {value.dtype}{list(value.shape)}")
         values[name] = value
+    last = {} if keep else {name: node for node in graph.nodes for name in node.inputs}
+    needed = {*graph.outputs, *(s.next for s in graph.state)}
     for node in graph.nodes:
         results = node.op.reference(*(values[n] for n in node.inputs))
         for name, result in zip(node.outputs, results, strict=True):
             t = graph[name]
             values[name] = np.asarray(result, dtype=t.dtype.numpy).reshape(t.shape)
+        for name in {n for n in node.inputs if last.get(n) is node} - needed:
+            del values[name]  # large models have many
     if memory is not None:
         memory.update({s.name: values[s.next] for s in graph.state})
     return values if keep else {n: values[n] for n in graph.outputs}

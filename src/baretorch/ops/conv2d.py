@@ -13,7 +13,7 @@ from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import FPU, MVE, Call, Distances, Kernel, Packed, Params, data_of, in_eights
-from baretorch.ops.window import Padding, Pair, axes, outputs
+from baretorch.ops.window import Padding, Pair, axes, outputs, per_group
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Conv2d(Op):
             for j in range(kernel_w):
                 part = padded[:, i * dh :: sh, j * dw :: sw][:, :h, :w].reshape(-1, h, w, self.groups, depth)
                 taps = weight[:, i, j].reshape(self.groups, -1, depth)
-                sums += np.einsum("nhwgc,goc->nhwgo", part, taps)
+                sums += per_group(part, taps)
         y = sums.reshape(-1, h, w, out)
         ph, pw = self.pool
         h, w = self._pooled((h, w))

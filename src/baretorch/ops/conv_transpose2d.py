@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.window import Padding, Pair
+from baretorch.ops.window import Padding, Pair, per_group
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ConvTranspose2d(Op):
         groups = x.reshape(n, in_h, in_w, self.groups, depth)
         for i in range(kernel_h):
             for j in range(kernel_w):
-                part = np.einsum("nhwgc,goc->nhwgo", groups, weight[:, i, j].reshape(self.groups, -1, depth))
+                part = per_group(groups, weight[:, i, j].reshape(self.groups, -1, depth))
                 spread = canvas[:, i * dh :: sh, j * dw :: sw][:, :in_h, :in_w]
                 spread += part.reshape(n, in_h, in_w, out)
         return canvas[:, top:rows, left:columns]

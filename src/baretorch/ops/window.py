@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from baretorch.ir import Shape
+from baretorch.ir import Array, Shape
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right
@@ -47,3 +47,14 @@ def axes(
 def outputs(shape: Shape, windows: tuple[Axis, Axis]) -> Pair:
     """Windows along the height and width of x[N, H, W, C]."""
     return windows[0].outputs(shape[1]), windows[1].outputs(shape[2])
+
+
+def per_group(x: Array, taps: Array) -> Array:
+    """x[N, H, W, G, C] times taps[G, O, C], each group by itself: [N, H, W, G, O]."""
+    if taps.shape[2] == 1:
+        depthwise: Array = x * taps[:, :, 0]
+        return depthwise
+    groups, out, depth = taps.shape
+    rows = x.reshape(-1, groups, depth).transpose(1, 0, 2)
+    sums: Array = (rows @ taps.transpose(0, 2, 1)).transpose(1, 0, 2)
+    return sums.reshape(*x.shape[:3], groups, out)
