@@ -5,7 +5,7 @@ source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from baretorch.emulators.run import Run, run_on, stored
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
-from baretorch.frontends import Source
+from baretorch.frontends import Source, random_inputs
 from baretorch.frontends.aten import to_graph
-from baretorch.ir import Graph, verify
+from baretorch.frontends.program import AtenProgram
+from baretorch.ir import Array, Graph, verify
+from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, unrounded
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
 from baretorch.passes.dead_code import dead_code
@@ -59,7 +61,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     fuse_clamp,  # … conv, pool, relu: the relu after
     views,
     fold_constants,
-    to_int8,  # what the notes say becomes true
+    to_int8,  # what the notes say becomes true; up to here a graph gives the float model's answer
     split_depth,  # after all that fuses with a convolution
 )
 
@@ -79,22 +81,53 @@ class Compiled:
 
 def optimized(graph: Graph, trace: Path | None = None) -> Graph:
     """The graph after all passes. With `trace`, the graph before and after each is written there as text."""
-    verify(graph)
-    stages = [("00_frontend", graph)]
-    for i, step in enumerate(PASSES, 1):
+    return _stages(graph, trace)[-1][1]
+
+
+def _stages(graph: Graph, trace: Path | None = None) -> list[tuple[str, Graph]]:
+    """The graph before and after each pass, by the pass's name."""
+    stages = [("frontend", verify(graph))]
+    for step in PASSES:
         graph = verify(step(graph))
-        stages.append((f"{i:02}_{step.__name__}", graph))
+        stages.append((step.__name__, graph))
     if trace is not None:
         try:
             trace.mkdir(parents=True, exist_ok=True)
-            for name, stage in stages:
-                check_file(trace / f"{name}.txt", graph_text, "--trace")
-                (trace / f"{name}.txt").write_text(to_text(stage, data=False), "utf-8")
+            for i, (name, stage) in enumerate(stages):
+                file = trace / f"{i:02}_{name}.txt"
+                check_file(file, graph_text, "--trace")
+                file.write_text(to_text(stage, data=False), "utf-8")
         except OSError as error:
             raise CompileError(
                 f"cannot write to {trace}", have=str(error), try_="another folder with --trace"
             ) from error
-    return graph
+    return stages
+
+
+def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Graph]:
+    """The graph of each method after all passes. What the float passes made of it is held against PyTorch's answer."""
+    graphs = {}
+    for method, program in source.methods.items():
+        stages = _stages(to_graph(program), trace if method == source.method else None)
+        _check_passes(source, method, program, stages[: 1 + PASSES.index(to_int8)])
+        graphs[method] = stages[-1][1]
+    return graphs
+
+
+def _check_passes(source: Source, method: str, program: AtenProgram, stages: Sequence[tuple[str, Graph]]) -> None:
+    """WrongStep, with the first pass after which it is so, if the last of these graphs gives a wrong answer."""
+    reference, plain = source.references.get(method), unrounded
+    if reference is None or rounds(unrounded(stages[-1][1])):  # the graph itself is all there is to ask
+        inputs = source.examples if method == source.method else random_inputs(program)
+        plain = as_it_is if rounds(unrounded(stages[-1][1])) else unrounded
+        reference, stages = own_reference(plain(stages[1][1]), inputs, program.output_orders), stages[1:]
+
+    def answers(graph: Graph) -> tuple[Array, ...]:
+        return graph_answers(plain(graph), reference.inputs, program.output_orders, reference.runs)
+
+    if difference(answers(stages[-1][1]), reference) is not None:
+        for name, graph in stages:
+            check(f"the pass {name}" if name != "frontend" else "lowering", answers(graph), reference)
 
 
 def with_io(graph: Graph, io: str) -> Graph:
@@ -113,11 +146,7 @@ def compile_source(
     """All the way to C; with `trace`, the graph of the served method after each pass is written there. `memory`:
     what the user asks of RAM."""
     with timed("passes"):
-        graphs = {
-            name: optimized(to_graph(program), trace if name == source.method else None)
-            for name, program in source.methods.items()
-        }
-        graphs = {name: with_io(graph, io) for name, graph in graphs.items()}
+        graphs = {name: with_io(graph, io) for name, graph in optimized_methods(source, trace).items()}
     return compile_graphs(source, graphs, board, optimize, memory)
 
 

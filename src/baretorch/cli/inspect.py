@@ -53,7 +53,7 @@ def inspect(
 
     from baretorch.cli.work import read_model
     from baretorch.frontends.aten import to_graph
-    from baretorch.pipeline import optimized, with_io
+    from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan
     from baretorch.report import model as about
     from baretorch.report.sheet import planning_board
@@ -66,7 +66,7 @@ def inspect(
             text = source.program.text() if stage == "aten" else about.core_text(source)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
         first = to_graph(source.program)
-        graph = with_io(optimized(first), quantization.io)
+        graph = with_io(optimized_methods(source)[source.method], quantization.io)
         planned_for = targets[0] if len(targets) == 1 else load_board("host")
         plan = make_plan(graph, planning_board(planned_for))
         if stage is not None:

@@ -17,6 +17,7 @@ from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.model_file import load_model_file, need_file
 from baretorch.frontends.program import AtenProgram, AtenState
 from baretorch.ir import Array
+from baretorch.net import Reference
 from baretorch.stopwatch import timed
 
 NAMED = 60  # letters of a file's name that its model is called by
@@ -45,6 +46,8 @@ class Source:
     method: str = "forward"
     methods: Mapping[str, AtenProgram] = field(default_factory=dict)
     method_inputs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # of each, if there is a `module`
+    plain: Any = None  # torch's program in the form that is read and quantized
+    references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where PyTorch can be asked
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -109,29 +112,30 @@ def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
 def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
     """An nn.Module and example inputs for each of its methods."""
     from baretorch.frontends import torch_export
+    from baretorch.frontends.torch_read import read_plain
 
     method = _one_of(methods, method)
     inputs = methods[method]
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     exported = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
-    within = {m: "" if m == "forward" else torch_export.METHOD_WITHIN for m in methods}
-    programs = shared_state({m: torch_export.read_exported(e, name, within[m]) for m, e in exported.items()})
+    plain, references = _plain(exported, methods, module)
+    programs = shared_state({m: read_plain(p, name) for m, p in plain.items()})
     program = programs[method]
-    flat = torch_export.flat_inputs(inputs)
-    examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
-    own = getattr(deepcopy(module) if program.state else module, method)
-    expected, again = (torch_export.run_module(own, inputs, program.output_orders) for _ in range(2))
+    expected, again = _answers(references[method], program)
+    references = {m: _for_graph(r, programs[m], plain[m], methods[m]) for m, r in references.items()}
     return Source(
         name,
         program,
-        examples,
+        references[method].inputs,
         expected,
         again,
         module,
         tuple(inputs),
         exported[method],
         expected if program.quantized else None,
+        plain=plain[method],
+        references=references,
         warnings=(ODD_INPUTS,) if torch_export.has_odd_values(inputs) else (),
         method=method,
         methods=programs,
@@ -139,9 +143,45 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     )
 
 
+def _plain(
+    exported: Mapping[str, Any], methods: Mapping[str, tuple[Any, ...]], module: Any
+) -> tuple[dict[str, Any], dict[str, Reference]]:
+    """The plain program of each method, and the module's answers, which it was checked with."""
+    from baretorch.frontends import torch_export
+
+    made = {m: torch_export.functional(e) for m, e in exported.items()}
+    state = any(program.graph_signature.buffers_to_mutate for program in made.values())
+    references = {
+        m: torch_export.reference_of(getattr(deepcopy(module) if state else module, m), made[m], x)
+        for m, x in methods.items()
+    }
+    return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references
+
+
+def _answers(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The first and the second answer, in the order of the C interface."""
+    count = len(program.outputs)
+    arranged = [
+        np.array(a.transpose(program.output_orders[i % count]), order="C") for i, a in enumerate(reference.answers)
+    ]
+    return tuple(arranged[:count]), tuple(arranged[-count:])
+
+
+def _for_graph(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
+    """What the passes are held against, with its inputs."""
+    from baretorch.frontends import torch_export
+
+    if program.quantized:
+        reference = torch_export.unrounded_reference(plain, inputs, reference.runs)
+    flat = zip(torch_export.flat_inputs(inputs), program.inputs, strict=True)
+    return replace(reference, inputs=tuple(torch_export.to_numpy(x, i.order) for x, i in flat))
+
+
 def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Source:
     """The same model in int8: `expected` stays what PyTorch gives in float, `quantized` is what pt2e's int8 gives."""
     from baretorch.frontends import torch_export
+    from baretorch.frontends.torch_plain import answers
+    from baretorch.frontends.torch_read import read_plain
     from baretorch.quantize.flow import quantize_module
 
     if source.program.quantized:
@@ -155,16 +195,18 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
         raise CompileError(
             "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.methods)
         )
-    done = quantize_module(source.module, source.torch_inputs, samples, int8.keep_float, int8.observer)
-    program = torch_export.read_exported(torch_export.export_module(done.module, source.torch_inputs), source.name)
-    answers = torch_export.run_module(done.module, source.torch_inputs, program.output_orders)
+    reference = source.references[source.method]
+    done = quantize_module(source.plain, source.torch_inputs, samples, reference, int8.keep_float, int8.observer)
+    program = read_plain(done.module, source.name)
+    reference = _for_graph(reference, program, done.module, source.torch_inputs)
     orders = [i.order for i in program.inputs]
     kept = (zip(torch_export.flat_inputs(sample), orders, strict=True) for sample in done.samples)
     return replace(
         source,
         program=program,
         methods={source.method: program},
-        quantized=answers,
+        quantized=_answers(replace(reference, answers=answers(done.module, source.torch_inputs)), program)[0],
+        references={source.method: reference},
         float_program=source.program,
         samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
         warnings=(*source.warnings, *done.warnings),
@@ -191,22 +233,33 @@ def _one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
 
 
 def _from_pt2(file: Path, name: str, trust: bool) -> Source:
-    from baretorch.frontends import torch_export
-    from baretorch.frontends.pt2 import example_inputs, load_pt2, read_pt2
+    from baretorch.frontends.pt2 import example_inputs, load_pt2, read_pt2, told
+    from baretorch.frontends.torch_read import read_plain
 
     exported, samples = load_pt2(file, trust)
     program = read_pt2(exported, file, name)
     if not trust:
-        check_sizes(program)
+        check_sizes(program)  # before anything is computed
     args = example_inputs(samples, program)
+    methods = {} if args is None else {"forward": args}
+    plain, references = told(file, lambda: _plain({"forward": exported}, methods, exported.module(check_guards=False)))
+    program = replace(read_plain(plain["forward"], name), file=str(file))
     if args is None:
-        return Source(name, program, _random(program), None, exported=exported)
-    flat = torch_export.flat_inputs(args)
-    examples = tuple(torch_export.to_numpy(x, i.order) for x, i in zip(flat, program.inputs, strict=True))
-    own = exported.module(check_guards=False)
-    expected, again = (torch_export.run_module(own, args, program.output_orders) for _ in range(2))
-    known = expected if program.quantized else None
-    return Source(name, program, examples, expected, again, None, tuple(args), exported, known)
+        return Source(name, program, random_inputs(program), None, exported=exported)
+    expected, again = _answers(references["forward"], program)
+    reference = _for_graph(references["forward"], program, plain["forward"], args)
+    return Source(
+        name,
+        program,
+        reference.inputs,
+        expected,
+        again,
+        torch_inputs=args,
+        exported=exported,
+        plain=plain["forward"],
+        references={"forward": reference},
+        quantized=expected if program.quantized else None,
+    )
 
 
 def _from_pte(file: Path, name: str, method: str | None, trust: bool) -> Source:
@@ -217,10 +270,10 @@ def _from_pte(file: Path, name: str, method: str | None, trust: bool) -> Source:
     for program in programs.values() if not trust else ():
         check_sizes(program)
     method = _one_of(programs, method or ("forward" if "forward" in programs else None))
-    return Source(name, programs[method], _random(programs[method]), None, method=method, methods=programs)
+    return Source(name, programs[method], random_inputs(programs[method]), None, method=method, methods=programs)
 
 
-def _random(program: AtenProgram) -> tuple[Array, ...]:
+def random_inputs(program: AtenProgram) -> tuple[Array, ...]:
     """Seeded inputs for a program that brings none."""
     rng = np.random.default_rng(0)
     arrays = []

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.frontends.executorch_host import differences, importing_executorch
+from baretorch.net import check
 from baretorch.outputs import check_file, pte
 
 Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
@@ -38,11 +39,12 @@ def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) ->
     with importing_executorch():
         import executorch.exir  # noqa: F401  (first, as it may be missing)
     given = inputs if isinstance(inputs, Mapping) else {"forward": inputs}
-    methods = {m: tuple(_usual_strides(x) for x in own) for m, own in given.items()}
-    folded, norms = fold_batch_norms(module, methods)
-    for t in (*folded.parameters(), *folded.buffers()):
+    methods = {m: tuple(_usual_strides(x) for x in some) for m, some in given.items()}
+    own = copy.deepcopy(module)
+    for t in (*own.parameters(), *own.buffers()):
         t.data = _usual_strides(t.data)
-    lowered = _lower({m: _export(folded, m, own) for m, own in methods.items()})
+    exported, norms = _folded(own, methods)
+    lowered = _lower(exported)
     operators: Counter[str] = Counter()
     for plan in lowered.executorch_program.execution_plan:
         calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
@@ -54,35 +56,23 @@ def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) ->
     return PteInfo(len(data), dict(operators), tuple(notes))
 
 
-def fold_batch_norms(module: Any, methods: Methods, only: type | None = None) -> tuple[Any, tuple[str, ...]]:
-    """A copy of the module with each BatchNorm that follows a convolution or linear layer (or `only` one of this type)
-    folded into it, and the names of the folded ones. What follows what is read from the exported graphs, not from the
-    class."""
-    import torch
-    from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+def _folded(module: Any, methods: Methods) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """torch.export of each method, with BatchNorm folded where it may be in all of them, and what was folded."""
+    from baretorch.frontends.torch_export import export_module, functional, plain_programs, reference_of
+    from baretorch.frontends.torch_norms import fold_norms
+    from baretorch.frontends.torch_plain import answers, writes
 
-    folded = copy.deepcopy(module)
-    pairs = _foldable([_export(folded, m, inputs) for m, inputs in methods.items()], folded)
-    pairs = [pair for pair in pairs if only is None or isinstance(folded.get_submodule(pair[0]), only)]
-    for layer_name, norm_name in pairs:
-        layer, norm = folded.get_submodule(layer_name), folded.get_submodule(norm_name)
-        if isinstance(layer, torch.nn.Linear):
-            fused = fuse_linear_bn_eval(layer, norm)
-        else:
-            fused = fuse_conv_bn_eval(layer, norm, transpose=layer.transposed)
-        folded.set_submodule(layer_name, fused)
-        folded.set_submodule(norm_name, torch.nn.Identity())
-    return folded, tuple(norm_name for _, norm_name in pairs)
-
-
-def _export(module: Any, method: str, inputs: Sequence[Any]) -> Any:
-    """torch.export of a method. Its parameters have the names that they have in `module`, whatever the method, so that
-    ExecuTorch knows what methods share."""
-    from baretorch.frontends.torch_export import export_module
-
-    same = copy.copy(module)
-    same.forward = getattr(module, method)
-    return export_module(same, inputs)
+    exported = {m: export_module(module, inputs, m) for m, inputs in methods.items()}
+    made = {m: functional(e) for m, e in exported.items()}
+    known = {m: (x, reference_of(getattr(copy.deepcopy(module), m), made[m], x)) for m, x in methods.items()}
+    plain = plain_programs(made, known)
+    changing = {n.args[0].target for p in plain.values() for n in writes(p)}
+    norms = fold_norms(list(plain.values()), changing)
+    if not norms:  # ExecuTorch evaluates constants itself
+        return exported, ()
+    for method, (inputs, reference) in known.items():
+        check("the folding of BatchNorm", answers(plain[method], inputs, reference.runs), reference)
+    return {m: export_module(plain[m], inputs) for m, inputs in methods.items()}, norms
 
 
 def _lower(exported: Mapping[str, Any]) -> Any:
@@ -109,61 +99,6 @@ def _lower(exported: Mapping[str, Any]) -> Any:
     except Exception as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise CompileError("ExecuTorch cannot lower this model", have=reason[:200]) from error
-
-
-def _foldable(graphs: Sequence[Any], module: Any) -> list[tuple[str, str]]:
-    """Names of (layer, BatchNorm) where in each graph that uses one of them, the norm is the only reader of the
-    layer, and each is used once."""
-    found = [_pairs(exported, module) for exported in graphs]
-    used = [_used(exported) for exported in graphs]
-    return [
-        pair
-        for pair in dict.fromkeys(p for pairs in found for p in pairs)
-        if all(pair in pairs or names.isdisjoint(pair) for pairs, names in zip(found, used, strict=True))
-    ]
-
-
-def _used(exported: Any) -> set[str]:
-    """Names of the modules whose parameters or buffers a graph reads."""
-    stored = _stored(exported)
-    return {stored[n.name].rpartition(".")[0] for n in exported.graph.nodes if n.name in stored and n.users}
-
-
-def _stored(exported: Any) -> dict[str, str]:
-    """The parameter or buffer that each placeholder stands for."""
-    signature = exported.graph_signature
-    return {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
-
-
-def _pairs(exported: Any, module: Any) -> list[tuple[str, str]]:
-    """Those of one graph."""
-    import torch
-
-    stored = _stored(exported)
-
-    def owner(node: Any) -> str:
-        """The module a parameter belongs to, if the graph reads it once; else nothing."""
-        if not isinstance(node, torch.fx.Node) or len(node.users) != 1:
-            return ""
-        return str(stored.get(node.name, "")).rpartition(".")[0]
-
-    pairs = []
-    for node in exported.graph.nodes:
-        if node.target is not torch.ops.aten.batch_norm.default:
-            continue
-        source = node.args[0]
-        if source.op != "call_function" or len(source.users) != 1 or len(source.args) < 2:
-            continue
-        layer_name, norm_name = owner(source.args[1]), owner(node.args[3])
-        if not layer_name or not norm_name:
-            continue
-        layer, norm = module.get_submodule(layer_name), module.get_submodule(norm_name)
-        rank = source.meta["val"].dim()
-        plain_linear = isinstance(layer, torch.nn.Linear) and rank == 2  # else the channel is not the last dimension
-        plain_conv = isinstance(layer, torch.nn.modules.conv._ConvNd) and not (layer.transposed and layer.groups > 1)
-        if (plain_linear or plain_conv) and isinstance(norm, torch.nn.modules.batchnorm._BatchNorm):
-            pairs.append((layer_name, norm_name))
-    return pairs
 
 
 def _usual_strides(x: Any) -> Any:

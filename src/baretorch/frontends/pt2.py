@@ -24,13 +24,14 @@ from torch._export.serde.serialize import (
     deserialize_scalar_type,
 )
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import TABLE
 from baretorch.frontends.limits import ROOM
 from baretorch.frontends.program import AtenProgram
 from baretorch.frontends.pt2_archive import TRY_AGAIN, Archive, damaged
 from baretorch.frontends.pt2_program import Json, layer_name, safe_program, tensor_sizes, unsafe
-from baretorch.frontends.torch_export import flat_inputs, quiet, read_exported, reason, table_name
+from baretorch.frontends.torch_export import flat_inputs, quiet, read_exported, reason
+from baretorch.frontends.torch_read import table_name
 
 FORMAT = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
 PROGRAM, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -43,13 +44,13 @@ def load_pt2(path: Path, trust: bool = False) -> tuple[Any, Any]:
     """An ExportedProgram that torch.export.save wrote, and its example inputs. What can run code is only read if the
     user trusts the file."""
     with quiet():
-        loaded: tuple[Any, Any] = _told(path, lambda: _load_trusted(path) if trust else _load(path))
+        loaded: tuple[Any, Any] = told(path, lambda: _load_trusted(path) if trust else _load(path))
     return loaded
 
 
 def read_pt2(exported: Any, path: Path, name: str) -> AtenProgram:
     """The ATen program; what does not fit together in it is the file's fault."""
-    made: AtenProgram = _told(path, lambda: read_exported(exported, name))
+    made: AtenProgram = told(path, lambda: read_exported(exported, name))
     return replace(made, file=str(path))
 
 
@@ -70,12 +71,14 @@ def example_inputs(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None
     return tuple(args)
 
 
-def _told(path: Path, load: Callable[[], Any]) -> Any:
+def told(path: Path, load: Callable[[], Any]) -> Any:
     """What torch says about a file that it cannot read, as an error of ours."""
     try:
         return load()
     except CompileError as error:
         error.at = error.at or (str(path),)
+        raise
+    except InternalError:
         raise
     except Exception as error:
         raise CompileError(f"{path} is not a .pt2 program", have=reason(error), try_=TRY_AGAIN) from error

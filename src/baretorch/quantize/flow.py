@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torchao.quantization.pt2e import quantize_pt2e
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from baretorch.errors import CompileError
-from baretorch.frontends.executorch_export import fold_batch_norms
-from baretorch.frontends.torch_export import export_module, flat_inputs
+from baretorch.frontends.torch_export import flat_inputs
+from baretorch.frontends.torch_norms import fold_norms
+from baretorch.frontends.torch_plain import answers, copied, state_kept
+from baretorch.frontends.torch_read import origin_of
+from baretorch.net import Reference, check
+from baretorch.quantize.health import judged
 from baretorch.quantize.observers import counted
 from baretorch.quantize.quantizer import Int8Quantizer
 from baretorch.quantize.recurrent import split_layers
@@ -34,50 +40,82 @@ class Quantized:
 
 
 def quantize_module(
-    module: Any,
+    plain: Any,
     inputs: Sequence[Any],
     samples: Iterable[Sequence[Any]] | None,
+    reference: Reference,
     keep_float: Sequence[str] = (),
     observer: str = "histogram",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Quantized:
-    """int8 by post-training quantization with these calibration samples; None: seeded random data, with a warning."""
+    """int8 by post-training quantization of a plain program with these calibration samples; None: seeded random data,
+    with a warning. What is done to the program before it is calibrated is held against the reference."""
     notes: list[str] = []
     if samples is None:
         notes.append(
             "calibration: the model file has no calibration(), so random data was used: scales do not fit real inputs"
         )
         samples = random_samples(inputs)
-    folded, _ = fold_batch_norms(module, {"forward": inputs})
-    exported = plain_state(export_module(folded, inputs)).module(check_guards=False)
-    split_layers(exported)
+    module = copied(plain)
+    fold_norms([module])
+    check("the folding of BatchNorm", answers(module, inputs, reference.runs), reference)
+    split_layers(module)
+    check("the splitting of recurrent layers", answers(module, inputs, reference.runs), reference)
     quantizer = Int8Quantizer(keep_float, observer)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        prepared = prepare_pt2e(exported, quantizer)
+    with _only_quantizing():
+        prepared = prepare_pt2e(copied(module), quantizer)
         missing = set(keep_float) - quantizer.kept
         if missing:
             raise CompileError(
                 f"--keep-float {', '.join(sorted(missing))}: no such layer",
-                have=", ".join(sorted(name for name, _ in module.named_modules() if name)),
+                have=", ".join(sorted(_layers(module))),
             )
         calibration = _calibrate(prepared, inputs, samples, progress)
         converted = convert_pt2e(prepared)
+    _note_shapes(converted, inputs)
     if calibration.constant:
         notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
+    notes += judged(converted, module, inputs, calibration.kept)
     return Quantized(converted, calibration.kept, tuple(notes))
 
 
-def plain_state(exported: Any) -> Any:
-    """The program in which state changes by one copy at the end. torchao takes state for a constant where an operator
-    changes it in place."""
-    changing = (n for n in exported.graph.nodes if getattr(getattr(n.target, "_schema", None), "is_mutable", False))
-    if not any(changing):
-        return exported
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        functional = exported.run_decompositions({})
-    return functional if functional.graph_signature.buffers_to_mutate else exported
+@contextmanager
+def _only_quantizing() -> Iterator[None]:
+    """Keeps torchao from folding BatchNorm: of what is left here, it folds shared weights wrongly, and to look for what
+    training leaves it exports a hundred patterns."""
+    names = ("_fuse_conv_bn_", "_fuse_linear_bn_", "_fold_conv_bn_qat")
+    own = {name: getattr(quantize_pt2e, name) for name in names}
+    try:
+        for name in names:
+            setattr(quantize_pt2e, name, lambda module: module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name, function in own.items():
+            setattr(quantize_pt2e, name, function)
+
+
+def _layers(module: Any) -> set[str]:
+    """The module paths that nodes come from."""
+    return {path for node in module.graph.nodes if (path := origin_of(node).path)}
+
+
+class _Shapes(torch.fx.Interpreter):  # type: ignore[misc]
+    """Notes the shape and type of every value, as torch.export does."""
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        result = super().run_node(node)
+        if isinstance(result, (torch.Tensor, tuple, list)):
+            node.meta["val"] = torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.to("meta"), result)
+        return result
+
+
+def _note_shapes(module: Any, inputs: Sequence[Any]) -> None:
+    shapes = _Shapes(module)
+    shapes.extra_traceback = False
+    with torch.no_grad(), state_kept(module):
+        shapes.run(*inputs)
 
 
 def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -16,8 +17,10 @@ from torchao.quantization.pt2e import move_exported_model_to_eval, move_exported
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
 from baretorch.errors import CompileError
-from baretorch.frontends.executorch_export import fold_batch_norms
 from baretorch.frontends.torch_export import flat_inputs
+from baretorch.frontends.torch_norms import fold_norms
+from baretorch.frontends.torch_plain import copied, evaluation_answers
+from baretorch.net import Reference, check
 from baretorch.quantize.quantizer import Int8Quantizer
 
 
@@ -31,19 +34,28 @@ def prepare_qat(module: Any, inputs: Sequence[Any], keep_float: Sequence[str] = 
             have=", ".join(str(list(x.shape)) for x in flat_inputs(inputs)),
             need="two or more samples along the first dimension",
         )
-    folded, _ = fold_batch_norms(module, {"forward": inputs}, only=torch.nn.Linear)
     batch = torch.export.Dim.AUTO
     shapes = torch.utils._pytree.tree_map(lambda x: {0: batch}, tuple(inputs))
     quantizer = Int8Quantizer(keep_float, qat=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exported = torch.export.export(folded.train(), tuple(inputs), dynamic_shapes=shapes)
+            exported = torch.export.export(deepcopy(module).train(), tuple(inputs), dynamic_shapes=shapes)
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise CompileError("torch.export cannot export this model for training", have=reason[:200]) from error
-        prepared = prepare_qat_pt2e(exported.module(check_guards=False), quantizer)
+        training = exported.module(check_guards=False)
+        _fold_behind_linear(training, inputs)
+        prepared = prepare_qat_pt2e(training, quantizer)
     return train_qat(prepared)
+
+
+def _fold_behind_linear(training: Any, inputs: Sequence[Any]) -> None:
+    """Fold each BatchNorm behind a linear layer of a program for training, as it would be in evaluation."""
+    before = copied(training)
+    reference = Reference(evaluation_answers(before, inputs), 1, lambda seed: evaluation_answers(before, inputs, seed))
+    if fold_norms([training], layers=(torch.ops.aten.linear.default,), training=True):
+        check("the folding of BatchNorm", evaluation_answers(training, inputs), reference)
 
 
 def train_qat(prepared: Any, mode: bool = True) -> Any:

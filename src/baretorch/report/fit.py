@@ -19,9 +19,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Graph
-from baretorch.pipeline import Compiled, build_image, optimized, with_io
+from baretorch.pipeline import Compiled, build_image, optimized_methods, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA
 from baretorch.plan.types import Memory, Patches
@@ -286,7 +285,7 @@ class Fitter:
     def _read_once(self, int8: bool) -> tuple[Source, dict[str, Graph]] | CompileError:
         try:
             source = self.read(int8)
-            graphs = {name: optimized(to_graph(program)) for name, program in source.methods.items()}
+            graphs = optimized_methods(source)
         except CompileError as error:
             self.notes.append(f"int8 was not tried: {error.what}")
             return error

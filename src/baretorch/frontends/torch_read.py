@@ -1,0 +1,204 @@
+"""A plain torch program -> ATen program: names, shapes, constants, state, and where each call comes from."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import TABLE
+from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.torch_plain import attribute, is_tensor, writes
+from baretorch.ir import Array, DType, Origin
+
+# View and in-place spellings of one operator.
+SUFFIXES = ("_copy", "_")
+
+
+def read_plain(module: Any, name: str) -> AtenProgram:
+    """The ATen program of a plain one. Every value has its shape in `meta["val"]`."""
+    names: dict[str, str] = {}  # fx node -> our name
+    inputs: list[AtenInput] = []
+    constants: dict[str, Array] = {}
+    calls: list[AtenCall] = []
+    outputs: list[str] = []
+    orders: list[tuple[int, ...]] = []
+    written = writes(module)
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            names[node.name] = str(node.target)  # a copy of a graph may have another name for it
+            inputs.append(_input(node))
+        elif node.op == "get_attr" and is_tensor(module, node):
+            names[node.name] = node.target
+            if node.users:
+                constants[node.target] = _array(attribute(module, node.target), node.target)
+        elif node.op == "call_function" and node not in written:
+            if node.target is not operator.getitem and "val" in node.meta and not _is_check(node):
+                calls.append(_call(node, names))
+        elif node.op == "output":
+            for value in node.args[0]:
+                if not isinstance(value, torch.fx.Node):
+                    raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
+                outputs.append(names.get(value.name, value.name))
+                orders.append(_order(value.meta["val"]))
+    state = [AtenState(node.args[0].target, names.get(node.args[1].name, node.args[1].name)) for node in written]
+    if not outputs and not state:
+        raise CompileError("the model returns no tensors", need="at least one tensor as output")
+    used = {a.name for call in calls for a in _refs(call.args)} | set(outputs)
+    used |= {name for s in state for name in (s.name, s.next)}
+    return AtenProgram(
+        name,
+        tuple(inputs),
+        {n: c for n, c in constants.items() if n in used},
+        tuple(calls),
+        tuple(outputs),
+        tuple(orders),
+        tuple(state),
+        _labels(module.graph._codegen.pytree_info.out_spec),
+    )
+
+
+def _call(node: Any, names: dict[str, str]) -> AtenCall:
+    values = node.meta["val"]
+    if isinstance(values, (tuple, list)):
+        results: list[str | None] = [None] * len(values)
+        for user in node.users:  # getitem nodes
+            results[user.args[1]] = user.name if user.users else None
+        metas = list(values)
+    else:
+        results, metas = [node.name], [values]
+    shapes = tuple(_shape(m, node) if isinstance(m, torch.Tensor) else None for m in metas)
+    return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, origin_of(node))
+
+
+def _is_check(node: Any) -> bool:
+    """An assertion has no value, but perhaps an effect: to raise."""
+    effects = node.target is torch.ops.higher_order.with_effects
+    return (node.args[1] if effects else node.target) is torch.ops.aten._linalg_check_errors.default
+
+
+def _target(node: Any) -> str:
+    effects = node.target is torch.ops.higher_order.with_effects
+    return table_name(node.args[1] if effects else node.target)
+
+
+def table_name(target: Any) -> str:
+    """What the ATen table calls an operator."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return str(getattr(target, "__name__", target))
+    base: str = schema.name
+    if base not in TABLE:
+        for suffix in SUFFIXES:
+            if base.removesuffix(suffix) in TABLE:
+                return base.removesuffix(suffix)
+    return base
+
+
+def _arguments(node: Any, names: dict[str, str]) -> tuple[Arg, ...]:
+    """All arguments in schema order, defaults filled in."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return tuple(_arg(a, names) for a in node.args)
+    values = []
+    for i, parameter in enumerate(schema.arguments):
+        if i < len(node.args):
+            values.append(node.args[i])
+        elif parameter.name in node.kwargs:
+            values.append(node.kwargs[parameter.name])
+        else:
+            values.append(parameter.default_value if parameter.has_default_value() else None)
+    return tuple(_arg(v, names) for v in values)
+
+
+def _arg(value: Any, names: dict[str, str]) -> Arg:
+    if isinstance(value, torch.fx.Node):
+        return Ref(names.get(value.name, value.name))
+    if isinstance(value, (tuple, list)):
+        return tuple(_arg(v, names) for v in value)
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    return str(value)
+
+
+def _refs(args: Sequence[Arg]) -> Iterator[Ref]:
+    for a in args:
+        if isinstance(a, Ref):
+            yield a
+        elif isinstance(a, tuple):
+            yield from _refs(a)
+
+
+def _input(node: Any) -> AtenInput:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        raise CompileError(f"input {node.name} is {type(value).__name__}, not a tensor", need="tensors as inputs")
+    dtype = DType.of(str(value.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise CompileError(
+            f"input {node.name} has type {value.dtype}",
+            need=f"one of {', '.join(d.label for d in DType)}",
+            try_="convert the model with model.float() and the inputs with x.float()",
+        )
+    return AtenInput(str(node.target), _shape(value, node), dtype, _order(value))
+
+
+def _shape(value: Any, node: Any) -> tuple[int, ...]:
+    if any(not isinstance(d, int) for d in value.shape):
+        raise CompileError(
+            f"{node.name} has a dynamic shape {list(map(str, value.shape))}",
+            at=str(origin_of(node)) or None,
+            need="fixed shapes: every byte is planned before the image is built",
+            try_="export without dynamic_shapes",
+        )
+    return tuple(value.shape)
+
+
+def _order(value: Any) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost in memory; only contiguous and channels last are told apart."""
+    contiguous = tuple(range(value.dim()))
+    if value.dim() == 4 and not value.is_contiguous() and value.is_contiguous(memory_format=torch.channels_last):
+        return (0, 2, 3, 1)
+    return contiguous
+
+
+def _array(tensor: Any, name: str) -> Array:
+    if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
+        raise CompileError(
+            f"{name} has type {tensor.dtype}",
+            need=f"one of {', '.join(d.label for d in DType)}",
+            try_="convert the model with model.float()",
+        )
+    return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
+
+
+def _labels(spec: Any) -> tuple[str, ...]:
+    """A name for each output: its keys and indices in the structure that forward returns; y if that is one tensor."""
+    pytree = torch.utils._pytree
+    tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    paths = [path for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+    labels = []
+    for path in paths:
+        keys = [str(getattr(k, "key", getattr(k, "idx", getattr(k, "name", k)))) for k in path]
+        labels.append("_".join(["y", *keys]) if not keys or keys[0].isdigit() else "_".join(keys))
+    return tuple(label.replace("y_", "y", 1) if label.startswith("y_") else label for label in labels)
+
+
+def origin_of(node: Any) -> Origin:
+    """The module path and source line of the user's model that a node comes from."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = str(list(stack.values())[-1][0]) if stack else ""
+    source = ""
+    for line in (node.meta.get("stack_trace") or "").splitlines():
+        line = line.strip()
+        if line.startswith('File "') and "/torch/" not in line and '"<' not in line:
+            file, _, rest = line.removeprefix('File "').partition('", line ')
+            source = f"{Path(file).name}:{rest.split(',')[0]}"
+    return Origin(path.removeprefix("L['self']").strip("."), source)

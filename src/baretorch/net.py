@@ -1,0 +1,145 @@
+"""The net under every step that rewrites a model: what it makes must answer the example inputs as the model does.
+
+A difference is rounding if it is small beside the output's largest number, or if the model's own answer moves as much
+when its inputs and parameters change in their last bits: so does an argmax between two equals, and a step function at
+its edge. What is more is a fault of the step, and the model is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from baretorch.errors import InternalError
+from baretorch.ir import Array, Graph, interpret
+from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.passes.rewrite import rebuilt
+
+TOLERANCE = 1e-4  # of an output's largest number: sums in another order stay far below, a lost activation far above
+MOVES = 16  # how often the model is asked again with other last bits
+MOVE = 2.0**-22  # how far a number is moved then, of its size: about what rounding in a layer does
+FACTOR = 8  # how much more than its own a difference may be; integers have no more
+
+
+class WrongStep(InternalError):
+    """A step of Baretorch changed what the model computes. It is ours to fix; the model is refused meanwhile."""
+
+    def __init__(self, step: str, output: int, difference: float, largest: float) -> None:
+        super().__init__(
+            f"{step} changed what the model computes: output {output} differs by {difference:.3g} for the example "
+            f"inputs, where its largest number is {largest:.3g}. The model is refused rather than compiled wrong"
+        )
+        self.step = step
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is right: the answers, run after run, in PyTorch's order of dimensions; and what they are if inputs and
+    parameters are other ones in their last bits, by a seed, at 0 as they are. `inputs` are in the order of the C
+    interface."""
+
+    answers: tuple[Array, ...]
+    runs: int
+    moved: Callable[[int], tuple[Array, ...]]
+    inputs: tuple[Array, ...] = ()
+
+
+def check(step: str, have: Sequence[Array], reference: Reference) -> None:
+    """WrongStep if these answers are not the reference's but for rounding."""
+    wrong = difference(have, reference)
+    if wrong is not None:
+        raise WrongStep(step, *wrong)
+
+
+def difference(have: Sequence[Array], reference: Reference) -> tuple[int, float, float] | None:
+    """The first output that is wrong: which, by how much at most, and its largest number."""
+    want = reference.answers
+    if len(have) != len(want) or any(h.shape != w.shape for h, w in zip(have, want, strict=True)):
+        return 0, float("inf"), 0.0
+    limits = [TOLERANCE * _largest(w) if w.dtype.kind in "fc" else 0.0 for w in want]
+    errors = [_distance(h, w) for h, w in zip(have, want, strict=True)]
+    if not any((e > limit).any() for e, limit in zip(errors, limits, strict=True)):
+        return None
+    noise = _noise(reference, limits)
+    for i, (e, limit, n) in enumerate(zip(errors, limits, noise, strict=True)):
+        if (e > limit + (FACTOR if want[i].dtype.kind in "fc" else 1) * n).any():
+            return i, float(e.max()), _largest(want[i])
+    return None
+
+
+def _noise(reference: Reference, limits: Sequence[float]) -> list[Array]:
+    """How far each number moves by itself. Where a step has spoilt the model itself, that is no excuse."""
+    want = reference.answers
+    noise = [np.zeros(w.shape) for w in want]
+    again = zip(reference.moved(0), want, limits, strict=True)
+    if all((_distance(a, b) <= limit).all() for a, b, limit in again):
+        for seed in range(1, MOVES + 1):
+            for i, (moved, w) in enumerate(zip(reference.moved(seed), want, strict=True)):
+                noise[i] = np.maximum(noise[i], _distance(moved, w))
+    return noise
+
+
+def _distance(a: Array, b: Array) -> Array:
+    """Element by element; infinite where one is NaN or infinite and the other is not."""
+    x, y = (v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in (a, b))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(x - y)
+    apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, apart)
+    return np.asarray(np.nan_to_num(apart, nan=np.inf))
+
+
+def _largest(x: Array) -> float:
+    return float(np.abs(x[np.isfinite(x)]).max(initial=0))
+
+
+def own_reference(graph: Graph, inputs: tuple[Array, ...], orders: Sequence[Sequence[int]]) -> Reference:
+    """A graph is its own reference where nobody else can be asked."""
+    runs = 2 if graph.state else 1
+
+    def moved(seed: int) -> tuple[Array, ...]:
+        rng = np.random.default_rng(seed)
+
+        def move(x: Array) -> Array:
+            if seed == 0 or x.dtype.kind != "f":
+                return x
+            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
+
+        tensors = {n: t if t.data is None else replace(t, data=move(t.data)) for n, t in graph.tensors.items()}
+        return graph_answers(replace(graph, tensors=tensors), tuple(map(move, inputs)), orders, runs)
+
+    return Reference(graph_answers(graph, inputs, orders, runs), runs, moved, inputs)
+
+
+def graph_answers(
+    graph: Graph, inputs: Sequence[Array], orders: Sequence[Sequence[int]], runs: int
+) -> tuple[Array, ...]:
+    """What a graph gives, run after run, in PyTorch's order of dimensions."""
+    memory: dict[str, Array] = {}
+    found = []
+    for _ in range(runs):
+        results = interpret(graph, inputs, memory=memory)
+        found += [results[n].transpose(np.argsort(o)) for n, o in zip(graph.outputs, orders, strict=True)]
+    return tuple(found)
+
+
+def unrounded(graph: Graph) -> Graph:
+    """The graph without what only rounds: a quantize and a dequantize behind it."""
+    producer = graph.producer()
+    rename = {}
+    for node in graph.nodes:
+        before = producer.get(node.inputs[0]) if isinstance(node.op, Dequantize) else None
+        if before is not None and isinstance(before.op, Quantize):
+            rename[node.outputs[0]] = before.inputs[0]
+    return rebuilt(graph, graph.nodes, rename=rename) if rename else graph
+
+
+def as_it_is(graph: Graph) -> Graph:
+    """With all rounding."""
+    return graph
+
+
+def rounds(graph: Graph) -> bool:
+    """Whether something that is computed is rounded to int8."""
+    return any(isinstance(node.op, Quantize) for node in graph.nodes)

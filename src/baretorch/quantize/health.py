@@ -1,0 +1,167 @@
+"""What calibration data shows of an int8 program: noise in its answer, tensors that saturate, tensors that died."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
+from baretorch.frontends.torch_plain import state_kept
+from baretorch.frontends.torch_read import origin_of
+from baretorch.quantize.accuracy import sqnr_db
+from baretorch.quantize.quantizer import PARTS, SAME
+from baretorch.quantize.spectra import name_of
+
+LEAST_DB = 15.0  # of the answer against float; below, a user should know
+SATURATED = 0.05  # of a tensor's values at an end of int8, where float has larger ones
+JUDGED = 8  # samples at most, beside the example inputs
+NAMED = 3  # layers at most
+CLEAN_DB = 60.0  # more than int8 gives; what is as good has no noise
+
+
+def judged(
+    converted: GraphModule, plain: GraphModule, inputs: Sequence[Any], samples: Sequence[Sequence[Any]]
+) -> list[str]:
+    """Warnings about the converted program, beside the float one that it was made of, on the example inputs and some of
+    the samples."""
+    chosen = samples[:: -(-len(samples) // JUDGED)] if samples else ()
+    example, all_ = _Sums(), _Sums()
+    with torch.no_grad(), state_kept(converted), state_kept(plain):
+        for given in (inputs, *chosen):
+            wanted = _Keep(plain)
+            wanted.run(*given)
+            watch = _Watch(converted, wanted.values, (example, all_) if given is inputs else (all_,))
+            watch.run(*given)
+    return [*_noisy(plain, example, all_), *_clipped(all_)]
+
+
+@dataclass
+class _Tensor:
+    """What is seen of a value where it is rounded to int8."""
+
+    count: int = 0
+    clipped: int = 0
+    least: float = float("inf")
+    most: float = float("-inf")
+    lowest: int = 127
+    highest: int = -128
+
+
+@dataclass
+class _Sums:
+    """Powers of each value and of its noise, by the node's name; and what is seen where values are rounded."""
+
+    signal: dict[str, float] = field(default_factory=dict)
+    error: dict[str, float] = field(default_factory=dict)
+    tensors: dict[Node, _Tensor] = field(default_factory=dict)
+
+    def add(self, name: str, wanted: torch.Tensor, have: torch.Tensor) -> None:
+        both = torch.isfinite(wanted) & torch.isfinite(have)
+        wanted, have = (torch.where(both, x, 0.0).double() for x in (wanted, have))
+        self.signal[name] = self.signal.get(name, 0.0) + float((wanted**2).sum())
+        self.error[name] = self.error.get(name, 0.0) + float(((have - wanted) ** 2).sum())
+
+    def db(self, name: str) -> float:
+        if name not in self.signal or self.signal[name] == 0:
+            return CLEAN_DB
+        found = sqnr_db(self.signal[name], self.error[name])
+        return CLEAN_DB if found is None else min(found, CLEAN_DB)
+
+
+class _Keep(Interpreter):  # type: ignore[misc]
+    """Runs the float program and keeps every value."""
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module, garbage_collect_values=False)
+        self.extra_traceback = False
+        self.values: dict[str, torch.Tensor] = {}
+
+    def run_node(self, node: Node) -> Any:
+        result = super().run_node(node)
+        if isinstance(result, torch.Tensor) and result.dtype is torch.float32:
+            self.values[node.name] = result
+        return result
+
+
+class _Watch(Interpreter):  # type: ignore[misc]
+    """Runs the converted program beside the values of the float one, whose nodes have the same names."""
+
+    def __init__(self, module: GraphModule, wanted: Mapping[str, torch.Tensor], sums: Sequence[_Sums]) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+        self.wanted, self.sums = wanted, sums
+
+    def run_node(self, node: Node) -> Any:
+        result = super().run_node(node)
+        if node.op == "call_function" and isinstance(result, torch.Tensor):
+            if result.dtype is torch.float32 and node.name in self.wanted:
+                for sums in self.sums:
+                    sums.add(node.name, self.wanted[node.name], result)
+            elif result.dtype is torch.int8 and "quantize_per_tensor" in str(node.target) and result.numel():
+                for sums in self.sums:
+                    self._seen(sums.tensors.setdefault(node.args[0], _Tensor()), node, result)
+        return result
+
+    def _seen(self, tensor: _Tensor, node: Node, stored: torch.Tensor) -> None:
+        scale, zero = (float(a) for a in node.args[1:3])
+        real = self.wanted.get(node.args[0].name, self.env[node.args[0]])
+        steps = real / scale + zero
+        tensor.count += real.numel()
+        tensor.clipped += int(((steps > 128) | (steps < -129)).sum())
+        tensor.least, tensor.most = min(tensor.least, float(real.min())), max(tensor.most, float(real.max()))
+        tensor.lowest = min(tensor.lowest, int(stored.min()))
+        tensor.highest = max(tensor.highest, int(stored.max()))
+
+
+def _noisy(plain: GraphModule, example: _Sums, all_: _Sums) -> Iterator[str]:
+    """The answer is hardly the model's any more."""
+    (output,) = plain.graph.find_nodes(op="output")
+    for sums, of in ((example, "example inputs"), (all_, "calibration data")):
+        worst = min((sums.db(node.name) for node in output.all_input_nodes), default=CLEAN_DB)
+        if worst < LEAST_DB:
+            layers = ", ".join(_blamed(plain, sums))
+            yield (
+                f"accuracy: the int8 answer to the {of} has {worst:.1f} dB signal to noise against float; most noise "
+                f"comes from {layers}"
+            )
+            return
+
+
+def _blamed(plain: GraphModule, sums: _Sums) -> list[str]:
+    """The layers behind which there is much more noise than before them, the worst first."""
+    losses = []
+    for node in plain.graph.nodes:
+        if node.op == "call_function" and node.name in sums.signal:
+            before = min((sums.db(a.name) for a in node.all_input_nodes if a.name in sums.signal), default=CLEAN_DB)
+            losses.append((before - sums.db(node.name), _layer(_maker(node))))
+    ranked = [name for loss, name in sorted(losses, key=lambda pair: -pair[0]) if loss > 0]
+    return list(dict.fromkeys(ranked))[:NAMED]
+
+
+def _maker(node: Node) -> Node:
+    """What made the values that a node only moves or picks out."""
+    while isinstance(node.args[0], Node) and (node.target is operator.getitem or name_of(node) in {*SAME, *PARTS}):
+        node = node.args[0]
+    return node
+
+
+def _clipped(sums: _Sums) -> Iterator[str]:
+    for node, seen in sums.tensors.items():
+        share = seen.clipped / seen.count
+        if share >= SATURATED:
+            yield f"saturated: {share:.0%} of the values of {_layer(node)} lie beyond what its int8 scale can hold"
+        elif seen.lowest == seen.highest and seen.most > seen.least:
+            yield (
+                f"dead: all values of {_layer(node)} are equal in int8, and from {seen.least:.3g} to {seen.most:.3g} "
+                "in float"
+            )
+
+
+def _layer(node: Node) -> str:
+    """The user's name for what makes a value."""
+    name = origin_of(node).path
+    return name if name and node.op != "placeholder" else node.name

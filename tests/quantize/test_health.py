@@ -1,0 +1,92 @@
+"""Warnings about an int8 model that is hardly the float model any more, with the layers that make it so."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import baretorch
+from baretorch.frontends import Int8, Source, from_module, quantized
+from tests.models import seeded
+
+X = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
+
+
+def int8(module: nn.Module, x: torch.Tensor, samples: list[torch.Tensor]) -> Source:
+    return quantized(from_module(module.eval(), (x,), "m"), Int8(observer="minmax"), [(s,) for s in samples])
+
+
+def kinds(source: Source) -> list[str]:
+    return [warning.split(":")[0] for warning in source.warnings]
+
+
+def two() -> nn.Sequential:
+    module = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+    return seeded(module)  # type: ignore[return-value]
+
+
+def test_a_good_model_has_no_warning() -> None:
+    assert int8(two(), X, [X, -X]).warnings == ()
+
+
+class Lost(nn.Module):
+    """One large number beside small ones: those are lost, and only they are in the answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(7, 4)
+        with torch.no_grad():
+            self.first.bias[0] = 3000.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.first(x)[:, 1:])
+
+
+def test_a_noisy_answer_names_its_layer() -> None:
+    (warning,) = [w for w in int8(seeded_lost(), X, [X, -X]).warnings if w.startswith("accuracy")]
+    assert "the int8 answer to the example inputs has" in warning and "dB signal to noise" in warning
+    assert "comes from first" in warning
+
+
+def seeded_lost() -> nn.Module:
+    torch.manual_seed(0)
+    return Lost()
+
+
+def test_noise_in_the_calibration_data_alone_counts_too() -> None:
+    class Steep(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.exp(x).reciprocal() * (x > 3)
+
+    near, far = torch.zeros(1, 8), torch.full((1, 8), 4.0)
+    source = int8(Steep(), near, [near, far + torch.linspace(0, 4, 8)])
+    assert any(w.startswith("accuracy: the int8 answer to the calibration data") for w in source.warnings)
+
+
+def test_a_saturated_tensor_names_its_layer() -> None:
+    warnings = int8(two(), 10 * X, [X]).warnings
+    assert any(w.startswith("saturated: ") and "input" in w for w in warnings), warnings
+
+
+def test_a_dead_tensor_names_its_layer() -> None:
+    class Faint(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loud, self.faint = nn.Linear(8, 8), nn.Linear(8, 8)
+            with torch.no_grad():
+                self.faint.weight.mul_(1e-4)
+                self.faint.bias.zero_()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([1000 * self.loud(x), self.faint(x)], 1)
+
+    torch.manual_seed(0)
+    (warning,) = [w for w in int8(Faint(), X, [X, -X]).warnings if w.startswith("dead")]
+    assert warning.startswith("dead: all values of faint are equal in int8, and from -")
+
+
+def test_they_arrive_in_python() -> None:
+    with pytest.warns(UserWarning):
+        model = baretorch.compile(seeded_lost().eval(), (X,), board="host", int8=True, calibration=[(X,)])
+    assert any(w.startswith("accuracy") for w in model.warnings)

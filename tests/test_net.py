@@ -1,0 +1,190 @@
+"""The net: a step that changes what a model computes is an error with its name, and rounding is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from baretorch import pipeline
+from baretorch.errors import InternalError
+from baretorch.frontends import Int8, executorch_export, from_module, quantized, torch_export
+from baretorch.frontends.torch_plain import attribute
+from baretorch.ir import Array, Graph
+from baretorch.net import TOLERANCE, Reference, WrongStep, difference
+from baretorch.quantize import flow, qat
+from tests.models import seeded
+
+X = torch.randn(1, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+
+
+def net() -> nn.Module:
+    return seeded(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 8), nn.ReLU())
+    )
+
+
+class Counting(nn.Module):
+    """Wrong state shows in the second run only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sum", torch.zeros(1, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.sum
+        self.sum.add_(x)
+        return y
+
+
+# --- passes --------------------------------------------------------------------------------------------------
+
+
+def doubling(graph: Graph) -> Graph:
+    """A pass that doubles the largest constant: what a fold that went wrong does."""
+    large = max(graph.constants(), key=lambda t: t.bytes)
+    assert large.data is not None
+    return replace(graph, tensors={**graph.tensors, large.name: replace(large, data=large.data * 2)})
+
+
+def forgetting(graph: Graph) -> Graph:
+    """A pass that lets state be as it was."""
+    return replace(graph, state=tuple(replace(s, next=s.name) for s in graph.state))
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_a_wrong_pass_is_named(int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = from_module(net(), (X,), "net")
+    if int8:
+        source = quantized(source, Int8(), [(X,)])
+    pipeline.optimized_methods(source)
+    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES[:5], doubling, *pipeline.PASSES[5:]))
+    with pytest.raises(WrongStep, match="the pass doubling changed what the model computes: output 0") as caught:
+        pipeline.optimized_methods(source)
+    assert isinstance(caught.value, InternalError) and caught.value.step == "the pass doubling"
+
+
+def test_wrong_state_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = from_module(Counting(), (torch.ones(1, 4),), "counting")
+    pipeline.optimized_methods(source)
+    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES[:3], forgetting, *pipeline.PASSES[3:]))
+    with pytest.raises(WrongStep, match="the pass forgetting"):
+        pipeline.optimized_methods(source)
+
+
+def test_without_pytorch_the_graph_is_its_own_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = replace(from_module(net(), (X,), "net"), references={})
+    pipeline.optimized_methods(source)
+    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES[:5], doubling, *pipeline.PASSES[5:]))
+    with pytest.raises(WrongStep, match="the pass doubling"):
+        pipeline.optimized_methods(source)
+
+
+# --- steps in torch's program --------------------------------------------------------------------------------
+
+
+def spoil(program: torch.fx.GraphModule) -> None:
+    node = next(n for n in program.graph.find_nodes(op="get_attr") if n.meta["val"].dim() > 1)
+    attribute(program, str(node.target)).data.mul_(2)
+
+
+def test_a_wrong_step_before_reading_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(torch_export.STEPS, "products as linear layers", lambda program, changing: spoil(program))
+    with pytest.raises(WrongStep, match="products as linear layers changed"):
+        from_module(net(), (X,), "net")
+
+
+def wrong(*modules: object, **options: object) -> tuple[str, ...]:
+    spoil(modules[0][0])  # type: ignore[index]
+    return ("norm",)
+
+
+@pytest.mark.parametrize(
+    ("function", "step", "does"),
+    [
+        ("fold_norms", "the folding of BatchNorm", wrong),
+        ("split_layers", "the splitting of recurrent layers", spoil),
+    ],
+)
+def test_a_wrong_step_before_quantization_is_named(
+    function: str, step: str, does: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, function, does)
+    with pytest.raises(WrongStep, match=f"{step} changed"):
+        quantized(from_module(net(), (X,), "net"), Int8(), [(X,)])
+
+
+def test_a_wrong_fold_before_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qat, "fold_norms", wrong)
+    with pytest.raises(WrongStep, match="the folding of BatchNorm changed"):
+        qat.prepare_qat(net(), (torch.cat([X, X]),))
+
+
+def test_a_wrong_fold_is_no_pte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baretorch.frontends.torch_norms.fold_norms", wrong)
+    with pytest.raises(WrongStep, match="the folding of BatchNorm changed"):
+        executorch_export.write_pte(net(), (X,), tmp_path / "net.pte")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- what is rounding ----------------------------------------------------------------------------------------
+
+
+def reference(answer: Array, *moved: Array) -> Reference:
+    return Reference((answer,), 1, lambda seed: (moved[seed % len(moved)],) if moved and seed else (answer,))
+
+
+ONE = np.array([100.0, 1.0, 0.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("have", "right"),
+    [
+        (ONE + np.float32(0.5 * TOLERANCE * 100), True),
+        (ONE + np.float32(2 * TOLERANCE * 100), False),
+        (np.array([100.0, 1.0, np.nan], np.float32), False),
+        (np.array([100.0, 1.0, np.inf], np.float32), False),
+        (ONE[:2], False),
+    ],
+)
+def test_floats_may_differ_by_rounding(have: Array, right: bool) -> None:
+    assert (difference((have,), reference(ONE)) is None) is right
+
+
+def test_nan_must_be_in_the_same_places() -> None:
+    odd = np.array([np.nan, np.inf, 1.0], np.float32)
+    assert difference((odd.copy(),), reference(odd)) is None
+    assert difference((odd[::-1],), reference(odd)) is not None
+
+
+def test_integers_are_equal_unless_the_model_itself_wavers() -> None:
+    index = np.array([3, 5])
+    assert difference((index,), reference(index)) is None
+    assert difference((np.array([3, 4]),), reference(index)) is not None
+    assert difference((np.array([3, 4]),), reference(index, index, np.array([3, 4]))) is None
+    assert difference((np.array([2, 4]),), reference(index, np.array([3, 4]))) is not None, "the first does not"
+
+
+def test_an_argmax_between_equals_is_rounding() -> None:
+    """The columns differ in their last bits, so which is the largest depends on the order of additions."""
+
+    class Ties(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            column = torch.randn(64, generator=torch.Generator().manual_seed(0))
+            self.weight = nn.Parameter(torch.stack([column, column.flip(0)]))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x @ self.weight.T).argmax(-1)
+
+    x = torch.randn(20, 32, generator=torch.Generator().manual_seed(1))
+    source = from_module(Ties(), (torch.cat([x, x.flip(1)], 1),), "ties")
+    (answer,) = source.references["forward"].answers
+    flipped = 1 - answer
+    assert difference((flipped,), source.references["forward"]) is None
+    assert difference((flipped + 2,), source.references["forward"]) is not None
