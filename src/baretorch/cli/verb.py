@@ -119,10 +119,10 @@ def show(screen: RenderableType) -> None:
     """Print an answer; into a pipe or a file without the blanks that fill up lines."""
     out = console()
     if out.is_terminal:
-        out.print(_Harmless(screen))
+        out.print(_Harmless(screen), crop=False)
         return
     with out.capture() as text:
-        out.print(_Harmless(screen))
+        out.print(_Harmless(screen), crop=False)
     for row in text.get().splitlines():
         print(row.rstrip())
 
