@@ -67,7 +67,7 @@ _OPERATORS: dict[tuple[str, ...], str] = {
         nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.channel_shuffle nn.functional.unfold
         nn.functional.pad/reflect nn.functional.pad/replicate nn.functional.pad/replicate_negative
         mean var std var/unbiased std/unbiased var_mean std_mean norm linalg.vector_norm linalg.norm
-        nn.functional.embedding
+        nn.functional.embedding fft.irfft fft.irfft2 fft.hfft
     """,
     NUMBERS: """
         add sub rsub mul minimum maximum max/binary min/binary clamp clamp_min clamp_max neg abs sign sgn trace
