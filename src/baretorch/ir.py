@@ -76,7 +76,8 @@ NOWHERE = Origin()
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value of the graph. `data` is set for constants."""
+    """A value of the graph. `data` is set for constants. `value` is set where a pass puts something else under this
+    name, or the same as int8: the name of the tensor that it stands for."""
 
     name: str
     shape: Shape
@@ -84,6 +85,12 @@ class Tensor:
     quant: Quant | None = None
     data: Array | None = None
     origin: Origin = NOWHERE
+    value: str = ""
+
+    @property
+    def holds(self) -> str:
+        """The name of what it holds, in the graph before all passes."""
+        return self.value or self.name
 
     @property
     def count(self) -> int:

@@ -98,7 +98,8 @@ def test_each_layer_is_a_step_at_most_from_pt2e(name: str) -> None:
             assert quant is not None
             mine, near = right[float_graph.outputs[0]], 1.01 * quant.scale[0] + at_the_edge(float_graph, right)
             np.testing.assert_allclose(mine, answer, atol=near, err_msg="this is what torch computes")
-        for _, t, wanted, made in _alone(graph, right, dict(zip(graph.inputs, inputs, strict=True))):
+        held = {float_graph[n].holds: x for n, x in right.items()}
+        for _, t, wanted, made in _alone(graph, held, dict(zip(graph.inputs, inputs, strict=True))):
             assert t.quant is not None
             want = quantize(wanted, t.quant.scale[0], t.quant.zero_point[0])
             assert np.abs(made.astype(int) - want).max() <= 1, t
@@ -134,6 +135,47 @@ def test_the_layer_that_suffers_is_named() -> None:
     assert worst.name in ("2", "3") and worst.sqnr_db is not None and worst.sqnr_db < 15
     assert layers[2].alone_db is not None and layers[2].alone_db < 15, "its inputs are too coarse"
     assert layers[3].alone_db is not None and layers[3].alone_db > 25, "this one only passes the noise on"
+
+
+class Joined(nn.Module):
+    """A BatchNorm, a softmax and a norm over other axes than the last: their int8 forms have them moved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv1d(4, 8, 3, padding=1), nn.Conv1d(4, 8, 5, padding=2)
+        self.bn, self.group = nn.BatchNorm1d(16), nn.GroupNorm(2, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.bn(torch.cat([self.a(x), self.b(x)], 1)))
+        return torch.softmax(self.group(y), 1)
+
+
+def test_layers_are_compared_with_the_same_tensor_in_float() -> None:
+    net = seeded(Joined()).train()
+    net(torch.randn(32, 4, 64, generator=torch.Generator().manual_seed(1)))
+    made = quantized(from_module(net.eval(), normal(1, 4, 64)[0], "net"), Int8(), normal(1, 4, 64))
+    assert made.float_program is not None
+    graphs = (pipeline.optimized(to_graph(p)) for p in (made.program, made.float_program))
+    layers = compare_layers(*graphs, made.samples)
+    assert [y.op for y in layers] == ["qconv2d", "qconv2d", "lookup", "qnorm", "qsoftmax"]
+    assert all(y.sqnr_db is not None and y.alone_db is not None and min(y.sqnr_db, y.alone_db) > 24 for y in layers)
+
+
+def test_scores_are_judged_by_what_matters_to_their_softmax() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.softmax(self.layer(x).masked_fill(torch.arange(8) > 5, -torch.inf), -1)
+
+    made = quantized(from_module(seeded(Masked()), normal(3, 8)[0], "net"), Int8(), normal(3, 8))
+    assert made.float_program is not None
+    graphs = (pipeline.optimized(to_graph(p)) for p in (made.program, made.float_program))
+    layers = compare_layers(*graphs, made.samples)
+    assert {"qsoftmax", "where"} <= {y.op for y in layers}
+    assert all(y.sqnr_db is None or y.sqnr_db > 28 for y in layers), layers
 
 
 def test_decibels() -> None:

@@ -60,7 +60,7 @@ def fold_affine(graph: Graph) -> Graph:
         (out,) = node.outputs
         nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)
         rename[out] = layer.outputs[0]  # the result keeps the layer's name and origin
-        new[layer.outputs[0]] = replace(graph[layer.outputs[0]], quant=graph[out].quant)
+        new[layer.outputs[0]] = replace(graph[layer.outputs[0]], quant=graph[out].quant, value=graph[out].holds)
         if _plain(op) and _read_once(graph, out, uses):
             layer_of[out] = index
     return rebuilt(graph, nodes, new.values(), rename)

@@ -31,7 +31,7 @@ def fuse_clamp(graph: Graph) -> Graph:
                 lo, hi = compose((op.lo, op.hi), (node.op.lo, node.op.hi))
                 nodes[index] = replace(nodes[index], op=replace(op, lo=lo, hi=hi))
                 rename[out] = x  # the result keeps the layer's name and origin
-                scaled.append(replace(graph[x], quant=graph[out].quant))
+                scaled.append(replace(graph[x], quant=graph[out].quant, value=graph[out].holds))
                 maker[out] = index
                 continue
         if isinstance(node.op, LIMITED):

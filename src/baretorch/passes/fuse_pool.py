@@ -27,7 +27,7 @@ def fuse_pool(graph: Graph) -> Graph:
             op = nodes[index].op
             assert isinstance(op, (Conv2d, QConv2d))
             nodes[index] = replace(nodes[index], op=replace(op, pool=node.op.kernel))
-            pooled.append(replace(graph[x], shape=graph[out].shape, quant=graph[out].quant))
+            pooled.append(replace(graph[x], shape=graph[out].shape, quant=graph[out].quant, value=graph[out].holds))
             rename[out] = x  # the result keeps the layer's name and origin
             continue
         if isinstance(node.op, (Conv2d, QConv2d)) and node.op.pool == (1, 1):

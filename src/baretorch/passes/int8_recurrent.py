@@ -103,7 +103,7 @@ def _begin(walk: Walk, name: str, bits: int) -> str:
 
 def _output(walk: Walk, like: str, dtype: DType, quant: Quant | None) -> str:
     name = fresh(walk.graph, walk.new, f"{like}_{dtype.label}")
-    walk.new[name] = replace(walk.graph[like], name=name, dtype=dtype, quant=quant)
+    walk.new[name] = replace(walk.graph[like], name=name, dtype=dtype, quant=quant, value="")
     return name
 
 

@@ -70,7 +70,9 @@ class Walk:
     def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
         """A node with a new int8 output, called after the tensor `like`."""
         name = fresh(self.graph, self.new, f"{like}_int8")
-        self.new[name] = replace(self.graph[like], name=name, dtype=DType.INT8, shape=shape, quant=quant, data=None)
+        self.new[name] = replace(
+            self.graph[like], name=name, dtype=DType.INT8, shape=shape, quant=quant, data=None, value=""
+        )
         self.nodes.append(Node(op, inputs, (name,)))
         return name
 

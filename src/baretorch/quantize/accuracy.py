@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log10
@@ -13,9 +12,9 @@ import numpy as np
 from baretorch.emulators.run import stored
 from baretorch.ir import Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.qsoftmax import QSoftmax
 from baretorch.passes.to_int8 import QUIET
-
-_STORED = re.compile(r"_int8(_\d+)?$")  # what to_int8 appends to the name of the tensor that it stores
+from baretorch.quantize.observers import ABSENT
 
 
 @dataclass(frozen=True)
@@ -50,41 +49,74 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
     noise: dict[str, _Noise] = {}
     memory: dict[str, Array] = {}
     twin_memory: dict[str, Array] = {}
+    names = _twins(graph, twin)
     for sample in samples:
         given = dict(zip(graph.inputs, stored(graph, sample), strict=True))
         state = {s.name: _as_stored(graph[s.name], twin_memory.get(s.name, s.initial)) for s in graph.state}
-        right = interpret(twin, sample, keep=True, memory=twin_memory)
+        exact = interpret(twin, sample, keep=True, memory=twin_memory)
+        right = {name: exact[n] for name, n in names.items()}
         got = interpret(graph, list(given.values()), keep=True, memory=memory)
         for node, t, wanted, alone in _alone(graph, right, given | state):
-            sums = noise.setdefault(_twin_name(t), _Noise(node))
-            sums.node = node  # of several steps that make one tensor, the last
-            sums.signal += _power(wanted)
-            sums.error += _power(_as_real(t, got[t.name]) - wanted)
-            sums.alone += _power(_as_real(t, alone) - wanted)
+            sums = noise.setdefault(t.holds, _Noise(node))
+            finite = np.isfinite(wanted)
+            sums.signal += _power(wanted[finite])
+            sums.error += _power((_as_real(t, got[t.name]) - wanted)[finite])
+            sums.alone += _power((_as_real(t, alone) - wanted)[finite])
     return tuple(_layer(graph, name, sums) for name, sums in noise.items())
+
+
+def _twins(graph: Graph, twin: Graph) -> dict[str, str]:
+    """The tensors of `twin` by the values that they hold. One whose value `graph` does not know, as a BatchNorm was
+    folded into a layer before, also by the layer's name."""
+    known = {t.holds for t in graph.tensors.values()}
+    layers = {n: n for n, t in twin.tensors.items() if t.holds not in known}
+    return layers | {t.holds: n for n, t in twin.tensors.items()}
 
 
 def _alone(
     graph: Graph, right: Mapping[str, Array], given: Mapping[str, Array]
 ) -> Iterator[tuple[Node, Tensor, Array, Array]]:
-    """Every layer with inputs that are right: (node, its output, what is right for it, what the layer makes)."""
+    """Every layer with inputs that are right: (node, its result, what is right for it, what the layer makes). Where an
+    int8 operator has another order of dimensions, the result is what moves bring back."""
     values = {n: t.data for n, t in graph.tensors.items() if t.data is not None} | dict(given)
+    makers: dict[str, Node] = {}  # of tensors whose layer has not been told yet
+    scores = _scores(graph)
     for node in graph.nodes:
         results = node.op.reference(*(values[n] for n in node.inputs))
+        maker = makers.get(node.inputs[0]) if isinstance(node.op, QUIET) and node.inputs else node
         for name, result in zip(node.outputs, results, strict=True):
             t = graph[name]
             values[name] = made = np.asarray(result, dtype=t.dtype.numpy).reshape(t.shape)
-            wanted = right.get(_twin_name(t))
-            if wanted is None or wanted.size != t.count or wanted.dtype.kind != "f":
+            wanted = right.get(t.holds)
+            layer = maker if name == node.outputs[0] else None
+            if wanted is None or wanted.shape != t.shape or wanted.dtype.kind != "f":
+                makers |= {name: layer} if layer is not None else {}
                 continue
-            wanted = wanted.reshape(t.shape)
+            wanted = _reachable(t, wanted, name in scores)
             values[name] = _as_stored(t, wanted)
-            if name == node.outputs[0] and not isinstance(node.op, QUIET):
-                yield node, t, wanted, made
+            if layer is not None:
+                yield layer, t, wanted, made
 
 
-def _twin_name(t: Tensor) -> str:
-    return _STORED.sub("", t.name)
+def _scores(graph: Graph) -> set[str]:
+    """Tensors that a softmax takes, and nobody else."""
+    uses, scores = graph.uses(), set[str]()
+    for node in reversed(graph.nodes):
+        for name in node.outputs:
+            readers = uses.get(name, [])
+            if readers and all(
+                type(r.op) is QSoftmax or (isinstance(r.op, QUIET) and scores.issuperset(r.outputs)) for r in readers
+            ):
+                scores.add(name)
+    return scores - set(graph.outputs)
+
+
+def _reachable(t: Tensor, wanted: Array, scores: bool) -> Array:
+    """What is right, where it matters: nothing is lost of scores that are too low to count, nor of minus infinity."""
+    if t.dtype is not DType.INT8 or t.quant is None:
+        return wanted
+    lowest = np.float32(t.quant.scale[0] * (-128 - t.quant.zero_point[0]))
+    return np.where(wanted < (lowest if scores else min(lowest, ABSENT)), lowest, wanted)
 
 
 def worst_layers(layers: Sequence[LayerAccuracy], count: int = 3) -> tuple[LayerAccuracy, ...]:
