@@ -42,6 +42,7 @@ class Source:
     quantized: tuple[Array, ...] | None = None  # of an int8 model: what its pt2e reference gives for the examples
     float_program: AtenProgram | None = None  # of an int8 model: the program before it was quantized
     samples: tuple[tuple[Array, ...], ...] = ()  # of an int8 model: calibration data, as `examples` are
+    kept_float: tuple[str, ...] = ()  # of an int8 model: layers that are float because the user said so
     warnings: tuple[str, ...] = ()
     method: str = "forward"
     methods: Mapping[str, AtenProgram] = field(default_factory=dict)
@@ -208,6 +209,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
         quantized=_answers(replace(reference, answers=answers(done.module, source.torch_inputs)), program)[0],
         references={source.method: reference},
         float_program=source.program,
+        kept_float=int8.keep_float,
         samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
         warnings=(*source.warnings, *done.warnings),
     )

@@ -6,6 +6,7 @@ at the border; `float_layers` names what stayed, `why_float` says why.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from baretorch.errors import CompileError
@@ -52,15 +53,15 @@ def _convert(walk: Walk, node: Node) -> None:
         raise StaysFloat(refusal.what) from refusal
 
 
-def float_layers(graph: Graph) -> list[str]:
+def float_layers(graph: Graph, but: Collection[str] = ()) -> list[str]:
     """Of a graph with int8 operators, or scales for them: the operators that compute in float, by the user's name for
-    them."""
-    return [f"{node.op.name} {graph[node.outputs[0]].origin}".strip() for node in _floats(graph)]
+    them, without those of the layers that are named."""
+    return [f"{node.op.name} {graph[node.outputs[0]].origin}".strip() for node in _floats(graph, but)]
 
 
-def why_float(graph: Graph) -> list[str]:
+def why_float(graph: Graph, but: Collection[str] = ()) -> list[str]:
     """For each of `float_layers`, why it stayed float. The notes are still there, so its rule can be asked again."""
-    return [_reason(graph, node) for node in _floats(graph)]
+    return [_reason(graph, node) for node in _floats(graph, but)]
 
 
 def _reason(graph: Graph, node: Node) -> str:
@@ -71,7 +72,7 @@ def _reason(graph: Graph, node: Node) -> str:
     return "its inputs are float"
 
 
-def _floats(graph: Graph) -> list[Node]:
+def _floats(graph: Graph, but: Collection[str] = ()) -> list[Node]:
     if not any(t.dtype is DType.INT8 or t.quant for t in graph.tensors.values()):
         return []
     masks = _masks(graph)
@@ -81,6 +82,7 @@ def _floats(graph: Graph) -> list[Node]:
         if graph[node.outputs[0]].dtype is DType.FLOAT32
         and not isinstance(node.op, QUIET)
         and not masks.issuperset(node.outputs)
+        and graph[node.outputs[0]].origin.path not in but
     ]
 
 

@@ -79,8 +79,10 @@ class RunFacts:
 
 
 def warnings_of(compiled: Compiled) -> tuple[str, ...]:
-    """What is known before a run: of the inputs, the calibration, and each layer of an int8 model that stays float."""
-    reasons = zip(float_layers(compiled.graph), why_float(compiled.graph), strict=True)
+    """What is known before a run: of the inputs, the calibration, and each layer of an int8 model that stays float
+    without being told to."""
+    kept = compiled.source.kept_float
+    reasons = zip(float_layers(compiled.graph, kept), why_float(compiled.graph, kept), strict=True)
     return (*compiled.source.warnings, *(f"float: {layer} stays float: {why}" for layer, why in reasons))
 
 
