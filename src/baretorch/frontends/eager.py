@@ -25,8 +25,10 @@ class InPyTorch:
     def __call__(self, *inputs: Any) -> Answer:
         program = self._source.program
         arranged(program, inputs)  # checks them
-        spec = torch.utils._pytree.tree_structure(self._source.torch_inputs)
-        arguments = torch.utils._pytree.tree_unflatten([torch.as_tensor(x) for x in inputs], spec)
+        given = iter(inputs)
+        arguments = torch.utils._pytree.tree_map(
+            lambda x: torch.as_tensor(next(given)) if isinstance(x, torch.Tensor) else x, self._source.torch_inputs
+        )
         return restored(program, run_module(self._method, arguments, program.output_orders))
 
     def reset(self) -> None:

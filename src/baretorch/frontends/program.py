@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import TypeAlias, Union
 
 from baretorch.escape import graph_name, line
 from baretorch.ir import NOWHERE, Array, DType, Origin, Shape
+
+BOUND = (bool, int, float, str, NoneType)  # among example inputs: what torch.export makes a constant of
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import TABLE
 from baretorch.frontends.model_file import said, shown
-from baretorch.frontends.program import AtenProgram
+from baretorch.frontends.program import BOUND, AtenProgram
 from baretorch.frontends.torch_names import plain_names
 from baretorch.ir import Array
 from baretorch.net import Reference, check
@@ -89,8 +89,12 @@ def _as_forward(module: Any, method: str) -> Any:
 
 
 def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> None:
-    """They must be dense tensors, as many as the method takes. `of` is the function that gave them."""
-    for x in torch.utils._pytree.tree_leaves(tuple(inputs)):
+    """They must be dense tensors, as many as the method takes; numbers and words may be among them. `of` is the
+    function that gave them."""
+    leaves = torch.utils._pytree.tree_leaves(tuple(inputs))
+    for x in leaves:
+        if isinstance(x, BOUND) and any(isinstance(y, torch.Tensor) for y in leaves):
+            continue
         if not isinstance(x, torch.Tensor):
             raise CompileError(
                 f"{of} gives something that is not a tensor",

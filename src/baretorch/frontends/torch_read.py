@@ -12,7 +12,8 @@ import torch
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import TABLE
-from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.model_file import shown
+from baretorch.frontends.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.frontends.torch_plain import attribute, is_tensor, writes
 from baretorch.ir import Array, DType, Origin
 
@@ -28,9 +29,12 @@ def read_plain(module: Any, name: str) -> AtenProgram:
     calls: list[AtenCall] = []
     outputs: list[str] = []
     orders: list[tuple[int, ...]] = []
+    notes: list[str] = []
     written = writes(module)
     for node in module.graph.nodes:
-        if node.op == "placeholder":
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), BOUND) and not node.users:
+            notes.append(f"input {node.target} is {shown(node.meta['val'])} for ever: only tensors stay inputs")
+        elif node.op == "placeholder":
             names[node.name] = str(node.target)  # a copy of a graph may have another name for it
             inputs.append(_input(node))
         elif node.op == "get_attr" and is_tensor(module, node):
@@ -60,6 +64,7 @@ def read_plain(module: Any, name: str) -> AtenProgram:
         tuple(orders),
         tuple(state),
         _labels(module.graph._codegen.pytree_info.out_spec),
+        tuple(notes),
     )
 
 

@@ -120,10 +120,13 @@ def _note_shapes(module: Any, inputs: Sequence[Any]) -> None:
 
 def random_samples(inputs: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
     generator = torch.Generator().manual_seed(0)
+
+    def like(x: Any) -> Any:
+        real = isinstance(x, torch.Tensor) and x.is_floating_point()
+        return torch.randn(x.shape, generator=generator) if real else x
+
     for _ in range(RANDOM_SAMPLES):
-        yield tuple(
-            torch.randn(x.shape, generator=generator) if x.is_floating_point() else x for x in flat_inputs(inputs)
-        )
+        yield torch.utils._pytree.tree_map(like, tuple(inputs))
 
 
 @dataclass(frozen=True)
