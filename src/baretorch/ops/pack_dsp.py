@@ -73,7 +73,7 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
             "qlinear/dsp.c",
             params,
             needs=DSP,
-            fits=_constant,
+            fits=lambda call: _constant(call) and in_pairs(data_of(call.inputs, 1)),
             pack=_pack_linear,
             overlap=overlap.rows(1),
         ),
@@ -82,6 +82,13 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
 
 def _constant(call: Call[QLinear] | Call[QConv2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
+
+
+def in_pairs(weight: Array) -> bool:
+    """Whether two rows' weights fit into a halfword as 256 b + a: b must not be -128 where a is negative. Quantizers
+    rarely give -128, and then other kernels serve."""
+    second, first = weight[1::2], weight[: weight.shape[0] - weight.shape[0] % 2 : 2]
+    return not bool(((second == -128) & (first < 0)).any())
 
 
 def _up(n: int, step: int) -> int:
@@ -124,7 +131,7 @@ def _channel_pairs(weight: Array) -> Array:
 
 
 def _fits_dense(call: Call[QConv2d]) -> bool:
-    return _constant(call) and call.op.groups == 1
+    return _constant(call) and call.op.groups == 1 and in_pairs(data_of(call.inputs, 1))
 
 
 def _pack_pairs(call: Call[QConv2d]) -> tuple[Packed, ...]:

@@ -5,7 +5,7 @@ Input, weights and what the next step reads of the hidden state are int8; gates 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -191,9 +191,17 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
     """Weights as those of qlinear on such a core; of gru's hidden state those of the candidate apart."""
     w_ih, w_hh, *rest = _pack(call)
-    parts = np.split(w_hh.data, [2 * w_hh.data.shape[1]] if isinstance(call.op, QGru) else [])
-    hidden = np.concatenate([pack_dsp.four_rows(part) for part in parts])
+    hidden = np.concatenate([pack_dsp.four_rows(part) for part in _hidden_parts(call)])
     return (Packed(w_ih.role, pack_dsp.four_rows(w_ih.data)), Packed(w_hh.role, hidden), *rest)
+
+
+def _hidden_parts(call: Call[Any]) -> list[Array]:
+    weight = data_of(call.inputs, -2)
+    return np.split(weight, [2 * weight.shape[1]] if isinstance(call.op, QGru) else [])
+
+
+def _fits_fours(call: Call[Any]) -> bool:
+    return all(pack_dsp.in_pairs(part) for part in (data_of(call.inputs, -3), *_hidden_parts(call)))
 
 
 def _scratch(call: Call[Any]) -> int:
@@ -204,11 +212,11 @@ def _scratch(call: Call[Any]) -> int:
 def _kernels(name: str) -> tuple[Kernel[Any], ...]:
     """With states given and with states of zeros, for cores with the DSP extension and for all."""
 
-    def constant(call: Call[Any]) -> bool:
-        return all(t.data is not None for t in call.inputs[-3:])
+    def fits(dsp: bool, zero: bool) -> Callable[[Call[Any]], bool]:
+        def constant(call: Call[Any]) -> bool:
+            return all(t.data is not None for t in call.inputs[-3:])
 
-    def given(call: Call[Any]) -> bool:
-        return constant(call) and len(call.inputs) > 4
+        return lambda call: constant(call) and (zero or len(call.inputs) > 4) and (not dsp or _fits_fours(call))
 
     return tuple(
         Kernel(
@@ -216,7 +224,7 @@ def _kernels(name: str) -> tuple[Kernel[Any], ...]:
             f"qrecurrent/{variant}.c",
             _params,
             needs=frozenset({"dsp"} if variant == "dsp" else ()),
-            fits=constant if zero else given,
+            fits=fits(variant == "dsp", bool(zero)),
             pack=_pack_fours if variant == "dsp" else _pack,
             scratch=_scratch,
             renews=() if zero else STATES,

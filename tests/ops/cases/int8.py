@@ -50,6 +50,16 @@ def extreme(x: Shape, weight: Shape, multiplier: int = 0x7FFFFFFF) -> Inputs:
     return build
 
 
+def lowest(x: Shape, weight: Shape, factor: float = 0.001) -> Inputs:
+    """Every other weight is -128, which our own quantizer never gives but others may."""
+
+    def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        image, weights, bias, multiplier = layer(x, weight, factor)(rng)
+        return image, np.where(rng.random(weight) < 0.5, -128, weights).astype(np.int8), bias, multiplier
+
+    return build
+
+
 def around(v: np.ndarray) -> np.ndarray:
     """These numbers as float32, and those next to them."""
     middle = v.astype(np.float32)
@@ -88,6 +98,8 @@ QLINEAR = (
     qlinear("multiplier above 2^31", QLinear(0, shift=1), extreme((1, 1), (5, 1), 0x7D000000)),
     qlinear("largest", QLinear(0), extreme((1, 64), (4, 64))),
     qlinear("longest", QLinear(0), extreme((1, 2000), (6, 2000))),
+    qlinear("weights of -128", QLinear(9), lowest((1, 20), (10, 20))),
+    qlinear("weights of -128, batch", QLinear(9), lowest((5, 64), (8, 64), 0.0004)),
     qlinear("long, odd", QLinear(0), layer((1, 1013), (5, 1013), 0.0001)),
 )
 
@@ -141,6 +153,14 @@ QCONV2D = (
     qconv2d("full parts", QConv2d(0, 3), extreme((1, 1, 5, 130), (5, 1, 1, 130), 2**32 * 100 // (130 * 127 * 128))),
     qconv2d("full parts, steep", QConv2d(0, 3),
             extreme((1, 1, 5, 128), (5, 1, 1, 128), 2**32 * 30000 // (128 * 127 * 128))),
+    qconv2d("weights of -128", QConv2d(-128, 3, padding=SAME), lowest((1, 5, 5, 8), (6, 3, 3, 8), 0.0005)),
+    qconv2d("weights of -128, one by one", QConv2d(3, -4), lowest((1, 4, 5, 8), (16, 1, 1, 8))),
+    qconv2d("weights of -128, pooled", QConv2d(2, -3, pool=(2, 2)), lowest((1, 8, 8, 4), (6, 3, 3, 4))),
+    qconv2d("weights of -128, depthwise", QConv2d(-10, 4, padding=SAME, groups=8),
+            lowest((1, 6, 5, 8), (8, 3, 3, 1), 0.003)),
+    qconv2d("weights of -128, depthwise 5x3", QConv2d(8, -3, padding=(2, 2, 1, 1), groups=8),
+            lowest((1, 7, 4, 8), (8, 5, 3, 1), 0.002)),
+    qconv2d("weights of -128, groups", QConv2d(3, 4, groups=2), lowest((1, 5, 5, 8), (6, 3, 3, 4), 0.001)),
     qconv2d("deep", QConv2d(-128, 0, padding=SAME), layer((1, 3, 3, 64), (6, 3, 3, 64), 0.0001)),
 )  # fmt: skip
 

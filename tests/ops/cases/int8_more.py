@@ -23,7 +23,7 @@ from baretorch.ops.qsoftmax import LOGS, QLogSoftmax, log_softmax_of
 from baretorch.ops.qupsample import QUpsampleBilinear2d
 from baretorch.ops.qwindows import QAvgWindows, QMaxWindows, Spans
 from tests.ops.case import Case, Inputs, nchw, nhwc
-from tests.ops.cases.int8 import extreme, layer, requantized
+from tests.ops.cases.int8 import extreme, layer, lowest, requantized
 from tests.ops.cases.int8_small import octets, rounded
 
 
@@ -172,6 +172,7 @@ QCONV_TRANSPOSE2D = (
     qconv_transpose2d("groups", QConvTranspose2d(2, 4, stride=TWO, groups=2), layer((1, 3, 4, 6), (4, 3, 3, 3))),
     qconv_transpose2d("depthwise", QConvTranspose2d(2, 4, stride=TWO, groups=5, lo=4),
                       layer((1, 3, 4, 5), (5, 3, 3, 1))),
+    qconv_transpose2d("weights of -128", QConvTranspose2d(3, -4, stride=TWO), lowest((1, 3, 4, 8), (6, 2, 2, 8))),
     qconv_transpose2d("a signal", QConvTranspose2d(0, 0, stride=(1, 4)), layer((1, 1, 9, 3), (4, 1, 5, 3))),
     qconv_transpose2d("shifted", QConvTranspose2d(0, 0, 2), layer((1, 2, 2, 2), (2, 1, 1, 2), 0.004)),
     qconv_transpose2d("largest", QConvTranspose2d(127, 0, stride=TWO), extreme((1, 3, 3, 16), (4, 3, 3, 16))),

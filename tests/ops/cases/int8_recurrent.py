@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from baretorch.ir import Shape
 from baretorch.ops.fixed import FromFixed, ToFixed
 from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent
 from tests.ops.case import Case, Inputs, values
@@ -43,7 +44,9 @@ def gru_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> lis
     return [n + floor_shift(z * (state[0] - n), 15)]
 
 
-def recurrent(name: str, op: QRecurrent, time: int, batch: int, in_: int, hidden: int, given: bool = False) -> Case:
+def recurrent(
+    name: str, op: QRecurrent, time: int, batch: int, in_: int, hidden: int, given: bool = False, lowest: bool = False
+) -> Case:
     step = lstm_step if isinstance(op, QLstm) else gru_step
 
     def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -70,12 +73,17 @@ def recurrent(name: str, op: QRecurrent, time: int, batch: int, in_: int, hidden
         return (
             rng.integers(-128, 128, shape).astype(np.int8),
             *(rng.integers(-limit, limit, (batch, hidden)).astype(np.int16) for limit in limits),
-            rng.integers(-127, 128, (n, in_)).astype(np.int8),
-            rng.integers(-127, 128, (n, hidden)).astype(np.int8),
+            *(_weights(rng, (n, inner), lowest) for inner in (in_, hidden)),
             np.stack([c for pair in columns for c in pair], 1).astype(np.int32),
         )
 
     return Case(f"{op.name} {name}", op, build, run, activations=1 + len(op.bits) * given)
+
+
+def _weights(rng: np.random.Generator, shape: Shape, lowest: bool) -> np.ndarray:
+    """Random bytes; with `lowest`, every other one is -128."""
+    weights = rng.integers(-127, 128, shape)
+    return (np.where(rng.random(shape) < 0.5, -128, weights) if lowest else weights).astype(np.int8)
 
 
 def fixed(name: str, bits: int) -> Case:
@@ -102,6 +110,8 @@ CASES = (
     recurrent("reverse", QLstm(0, UNIT, reverse=True), 4, 1, 6, 7),
     recurrent("shifted", QLstm(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
     recurrent("states given", QLstm(0, UNIT), 3, 2, 4, 8, given=True),
+    recurrent("weights of -128", QLstm(0, UNIT), 3, 1, 8, 8, lowest=True),
+    recurrent("weights of -128", QGru(0, UNIT), 3, 1, 8, 8, lowest=True),
     recurrent("one unit", QGru(0, UNIT), 1, 1, 1, 1),
     recurrent("some times", QGru(0, UNIT), 5, 1, 9, 8),
     recurrent("affine", QGru(-30, UNIT + UNIT // 3), 4, 1, 7, 5),
