@@ -14,7 +14,6 @@ from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import to_graph
 from baretorch.ops.move import Copy
 from baretorch.plan.types import Memory
 from baretorch.report.facts import RunFacts, compare
@@ -208,13 +207,6 @@ def test_outputs_may_be_inputs_and_constants(tmp_path: Path) -> None:
 class Branch(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x[0] > 0, lambda x: x + 1, lambda x: x - 1, (x,))
-
-
-def test_torch_cond_is_refused_with_the_way_out() -> None:
-    with pytest.raises(CompileError) as caught:
-        to_graph(frontends.from_module(Branch(), (torch.ones(2),), "branch").program)
-    assert "cond" in caught.value.what
-    assert "instead of torch.cond: torch.where(condition, a, b), which computes both and picks" in caught.value.try_
 
 
 class Halves(nn.Module):

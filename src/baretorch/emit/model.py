@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from textwrap import indent
 
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.names import Method, Names, Port, role
 from baretorch.emit.spell import arena_parameters, at, banner, parameters, tensor_of, words
 from baretorch.escape import comment
 from baretorch.ops.kernel import Params
-from baretorch.plan.types import Operand, Step
+from baretorch.plan.guards import shared_start
+from baretorch.plan.types import Guard, Operand, Step
 from baretorch.text import attributes
+
+INDENT = "    "
 
 _ELSEWHERE = """
 /* The same in another bank of RAM. */
@@ -49,7 +53,7 @@ def model_c(names: Names, optimize: str) -> str:
 
 
 def _method(names: Names, method: Method, writer: _Writer) -> str:
-    body = "\n".join(writer.step(method, step) for step in method.plan.steps)
+    body = writer.body(method)
     copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not (p.pulled or p.direct))
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
     arenas = ", ".join(a.name for a in method.arenas)
@@ -73,7 +77,7 @@ void {method.run}({parameters(method)})
 def _idle(method: Method) -> Iterator[str]:
     """The parameters that the run function has no use for: C compilers ask to be told."""
     copied = [p.operand for p in method.ports if not (p.direct or p.pulled)]
-    operands = [o for step in method.plan.steps for o in step.operands]
+    operands = [o for step in method.plan.steps for o in step.uses]
     places = {o.storage for o in (*copied, *operands) if not o.constant and o.tensor not in method.sources}
     places |= {step.scratch.name for step in method.plan.steps if step.scratch}
     banks = {method.plan.buffer(place).bank for place in places if place not in method.direct}
@@ -135,6 +139,21 @@ class _Writer:
     definitions: list[str] = field(default_factory=list)
     instances: dict[tuple[object, ...], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+
+    def body(self, method: Method) -> str:
+        """The steps one after the other; those with the same guards share their ifs."""
+        lines: list[str] = []
+        open_: tuple[Guard, ...] = ()
+        for step in method.plan.steps:
+            shared = shared_start(open_, step.guards)
+            lines += [f"{INDENT * depth}}}" for depth in range(len(open_), shared, -1)]
+            for depth, guard in enumerate(step.guards[shared:], shared + 1):
+                holds = "" if guard.holds else "!"
+                lines.append(f"{INDENT * depth}if ({holds}*{self.argument(method, guard.condition)}) {{")
+            open_ = step.guards
+            lines.append(indent(self.step(method, step), INDENT * len(open_)))
+        lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
+        return "\n".join(lines)
 
     def step(self, method: Method, step: Step) -> str:
         call, out = step.call, step.call.y

@@ -38,6 +38,7 @@ from baretorch.frontends import cortex_m
 from baretorch.frontends.lowering import Complex, Lowering, Result
 from baretorch.frontends.program import AtenCall, AtenProgram, show
 from baretorch.ir import Builder, DType, Graph, State, verify
+from baretorch.ops.choose import Choose
 
 
 def to_graph(program: AtenProgram) -> Graph:
@@ -120,9 +121,6 @@ def _unsupported(calls: Sequence[AtenCall]) -> CompileError:
 
 # What to write instead of an operator that cannot be compiled.
 INSTEAD = {
-    "cond": "instead of torch.cond: torch.where(condition, a, b), which computes both and picks",
-    "while_loop": "instead of while_loop: a Python loop of fixed length, which export unrolls",
-    "scan": "instead of scan: nn.LSTM, nn.GRU or nn.RNN, which stay loops, or a Python loop of fixed length",
     "nonzero": "instead of nonzero: torch.where(mask, x, 0): shapes must be known before the image is built",
     "masked_select": "instead of x[mask]: torch.where(mask, x, 0): shapes must be known before the image is built",
     "unique": "instead of unique: nothing; shapes must be known before the image is built",
@@ -245,6 +243,7 @@ TABLE: dict[str, Callable[..., Result]] = {
     "aten::transpose": shapes.transpose,
     "aten::t": shapes.t,
     "aten::constant_pad_nd": shapes.constant_pad,
+    "baretorch::choose": lambda g, condition, a, b: g.b.add(Choose(), condition, a, b),
     "aten::cat": shapes.cat,
     "aten::concat": shapes.cat,
     "aten::stack": shapes.stack,

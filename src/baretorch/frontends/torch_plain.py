@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
+from baretorch.frontends.control_flow import flatten
 from baretorch.ir import Array
 from baretorch.net import MOVE
 
@@ -25,6 +26,8 @@ aten = torch.ops.aten
 def unlifted(functional: Any) -> GraphModule:
     """The plain program of an ExportedProgram that is functional. State is a copy of its own."""
     module = functional.module(check_guards=False)
+    changing = {node.args[0].target for node in writes(module)}
+    flatten(module, lambda n: attribute(module, n.target) if n.op == "get_attr" and n.target not in changing else None)
     for node in writes(module):
         target = node.args[0].target
         parent, _, leaf = target.rpartition(".")

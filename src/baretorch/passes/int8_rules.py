@@ -10,6 +10,7 @@ import numpy as np
 from baretorch.ir import Node, Quant
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.attention import Attention
+from baretorch.ops.choose import Choose
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.depth import DepthWindows
@@ -53,6 +54,7 @@ MOVES = (
     IndexSelect,
     UpsampleNearest2d,
     DepthWindows,
+    Choose,
 )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
 from baretorch.ops.along import ArgMax, CumSum, TopK
 from baretorch.ops.attention import Attention
+from baretorch.ops.choose import Choose
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Flip, Pad, Permute, Reshape
@@ -145,15 +146,16 @@ class _Walk:
     def commute(self, node: Node) -> bool:
         """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
         op = node.op
-        # Weights of norms and linear layers, tables, and indices lie along the axes that the operator names.
+        # Weights of norms and linear layers, tables, and indices lie along the axes that the operator names. The
+        # condition of a choose has none.
         apart = (LayerNorm, GroupNorm, *LINEAR, Lookup, IndexSelect)
-        carried = node.inputs[:1] if isinstance(op, apart) else node.inputs
+        carried = node.inputs[:1] if isinstance(op, apart) else node.inputs[isinstance(op, Choose) :]
         dims = next((self.lazy[n][1] for n in carried if n in self.lazy), None)
         if dims is None or (isinstance(op, IndexSelect) and len(self.tensor(node.inputs[1]).shape) != 1):
             return False
         out_dims = dims
         inverse = tuple(int(i) for i in np.argsort(dims))
-        if isinstance(op, (Elementwise, Quantize, Dequantize, QAdd, QMul, QDiv, Lookup)):
+        if isinstance(op, (Elementwise, Choose, Quantize, Dequantize, QAdd, QMul, QDiv, Lookup)):
             new_op: Op = op
         elif isinstance(op, (Softmax, CumSum, TopK, Slice, Cat, SliceScatter, IndexSelect)):
             new_op = replace(op, axis=dims[op.axis])

@@ -9,6 +9,7 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Array, Graph
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
+from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
@@ -74,9 +75,9 @@ def _need_ram(plan: Plan, memory: Memory) -> None:
 
 def _whole(graph: Graph, board: Board, memory: Memory) -> Plan:
     """The plan of a graph as it is."""
-    graph = settled(graph)
-    storage = places(graph)
-    steps, constants = make_steps(graph, board.chip.cpu, storage)
+    found = guarded(settled(graph))
+    graph, storage = found.graph, places(found.graph, found.needs)
+    steps, constants = make_steps(graph, board.chip.cpu, storage, found.needs)
     wished = wishes(graph, storage, board, memory.elsewhere)
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     direct = with_the_caller(graph, steps, storage) if memory.direct else frozenset()

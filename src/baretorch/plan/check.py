@@ -8,6 +8,7 @@ from baretorch.errors import InternalError
 from baretorch.ir import Tensor
 from baretorch.ops.move import Place as Placed
 from baretorch.ops.pull import pulled
+from baretorch.plan.check_guards import check_guards
 from baretorch.plan.types import Buffer, Plan, Step
 
 
@@ -40,7 +41,7 @@ def check_plan(plan: Plan) -> Plan:
             below.append(b)
         if 0 <= time < len(plan.steps):
             step = plan.steps[time]
-            wanted = [(o.storage, o.offset + plan.graph[o.tensor].bytes) for o in step.operands if not o.constant]
+            wanted = [(o.storage, o.offset + plan.graph[o.tensor].bytes) for o in step.uses if not o.constant]
             if step.scratch:
                 wanted.append((step.scratch.name, step.scratch.size))
             for name, size in wanted:
@@ -49,6 +50,8 @@ def check_plan(plan: Plan) -> Plan:
             _need_right_in_itself(plan, step)
         live.difference_update(ends.get(time, ()))
     _need_old_state_unread(plan)
+    if any(step.guards for step in plan.steps):
+        check_guards(plan)
     return plan
 
 

@@ -20,7 +20,7 @@ def lifetimes(
     for name in graph.inputs:
         first[name] = last[name] = -1
     for i, step in enumerate(steps):
-        for operand in step.operands:
+        for operand in step.uses:
             if not operand.constant:
                 first.setdefault(operand.storage, i)
                 last[operand.storage] = i

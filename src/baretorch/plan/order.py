@@ -49,7 +49,7 @@ def _dependencies(graph: Graph, steps: Sequence[Step]) -> list[int]:
     before: list[int] = []
     for i, step in enumerate(steps):
         earlier = 0
-        used = [o for o in step.operands if not o.constant]
+        used = [o for o in step.uses if not o.constant]
         made = 0 if isinstance(step.call.op, Pull) else len(used) - len(step.call.outputs)  # pulling is done in order
         for n, o in enumerate(used):
             start, stop = o.offset, o.offset + graph[o.tensor].bytes
@@ -130,7 +130,7 @@ class _Stretch:
 
     @staticmethod
     def make(steps: Sequence[Step], across: _Across, before: Sequence[int], part: range) -> _Stretch:
-        names = [{o.storage for o in steps[i].operands if not o.constant} for i in part]
+        names = [{o.storage for o in steps[i].uses if not o.constant} for i in part]
         users: dict[str, int] = {}
         for n, some in enumerate(names):
             for name in some:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.ir import Graph, Tensor
+from baretorch.ir import Graph, Node, Tensor
 from baretorch.ops import kernels_of
+from baretorch.ops.choose import Choose
 from baretorch.ops.kernel import Call, Kernel, Packed
 from baretorch.ops.move import Assembled, Copy
 from baretorch.ops.move import Place as Placed
-from baretorch.plan.types import Constant, Operand, Place, Scratch, Step
+from baretorch.plan.guards import Needs, side
+from baretorch.plan.storage import NOTHING
+from baretorch.plan.types import Constant, Guard, Operand, Place, Scratch, Step
 from baretorch.targets.types import Cpu
 from baretorch.text import attributes
 
@@ -30,8 +34,11 @@ def select_kernel(call: Call[Any], cpu: Cpu) -> Kernel[Any]:
     )
 
 
-def make_steps(graph: Graph, cpu: Cpu, storage: Mapping[str, Place]) -> tuple[list[Step], list[Constant]]:
-    """A step per kernel call, and all constants the steps read. `storage` says where each tensor lies."""
+def make_steps(
+    graph: Graph, cpu: Cpu, storage: Mapping[str, Place], needs: Mapping[str, Needs] = NOTHING
+) -> tuple[list[Step], list[Constant]]:
+    """A step per kernel call, and all constants the steps read. `storage` says where each tensor lies, `needs` on what
+    conditions it is computed."""
     constants: dict[str, Constant] = {}
     by_content: dict[tuple[str, bytes], str] = {}  # layers that share weights share them in flash
     steps = []
@@ -50,22 +57,53 @@ def make_steps(graph: Graph, cpu: Cpu, storage: Mapping[str, Place]) -> tuple[li
             by_content[content] = name
         return Operand(name, name, constant=True)
 
+    def add(node: Node, call: Call[Any], needed: Needs) -> None:
+        if isinstance(call.op, (Placed, Copy)) and _in_place(call, storage):
+            return
+        kernel = select_kernel(call, cpu)
+        operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
+        if kernel.pack:
+            operands += [packed(p, call) for p in kernel.pack(call)]
+        operands += [operand(t) for t in call.outputs]
+        size = kernel.scratch(call)
+        scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
+        guards = tuple(Guard(operand(graph[condition]), holds) for condition, holds in needed)
+        steps.append(Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch, guards=guards))
+
+    sides = _sides(graph, needs)
+    made = {t.name for t in graph.tensors.values()} - set(graph.producer())
     for node in graph.nodes:
-        if node.op.view(graph.of(node.inputs)) is not None:
-            continue
         whole = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
-        for call in node.op.pieces(whole) if isinstance(node.op, Assembled) else (whole,):
-            if isinstance(call.op, (Placed, Copy)) and _in_place(call, storage):
-                continue
-            kernel = select_kernel(call, cpu)
-            operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
-            if kernel.pack:
-                operands += [packed(p, call) for p in kernel.pack(call)]
-            operands += [operand(t) for t in call.outputs]
-            size = kernel.scratch(call)
-            scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
-            steps.append(Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch))
+        if node.op.view(whole.inputs) is None and not isinstance(node.op, Choose):
+            for call in node.op.pieces(whole) if isinstance(node.op, Assembled) else (whole,):
+                add(node, call, needs.get(node.outputs[0], ()))
+        made.update(node.outputs)
+        for ready in [s for s in sides if made.issuperset(s.after)]:
+            add(ready.node, ready.call, ready.needs)
+            sides.remove(ready)
     return steps, list(constants.values())
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The step that takes one side of a choose. It comes as soon as the tensors that it waits for are there, so that
+    they need not be kept."""
+
+    node: Node
+    call: Call[Any]
+    needs: Needs
+    after: frozenset[str]
+
+
+def _sides(graph: Graph, needs: Mapping[str, Needs]) -> list[_Side]:
+    sides = []
+    for node in graph.nodes:
+        if isinstance(node.op, Choose):
+            whole = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
+            for holds in (True, False):
+                needed, call = side(needs, node, holds), node.op.side(whole, holds)
+                sides.append(_Side(node, call, needed, frozenset((call.x.name, *(name for name, _ in needed)))))
+    return sides
 
 
 def _in_place(call: Call[Any], storage: Mapping[str, Place]) -> bool:

@@ -51,9 +51,16 @@ def renewed(
     def where(buffer: str) -> str:
         return moved.get(buffer, buffer)
 
+    def moved_to(o: Operand) -> Operand:
+        return o if o.constant else replace(o, storage=where(o.storage))
+
     lying = {name: Place(where(place.buffer), place.offset) for name, place in storage.items()}
     done = [
-        replace(step, operands=tuple(o if o.constant else replace(o, storage=where(o.storage)) for o in step.operands))
+        replace(
+            step,
+            operands=tuple(map(moved_to, step.operands)),
+            guards=tuple(replace(g, condition=moved_to(g.condition)) for g in step.guards),
+        )
         for step in steps
     ]
     return done + [_update(graph, s, lying, cpu) for s in graph.state if lying[s.next].buffer != s.name], lying
@@ -67,7 +74,7 @@ def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place],
     if not own or graph[buffer].data is not None or graph[buffer].bytes != graph[state.name].bytes:
         return False
     made = min(i for i, step in enumerate(steps) if any(o.storage == buffer for o in step.operands))
-    last = max((i for i, step in enumerate(steps) if any(o.storage == state.name for o in step.operands)), default=-1)
+    last = max((i for i, step in enumerate(steps) if any(o.storage == state.name for o in step.uses)), default=-1)
     return last < made or (last == made and _may_meet(steps[made], state.name, buffer))
 
 

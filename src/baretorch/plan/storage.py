@@ -2,20 +2,26 @@
 
 A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
 wants them, so that it costs nothing; but not where that is a state that moves up to make room for them. What
-overwrites a part of a tensor that nobody reads afterwards does it in place.
+overwrites a part of a tensor that nobody reads afterwards does it in place. Both sides of a choose are made where it
+wants them, if they are made for it only: one of them is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from baretorch.ir import Graph
+from baretorch.ops.choose import Choose
 from baretorch.ops.move import Cat, Copy, Overwrite
+from baretorch.plan.guards import Needs, side
 from baretorch.plan.types import Place
 
+NOTHING: Mapping[str, Needs] = {}
 
-def places(graph: Graph) -> dict[str, Place]:
-    """Where each tensor lies."""
+
+def places(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, Place]:
+    """Where each tensor lies; `needs` says on what conditions it is computed."""
     inside: dict[str, Place] = {}  # tensor -> place in another tensor
     computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
@@ -43,6 +49,11 @@ def places(graph: Graph) -> dict[str, Place]:
                 if free and at % 4 == 0:
                     inside[x.name] = Place(node.outputs[0], at)
                 at += x.bytes
+        elif isinstance(node.op, Choose) and needs:
+            for name, holds in zip(node.inputs[1:], (True, False), strict=True):
+                taken = side(needs, node, holds)
+                if name in computed and name not in inside and needs[name][: len(taken)] == taken:
+                    inside[name] = Place(node.outputs[0])
         elif isinstance(node.op, Overwrite):
             root = resolve(node.inputs[0]).buffer
             shared = [name for name in (root, *inside) if resolve(name).buffer == root]

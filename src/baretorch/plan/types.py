@@ -95,8 +95,17 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """A truth value in RAM, and what it must be for a step to run."""
+
+    condition: Operand
+    holds: bool
+
+
+@dataclass(frozen=True)
 class Step:
-    """One kernel call. `region` None is the whole output; `after` are the steps it waits for."""
+    """One kernel call. `region` None is the whole output; `after` are the steps it waits for. It runs only if all
+    `guards` hold, the outermost first; one is looked at only if those before it hold."""
 
     kernel: Kernel[Any]
     call: Call[Any]
@@ -107,6 +116,12 @@ class Step:
     region: Region | None = None
     executor: str = "core0"
     after: tuple[int, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def uses(self) -> tuple[Operand, ...]:
+        """All that it reads, conditions first, then all that it writes."""
+        return (*(g.condition for g in self.guards), *self.operands)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv3d": 0, "conv_transpose1
 # Two inputs; one of them may be a number.
 BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "bmm", "mm"}
 # Any number of inputs, of which the output is made: all have one scale.
-ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where", "masked_fill"}
+ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where", "masked_fill", "choose"}
 # Its input is scores: what is far below the largest does not matter.
 SOFTMAX = {"softmax", "_softmax"}
 SUMS = {"add", "sub"}

@@ -6,6 +6,7 @@ from tests.ops.case import Case
 from tests.ops.cases import (
     activations,
     bits,
+    choose,
     depth,
     eights,
     elementwise,
@@ -48,6 +49,7 @@ TABLE: tuple[Case, ...] = (
     *activations.CASES,
     *logic.CASES,
     *bits.CASES,
+    *choose.CASES,
     *layout.CASES,
     *index.CASES,
     *int8.CASES,

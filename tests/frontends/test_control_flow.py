@@ -1,0 +1,207 @@
+"""torch.cond, while_loop, map and scan as PyTorch's users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.frontends.lower import Function, check_module, names
+from torch import Tensor, nn
+from torch._higher_order_ops import scan
+from torch._higher_order_ops.map import map as mapped
+from torch._higher_order_ops.while_loop import while_loop
+
+import baretorch
+from baretorch.errors import CompileError, InternalError
+from baretorch.frontends import from_module
+from baretorch.frontends.aten import to_graph
+from baretorch.pipeline import compile_source, optimized
+from baretorch.plan.check_guards import check_guards
+from baretorch.targets.boards import load_board
+
+
+def _all(answer: Any) -> tuple[Any, ...]:
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
+X = torch.linspace(-1, 2, 8).reshape(2, 4)
+
+
+class Branches(nn.Module):
+    """A costly branch and a cheap one, behind a convolution and before a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(2, 4, 3, padding=1)
+        self.costly = nn.Sequential(nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 4, 3, padding=1))
+        self.cheap = nn.Conv2d(4, 4, 1)
+        self.head = nn.Linear(4, 3)
+        generator = torch.Generator().manual_seed(0)
+        for p in self.parameters():
+            p.data = torch.rand(p.shape, generator=generator) - 0.4
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.stem(x).relu()
+        chosen = torch.cond(x.mean() > 0, lambda h: self.costly(h), lambda h: self.cheap(h), (h,))
+        return self.head(chosen.mean((2, 3)))
+
+
+IMAGE = torch.linspace(-9, 9, 128).sin().reshape(1, 2, 8, 8)
+SIDES = (IMAGE + 0.5, IMAGE - 0.5)  # takes the costly branch, and the cheap one
+
+
+class Halving(nn.Module):
+    """A loop that data ends, or after five turns a counter."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        turns, y = while_loop(
+            lambda i, y: (i < 5) & (y.norm() > 1), lambda i, y: (i + 1, y * 0.5 + 0.01), (torch.tensor(0), x)
+        )
+        return turns, y
+
+
+def nested(x: Tensor) -> Tensor:
+    def inner(y: Tensor) -> Any:
+        return torch.cond(y[0, 0] > 1, lambda y: y + 1, lambda y: y.cos(), (y,))
+
+    result: Tensor = torch.cond(x.sum() > 0, lambda y: inner(y * 2), lambda y: y.sin(), (x,))
+    return result
+
+
+def two_results(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: (x + 1, x.sum()), lambda x: (x.sin(), x.mean()), (x,))
+
+
+def counted(x: Tensor) -> Any:
+    return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2 + i), (torch.tensor(0), x))
+
+
+def running(x: Tensor) -> Any:
+    return scan(lambda carry, row: (carry + row, carry * 2), torch.zeros(4), x.clone(), dim=0)
+
+
+def by_rows(x: Tensor) -> Any:
+    return mapped(lambda row, other: row * other.sum(), x.clone(), torch.arange(4.0))
+
+
+def only_returned(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x.clone(), (x,))
+
+
+WRITTEN: dict[str, Callable[..., Any] | nn.Module] = {
+    "two results": two_results,
+    "nested": nested,
+    "an input as it is": only_returned,
+    "a loop that data ends": Halving(),
+    "a loop of known length": counted,
+    "scan": running,
+    "map": by_rows,
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written(name: str) -> None:
+    """Every pass and the C on the host, for inputs that go different ways."""
+    written = WRITTEN[name]
+    module = written if isinstance(written, nn.Module) else Function(written)
+    check_module(module, X)
+    with closing(baretorch.compile(module, (X,), board="host")) as model:
+        for x in (X, -X, 0.6 + 0 * X):
+            want = torch.utils._pytree.tree_leaves(module(x))
+            for got, need in zip(_all(model.run(x)), want, strict=True):
+                np.testing.assert_allclose(got, need.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_loops_of_known_length_leave_no_trace() -> None:
+    assert set(names(check_module(counted, X))) == {"mul", "add"}
+
+
+def test_images_stay_channels_last_in_branches() -> None:
+    graph = check_module(Branches(), SIDES[0])
+    assert names(graph).count("permute") == 1  # of the input
+
+
+class Gated(nn.Module):
+    """Remembers its input, if that is large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("last", torch.zeros(2, 4))
+        self.last: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        following = torch.cond(x.sum() > 0, lambda a, b: a + b, lambda a, b: b - 1, (x, self.last))
+        self.last.copy_(following)
+        return following * 2
+
+
+def test_state_may_be_chosen() -> None:
+    module = Gated()
+    with closing(baretorch.compile(module, (X,), board="host")) as model:
+        for x in (X, -X, -X, X):
+            np.testing.assert_allclose(model.run(x), module(x).numpy(), atol=1e-6)
+
+
+SLOW = pytest.param("pico", True, marks=pytest.mark.slow, id="int8 on pico")
+
+
+@pytest.mark.parametrize(("board", "int8"), [("mps2-an386", False), ("pico", False), ("mps2-an386", True), SLOW])
+def test_one_branch_runs(board: str, int8: bool) -> None:
+    """The answers are right both ways, and the cheap way costs less than two thirds."""
+    module = Branches()
+    samples = [(x * scale,) for x in SIDES for scale in (0.5, 1.0)]
+    counts = []
+    with (
+        closing(baretorch.compile(module, SIDES[:1], board=board, calibration=samples if int8 else None)) as model,
+        torch.no_grad(),
+    ):
+        for x in SIDES:
+            np.testing.assert_allclose(model.run(x), module(x).numpy(), atol=0.1 if int8 else 1e-4)
+            counts.append(model.instructions)
+    costly, cheap = counts
+    assert costly is not None and cheap is not None and 3 * cheap < 2 * costly
+
+
+def test_the_judge_sees_a_missing_guard() -> None:
+    """Each step of a branch without its guards, one at a time: a side that is always made, or a condition that is not
+    made where it is read."""
+    compiled = compile_source(from_module(Function(nested), (X,), "m"), load_board("host"))
+    plan = compiled.plan
+    check_guards(plan)
+    deep = [i for i, step in enumerate(plan.steps) if step.guards]
+    assert len(deep) >= 4
+    unseen = []
+    for i in deep:
+        steps = tuple(replace(s, guards=()) if n == i else s for n, s in enumerate(plan.steps))
+        try:
+            check_guards(replace(plan, steps=steps))
+        except InternalError:
+            continue
+        unseen.append(plan.steps[i].call.op.name)
+    assert unseen == ["mul"]  # it reads the input alone and is no side: to run it always is right, if slow
+
+
+@pytest.mark.parametrize(
+    ("loop", "text"),
+    [
+        (
+            lambda x: while_loop(lambda y: y.norm() > 1, lambda y: (y * 0.5,), (x,)),
+            "while_loop: no end is in sight after 64 turns",
+        ),
+        (
+            lambda x: while_loop(lambda i, y: i < 500, lambda i, y: (i + 1, y * 0.5), (torch.tensor(0), x)),
+            "while_loop: no end is in sight after 256 turns",
+        ),
+    ],
+    ids=["by data", "too long"],
+)
+def test_loops_without_end_are_refused(loop: Callable[..., Any], text: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        optimized(to_graph(from_module(Function(loop), (X,), "m").program))
+    assert text in caught.value.render()
+    assert "a counter" in caught.value.render()
