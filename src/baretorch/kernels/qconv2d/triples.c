@@ -11,8 +11,9 @@ BT_INLINE const int8_t *bt_qconv2d_pixel(const bt_qconv2d *p, const int8_t *x, i
 
 /* The windows at (top + down, left + right) of each position, packed. A row of them is read in one go where none of them
  * leaves the image on a side. */
-BT_INLINE void bt_qconv2d_gather(const bt_qconv2d *p, const int8_t *x, const int32_t top[3], const int32_t left[3],
-                                 int32_t down, int32_t right, const int8_t *outside, uint32_t *to)
+BT_INLINE void bt_qconv2d_gather_three(const bt_qconv2d *p, const int8_t *x, const int32_t top[3],
+                                       const int32_t left[3], int32_t down, int32_t right,
+                                       const int8_t *outside, uint32_t *to)
 {
     int whole = p->dilation_w == 1;
     for (int32_t k = 0; k < 3; k++)
@@ -77,7 +78,7 @@ BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, cons
             for (int32_t ph = 0; ph < p->pool_h * p->stride_h; ph += p->stride_h) {
                 for (int32_t pw = 0; pw < p->pool_w * p->stride_w; pw += p->stride_w) {
                     const int first = ph == 0 && pw == 0;
-                    bt_qconv2d_gather(p, x, top, left, ph, pw, outside, packed);
+                    bt_qconv2d_gather_three(p, x, top, left, ph, pw, outside, packed);
                     bt_triples_heads(heads, packed, taps);
                     s.w = weight;
                     s.terms = terms;
