@@ -204,11 +204,6 @@ def test_outputs_may_be_inputs_and_constants(tmp_path: Path) -> None:
     assert facts.max_error == 0
 
 
-class Branch(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.cond(x[0] > 0, lambda x: x + 1, lambda x: x - 1, (x,))
-
-
 class Halves(nn.Module):
     def __init__(self) -> None:
         super().__init__()
