@@ -5,7 +5,7 @@ part.
 """
 
 import torch
-from common import signal
+from common import samples, signal
 from torch import nn
 
 
@@ -18,5 +18,13 @@ def model() -> nn.Module:
     return Spectrum()
 
 
+def sound(seed: int) -> torch.Tensor:
+    return signal(1, 512, seed)[0, 0]
+
+
 def inputs() -> tuple[torch.Tensor, ...]:
-    return (signal(1, 512, seed=1)[0, 0],)
+    return (sound(1),)
+
+
+def calibration() -> list[tuple[torch.Tensor, ...]]:
+    return samples(sound)
