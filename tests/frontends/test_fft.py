@@ -56,6 +56,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "irfft2": lambda m, x: torch.fft.irfft2(torch.fft.rfft2(x), x.shape),
     "hfft": lambda m, x: torch.fft.hfft(spectrum(x)),
     "abs": lambda m, x: spectrum(x).abs(),
+    "angle": lambda m, x: spectrum(x).angle(),
+    "angle of real numbers": lambda m, x: x.angle() + torch.tensor([-0.0, 0.0]).angle().sum(),
     "power": lambda m, x: spectrum(x).abs() ** 2,
     "power of the parts": lambda m, x: spectrum(x).real ** 2 + spectrum(x).imag ** 2,
     "power by the last axis": lambda m, x: real(spectrum(x)).pow(2).sum(-1),

@@ -7,7 +7,7 @@ more, real and imaginary part. ROWS make and read them; COMPLEX are the rows of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import pi, prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from baretorch.frontends.promotion import floating
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
 from baretorch.ops.functions import Cos, Neg, Sin
+from baretorch.ops.logic import Lt, Ne
+from baretorch.ops.special import Atan2
 
 Value = str | complex | float
 
@@ -119,6 +121,17 @@ def part(g: Lowering, z: str, index: int) -> str:
     if not isinstance(z, Complex):
         return z
     return shapes.select(g, _plain(z), len(g.shape(z)) - 1, index)
+
+
+def angle(g: Lowering, z: Complex) -> str:
+    return g.b.add(Atan2(), part(g, z, 1), part(g, z, 0))
+
+
+def angle_of_real(g: Lowering, x: str) -> str:
+    """pi for negative numbers; NaN stays."""
+    (x,) = floating(g, x)
+    nothing = elementwise.where(g, elementwise.compared(g, Ne(), x, x), x, 0.0)
+    return elementwise.where(g, elementwise.compared(g, Lt(), x, 0.0), pi, nothing)
 
 
 def _plain(z: Complex) -> str:
@@ -259,6 +272,7 @@ ROWS: dict[str, Callable[..., Result]] = {
     "aten::view_as_real": lambda g, z: _plain(z),
     "aten::real": lambda g, z: part(g, z, 0),
     "aten::imag": lambda g, z: part(g, z, 1),
+    "aten::angle": angle_of_real,
     "aten::to": to,
     "aten::_to_copy": to,
     "aten::_conj": shapes.same,
@@ -285,6 +299,7 @@ COMPLEX: dict[str, Callable[..., Result]] = {
     "aten::alias": lambda g, z: z,
     "aten::_to_copy": cast,
     "aten::abs": lambda g, z: g.b.add(Magnitude(), z),
+    "aten::angle": angle,
     "aten::neg": lambda g, z: Complex(g.b.add(Neg(), z)),
     "aten::add": lambda g, x, y, alpha=1: sum_of(g, Add(), x, y, alpha),
     "aten::sub": lambda g, x, y, alpha=1: sum_of(g, Sub(), x, y, alpha),
