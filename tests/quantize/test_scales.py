@@ -15,7 +15,8 @@ from baretorch import pipeline
 from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, Source, from_module, quantized
 from baretorch.frontends.aten import to_graph
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir import Array, Graph, Quant, interpret
+from baretorch.ops.qbinary import quotient_of
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, PerChannelMinMax, least_loss
 from baretorch.quantize.qat import convert_qat, prepare_qat
@@ -183,6 +184,38 @@ def test_zero_stays_zero() -> None:
     alike, flipped, dead, certain, product = interpret(graph, stored(graph, source.examples)).values()
     assert not alike.any() and not flipped.any() and not dead.any() and not product.any()
     assert not certain[:, -1].any() and (certain[:, :-1] < 0).all()
+
+
+class Unit(nn.Module):
+    """Rows of length 1. Where a row is 0, only the epsilon under the division keeps it from 0 / 0."""
+
+    def __init__(self, gain: float) -> None:
+        super().__init__()
+        self.gain = gain
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.normalize(self.gain * x, dim=-1)
+
+
+@pytest.mark.parametrize("gain", [0.0, 1e-11, 1.0])
+def test_rows_of_nothing_have_no_direction(gain: float) -> None:
+    """However small what they are divided by is: beside the other rows it is 0 in int8, and 0 / 0 is 0."""
+    samples = normal((4, 16))
+    for (x,) in samples:
+        x[0] = 0
+    source, graph = int8_of(Unit(gain), samples)
+    (have,) = interpret(graph, stored(graph, source.examples)).values()
+    assert (have[0] == 0).all()
+    assert source.expected is not None
+    np.testing.assert_allclose(have, source.expected[0], atol=0.02)
+    assert [n for n in graph.nodes if n.op.name == "qdiv"]
+
+
+def test_a_quotient_beyond_every_shift_is_at_its_limits() -> None:
+    a, b, y = Quant((1.0,), (0,)), Quant((1e-9,), (0,)), Quant((1.0,), (0,))
+    numerators, divisors = np.array([-1, 0, 1, 0, 1], np.int8), np.array([127, 127, 127, 0, 0], np.int8)
+    (have,) = quotient_of(a, b, y).reference(numerators, divisors)
+    assert have.tolist() == [-128, 0, 127, 0, 127]
 
 
 def test_a_softmax_of_large_numbers_tells_the_largest_apart() -> None:

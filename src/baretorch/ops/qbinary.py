@@ -111,15 +111,12 @@ def product_of(a: Quant, b: Quant, y: Quant) -> QMul:
     return QMul(a.zero_point[0], b.zero_point[0], int(multiplier[0]), shift, y.zero_point[0])
 
 
-def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv | None:
-    """a / b for tensors with these scales, with the largest shift that keeps its numerator in 32 bits; None where the
-    output's scale is too fine for that."""
-    ratio = a.scale[0] / (b.scale[0] * y.scale[0])
-    for shift in QUOTIENT_SHIFTS:
-        if round(ratio * (1 << shift)) <= LARGEST_NUMERATOR:
-            zeros = (a.zero_point[0], b.zero_point[0])
-            return QDiv(*zeros, round(ratio * (1 << shift)), shift, y.zero_point[0])
-    return None
+def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv:
+    """a / b for tensors with these scales, with the largest shift that keeps its numerator in 32 bits. A ratio beyond
+    all of them is as good as the largest: one step by 255 steps is at a limit already."""
+    ratio = min(a.scale[0] / (b.scale[0] * y.scale[0]), LARGEST_NUMERATOR / (1 << QUOTIENT_SHIFTS[-1]))
+    shift = next(s for s in QUOTIENT_SHIFTS if round(ratio * (1 << s)) <= LARGEST_NUMERATOR)
+    return QDiv(a.zero_point[0], b.zero_point[0], round(ratio * (1 << shift)), shift, y.zero_point[0])
 
 
 def _infer(op: Op, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
