@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
@@ -101,3 +102,11 @@ def test_a_wrong_rung_is_noticed_and_the_program_shrinks(monkeypatch: pytest.Mon
     assert outcome(long, tmp_path) != "right"
     small = shrunk(long, tmp_path)
     assert [s.code for s in small.statements] == ["v3 = torch.tanh(x0)"]
+
+
+def test_where_pt2e_has_no_answer_ours_is_held_against_float() -> None:
+    right, theirs = np.array([0.0, 1.0]), np.array([np.nan, 1.0])
+    ladder._judge_int8(0, right, theirs, right, False)
+    for wrong in (np.array([0.5, 1.0]), np.array([np.nan, 1.0])):
+        with pytest.raises(Wrong):
+            ladder._judge_int8(0, wrong, theirs, right, False)
