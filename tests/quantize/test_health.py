@@ -69,6 +69,34 @@ def test_a_saturated_tensor_names_its_layer() -> None:
     assert any(w.startswith("saturated: ") and "input" in w for w in warnings), warnings
 
 
+def test_a_little_cut_off_a_few_values_is_no_news() -> None:
+    """Inputs a tenth larger than those of the calibration."""
+    one = seeded(nn.Linear(8, 1))
+    assert int8(one, 1.1 * X, [X]).warnings == ()
+
+
+class Certain(nn.Module):
+    """Scores far apart: a softmax hears only the largest."""
+
+    def __init__(self, far: float) -> None:
+        super().__init__()
+        self.scores, self.far = nn.Linear(8, 8), far
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.far * self.scores(x), -1)
+
+
+def test_scores_that_are_clipped_on_purpose_are_not_saturated() -> None:
+    torch.manual_seed(0)
+    assert int8(Certain(100.0), X, [X, -X]).warnings == ()
+
+
+def test_scores_that_matter_can_be_saturated() -> None:
+    torch.manual_seed(0)
+    warnings = int8(Certain(1.0), 20 * X, [X]).warnings
+    assert any(w.startswith("saturated: ") and " of mul " in w for w in warnings), warnings
+
+
 def test_a_dead_tensor_names_its_layer() -> None:
     class Faint(nn.Module):
         def __init__(self) -> None:

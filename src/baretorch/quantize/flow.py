@@ -71,11 +71,12 @@ def quantize_module(
                 have=", ".join(sorted(_layers(module))),
             )
         calibration = _calibrate(prepared, inputs, samples, progress)
+        observers = _observers(prepared)
         converted = convert_pt2e(prepared)
     _note_shapes(converted, inputs)
     if calibration.constant:
         notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
-    notes += judged(converted, module, inputs, calibration.kept)
+    notes += judged(converted, module, inputs, calibration.kept, observers)
     return Quantized(converted, calibration.kept, tuple(notes))
 
 
@@ -94,6 +95,12 @@ def _only_quantizing() -> Iterator[None]:
     finally:
         for name, function in own.items():
             setattr(quantize_pt2e, name, function)
+
+
+def _observers(prepared: Any) -> dict[str, Any]:
+    """By the name of the node that each watches."""
+    nodes = prepared.graph.find_nodes(op="call_module")
+    return {n.args[0].name: prepared.get_submodule(n.target) for n in nodes if isinstance(n.args[0], torch.fx.Node)}
 
 
 def _layers(module: Any) -> set[str]:

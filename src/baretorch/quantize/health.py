@@ -13,28 +13,34 @@ from torch.fx import GraphModule, Interpreter, Node
 from baretorch.frontends.torch_plain import state_kept
 from baretorch.frontends.torch_read import origin_of
 from baretorch.quantize.accuracy import sqnr_db
+from baretorch.quantize.observers import meant
 from baretorch.quantize.quantizer import PARTS, SAME
 from baretorch.quantize.spectra import name_of
 
 LEAST_DB = 15.0  # of the answer against float; below, a user should know
 SATURATED = 0.05  # of a tensor's values at an end of int8, where float has larger ones
+CUT_DB = 20.0  # of a tensor against what is cut off it; above, that is hardly heard
 JUDGED = 8  # samples at most, beside the example inputs
 NAMED = 3  # layers at most
 CLEAN_DB = 60.0  # more than int8 gives; what is as good has no noise
 
 
 def judged(
-    converted: GraphModule, plain: GraphModule, inputs: Sequence[Any], samples: Sequence[Sequence[Any]]
+    converted: GraphModule,
+    plain: GraphModule,
+    inputs: Sequence[Any],
+    samples: Sequence[Sequence[Any]],
+    observers: Mapping[str, Any],
 ) -> list[str]:
     """Warnings about the converted program, beside the float one that it was made of, on the example inputs and some of
-    the samples."""
+    the samples. The observers that chose scales are known by the names of the nodes they watched."""
     chosen = samples[:: -(-len(samples) // JUDGED)] if samples else ()
     example, all_ = _Sums(), _Sums()
     with torch.no_grad(), state_kept(converted), state_kept(plain):
         for given in (inputs, *chosen):
             wanted = _Keep(plain)
             wanted.run(*given)
-            watch = _Watch(converted, wanted.values, (example, all_) if given is inputs else (all_,))
+            watch = _Watch(converted, wanted.values, observers, (example, all_) if given is inputs else (all_,))
             watch.run(*given)
     return [*_noisy(plain, example, all_), *_clipped(all_)]
 
@@ -45,6 +51,8 @@ class _Tensor:
 
     count: int = 0
     clipped: int = 0
+    power: float = 0.0  # of all its values
+    cut: float = 0.0  # of what is cut off
     least: float = float("inf")
     most: float = float("-inf")
     lowest: int = 127
@@ -90,10 +98,16 @@ class _Keep(Interpreter):  # type: ignore[misc]
 class _Watch(Interpreter):  # type: ignore[misc]
     """Runs the converted program beside the values of the float one, whose nodes have the same names."""
 
-    def __init__(self, module: GraphModule, wanted: Mapping[str, torch.Tensor], sums: Sequence[_Sums]) -> None:
+    def __init__(
+        self,
+        module: GraphModule,
+        wanted: Mapping[str, torch.Tensor],
+        observers: Mapping[str, Any],
+        sums: Sequence[_Sums],
+    ) -> None:
         super().__init__(module)
         self.extra_traceback = False
-        self.wanted, self.sums = wanted, sums
+        self.wanted, self.observers, self.sums = wanted, observers, sums
 
     def run_node(self, node: Node) -> Any:
         result = super().run_node(node)
@@ -108,10 +122,15 @@ class _Watch(Interpreter):  # type: ignore[misc]
 
     def _seen(self, tensor: _Tensor, node: Node, stored: torch.Tensor) -> None:
         scale, zero = (float(a) for a in node.args[1:3])
-        real = self.wanted.get(node.args[0].name, self.env[node.args[0]])
+        value = node.args[0]
+        real = meant(self.observers.get(value.name), self.wanted.get(value.name, self.env[value]))
+        if not real.numel():  # all of it is masked
+            return
         steps = real / scale + zero
         tensor.count += real.numel()
         tensor.clipped += int(((steps > 128) | (steps < -129)).sum())
+        tensor.power += float((real.double() ** 2).sum())
+        tensor.cut += float(((scale * (steps - steps.clamp(-128, 127))).double() ** 2).sum())
         tensor.least, tensor.most = min(tensor.least, float(real.min())), max(tensor.most, float(real.max()))
         tensor.lowest = min(tensor.lowest, int(stored.min()))
         tensor.highest = max(tensor.highest, int(stored.max()))
@@ -132,13 +151,14 @@ def _noisy(plain: GraphModule, example: _Sums, all_: _Sums) -> Iterator[str]:
 
 
 def _blamed(plain: GraphModule, sums: _Sums) -> list[str]:
-    """The layers behind which there is much more noise than before them, the worst first."""
-    losses = []
+    """The layers behind which there is more noise than before them, by the power they add to it."""
+    added = []
     for node in plain.graph.nodes:
         if node.op == "call_function" and node.name in sums.signal:
             before = min((sums.db(a.name) for a in node.all_input_nodes if a.name in sums.signal), default=CLEAN_DB)
-            losses.append((before - sums.db(node.name), _layer(_maker(node))))
-    ranked = [name for loss, name in sorted(losses, key=lambda pair: -pair[0]) if loss > 0]
+            noise = 10 ** (-sums.db(node.name) / 10) - 10 ** (-before / 10)  # beside a signal of 1
+            added.append((noise, _layer(_maker(node))))
+    ranked = [name for noise, name in sorted(added, key=lambda pair: -pair[0]) if noise > 0]
     return list(dict.fromkeys(ranked))[:NAMED]
 
 
@@ -152,7 +172,8 @@ def _maker(node: Node) -> Node:
 def _clipped(sums: _Sums) -> Iterator[str]:
     for node, seen in sums.tensors.items():
         share = seen.clipped / seen.count
-        if share >= SATURATED:
+        cut_db = sqnr_db(seen.power, seen.cut)
+        if share >= SATURATED and cut_db is not None and cut_db < CUT_DB:
             yield f"saturated: {share:.0%} of the values of {_layer(node)} lie beyond what its int8 scale can hold"
         elif seen.lowest == seen.highest and seen.most > seen.least:
             yield (

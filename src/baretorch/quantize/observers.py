@@ -174,3 +174,8 @@ def counted(observer: Any, x: torch.Tensor) -> torch.Tensor:
     """x, without what means minus infinity to this observer."""
     own = getattr(observer, "activation_post_process", observer)
     return x.clamp(min=ABSENT) if isinstance(own, _Masked) else x
+
+
+def meant(observer: Any, x: torch.Tensor) -> torch.Tensor:
+    """What of x the observer's scale is chosen for: of masks and scores without what it clips on purpose."""
+    return observer.bounded(x) if isinstance(observer, _Masked) else x
