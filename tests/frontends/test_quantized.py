@@ -132,6 +132,60 @@ def test_what_cannot_be_int8_is_refused(source: Any, text: str) -> None:
         to_graph(source().program)
 
 
+class Rounded(torch.nn.Module):
+    """Two layers, with a rounding to this range before, between and behind them."""
+
+    def __init__(self, *ranges: tuple[int, int]) -> None:
+        super().__init__()
+        self.first, self.second, self.ranges = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), ranges
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        before, between, behind = self.ranges
+        return around(self.second(around(self.first(around(x, *before)), *between)), *behind)
+
+
+def around(x: torch.Tensor, lo: int, hi: int, scale: float = 0.05) -> torch.Tensor:
+    stored = qd.quantize_per_tensor(x, scale, 0, lo, hi, torch.int8)
+    return qd.dequantize_per_tensor(stored, scale, 0, lo, hi, torch.int8)
+
+
+@pytest.mark.parametrize(("place", "layer"), [(0, "first"), (1, "first"), (2, "second")])
+def test_a_refusal_names_the_layer_beside_the_rounding(place: int, layer: str) -> None:
+    ranges = [(-128, 127)] * 3
+    ranges[place] = (0, 127)
+    with pytest.raises(CompileError) as caught:
+        to_graph(from_module(Rounded(*ranges).eval(), (torch.zeros(1, 4),), "m").program)
+    assert caught.value.what == "quantize_per_tensor: int8 from 0 to 127 is not supported"
+    assert [at.split()[0] for at in caught.value.at] == [layer]
+    (have,) = caught.value.have
+    assert have.endswith("float32[1, 4]")
+
+
+def test_a_refusal_of_a_weight_names_its_layer() -> None:
+    program = source_of("cnn").program
+    calls = list(program.calls)
+    at = next(i for i, c in enumerate(calls) if c.target.endswith("dequantize_per_channel"))
+    scales = calls[at].args[1]
+    assert isinstance(scales, Ref)
+    broken = replace(program, constants={**program.constants, scales.name: 0 * program.constants[scales.name]})
+    with pytest.raises(CompileError, match="0 cannot be a scale") as caught:
+        to_graph(broken)
+    reader = next(c for c in calls if Ref(calls[at].results[0] or "") in c.args)
+    assert caught.value.at == (str(reader.origin),) and reader.origin.path
+    assert "int8[" in caught.value.have[0]
+
+
+def test_a_float_layer_at_the_border_is_named() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    x = torch.linspace(-1, 1, 4).reshape(1, 4)
+    for layer in ("0", "1"):
+        source = quantized(from_module(net.eval(), (x,), "m"), Int8(keep_float=(layer,)), [(x,)])
+        with pytest.raises(CompileError, match="its layer is computed in float") as caught:
+            compile_source(source, load_board("host"), io="int8")
+        assert [at.split()[0] for at in caught.value.at] == [layer]
+        assert caught.value.have[0].startswith("linear gives ")
+
+
 def test_it_can_take_and_give_int8(tmp_path: Path) -> None:
     compiled = compile_source(load(str(DATA / "cortex_m4.pte")), load_board("host"), io="int8")
     image = build_image(compiled, tmp_path)
@@ -282,6 +336,7 @@ def test_what_cannot_be_converted_is_refused_by_name(target: str, index: int, va
         to_graph(changed(target, index, value))
     assert caught.value.what == text
     assert caught.value.at == (f"{at} = cortex_m::{target}",)
+    assert caught.value.have
 
 
 def test_limits_of_a_max_pool_are_kept() -> None:

@@ -36,7 +36,7 @@ from baretorch.frontends import aten_special as special
 from baretorch.frontends import aten_volumes as volumes
 from baretorch.frontends import cortex_m
 from baretorch.frontends.lowering import Complex, Lowering, Result
-from baretorch.frontends.program import AtenCall, AtenProgram, show
+from baretorch.frontends.program import AtenCall, AtenProgram, refs, show
 from baretorch.ir import Builder, DType, Graph, State, verify
 from baretorch.ops.choose import Choose
 
@@ -45,7 +45,7 @@ def to_graph(program: AtenProgram) -> Graph:
     """The Graph of an ATen program; all operators it cannot lower are named in one error."""
     unsupported = [call for call in program.calls if call.target not in TABLE]
     if unsupported:
-        raise _unsupported(unsupported)
+        raise _unsupported(program, unsupported)
     b = Builder(program.name)
     g = Lowering(b, program)
     inputs = []
@@ -68,7 +68,9 @@ def to_graph(program: AtenProgram) -> Graph:
             _bind(g, call, row(g, *args))
         except CompileError as error:
             if not error.at:
-                error.at = (str(call.origin) or f"{call.results[0]} = {call.target}",)
+                error.at = (str(program.layer(call)) or f"{call.results[0]} = {call.target}",)
+            if not error.have and not call.target.startswith("aten::"):
+                error.have = (", ".join(str(g[g.value(r.name)]) for r in refs(call.args)),)
             raise
         except Exception as error:
             if not program.file:
@@ -104,11 +106,12 @@ def _bind(g: Lowering, call: AtenCall, result: Result) -> None:
             )
 
 
-def _unsupported(calls: Sequence[AtenCall]) -> CompileError:
+def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileError:
     names = sorted({call.target.removeprefix("aten::") for call in calls})
     at: list[str] = []
     for call in calls:
-        line = f"{call.target.removeprefix('aten::')}: {call.origin}" if str(call.origin) else ""
+        layer = str(program.layer(call))
+        line = f"{call.target.removeprefix('aten::')}: {layer}" if layer else ""
         if line and line not in at:
             at.append(line)
     some = "operators are" if len(names) > 1 else "operator is"

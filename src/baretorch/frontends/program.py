@@ -7,7 +7,7 @@ without `out` arguments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import TypeAlias, Union
@@ -37,6 +37,11 @@ class AtenCall:
     results: tuple[str | None, ...]
     shapes: tuple[Shape | None, ...]  # of the results, as the frontend knows them; checked against the Graph's
     origin: Origin = NOWHERE
+
+    @property
+    def between(self) -> bool:
+        """Whether it only rounds what goes from layer to layer."""
+        return self.target.startswith("quantized_decomposed::")
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,19 @@ class AtenProgram:
         """Whether it says what is int8: somebody quantized it before."""
         return any(call.target.startswith(("quantized_decomposed::", "cortex_m::")) for call in self.calls)
 
+    def layer(self, call: AtenCall) -> Origin:
+        """Where the user's model has a call. What stands between layers belongs to the one that made its value, or to
+        the first that takes it."""
+        makers = {name: c for c in self.calls for name in c.results}
+        takers = {ref.name: c for c in reversed(self.calls) for ref in refs(c.args)}
+        before: AtenCall | None = call
+        while before is not None and before.between:
+            before = next((makers[ref.name] for ref in refs(before.args) if ref.name in makers), None)
+        after: AtenCall | None = call
+        while after is not None and after.between:
+            after = takers.get(after.results[0] or "")
+        return next((c.origin for c in (before, after) if c is not None), call.origin)
+
     def text(self) -> str:
         """One line per call, for people."""
         lines = [f"input  {graph_name(i.name)}: {i.dtype.label}{list(i.shape)}" for i in self.inputs]
@@ -91,6 +109,15 @@ class AtenProgram:
         lines.append(f"output {', '.join(map(graph_name, self.outputs))}")
         lines += [f"next   {graph_name(s.name)} = {graph_name(s.next)}" for s in self.state]
         return "\n".join(lines)
+
+
+def refs(args: Sequence[Arg]) -> Iterator[Ref]:
+    """The values among arguments."""
+    for a in args:
+        if isinstance(a, Ref):
+            yield a
+        elif isinstance(a, tuple):
+            yield from refs(a)
 
 
 def show(arg: Arg) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import TABLE
 from baretorch.frontends.model_file import shown
-from baretorch.frontends.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref, refs
 from baretorch.frontends.torch_plain import attribute, is_tensor, writes
 from baretorch.ir import Array, DType, Origin
 
@@ -53,7 +52,7 @@ def read_plain(module: Any, name: str) -> AtenProgram:
     state = [AtenState(node.args[0].target, names.get(node.args[1].name, node.args[1].name)) for node in written]
     if not outputs and not state:
         raise CompileError("the model returns no tensors", need="at least one tensor as output")
-    used = {a.name for call in calls for a in _refs(call.args)} | set(outputs)
+    used = {a.name for call in calls for a in refs(call.args)} | set(outputs)
     used |= {name for s in state for name in (s.name, s.next)}
     return AtenProgram(
         name,
@@ -131,14 +130,6 @@ def _arg(value: Any, names: dict[str, str]) -> Arg:
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     return str(value)
-
-
-def _refs(args: Sequence[Arg]) -> Iterator[Ref]:
-    for a in args:
-        if isinstance(a, Ref):
-            yield a
-        elif isinstance(a, tuple):
-            yield from _refs(a)
 
 
 def _input(node: Any) -> AtenInput:

@@ -21,7 +21,8 @@ def bare_io(graph: Graph) -> Graph:
         if graph[name].dtype is not DType.FLOAT32 or not readers:
             continue
         if not all(r.op == readers[0].op and isinstance(r.op, Quantize) for r in readers):
-            raise _float_border(graph, f"input {name}")
+            floats = [r for r in readers if not isinstance(r.op, Quantize)]
+            raise _float_border(graph, f"input {name}", (floats or readers)[0])
         op = readers[0].op
         assert isinstance(op, Quantize)
         new[name] = replace(graph[name], dtype=DType.INT8, quant=Quant((op.scale,), (op.zero,)))
@@ -39,17 +40,20 @@ def bare_io(graph: Graph) -> Graph:
             new[stored] = replace(new.get(stored, graph[stored]), quant=quant)
             outputs.append(stored)
         else:
-            raise _float_border(graph, f"output {name}")
+            raise _float_border(graph, f"output {name}", made)
     return rebuilt(replace(graph, outputs=tuple(outputs)), nodes, new.values(), rename)
 
 
-def _float_border(graph: Graph, what: str) -> CompileError:
+def _float_border(graph: Graph, what: str, layer: Node | None) -> CompileError:
     if not any(t.dtype is DType.INT8 for t in graph.tensors.values()):
         return CompileError(
             f"--io int8: {what} is not int8, as nothing in this model is",
             try_=["`--int8` quantizes the model", "leave --io at float"],
         )
+    made = graph[layer.outputs[0]] if layer else None
     return CompileError(
         f"--io int8: {what} is not int8, as its layer is computed in float",
+        at=str(made.origin) or None if made else None,
+        have=f"{layer.op.name} gives {made}" if layer else None,
         try_="leave --io at float, or quantize the first and last layer",
     )
