@@ -4,9 +4,8 @@ side of a choose never overwrites the other's."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeAlias
-
-import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ops.choose import Choose
@@ -47,17 +46,18 @@ def _need_written(plan: Plan, step: Step | None, o: Operand, known: Known, write
 
 def _covered(start: int, stop: int, known: Known, writes: Iterable[Write]) -> bool:
     """Whether all these bytes have been written, if the conditions are as known and whatever the others are."""
-    possible = [w for w in writes if all(known.get(name, value) == value for name, value in w[2].items())]
-    there = np.zeros(stop - start, bool)
-    for first, last, needed in possible:
-        if needed.keys() <= known.keys():
-            there[max(first - start, 0) : max(last - start, 0)] = True
-    if there.all():
+    near = [w for w in writes if w[0] < stop and w[1] > start]
+    edges = sorted({start, stop, *(edge for w in near for edge in w[:2] if start < edge < stop)})
+    return all(_holds(known, [n for first, last, n in near if first <= a and b <= last]) for a, b in pairwise(edges))
+
+
+def _holds(known: Known, alternatives: Iterable[Known]) -> bool:
+    """Whether one of these holds: outermost conditions are tried first, so that few are left if one does not."""
+    possible = [a for a in alternatives if all(known.get(name, value) == value for name, value in a.items())]
+    open_ = [[name for name in a if name not in known] for a in possible]
+    if not all(open_):
         return True
-    open_ = sorted({name for _, _, needed in possible for name in needed.keys() - known.keys()})
-    if not open_:
-        return False
-    return all(_covered(start, stop, {**known, open_[0]: value}, possible) for value in (True, False))
+    return bool(open_) and all(_holds({**known, open_[0][0]: value}, possible) for value in (True, False))
 
 
 def _need_sides_apart(plan: Plan) -> None:
