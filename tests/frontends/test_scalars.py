@@ -12,6 +12,7 @@ import torch
 import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.frontends.aten import to_graph
 from baretorch.frontends.eager import InPyTorch
 
 
@@ -66,3 +67,13 @@ def test_int8(calibration: list[Any] | None) -> None:
 def test_some_tensor_must_be_there() -> None:
     with pytest.raises(CompileError, match="not a tensor"):
         frontends.from_module(Scaled(), (3.0,), "scaled")
+
+
+def test_a_number_of_the_data_is_no_constant() -> None:
+    class Full(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + (torch.full((2,), x.sum().item()) + 1)
+
+    source = frontends.from_module(Full(), (X,), "full")
+    with pytest.raises(CompileError, match="not supported: _local_scalar_dense"):
+        to_graph(source.program)

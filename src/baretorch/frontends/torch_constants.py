@@ -110,7 +110,9 @@ def _computable(node: Node, known: Collection[Node]) -> bool:
         return False
     if is_random(node) or _size(node.meta.get("val")) > LARGEST:
         return False
-    return _name(node) in _UNIFORM or all(a in known for a in node.all_input_nodes)
+    if _name(node) in _UNIFORM:  # of a tensor it takes only the shape, of a number the value
+        return all(a in known or isinstance(a.meta.get("val"), torch.Tensor) for a in node.all_input_nodes)
+    return all(a in known for a in node.all_input_nodes)
 
 
 def _left(node: Node) -> bool:
