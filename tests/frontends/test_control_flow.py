@@ -20,7 +20,14 @@ import baretorch
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
 from baretorch.frontends.aten import to_graph
+from baretorch.frontends.control_flow import CHOOSE
+from baretorch.frontends.torch_plain import unlifted
+from baretorch.ir import Builder, DType
+from baretorch.ops.choose import Choose
+from baretorch.ops.functions import Cos, Sin, Tanh
+from baretorch.ops.move import Cat
 from baretorch.pipeline import compile_source, optimized
+from baretorch.plan import make_plan
 from baretorch.plan.check_guards import check_guards
 from baretorch.targets.boards import load_board
 
@@ -117,6 +124,55 @@ def test_written(name: str) -> None:
                 np.testing.assert_allclose(got, need.numpy(), rtol=1e-5, atol=1e-6)
 
 
+class Masked(nn.Module):
+    """Conditions of constants and data, of several numbers each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("some", torch.tensor([True, False, True, False]))
+        self.register_buffer("none", torch.tensor(False))
+        self.some: Tensor
+        self.none: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = torch.cond((self.some & (x > 1.5)).any(), lambda x: x + 1, lambda x: x * 2, (x,))
+        always = (~(self.none & (x > 0))).sum() > 7  # known: all eight are true
+        return torch.cond(always, lambda y: y + 3, lambda y: y.sin(), (y,))
+
+
+def test_conditions_of_several_numbers() -> None:
+    graph = check_module(Masked(), X)
+    assert names(graph).count("choose") == 1 and "sin" not in names(graph)
+
+
+def test_a_loop_that_remembers_whether_to_go_on() -> None:
+    """That each turn's condition needs all those before must not take 2^40 steps."""
+
+    def alive(x: Tensor) -> Any:
+        return while_loop(
+            lambda i, go, y: (i < 40) & go,
+            lambda i, go, y: (i + 1, go & (y.sum() > 1), y * 0.9),
+            (torch.tensor(0), torch.tensor(True), x),
+        )
+
+    exported = torch.export.export(Function(alive), (X,))
+    plain = unlifted(exported)
+    assert sum(node.target is CHOOSE for node in plain.graph.nodes) == 3 * 39
+    for got, want in zip(plain(X), alive(X), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_a_condition_may_be_deep() -> None:
+    def deep(x: Tensor) -> Any:
+        y = x
+        for _ in range(400):
+            y = y.relu()
+        return torch.cond(y.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
+
+    plain = unlifted(torch.export.export(Function(deep), (X,)))
+    assert sum(node.target is CHOOSE for node in plain.graph.nodes) == 1
+
+
 def test_loops_of_known_length_leave_no_trace() -> None:
     assert set(names(check_module(counted, X))) == {"mul", "add"}
 
@@ -184,6 +240,20 @@ def test_the_judge_sees_a_missing_guard() -> None:
             continue
         unseen.append(plan.steps[i].call.op.name)
     assert unseen == ["mul"]  # it reads the input alone and is no side: to run it always is right, if slow
+
+
+def test_many_conditions_are_judged_one_by_one() -> None:
+    """24 choices in one buffer: not all 2^24 ways."""
+    b = Builder()
+    x = b.input("x", (4,), DType.FLOAT32)
+    conditions = [b.input(f"c{i}", (), DType.BOOL) for i in range(24)]
+    rows = [b.add(Choose(), c, b.add(Sin(), x), b.add(Cos(), x)) for c in conditions]
+    graph = b.graph([x, *conditions], [b.add(Tanh(), b.add(Cat(0), *rows))])
+    plan = make_plan(graph, load_board("host"))
+    sides = [step for step in plan.steps if step.guards]
+    assert len(sides) == 48 and len({step.operands[-1].storage for step in sides}) == 1
+    with pytest.raises(InternalError, match="tanh reads cat, which is not made under all conditions"):
+        check_guards(replace(plan, steps=tuple(step for step in plan.steps if step is not sides[3])))
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,7 @@ _HIGHER = torch.ops.higher_order
 _ATEN = torch.ops.aten
 _ANDS = (_ATEN.logical_and.default, _ATEN.bitwise_and.Tensor, _ATEN.__and__.Tensor)
 
-
-class _Unknown(Exception):
-    """A value that depends on inputs or state."""
+_UNKNOWN = object()  # a value that depends on inputs or state
 
 
 def flatten(module: GraphModule, known: Callable[[Node], Any]) -> None:
@@ -163,34 +161,40 @@ class _Flat:
 
     def truth(self, node: Any) -> bool | None:
         """A condition that is known before the model runs."""
-        try:
-            return bool(self.value(node))
-        except _Unknown:
-            return None
+        value = self.value(node)
+        return None if value is _UNKNOWN else bool(value)
 
     def value(self, node: Any) -> Any:
+        """What a node gives whatever the inputs are, or _UNKNOWN; `values` remembers both."""
         if not isinstance(node, Node):
             return node
-        if node not in self.values:
-            self.values[node] = self.computed(node)
+        pending = [node]
+        while pending:  # not by recursion: models are deep
+            last = pending[-1]
+            missing = [a for a in last.all_input_nodes if a not in self.values]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if last not in self.values:
+                self.values[last] = self.computed(last)
         return self.values[node]
 
     def computed(self, node: Node) -> Any:
+        """The same of a node whose arguments have been asked for."""
         if node.op in ("placeholder", "get_attr"):
             value = self.known(node)
-            if value is None:
-                raise _Unknown
-            return value.clone()
-        if node.target in _ANDS:
-            for side in node.args:
-                if self.truth(side) is False:
-                    return torch.tensor(False)
+            return value.clone() if isinstance(value, torch.Tensor) else _UNKNOWN
+        values = [self.values[a] for a in node.all_input_nodes]
+        if node.target in _ANDS and any(v is not _UNKNOWN and not v.any() for v in values):
+            return torch.zeros(node.meta["val"].shape, dtype=node.meta["val"].dtype)
         schema = getattr(node.target, "_schema", None)
         random = schema is not None and torch.Tag.nondeterministic_seeded in node.target.tags
         changing = schema is not None and schema.is_mutable and node.target is not _ATEN.detach_.default
-        if schema is None or random or changing or node.target is CHOOSE:
-            raise _Unknown
-        args, kwargs = map_arg((node.args, node.kwargs), self.value)
+        unknown = any(v is _UNKNOWN for v in values)
+        if unknown or schema is None or random or changing or node.target is CHOOSE:
+            return _UNKNOWN
+        args, kwargs = map_arg((node.args, node.kwargs), self.values.__getitem__)
         with torch.no_grad():
             return node.target(*args, **kwargs)
 
