@@ -38,6 +38,11 @@ class Pt2:
         self.weights = json.loads(members[WEIGHTS])
         self.constants = json.loads(members[CONSTANTS])
 
+    @staticmethod
+    def read(file: Path | io.BytesIO) -> Pt2:
+        with zipfile.ZipFile(file) as archive:
+            return Pt2({n.partition("/")[2]: archive.read(n) for n in archive.namelist()})
+
     def copy(self) -> Pt2:
         return copy.deepcopy(self)
 
@@ -62,5 +67,4 @@ def tiny() -> Pt2:
     torch.manual_seed(0)
     raw = io.BytesIO()
     torch.export.save(torch.export.export(Tiny().eval(), (torch.ones(1, 4),)), raw)
-    with zipfile.ZipFile(raw) as archive:
-        return Pt2({n.partition("/")[2]: archive.read(n) for n in archive.namelist()})
+    return Pt2.read(raw)

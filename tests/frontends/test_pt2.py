@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pt2_files import Tiny, tiny
+from pt2_files import Pt2, Tiny, tiny
 from tests.cli.program import baretorch as command
+from torch._higher_order_ops.while_loop import while_loop
 
 import baretorch
 from baretorch import frontends
@@ -74,6 +75,39 @@ def test_a_quantized_file_in_a_fresh_process(tmp_path: Path) -> None:
     script = "import sys; from baretorch import frontends; print(frontends.load(sys.argv[1]).program.quantized)"
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "rounded.pt2")], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
+
+
+class Flow(torch.nn.Module):
+    """Programs inside of the program."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.cond(x.sum() > 0, lambda x: (x.sin(), x + 1), lambda x: (x.cos(), x - 1), (x,))
+        turns, z = while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z * 2), (torch.tensor(0), y[0]))
+        with torch.no_grad():
+            return y[1] * 2, z + turns
+
+
+def test_control_flow(tmp_path: Path) -> None:
+    """Read as it is; but not if the size of any value in a branch or loop is told wrong."""
+    x = torch.arange(4.0)
+    path = tmp_path / "flow.pt2"
+    torch.export.save(torch.export.export(Flow(), (x,)), path)
+    source = frontends.load(str(path))
+    assert source.expected is not None
+    for got, want in zip(source.expected, Flow()(x), strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-6)
+    file = Pt2.read(path)
+    arguments = [a["arg"] for node in file.graph["nodes"] for a in node["inputs"]]
+    graphs = [a["as_graph"]["graph"] for a in arguments if "as_graph" in a]
+    values = [meta for graph in graphs for meta in graph["tensor_values"].values()]
+    assert len(graphs) == 5 and len(values) > 15
+    for meta in values:
+        told, meta["sizes"] = meta["sizes"], [{"as_int": 3}]
+        meta["strides"], strides = [{"as_int": 1}], meta["strides"]
+        with pytest.raises(CompileError, match="is said to be"):
+            frontends.load(str(file.write(tmp_path / "lie.pt2")))
+        meta["sizes"], meta["strides"] = told, strides
+    frontends.load(str(file.write(tmp_path / "truth.pt2")))
 
 
 def test_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

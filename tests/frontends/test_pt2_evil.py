@@ -270,11 +270,22 @@ def overflowing_sizes(file: Pt2) -> None:
     meta |= {"sizes": [{"as_int": 1 << 33}] * 2, "strides": [{"as_int": 1}] * 2}
 
 
-def large_value(file: Pt2) -> None:
-    """12 bytes are repeated to 12 GB in between."""
+def lying_value(file: Pt2) -> None:
+    """12 bytes are repeated to 12 GB in between, and said to be 12 bytes."""
     node = next(n for n in file.graph["nodes"] if n["name"] == "relu")
     node["target"] = "torch.ops.aten.repeat.default"
     node["inputs"].append({"name": "repeats", "arg": {"as_ints": [1 << 30, 1]}, "kind": 1})
+
+
+def large_value(file: Pt2) -> None:
+    """The same, told truly."""
+    lying_value(file)
+    for name in ("relu", "add", "add_1"):
+        file.graph["tensor_values"][name]["sizes"][0] = {"as_int": 1 << 30}
+
+
+def lying_weight(file: Pt2) -> None:
+    file.graph["tensor_values"]["p_layer_weight"]["sizes"] = [{"as_int": 1}, {"as_int": 4}]
 
 
 def no_data(file: Pt2) -> None:
@@ -306,7 +317,7 @@ BROKEN = {
     f.__name__: f
     for f in (
         *(weight, samples, opaque_object, size, parameter_name, function, structure),
-        *(large_weight, weight_beyond_its_data, overflowing_sizes, large_value, no_data),
+        *(large_weight, weight_beyond_its_data, overflowing_sizes, large_value, lying_value, lying_weight, no_data),
         *(on_cuda, dynamic, other_samples, deep_json),
     )
 }
@@ -329,7 +340,7 @@ def test_error_texts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_sizes_are_looked_at_before_memory_is_taken(tmp_path: Path) -> None:
     """All of them in one process, whose memory is measured."""
     paths = []
-    for f in (large_weight, overflowing_sizes, large_value, no_data):
+    for f in (large_weight, overflowing_sizes, large_value, lying_value, no_data):
         file = TINY.copy()
         f(file)
         paths.append(str(file.write(tmp_path / f"{f.__name__}.pt2")))
@@ -345,5 +356,5 @@ for path in sys.argv[1:]:
 """
     done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, check=True)
     kilobytes = [int(line) for line in done.stdout.split()]
-    assert len(kilobytes) == 4
+    assert len(kilobytes) == 5
     assert max(kilobytes) < 1_000_000

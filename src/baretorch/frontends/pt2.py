@@ -30,6 +30,7 @@ from baretorch.frontends.limits import ROOM
 from baretorch.frontends.program import AtenProgram
 from baretorch.frontends.pt2_archive import TRY_AGAIN, Archive, damaged
 from baretorch.frontends.pt2_program import Json, layer_name, safe_program, tensor_sizes, unsafe
+from baretorch.frontends.pt2_shapes import check_shapes
 from baretorch.frontends.torch_export import flat_inputs, quiet, read_exported, reason
 from baretorch.frontends.torch_read import table_name
 
@@ -103,7 +104,9 @@ def _load(path: Path) -> tuple[Any, Any]:
     if samples is not None and not _are_inputs(samples):
         raise damaged("its example inputs are no tuple of arguments and dict of named ones")
     made = _dict_to_dataclass(schema.ExportedProgram, program)
-    return ExportedProgramDeserializer().deserialize(made, weights, constants), samples
+    exported = ExportedProgramDeserializer().deserialize(made, weights, constants)
+    check_shapes(exported)
+    return exported, samples
 
 
 def _check_members(archive: Archive) -> None:
