@@ -161,12 +161,14 @@ def compile(
     weights: str = "flash",
     place: Mapping[str, str] | None = None,
     trust: bool = False,
+    check_inputs: bool = False,
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
     `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8. The
     rest are the command line's options of these names; `place` is a dict of layers and banks. A .py file runs;
-    nothing in a .pt2 or .pte does, unless `trust` says so. Calibration that does not fit is a Python warning, too."""
+    nothing in a .pt2 or .pte does, unless `trust` says so. With `check_inputs` run() refuses NaN and infinity.
+    Calibration that does not fit is a Python warning, too."""
     for option, value in (
         ("optimize", optimize),
         ("observer", observer),
@@ -193,5 +195,5 @@ def compile(
         source = frontends.quantized(source, how, calibration)
     for text in source.warnings:
         warnings.warn(line(text), stacklevel=2)
-    compiled = pipeline.compile_source(source, target, optimize, io=io, memory=memory)
+    compiled = pipeline.compile_source(source, target, optimize, io=io, memory=memory, check_inputs=check_inputs)
     return Model(compiled, toolchain, emulator, memory)

@@ -18,7 +18,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends import Source, random_inputs
 from baretorch.frontends.aten import to_graph
 from baretorch.frontends.program import AtenProgram
-from baretorch.ir import Array, Graph, verify
+from baretorch.ir import Array, DType, Graph, verify
 from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, unrounded
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
@@ -142,12 +142,13 @@ def compile_source(
     trace: Path | None = None,
     io: str = "float",
     memory: Memory = ANY,
+    check_inputs: bool = False,
 ) -> Compiled:
     """All the way to C; with `trace`, the graph of the served method after each pass is written there. `memory`:
-    what the user asks of RAM."""
+    what the user asks of RAM. `check_inputs`: the C can tell whether inputs have NaN or infinite values."""
     with timed("passes"):
         graphs = {name: with_io(graph, io) for name, graph in optimized_methods(source, trace).items()}
-    return compile_graphs(source, graphs, board, optimize, memory)
+    return compile_graphs(source, graphs, board, optimize, memory, check_inputs)
 
 
 def compile_graphs(
@@ -156,15 +157,34 @@ def compile_graphs(
     board: Board,
     optimize: str = "speed",
     memory: Memory = ANY,
+    check_inputs: bool = False,
 ) -> Compiled:
     """From optimized graphs, one per method."""
+    if check_inputs:
+        _need_checkable(graphs, memory)
     with timed("plan"):
         plans = {name: make_plan(graph, board, _own(memory, name, graphs)) for name, graph in graphs.items()}
         if memory.weights:
             plans = in_ram(plans, board)
     with timed("emit"):
-        c = emit(source.name, plans, optimize, source.method)
+        c = emit(source.name, plans, optimize, source.method, checked=check_inputs)
     return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
+
+
+def _need_checkable(graphs: Mapping[str, Graph], memory: Memory) -> None:
+    inputs = [graph[name] for graph in graphs.values() for name in graph.inputs]
+    if memory.rows:
+        raise CompileError(
+            "--check-inputs does not go with --input rows",
+            need="inputs that are there before the run",
+            try_="check each row in the callback that gives it",
+        )
+    if not any(t.dtype is DType.FLOAT32 for t in inputs):
+        raise CompileError(
+            "--check-inputs: the model takes no float, and all that it takes is finite",
+            have=", ".join(map(str, inputs)) or "no inputs",
+            try_="leave it out; with `--io float` an int8 model takes float",
+        )
 
 
 def _own(memory: Memory, method: str, graphs: Mapping[str, Graph]) -> Memory:
@@ -220,6 +240,7 @@ def build_image(
         toolchain,
         compiled.optimize,
         progress,
+        compiled.c.checked,
     )
 
 

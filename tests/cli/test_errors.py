@@ -287,3 +287,18 @@ def test_a_cast_to_a_type_that_is_not_supported(folder: Path, dtype: str) -> Non
         "def model():\n    return Net()\n\n\ndef inputs():\n    return (torch.ones(2, 3),)\n"
     )
     check_error(f"cast_{dtype}", "compile", "net.py", "--board", "pico", "--out", "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("not_finite", ()), ("rows", ("--input", "rows")), ("int8", ("--int8", "--io", "int8"))],
+)
+def test_inputs_that_are_checked(name: str, options: tuple[str, ...], folder: Path) -> None:
+    number = "nan" if name == "not_finite" else "1"
+    (folder / "checked.py").write_text(
+        "import torch\n"
+        "def model(): return torch.nn.Conv2d(1, 1, 3)\n"
+        f"def inputs(): return (torch.full((1, 1, 8, 8), float('{number}')),)\n"
+        "def calibration(): return [(torch.rand(1, 1, 8, 8),)]\n"
+    )
+    check_error(f"check_inputs_{name}", "run", "checked.py", "--board", "host", "--check-inputs", *options)

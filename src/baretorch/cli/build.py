@@ -9,6 +9,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     int8_options,
     memory_options,
     model_argument,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,
@@ -39,6 +41,7 @@ def build(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
     out: str | None,
 ) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
@@ -47,7 +50,7 @@ def build(
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
         image = built_image(compiled, out, toolchain, stage)
     data = image_json(compiled, image) | {"warnings": list(warnings_of(compiled))}
     return Answer(data, build_screen(compiled, image))

@@ -11,6 +11,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     int8_options,
     memory_options,
     model_argument,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 def compile_(
     as_json: bool,
     model: ModelFile,
@@ -38,6 +40,7 @@ def compile_(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
 ) -> Answer:
     """Write the model as C files."""
     from pathlib import Path
@@ -48,7 +51,7 @@ def compile_(
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
         folder = Path(out)
         with staged(folder) as work:
             written = write_c(compiled, work)

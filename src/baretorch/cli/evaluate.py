@@ -14,6 +14,7 @@ from baretorch.cli.verb import (
     Quantization,
     Stage,
     board_option,
+    check_inputs_option,
     emulator_option,
     io_option,
     memory_options,
@@ -68,6 +69,7 @@ class _Watched:
 @observer_option
 @io_option
 @memory_options
+@check_inputs_option
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
@@ -85,6 +87,7 @@ def evaluate(
     io: str,
     int8: bool,
     memory: Memory,
+    check_inputs: bool,
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
@@ -108,7 +111,7 @@ def evaluate(
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
         found = evaluated(compiled, task, quantization.io, port, emulator, toolchain, target_samples, stage)
     return Answer(found.to_json(), evaluation_screen(found))
 

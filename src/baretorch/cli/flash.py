@@ -11,6 +11,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     int8_options,
     memory_options,
     model_or_image_argument,
@@ -38,6 +39,7 @@ IMAGES = (".uf2", ".hex", ".elf")
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 def flash(
     as_json: bool,
     model: ModelFile,
@@ -48,6 +50,7 @@ def flash(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
 ) -> Answer:
     """Put a model, or an image (.uf2, .hex, .elf), on a board."""
     from pathlib import Path
@@ -61,7 +64,7 @@ def flash(
         else:
             from baretorch.cli.work import built_image, compiled_model
 
-            compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+            compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
             image = built_image(compiled, None, toolchain, stage)
         stage("flash")
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None)

@@ -15,6 +15,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     console,
     emulator_option,
     int8_options,
@@ -46,6 +47,7 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 @click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
 @click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")
@@ -60,6 +62,7 @@ def monitor(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
     plot: bool,
     png: str | None,
     count: int | None,
@@ -83,7 +86,7 @@ def monitor(
     if not port:
         emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
         sweep = read_sweep(model.path, compiled.source, compiled.graph)
         machine = opened(compiled, port, emulator, toolchain, stage)
     where = f"on port {port}" if port else f"emulated by {machine.name}"

@@ -11,6 +11,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     emulator_option,
     int8_options,
     memory_options,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 @out_option("build/MODEL-BOARD")
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(
@@ -45,6 +47,7 @@ def profile(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
     out: str | None,
     loops: bool,
 ) -> Answer:
@@ -59,7 +62,7 @@ def profile(
 
     emulator = choose_emulator(load_board(board), emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
         image = built_image(compiled, out, toolchain, stage)
         stage("emulate")
         run = run_image(compiled, image, emulator)

@@ -11,6 +11,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     emulator_option,
     int8_options,
     memory_options,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 @click.option("--evaluate", "task", is_flag=True, help="Measure the file's evaluate() too.")
 @click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
 def report(
@@ -44,6 +46,7 @@ def report(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
     task: bool,
     out: str | None,
 ) -> Answer:
@@ -65,7 +68,7 @@ def report(
     emulator = choose_emulator(load_board(board), emulator)
     measure = load_evaluate(model.path.partition("::")[0]) if task else None
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
         page = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}" / "report.html"
         image = built_image(compiled, None, toolchain, stage)
         stage("emulate")

@@ -11,6 +11,7 @@ from baretorch.cli.verb import (
     ModelFile,
     Quantization,
     board_option,
+    check_inputs_option,
     emulator_option,
     int8_options,
     memory_options,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @optimize_option
 @int8_options
 @memory_options
+@check_inputs_option
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(
@@ -45,6 +47,7 @@ def run(
     optimize: str,
     quantization: Quantization,
     memory: Memory,
+    check_inputs: bool,
     out: str | None,
     trace: str | None,
 ) -> Answer:
@@ -59,7 +62,7 @@ def run(
 
     emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
     with watch() as seconds, stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, trace, quantization, memory)
+        compiled = compiled_model(model, board, stage, optimize, trace, quantization, memory, check_inputs)
         with timed("build"):
             image = built_image(compiled, out, toolchain, stage)
         stage("emulate")

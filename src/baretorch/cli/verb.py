@@ -314,6 +314,14 @@ def memory_options(body: Body) -> Body:
     return result
 
 
+def check_inputs_option(body: Body) -> Body:
+    return click.option(
+        "--check-inputs",
+        is_flag=True,
+        help="Refuse NaN and infinity: the C gets a function that finds them, which images call before a run.",
+    )(body)
+
+
 def out_option(default: str) -> Callable[[Body], Body]:
     return click.option("--out", type=click.Path(), metavar="DIR", help=f"Where files go. Default: {default}.")
 

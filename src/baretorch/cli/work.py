@@ -32,12 +32,14 @@ def compiled_model(
     trace: str | None = None,
     quantization: Quantization = FLOAT,
     memory: Memory = ANY,
+    check_inputs: bool = False,
 ) -> Compiled:
     """Read the model and compile it for the board, which is looked up first: it fails faster."""
     target = load_board(board)
     source = read_model(model, stage, quantization)
     stage("compile to C")
-    return compile_source(source, target, optimize, Path(trace) if trace else None, quantization.io, memory)
+    folder = Path(trace) if trace else None
+    return compile_source(source, target, optimize, folder, quantization.io, memory, check_inputs)
 
 
 def read_model(model: ModelFile, stage: Stage, quantization: Quantization = FLOAT) -> Source:

@@ -18,6 +18,7 @@ FRAME_BYTES = HEADER.size + CRC.size  # besides the payload
 
 HELLO, RUN, RESET = ord("H"), ord("R"), ord("Z")  # host to device
 HELLO_REPLY, RUN_REPLY, RESET_REPLY, ERROR_REPLY = ord("h"), ord("r"), ord("z"), ord("e")  # device to host
+WRONG_INPUT = 4  # the code of an error reply that names an input
 NO_FRAME = 0
 KINDS = bytes((HELLO, RUN, RESET, HELLO_REPLY, RUN_REPLY, RESET_REPLY, ERROR_REPLY))
 

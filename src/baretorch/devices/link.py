@@ -16,6 +16,7 @@ from baretorch.devices.frames import (
     RESET_REPLY,
     RUN,
     RUN_REPLY,
+    WRONG_INPUT,
     Decoder,
     Frame,
     encode,
@@ -161,7 +162,10 @@ class Link:
         while True:
             for frame in self._receive(deadline):
                 if frame.kind == ERROR_REPLY:
-                    raise _Damaged(frame.payload[1:].split(b"\0")[0].decode("ascii", "replace"))
+                    text = frame.payload[1:].split(b"\0")[0].decode("utf-8", "replace")
+                    if frame.payload[:1] == bytes([WRONG_INPUT]) and frame.seq == self._seq:
+                        raise _wrong_input(text)
+                    raise _Damaged(text)
                 if (frame.kind, frame.seq) == (reply, self._seq):
                     return frame
 
@@ -206,6 +210,14 @@ class Link:
     def _heard_lines(self) -> list[str]:
         lines = self._heard.strip().splitlines()[-10:]
         return [f"heard: {line}" for line in lines] or ["heard nothing"]
+
+
+def _wrong_input(name: str) -> CompileError:
+    return CompileError(
+        f"input {name} has NaN or infinite values",
+        need="finite numbers, as the image was built with --check-inputs",
+        try_="look at where the numbers come from: a sensor that failed, a division by 0, memory never written",
+    )
 
 
 def _parse_hello(payload: bytes) -> Hello:

@@ -24,15 +24,22 @@ class CFiles:
     files: dict[str, str]
     sources: tuple[str, ...]  # files to compile; the rest is included
     glue: str  # glue.c's text, for images of ours
+    checked: bool = False  # it has a function that checks inputs, which images call
 
 
 def emit(
-    name: str, plans: Mapping[str, Plan], optimize: str = "speed", served: str | None = None, blank: bool = False
+    name: str,
+    plans: Mapping[str, Plan],
+    optimize: str = "speed",
+    served: str | None = None,
+    blank: bool = False,
+    checked: bool = False,
 ) -> CFiles:
     """C for a model with these methods; the image's server calls the one `served`, else the first.
     `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel.
-    `blank`: with zeros for weights, which is quicker and tells as much about sizes."""
-    names = make_names(name, plans)
+    `blank`: with zeros for weights, which is quicker and tells as much about sizes.
+    `checked`: with a function per method that finds NaN and infinity among its inputs."""
+    names = make_names(name, plans, checked)
     method = names.methods[served] if served else names.first
     files = {
         "model.h": model_h(names),
@@ -41,12 +48,12 @@ def emit(
         "weights.c": weights_c(names, blank),
     }
     kernel_sources = sorted({s.kernel.source for plan in plans.values() for s in plan.steps})
-    for path in _with_includes([*kernel_sources, "bt.h"]):
+    for path in _with_includes([*kernel_sources, "bt.h", *(["finite.h"] if checked else [])]):
         files[f"kernels/{path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]
     if optimize == "size":
         sources += [f"kernels/{s}" for s in kernel_sources]
-    return CFiles(method.run, files, tuple(sources), glue_c(names, method))
+    return CFiles(method.run, files, tuple(sources), glue_c(names, method), checked)
 
 
 def _with_includes(paths: list[str]) -> list[str]:

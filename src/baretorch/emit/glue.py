@@ -39,6 +39,20 @@ void bt_model_reset(void)
 {{
     {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
 }}
+{_wrong_input(method) if names.checked else ""}"""
+
+
+def _wrong_input(method: Method) -> str:
+    """What the server asks before a run."""
+    names = ", ".join(c_string(p.operand.tensor) for p in method.inputs)
+    given = ", ".join(f"(const {tensor_of(method, p).dtype.c} *){_memory(p)}" for p in method.inputs)
+    return f"""
+const char *bt_model_wrong_input(void)
+{{
+    static const char *const names[] = {{ {names} }};
+    const int wrong = {method.check}({given});
+    return wrong ? names[wrong - 1] : NULL;
+}}
 """
 
 

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import arena_parameters, banner, offset, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, banner, input_parameters, offset, parameters, tensor_of, words
 from baretorch.escape import comment
 from baretorch.ir import DType
 
@@ -58,6 +58,17 @@ void {method.run}({parameters(method)});
 
 {elsewhere}
 {_offsets(method)}void {method.run}_in({arena_parameters(method)}, {parameters(method)});
+{_check(method) if names.checked else ""}"""
+
+
+def _check(method: Method) -> str:
+    """What finds numbers that are none."""
+    lying = ", ".join(p.macro for p in method.inputs if not p.direct)
+    where = f" Of inputs that are written in place, pass {lying}." if lying else ""
+    about = f"Before {method.run}: which input, counted from 1, has NaN or infinite values; 0 if none has.{where}"
+    return f"""
+{_wrapped(about)}
+int {method.check}({input_parameters(method)});
 """
 
 

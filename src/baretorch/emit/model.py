@@ -8,8 +8,9 @@ from textwrap import indent
 
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.names import Method, Names, Port, role
-from baretorch.emit.spell import arena_parameters, at, banner, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
 from baretorch.escape import comment
+from baretorch.ir import DType
 from baretorch.ops.kernel import Params
 from baretorch.plan.guards import shared_start
 from baretorch.plan.types import Guard, Operand, Step
@@ -36,9 +37,10 @@ def model_c(names: Names, optimize: str) -> str:
     definitions = "\n".join(writer.definitions)
     arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
+    finite = '#include "kernels/finite.h"\n' if names.checked else ""
     return f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
-{includes}
+{finite}{includes}
 
 #include "model.h"
 #include "weights.h"
@@ -70,6 +72,23 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
 void {method.run}({parameters(method)})
 {{
     {method.run}_in({arenas}{arguments});
+}}
+{_check(method) if names.checked else ""}"""
+
+
+def _check(method: Method) -> str:
+    """What finds numbers that are none among the inputs, before anything is computed with them."""
+    lines = []
+    for i, p in enumerate(method.inputs, 1):
+        if tensor_of(method, p).dtype is DType.FLOAT32:
+            lines += [f"    if (!bt_all_finite({p.name}, {p.macro}_COUNT))", f"        return {i};"]
+        else:
+            lines.insert(0, f"    (void){p.name};")
+    body = "\n".join([*lines, "    return 0;"])
+    return f"""
+int {method.check}({input_parameters(method)})
+{{
+{body}
 }}
 """
 

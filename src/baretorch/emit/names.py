@@ -53,6 +53,10 @@ class Method:
         return f"{self.prefix}_run"
 
     @property
+    def check(self) -> str:
+        return f"{self.prefix}_check"
+
+    @property
     def sources(self) -> dict[str, str]:
         """Where the rows of pulled inputs come from: tensor -> parameter."""
         return {p.operand.tensor: p.name for p in self.inputs if p.pulled}
@@ -76,17 +80,18 @@ class Names:
     methods: Mapping[str, Method]
     constants: Mapping[str, Constant]  # by the C array
     globals: frozenset[str]  # all functions and arrays
+    checked: bool = False  # methods have a function that checks their inputs
 
     @property
     def first(self) -> Method:
         return next(iter(self.methods.values()))
 
 
-def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
+def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> Names:
     """Names for a model with these methods. A model with one method is called by the model's name alone."""
     model = c_prefix(name)
     arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.banks])
-    globals_ = {f"{model}_{own}" for own in ("run", "run_in", "reset", "reset_in")} | {a.name for a in arenas}
+    globals_ = {f"{model}_{own}" for own in ("run", "run_in", "check", "reset", "reset_in")} | {a.name for a in arenas}
     prefixes = {key: _prefix(model, key, globals_) if len(plans) > 1 else model for key in plans}
     arrays: dict[str, Constant] = {}
     by_content: dict[tuple[str, bytes], str] = {}
@@ -111,17 +116,17 @@ def make_names(name: str, plans: Mapping[str, Plan]) -> Names:
         outputs = tuple(_port(plan, prefix, operand, label, taken, macros) for operand, label in labelled)
         there = tuple(a for a in arenas if a.bank in own)
         methods[key] = Method(plan, there, prefix, inputs, outputs, constants[key])
-    return Names(model, arenas, methods, arrays, frozenset(globals_))
+    return Names(model, arenas, methods, arrays, frozenset(globals_), checked)
 
 
 def _prefix(model: str, method: str, taken: set[str]) -> str:
     """What a method's functions begin with; takes their names."""
     base = prefix = c_prefix(f"{model}_{method}")
     n = 1
-    while not taken.isdisjoint((f"{prefix}_run", f"{prefix}_run_in")):
+    while not taken.isdisjoint(functions := {f"{prefix}_{own}" for own in ("run", "run_in", "check")}):
         n += 1
         prefix = f"{base}_{n}"
-    taken |= {f"{prefix}_run", f"{prefix}_run_in"}
+    taken |= functions
     return prefix
 
 

@@ -40,9 +40,17 @@ def offset(plan: Plan, operand: Operand) -> int:
 
 def parameters(method: Method) -> str:
     """The parameters of the run function."""
-    inputs = [f"const {'bt_row_source' if p.pulled else tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
     outputs = [f"{tensor_of(method, p).dtype.c} *{p.name}" for p in method.outputs]
-    return ", ".join(inputs + outputs) or "void"
+    return ", ".join([*_inputs(method), *outputs]) or "void"
+
+
+def input_parameters(method: Method) -> str:
+    """Those of the inputs alone."""
+    return ", ".join(_inputs(method)) or "void"
+
+
+def _inputs(method: Method) -> list[str]:
+    return [f"const {'bt_row_source' if p.pulled else tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
 
 
 def arena_parameters(method: Method) -> str:

@@ -58,17 +58,19 @@ def build(
     toolchain: str | None = None,
     optimize: str = "speed",
     progress: Progress | None = None,
+    checked: bool = False,
 ) -> Image:
     """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
 
-    The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them.
+    The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
+    `checked`, its inputs are looked at before a run.
     """
     tools = find_toolchain(board, toolchain)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
         work = Path(temporary)
         files = _Files(work, name)
-        objects = _compile(board, tools, work, model_sources, include, optimize, progress)
+        objects = _compile(board, tools, work, model_sources, include, optimize, progress, checked)
         elf = _link(board, tools, files, objects)
         if board.chip.boot != "host":
             check_return_label(elf, run_symbol)
@@ -120,9 +122,10 @@ def _compile(
     include: Path,
     optimize: str,
     progress: Progress | None,
+    checked: bool,
 ) -> list[Path]:
     """Object files in a fixed order, so that the same input links to the same bytes."""
-    header = board_header(board)
+    header = board_header(board, checked)
     (work / "bt_board.h").write_text(header, "utf-8")
     includes = (work.resolve(), include.resolve(), RUNTIME, KERNELS)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]

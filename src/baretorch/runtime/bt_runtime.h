@@ -46,5 +46,6 @@ typedef struct {
 extern const bt_model bt_the_model;
 void bt_model_call(void);
 void bt_model_reset(void); /* forget what it remembers between calls */
+const char *bt_model_wrong_input(void); /* with BT_CHECK_INPUTS: the name of an input that is not finite, or NULL */
 
 #endif

@@ -24,6 +24,7 @@ enum {
     BT_FRAME_ERROR = 'e'   /* one of the codes below u8, text NUL */
 };
 
-enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3 };
+/* Beside BT_ERROR_INPUT stands the name of an input that has NaN or infinite values; nothing has run. */
+enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3, BT_ERROR_INPUT = 4 };
 
 #endif

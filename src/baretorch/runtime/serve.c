@@ -135,6 +135,13 @@ static void receive_inputs(void)
 static void run(uint8_t seq)
 {
     const bt_model *m = &bt_the_model;
+#ifdef BT_CHECK_INPUTS
+    const char *wrong = bt_model_wrong_input();
+    if (wrong) {
+        send_error(seq, BT_ERROR_INPUT, wrong);
+        return;
+    }
+#endif
     const uint32_t before = bt_counter_read();
     bt_model_call();
     const uint32_t ticks = bt_counter_read() - before;
