@@ -69,6 +69,12 @@ def test_a_wrong_pass_is_named(int8: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(caught.value, InternalError) and caught.value.step == "the pass doubling"
 
 
+def test_of_a_float_model_the_last_pass_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "PASSES", (*pipeline.PASSES, doubling))
+    with pytest.raises(WrongStep, match="the pass doubling"):
+        pipeline.optimized_methods(from_module(net(), (X,), "net"))
+
+
 def test_wrong_state_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     source = from_module(Counting(), (torch.ones(1, 4),), "counting")
     pipeline.optimized_methods(source)
