@@ -256,6 +256,20 @@ def test_many_conditions_are_judged_one_by_one() -> None:
         check_guards(replace(plan, steps=tuple(step for step in plan.steps if step is not sides[3])))
 
 
+def test_branches_that_return_their_input_are_refused() -> None:
+    def shared(x: Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x, lambda x: x * 2, (x,))
+
+    with pytest.raises(CompileError) as caught:
+        from_module(Function(shared), (X,), "m")
+    assert (
+        caught.value.render()
+        == """error: torch.export cannot take this model apart
+  have  cond_true might be aliasing the input or the output!
+  try   a branch or loop must not return the same tensor twice, nor one of its inputs: return x.clone()"""
+    )
+
+
 @pytest.mark.parametrize(
     ("loop", "text"),
     [

@@ -167,8 +167,15 @@ def functional(exported: Any) -> Any:
     for target in list(table):  # all that it knows: some appear only when in-place writes are made functional
         if table_name(target) in TABLE:
             table.pop(target, None)
-    with quiet():
-        made = exported.run_decompositions(table)
+    try:
+        with quiet():
+            made = exported.run_decompositions(table)
+    except Exception as error:
+        raise CompileError(
+            "torch.export cannot take this model apart",
+            have=reason(error),
+            try_="a branch or loop must not return the same tensor twice, nor one of its inputs: return x.clone()",
+        ) from error
     for spec in made.graph_signature.output_specs:
         if spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.TOKEN):
             raise CompileError(
