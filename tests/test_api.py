@@ -102,8 +102,18 @@ def test_random_calibration_is_told() -> None:
 
 
 def test_layers_that_stay_float_are_told() -> None:
+    class Ranked(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.median(torch.relu(x), 1).values * 0.5
+
+    model = baretorch.compile(Ranked(), (X,), board="pico2w", calibration=[(X,)])
+    assert [text for text in model.warnings if text.startswith("float: ")]
+
+
+def test_layers_that_the_user_keeps_in_float_are_not_warned_of() -> None:
     model = baretorch.compile(network(), (X,), board="pico2w", calibration=[(X,)], keep_float=["2"])
-    assert [text for text in model.warnings if text.startswith("float: linear 2")]
+    assert [node.op.name for node in model.compiled.graph.nodes].count("linear") == 1
+    assert model.warnings == ()
 
 
 def test_what_goes_with_int8_only() -> None:

@@ -194,3 +194,20 @@ def test_an_argmax_between_equals_is_rounding() -> None:
     flipped = 1 - answer
     assert difference((flipped,), source.references["forward"]) is None
     assert difference((flipped + 2,), source.references["forward"]) is not None
+
+
+def test_a_model_may_return_its_state() -> None:
+    """The answer to the first run is not what the second makes of the very same tensor."""
+
+    class Sums(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total.copy_(self.total + x)
+            return self.total
+
+    source = from_module(Sums(), (torch.ones(2),), "sums")
+    assert source.expected is not None and source.expected_again is not None
+    assert [float(y[0][0]) for y in (source.expected, source.expected_again)] == [1, 2]

@@ -118,7 +118,7 @@ def test_unknown_board(folder: Path) -> None:
 
 
 def test_unknown_operator() -> None:
-    check_error("unknown_operator", "ops", "conv3d")
+    check_error("unknown_operator", "ops", "conv4d")
 
 
 def test_dynamic_shapes(folder: Path) -> None:

@@ -106,12 +106,12 @@ def test_the_decoder_of_an_autoencoder_fuses() -> None:
     assert [n for n in names(graph) if n != "reshape"] == ["conv_transpose2d", "conv_transpose2d", "sigmoid"]
 
 
-def test_three_dimensions_are_refused() -> None:
+def test_a_transposed_convolution_over_three_dimensions_is_refused() -> None:
     with pytest.raises(CompileError) as caught:
-        check_module(nn.Conv3d(1, 2, 2), torch.zeros(1, 1, 3, 3, 3))
+        check_module(nn.ConvTranspose3d(1, 2, 2), torch.zeros(1, 1, 3, 3, 3))
     assert caught.value.render().splitlines() == [
         "error: a convolution over 3 dimensions is not supported",
         "  at    convolution = aten::convolution",
-        "  have  weight float32[2, 1, 2, 2, 2]",
-        "  need  conv1d or conv2d, or their transposed forms",
+        "  have  weight float32[1, 2, 2, 2, 2]",
+        "  need  conv1d, conv2d or conv3d, or the transposed forms of the first two",
     ]

@@ -28,6 +28,17 @@ def mm(g: Lowering, x: str, weight_t: str) -> str:
     return linear(g, x, g.permute(weight_t, (1, 0)))
 
 
+def trains(name: str, running: bool) -> CompileError:
+    """A norm that works by the statistics of the batch itself, which is how it trains; or it has no others."""
+    if running:
+        return CompileError(f"{name} is in training mode", try_="call model.eval() before returning the model")
+    return CompileError(
+        f"{name} has no running statistics",
+        need="the mean and variance of the training data",
+        try_="track_running_stats=True, or GroupNorm, InstanceNorm or LayerNorm for statistics of the input",
+    )
+
+
 def batch_norm(
     g: Lowering, x: str, weight: str | None, bias: str | None, mean: str | None, var: str | None, *rest: Any
 ) -> str:
@@ -35,7 +46,7 @@ def batch_norm(
 
     batch_norm has (training, momentum, eps, cudnn) after the four tensors, the core variants (momentum, eps)."""
     if isinstance(rest[0], bool) and rest[0]:
-        raise CompileError("batch_norm is in training mode", try_="call model.eval() before returning the model")
+        raise trains("batch_norm", running=mean is not None)
     eps = rest[2] if isinstance(rest[0], bool) else rest[1]
     channels = g.shape(x)[1]
     gamma = g.constant(weight, "batch_norm: weight") if weight else np.ones(channels)

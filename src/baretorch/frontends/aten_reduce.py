@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.errors import CompileError
 from baretorch.frontends import aten_elementwise as elementwise
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_shapes as shapes
@@ -224,16 +223,10 @@ def instance_norm(
     if not use_input_stats:
         return layers.batch_norm(g, x, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
-        raise CompileError("instance_norm is in training mode", try_="call model.eval() before returning the model")
+        raise layers.trains("instance_norm", running=True)
     return group_norm(g, x, g.shape(x)[1], weight, bias, eps)
 
 
 def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | None, *rest: Any) -> str:
-    """batch_norm by the statistics of the batch itself, which is how it trains."""
-    if isinstance(rest[0], bool):
-        raise CompileError(
-            "batch_norm has no running statistics",
-            need="the mean and variance of the training data",
-            try_="track_running_stats=True, or GroupNorm, InstanceNorm or LayerNorm for statistics of the input",
-        )
-    raise CompileError("batch_norm is in training mode", try_="call model.eval() before returning the model")
+    """batch_norm by the statistics of the batch itself."""
+    raise layers.trains("batch_norm", running=not isinstance(rest[0], bool))

@@ -39,7 +39,15 @@ except ImportError as error:
     ) from error
 
 from baretorch.frontends.torch_constants import evaluate, products_as_layers
-from baretorch.frontends.torch_plain import answers, is_random, moved_answers, unlifted, unrounded_answers, writes
+from baretorch.frontends.torch_plain import (
+    answers,
+    as_array,
+    is_random,
+    moved_answers,
+    unlifted,
+    unrounded_answers,
+    writes,
+)
 from baretorch.frontends.torch_read import read_plain, table_name
 
 # Whose lines are not the user's: Baretorch, torch and the standard library, beside all that is in site-packages.
@@ -137,9 +145,9 @@ def reference_of(callable_: Any, program: Any, inputs: Sequence[Any]) -> Referen
     """What a model gives for the inputs: twice, if its functional program has state. It is called as it is."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
     name = getattr(callable_, "__name__", "forward")
-    found = [x for _ in range(runs) for x in flat_inputs((_run(callable_, inputs, name),))]
+    found = (flat_inputs((_run(callable_, inputs, name),)) for _ in range(runs))
     return Reference(
-        tuple(np.array(x.detach().cpu().numpy()) for x in found),
+        tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
         lambda seed: moved_answers(unlifted(program), inputs, runs, seed),
     )

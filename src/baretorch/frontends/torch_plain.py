@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
@@ -181,7 +182,13 @@ def _moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed
 def _runs(callable_: Any, inputs: Sequence[Any], runs: int) -> tuple[Array, ...]:
     with torch.no_grad():
         results = [torch.utils._pytree.tree_leaves(callable_(*inputs)) for _ in range(runs)]
-    return tuple(leaf.detach().cpu().numpy().copy() for r in results for leaf in r if isinstance(leaf, torch.Tensor))
+    return tuple(as_array(leaf) for r in results for leaf in r if isinstance(leaf, torch.Tensor))
+
+
+def as_array(leaf: torch.Tensor) -> Array:
+    """A copy as NumPy has it, which does not know bfloat16."""
+    leaf = leaf.detach().cpu()
+    return np.array((leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy())
 
 
 class _Unrounded(Interpreter):  # type: ignore[misc]
