@@ -11,11 +11,18 @@ from tests.ops.cases import TABLE
 from tests.ops.emulated import run_emulated
 
 BOARDS = ["mps2-an385-v6m", "mps2-an386", "mps2-an505", "mps3-an547", "virt-rv32"]
-# Kernels out of line; on the other CPUs in `make test-all`.
-SIZE = [pytest.param((b, "size"), marks=() if b == "mps2-an386" else pytest.mark.slow) for b in BOARDS]
+QUICK = {("mps2-an386", "size")} | {(b, "speed") for b in BOARDS}  # kernels out of line elsewhere in `make test-all`
 
 
-@pytest.fixture(scope="module", params=[*((b, "speed") for b in BOARDS), *SIZE], ids="-".join)
+def images() -> list[object]:
+    """What is built, each by one worker, who then runs all its cases."""
+    pairs = [(b, optimize) for optimize in ("speed", "size") for b in BOARDS]
+    groups = {pair: (pytest.mark.xdist_group("-".join(pair)),) for pair in pairs}
+    slow = (pytest.mark.slow,)
+    return [pytest.param(p, marks=groups[p] if p in QUICK else (*groups[p], *slow), id="-".join(p)) for p in pairs]
+
+
+@pytest.fixture(scope="module", params=images())
 def board(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Outputs]:
     name, optimize = request.param
     outputs = run_emulated(TABLE, name, tmp_path_factory.mktemp(name), optimize)
