@@ -42,7 +42,7 @@ def test_what_others_made_stays(kind: str, folder: Path) -> None:
     other.write_text(OURS)
     match kind:
         case "file":
-            place.write_text("int main;\n")
+            place.write_text("/* my part beside the model that Baretorch makes */\nint main;\n")
         case "link":
             place.symlink_to(other)
         case "dangling link":
