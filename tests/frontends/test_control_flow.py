@@ -25,10 +25,13 @@ from baretorch.frontends.torch_plain import unlifted
 from baretorch.ir import Builder, DType
 from baretorch.ops.choose import Choose
 from baretorch.ops.functions import Cos, Sin, Tanh
+from baretorch.ops.logic import Lt
 from baretorch.ops.move import Cat
+from baretorch.ops.reduce import Sum
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import make_plan
 from baretorch.plan.check_guards import check_guards
+from baretorch.plan.guards import guarded
 from baretorch.targets.boards import load_board
 
 
@@ -240,6 +243,18 @@ def test_the_judge_sees_a_missing_guard() -> None:
             continue
         unseen.append(plan.steps[i].call.op.name)
     assert unseen == ["mul"]  # it reads the input alone and is no side: to run it always is right, if slow
+
+
+def test_a_condition_may_be_far_behind_what_needs_it() -> None:
+    b = Builder()
+    x = b.input("x", (4,), DType.FLOAT32)
+    side, deep = b.add(Sin(), x), x
+    for _ in range(1500):
+        deep = b.add(Tanh(), deep)
+    condition = b.add(Lt(), b.add(Sum((0,), False), deep), b.add(Sum((0,), False), x))
+    graph = b.graph([x], [b.add(Choose(), condition, side, x)])
+    nodes = guarded(graph).graph.nodes
+    assert [node.op.name for node in nodes[-3:]] == ["lt", "sin", "choose"]
 
 
 def test_many_conditions_are_judged_one_by_one() -> None:

@@ -34,17 +34,15 @@ def guarded(graph: Graph) -> Guarded:
     needs = _needs(graph)
     producer = graph.producer()
     nodes: dict[int, Node] = {}
-
-    def place(node: Node) -> None:
-        if id(node) in nodes:
-            return
-        for name in (*(condition for condition, _ in needs[node.outputs[0]]), *node.inputs):
-            if name in producer:
-                place(producer[name])
-        nodes[id(node)] = node
-
-    for node in graph.nodes:
-        place(node)
+    for pending in ([node] for node in graph.nodes):
+        while pending:  # not by recursion: graphs are deep
+            node = pending[-1]
+            before = (*(condition for condition, _ in needs[node.outputs[0]]), *node.inputs)
+            missing = [producer[name] for name in before if name in producer and id(producer[name]) not in nodes]
+            if missing:
+                pending.append(missing[0])
+            else:
+                nodes[id(pending.pop())] = node
     return Guarded(replace(graph, nodes=tuple(nodes.values())), needs)
 
 
