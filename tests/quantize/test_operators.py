@@ -18,6 +18,7 @@ from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.quantize.quantizer import Int8Quantizer
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.models import seeded
@@ -260,3 +261,16 @@ def test_what_stays_float_is_a_warning_with_the_reason(tmp_path: Path) -> None:
     image = pipeline.build_image(compiled, tmp_path)
     (warning,) = compare(compiled, image, pipeline.run_image(compiled, image)).warnings
     assert warning.startswith("float: cumsum ") and warning.endswith("stays float: there is no int8 cumsum")
+
+
+def test_models_may_be_deep() -> None:
+    graph = torch.fx.Graph()
+    value = x = graph.placeholder("x")
+    x.meta["val"] = torch.empty(8, device="meta")
+    for target in (*[torch.ops.aten.tanh.default] * 1500, torch.ops.aten.detach.default):
+        value = graph.call_function(target, (value,))
+        value.meta["val"] = x.meta["val"]
+    graph.output((value,))
+    model = torch.fx.GraphModule(nn.Module(), graph)
+    Int8Quantizer().annotate(model)
+    assert all("quantization_annotation" in node.meta for node in graph.nodes if node.op == "call_function")

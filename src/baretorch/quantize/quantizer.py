@@ -107,6 +107,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         self.kept: set[str] = set()  # which of keep_float were found
         self.settled: dict[Node, Any] = {}  # values whose scale is not for their readers to choose
         self.scores: dict[Node, QuantizationSpec] = {}  # values that a softmax takes and nobody else
+        self.constants: set[Node] = set()
 
     def transform_for_annotation(self, model: Any) -> Any:
         """A product of matrices with a summand, as two operators."""
@@ -118,6 +119,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
 
     def annotate(self, model: Any) -> Any:
         apart = around_spectra(model, {*WEIGHTED, *HIDDEN}) | _masks(model.graph.nodes)
+        self.constants = _constants(model.graph.nodes)
         for node in reversed(model.graph.nodes):
             self._find_scores(node)
         for node in model.graph.nodes:
@@ -178,12 +180,12 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
             _note(node, {values[0]: self._spec(values[0])}, self._output(node) if name in UNARY else self._own(node))
         elif name == ATTENTION:
             _note(node, {v: self._spec(v) for v in node.args[:3]}, self._own(node))
-        elif name in SAME and _is_constant(node):
+        elif name in SAME and node in self.constants:
             return
         elif name in SAME or name in PARTS:
             self._same(node, values[:1], name in PARTS)
         elif name in ALIKE and node in self.scores:
-            _note(node, {v: self._spec(v) for v in values if not _is_constant(v)}, self.scores[node])
+            _note(node, {v: self._spec(v) for v in values if v not in self.constants}, self.scores[node])
         elif name in ALIKE:
             self._same(node, values)
 
@@ -279,9 +281,13 @@ def _floats(node: Node) -> list[Node]:
     return list(dict.fromkeys(a for a in flat if _is_float(a)))
 
 
-def _is_constant(node: Node) -> bool:
-    """It depends on no input."""
-    return node.op == "get_attr" or (node.op == "call_function" and all(map(_is_constant, node.all_input_nodes)))
+def _constants(nodes: Iterable[Node]) -> set[Node]:
+    """What depends on no input."""
+    found: set[Node] = set()
+    for node in nodes:
+        if node.op == "get_attr" or (node.op == "call_function" and found.issuperset(node.all_input_nodes)):
+            found.add(node)
+    return found
 
 
 def _is_float(argument: Any) -> bool:
