@@ -17,6 +17,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from baretorch.errors import CompileError
+from baretorch.passes.fold_constants import LARGEST
 
 TURNS = 256  # of a loop
 OPEN_TURNS = 64  # of a loop, that may happen or not
@@ -191,7 +192,8 @@ class _Flat:
         schema = getattr(node.target, "_schema", None)
         random = schema is not None and torch.Tag.nondeterministic_seeded in node.target.tags
         changing = schema is not None and schema.is_mutable and node.target is not _ATEN.detach_.default
-        unknown = any(v is _UNKNOWN for v in values)
+        tensors = [t for t in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)]
+        unknown = any(v is _UNKNOWN for v in values) or sum(t.nbytes for t in tensors) > LARGEST
         if unknown or schema is None or random or changing or node.target is CHOOSE:
             return _UNKNOWN
         args, kwargs = map_arg((node.args, node.kwargs), self.values.__getitem__)
