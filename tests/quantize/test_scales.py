@@ -270,3 +270,22 @@ def test_a_small_language_model_keeps_its_signal() -> None:
     source, graph = int8_of(net, samples)
     assert not float_layers(graph), why_float(graph)
     assert sqnr(source, graph) > 33, "24 with a floor of 2^-12 under scales"
+
+
+def test_scales_may_be_shared_along_two_ways() -> None:
+    """Found by tests/fuzz: torchao recursed without end where a value meets what was made of it."""
+
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            less = torch.minimum(x, x.flip(1))
+            return torch.maximum(less, x)
+
+    class Again(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            same = torch.minimum(x, x)
+            return torch.maximum(same, x) + same
+
+    for net in (Net(), Again()):
+        source, graph = int8_of(net, normal((2, 8)))
+        assert not float_layers(graph)
+        assert sqnr(source, graph) > 30

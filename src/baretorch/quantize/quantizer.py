@@ -192,7 +192,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
     def _same(self, node: Node, values: list[Node], parts: bool = False) -> None:
         """All in one scale. Where an input's scale is settled otherwise, the others keep theirs, and the output its
         own: they are brought together where they meet."""
-        first, *rest = values
+        first, *rest = sorted(values)  # in the order of execution: scales that share in a circle have torchao recurse
         if rest and any(v in self.settled for v in values):
             _note(node, {v: self._spec(v) for v in values}, self.activation)
             return
