@@ -118,3 +118,19 @@ def test_they_arrive_in_python() -> None:
     with pytest.warns(UserWarning):
         model = baretorch.compile(seeded_lost().eval(), (X,), board="host", int8=True, calibration=[(X,)])
     assert any(w.startswith("accuracy") for w in model.warnings)
+
+
+def test_a_call_without_positional_arguments_is_no_part_of_another() -> None:
+    """Warnings name the layers; on the way there every node is looked at."""
+
+    class Ring(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("kept", torch.zeros(1, 8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.kept[:, :-4] = self.kept[:, 4:].clone()
+            self.kept[:, -4:] = x[:, :4]
+            return self.kept.clone()
+
+    assert "accuracy" in kinds(int8(Ring(), 100 * X, [X]))

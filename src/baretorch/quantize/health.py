@@ -164,7 +164,7 @@ def _blamed(plain: GraphModule, sums: _Sums) -> list[str]:
 
 def _maker(node: Node) -> Node:
     """What made the values that a node only moves or picks out."""
-    while isinstance(node.args[0], Node) and (node.target is operator.getitem or name_of(node) in {*SAME, *PARTS}):
+    while (node.target is operator.getitem or name_of(node) in {*SAME, *PARTS}) and isinstance(node.args[0], Node):
         node = node.args[0]
     return node
 
