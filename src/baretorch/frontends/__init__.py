@@ -121,7 +121,7 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     exported = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
     plain, references = _plain(exported, methods, module)
-    programs = shared_state({m: read_plain(p, name) for m, p in plain.items()})
+    programs = shared_state({m: read_plain(p, name, plain.values()) for m, p in plain.items()})
     program = programs[method]
     expected, again = _answers(references[method], program)
     references = {m: _for_graph(r, programs[m], plain[m], methods[m]) for m, r in references.items()}

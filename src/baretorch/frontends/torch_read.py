@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from baretorch.ir import Array, DType, Origin
 SUFFIXES = ("_copy", "_")
 
 
-def read_plain(module: Any, name: str) -> AtenProgram:
-    """The ATen program of a plain one. Every value has its shape in `meta["val"]`."""
-    names: dict[str, str] = {}  # fx node -> our name
+def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgram:
+    """The ATen program of a plain one. Every value has its shape in `meta["val"]`. Programs `beside` it are those of
+    other methods, which name the same memory in the same way."""
+    stored, names = _names(module, beside)
     inputs: list[AtenInput] = []
     constants: dict[str, Array] = {}
     calls: list[AtenCall] = []
@@ -34,12 +36,10 @@ def read_plain(module: Any, name: str) -> AtenProgram:
         if node.op == "placeholder" and isinstance(node.meta.get("val"), BOUND) and not node.users:
             notes.append(f"input {node.target} is {shown(node.meta['val'])} for ever: only tensors stay inputs")
         elif node.op == "placeholder":
-            names[node.name] = str(node.target)  # a copy of a graph may have another name for it
             inputs.append(_input(node))
         elif node.op == "get_attr" and is_tensor(module, node):
-            names[node.name] = node.target
             if node.users:
-                constants[node.target] = _array(attribute(module, node.target), node.target)
+                constants[stored[node.target]] = _array(attribute(module, node.target), node.target)
         elif node.op == "call_function" and node not in written:
             if node.target is not operator.getitem and "val" in node.meta and not _is_check(node):
                 calls.append(_call(node, names))
@@ -49,7 +49,7 @@ def read_plain(module: Any, name: str) -> AtenProgram:
                     raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
                 outputs.append(names.get(value.name, value.name))
                 orders.append(_order(value.meta["val"]))
-    state = [AtenState(node.args[0].target, names.get(node.args[1].name, node.args[1].name)) for node in written]
+    state = [AtenState(names[node.args[0].name], names.get(node.args[1].name, node.args[1].name)) for node in written]
     if not outputs and not state:
         raise CompileError("the model returns no tensors", need="at least one tensor as output")
     used = {a.name for call in calls for a in refs(call.args)} | set(outputs)
@@ -67,15 +67,44 @@ def read_plain(module: Any, name: str) -> AtenProgram:
     )
 
 
+def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Our names of stored tensors, and of nodes that have another one in the graph. Inputs, stored tensors and results
+    of calls may have one name in torch, `self.add` beside x + 1; here each has its own, inputs that of the user."""
+    programs = (module, *beside)
+    given = {str(node.target) for p in programs for node in p.graph.find_nodes(op="placeholder")}
+    targets = {node.target for p in programs for node in p.graph.find_nodes(op="get_attr") if is_tensor(p, node)}
+    taken = given | targets
+    stored = {target: _free(target, taken) if target in given else target for target in sorted(targets)}
+    fixed, taken = frozenset(taken), taken | {node.name for node in module.graph.nodes}
+    names = {}
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            names[node.name] = str(node.target)  # a copy of a graph may have another name for it
+        elif node.op == "get_attr" and node.target in stored:
+            names[node.name] = stored[node.target]
+        elif node.op == "call_function" and node.name in fixed:
+            names[node.name] = _free(node.name, taken)
+    return stored, names
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """`name`, with a number that makes it a new one; from now on it is taken."""
+    n = 2
+    while f"{name}_{n}" in taken:
+        n += 1
+    taken.add(f"{name}_{n}")
+    return f"{name}_{n}"
+
+
 def _call(node: Any, names: dict[str, str]) -> AtenCall:
     values = node.meta["val"]
     if isinstance(values, (tuple, list)):
         results: list[str | None] = [None] * len(values)
         for user in node.users:  # getitem nodes
-            results[user.args[1]] = user.name if user.users else None
+            results[user.args[1]] = names.get(user.name, user.name) if user.users else None
         metas = list(values)
     else:
-        results, metas = [node.name], [values]
+        results, metas = [names.get(node.name, node.name)], [values]
     shapes = tuple(_shape(m, node) if isinstance(m, torch.Tensor) else None for m in metas)
     return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, origin_of(node))
 
