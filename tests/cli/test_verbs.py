@@ -249,6 +249,7 @@ def test_ops() -> None:
     assert "transpose" in rows["permute"]["aten"] and "conv2d" not in rows["permute"]["aten"]
     assert {"symbol", "source", "dtypes", "needs"} == set(rows["linear"]["kernels"][0])
     assert "clamp" in baretorch("ops", "relu").out.splitlines()[0]
+    assert "\\n" not in baretorch("ops", "conv2d").out  # its meaning has several lines
     assert "leaves the values as they are" in baretorch("ops", "dropout").out
 
 

@@ -62,8 +62,7 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
 def _details(name: str, rows: list[OpSupport]) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
-
-    from baretorch.escape import markup
+    from rich.text import Text
 
     if not rows:
         return f"{name} needs no operator: it leaves the values as they are"
@@ -75,7 +74,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
         table.add_column(style="dim")
         table.add_column(overflow="fold")
         table.add_row("operator", f"[bold]{row.name}[/]")
-        table.add_row("meaning", markup(row.meaning))
+        table.add_row("meaning", Text(row.meaning))
         for k in row.kernels:
             need = f"needs {', '.join(k.needs)}" if k.needs else "any CPU"
             table.add_row("kernel", f"{k.symbol}  {', '.join(k.dtypes)}; {need}")
