@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -37,6 +39,12 @@ class Constants:
         self.module = module
         self.changing = {n.args[0].target for n in writes(module)} | set(changing)
 
+    @cached_property
+    def targets(self) -> dict[Any, str]:
+        """The names of stored tensors, by what they hold."""
+        stored = [n for n in self.module.graph.find_nodes(op="get_attr") if self.is_stored(n)]
+        return {_content(self.value(n)): str(n.target) for n in reversed(stored) if self.value(n).is_contiguous()}
+
     def is_stored(self, node: Any) -> bool:
         return is_tensor(self.module, node) and node.target not in self.changing
 
@@ -48,23 +56,13 @@ class Constants:
         """A `get_attr` node of this tensor: of one that is stored already, if it is equal; else of a new one, whose
         name begins with `stem`. It comes from where `like` does."""
         value = value.detach().contiguous()
-        target = self._equal(value) or self._new(value, stem)
+        content = _content(value)
+        target = self.targets.get(content) or self._new(value, stem)
+        self.targets[content] = target
         with self.module.graph.inserting_before(before):
             node = self.module.graph.create_node("get_attr", target)
         node.meta = {**like.meta, "val": torch.empty_like(value, device="meta")}
         return node
-
-    def _equal(self, value: torch.Tensor) -> str | None:
-        data = None
-        for node in self.module.graph.find_nodes(op="get_attr"):
-            if not self.is_stored(node):
-                continue
-            other = self.value(node)
-            if (other.shape, other.dtype) == (value.shape, value.dtype) and other.is_contiguous():
-                data = _bytes(value) if data is None else data
-                if _bytes(other) == data:
-                    return str(node.target)
-        return None
 
     def _new(self, value: torch.Tensor, stem: str) -> str:
         parent, _, leaf = stem.rpartition(".")
@@ -76,8 +74,10 @@ class Constants:
         return f"{parent}.{name}" if parent else name
 
 
-def _bytes(tensor: torch.Tensor) -> bytes:
-    return bytes(tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()) if tensor.numel() else b""
+def _content(tensor: torch.Tensor) -> Any:
+    """Equal for tensors of the same shape, type and bits."""
+    raw = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    return tuple(tensor.shape), tensor.dtype, sha256(raw).digest()
 
 
 def evaluate(module: GraphModule, changing: Collection[str] = ()) -> None:
