@@ -134,3 +134,14 @@ def test_a_call_without_positional_arguments_is_no_part_of_another() -> None:
             return self.kept.clone()
 
     assert "accuracy" in kinds(int8(Ring(), 100 * X, [X]))
+
+
+def test_what_is_cut_off_the_answer_itself_counts() -> None:
+    """The last layer's values are beyond its scale for the example alone: too few of all to be called saturated."""
+    module = nn.Linear(8, 1, bias=False)
+    nn.init.ones_(module.weight)
+    given = [X * (-1) ** i for i in range(32)]
+    (first, *_) = int8(module, 8 * X.abs().clamp(max=X.abs().max() / 8), given).warnings
+    assert first.startswith("accuracy: the int8 answer to the example inputs has") and first.endswith(
+        "comes from linear"
+    )

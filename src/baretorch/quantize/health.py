@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
+from torch.utils._pytree import tree_leaves
 
 from baretorch.frontends.torch_plain import state_kept
 from baretorch.frontends.torch_read import origin_of
@@ -39,9 +40,13 @@ def judged(
     with torch.no_grad(), state_kept(converted), state_kept(plain):
         for given in (inputs, *chosen):
             wanted = _Keep(plain)
-            wanted.run(*given)
-            watch = _Watch(converted, wanted.values, observers, (example, all_) if given is inputs else (all_,))
-            watch.run(*given)
+            answers = tree_leaves(wanted.run(*given))
+            sums = (example, all_) if given is inputs else (all_,)
+            made = tree_leaves(_Watch(converted, wanted.values, observers, sums).run(*given))
+            for i, (want, have) in enumerate(zip(answers, made, strict=True)):
+                if want.dtype is torch.float32:
+                    for some in sums:
+                        some.add(_answer(i), want, have)
     return [*_noisy(plain, example, all_), *_clipped(all_)]
 
 
@@ -140,9 +145,9 @@ def _noisy(plain: GraphModule, example: _Sums, all_: _Sums) -> Iterator[str]:
     """The answer is hardly the model's any more."""
     (output,) = plain.graph.find_nodes(op="output")
     for sums, of in ((example, "example inputs"), (all_, "calibration data")):
-        worst = min((sums.db(node.name) for node in output.all_input_nodes), default=CLEAN_DB)
+        worst = min((sums.db(_answer(i)) for i in range(len(output.args[0]))), default=CLEAN_DB)
         if worst < LEAST_DB:
-            layers = ", ".join(_blamed(plain, sums))
+            layers = ", ".join(_blamed(plain, output.args[0], sums))
             yield (
                 f"accuracy: the int8 answer to the {of} has {worst:.1f} dB signal to noise against float; most noise "
                 f"comes from {layers}"
@@ -150,9 +155,18 @@ def _noisy(plain: GraphModule, example: _Sums, all_: _Sums) -> Iterator[str]:
             return
 
 
-def _blamed(plain: GraphModule, sums: _Sums) -> list[str]:
+def _answer(index: int) -> str:
+    """What the sums call an output: the node behind it has a name too, but is not yet rounded."""
+    return f"output {index}"
+
+
+def _blamed(plain: GraphModule, outputs: Sequence[Node], sums: _Sums) -> list[str]:
     """The layers behind which there is more noise than before them, by the power they add to it."""
     added = []
+    for i, node in enumerate(outputs):
+        if node.op == "call_function" and node.name in sums.signal:
+            noise = 10 ** (-sums.db(_answer(i)) / 10) - 10 ** (-sums.db(node.name) / 10)
+            added.append((noise, _layer(_maker(node))))
     for node in plain.graph.nodes:
         if node.op == "call_function" and node.name in sums.signal:
             before = min((sums.db(a.name) for a in node.all_input_nodes if a.name in sums.signal), default=CLEAN_DB)
