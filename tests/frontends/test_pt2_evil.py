@@ -67,6 +67,11 @@ def samples(file: Pt2, marker: str) -> None:
     file.members[SAMPLES] = pickled(marker)
 
 
+def bare_samples(file: Pt2, marker: str) -> None:
+    """A pickle by itself, in no archive of torch.save."""
+    file.members[SAMPLES] = pickle.dumps(((Payload(marker),), {}))
+
+
 def size(file: Pt2, marker: str) -> None:
     file.graph["tensor_values"]["x"]["sizes"][0] = {"as_expr": {"expr_str": touch(marker), "hint": None}}
 
@@ -141,6 +146,7 @@ EVIL = {
         constant,
         opaque_object,
         samples,
+        bare_samples,
         size,
         weight_size,
         guard,
@@ -161,6 +167,7 @@ REAL = (  # what torch 2.13 runs; the rest only could be
     "constant",
     "opaque_object",
     "samples",
+    "bare_samples",
     "size",
     "guard",
     "parameter_name",
@@ -309,6 +316,10 @@ def other_samples(file: Pt2) -> None:
     file.members[SAMPLES] = raw.getvalue()
 
 
+def damaged_samples(file: Pt2) -> None:
+    file.members[SAMPLES] = file.members[SAMPLES][:100]
+
+
 def deep_json(file: Pt2) -> None:
     file.signature["out_spec"] = "[1," + "[" * 100_000
 
@@ -316,7 +327,7 @@ def deep_json(file: Pt2) -> None:
 BROKEN = {
     f.__name__: f
     for f in (
-        *(weight, samples, opaque_object, size, parameter_name, function, structure),
+        *(weight, samples, bare_samples, damaged_samples, opaque_object, size, parameter_name, function, structure),
         *(large_weight, weight_beyond_its_data, overflowing_sizes, large_value, lying_value, lying_weight, no_data),
         *(on_cuda, dynamic, other_samples, deep_json),
     )

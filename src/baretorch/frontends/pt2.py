@@ -28,8 +28,8 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten import TABLE
 from baretorch.frontends.limits import ROOM
 from baretorch.frontends.program import AtenProgram
-from baretorch.frontends.pt2_archive import TRY_AGAIN, Archive, damaged
-from baretorch.frontends.pt2_program import Json, layer_name, safe_program, tensor_sizes, unsafe
+from baretorch.frontends.pt2_archive import DAMAGED, TRY_AGAIN, Archive, damaged
+from baretorch.frontends.pt2_program import Json, layer_name, refused, safe_program, tensor_sizes, unsafe
 from baretorch.frontends.pt2_shapes import check_shapes
 from baretorch.frontends.torch_export import flat_inputs, quiet, read_exported, reason
 from baretorch.frontends.torch_read import table_name
@@ -98,7 +98,7 @@ def _load(path: Path) -> tuple[Any, Any]:
         room = _Room(ROOM + 4 * archive.size)
         weights = _tensors(archive, WEIGHTS, WEIGHTS_LIST, room)
         constants = _tensors(archive, CONSTANTS, CONSTANTS_LIST, room)
-        samples = _unpickled(archive.read(SAMPLES), SAMPLES, room) if SAMPLES in archive.names else None
+        samples = _unpickled(archive.read(SAMPLES), "example inputs", room) if SAMPLES in archive.names else None
     finally:
         archive.close()
     if samples is not None and not _are_inputs(samples):
@@ -177,7 +177,7 @@ def _tensor(
 
 def _pickled_tensor(raw: bytes, name: str, room: _Room) -> Any:
     """torch pickles tensors of other classes than its own."""
-    made = _unpickled(raw, name, room)
+    made = _unpickled(raw, f"values of {name}", room)
     if type(made) not in (torch.Tensor, torch.nn.Parameter) or made.layout is not torch.strided:
         raise unsafe(f"a tensor of another class than torch.Tensor for {name}")
     return made
@@ -187,16 +187,22 @@ def _unpickled(raw: bytes, what: str, room: _Room) -> Any:
     """torch's safe loading, of an archive that was looked at before."""
     if not raw:
         return None
-    Archive(raw).close()
+    pickle = f"the .pt2 file's {what} are not plain tensors: reading them could run code"
+    if raw[:1] == b"\x80":  # a pickle by itself, in no archive of torch.save
+        raise refused(pickle)
+    try:
+        Archive(raw).close()
+    except CompileError as error:
+        raise damaged(f"its {what} cannot be read ({error.what.removeprefix(DAMAGED)})") from None
     try:
         made = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
     except Exception as error:
         if "weights_only" in str(error) or "Weights only" in str(error):
-            raise unsafe(f"an object that could run code, in {what}") from error
-        raise damaged(f"{what} cannot be read ({reason(error)})") from error
+            raise refused(pickle) from error
+        raise damaged(f"its {what} cannot be read ({reason(error)})") from error
     for leaf in torch.utils._pytree.tree_leaves(made):
         if isinstance(leaf, torch.Tensor):
-            room.take(leaf.numel() * leaf.element_size(), what)
+            room.take(leaf.numel() * leaf.element_size(), f"its {what}")
     return made
 
 

@@ -17,10 +17,11 @@ from baretorch.errors import CompileError
 
 MAX_JSON = 16 << 20  # bytes; a node takes about one kilobyte
 TRY_AGAIN = "export the model again, or copy the file again"
+DAMAGED = "not a sound .pt2 file: "
 
 
 def damaged(what: str) -> CompileError:
-    return CompileError(f"not a sound .pt2 file: {what}", try_=TRY_AGAIN)
+    return CompileError(f"{DAMAGED}{what}", try_=TRY_AGAIN)
 
 
 class Archive:

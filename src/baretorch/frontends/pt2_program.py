@@ -34,8 +34,13 @@ _REFUSED = {
 
 def unsafe(what: str) -> CompileError:
     """What only a file that may run code can have."""
+    return refused(f"the .pt2 file needs {what}")
+
+
+def refused(what: str) -> CompileError:
+    """What is only read of files that the user trusts."""
     return CompileError(
-        f"the .pt2 file needs {what}",
+        what,
         need="a program that is only data: operators, numbers and dense tensors",
         try_=["compile the Python model file instead, or export it again without that", TRUST],
     )
