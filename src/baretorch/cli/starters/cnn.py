@@ -1,11 +1,15 @@
 """A small convolutional network for 28 x 28 images. Try: baretorch run FILE --board pico2w"""
 
+from pathlib import Path
+
 import torch
 from torch import nn
 
+WEIGHTS = Path(__file__).with_name("weights.pt")  # beside this file; torch.save(net.state_dict(), WEIGHTS) makes it
+
 
 def model() -> nn.Module:
-    """The network to compile. Load your trained weights here: net.load_state_dict(torch.load("weights.pt"))"""
+    """The network to compile. Load your trained weights here: net.load_state_dict(torch.load(WEIGHTS))"""
     torch.manual_seed(0)
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
