@@ -64,6 +64,7 @@ def model(): return Net()
         ("inputs_sparse", "def inputs(): return (torch.ones(1, 4).to_sparse(),)"),
         ("inputs_shape", "def inputs(): return (torch.ones(1, 5),)"),
         ("inputs_int64", "def inputs(): return (torch.ones(1, 4, dtype=torch.int64),)"),
+        ("inputs_float64", "def inputs(): return (torch.ones(1, 4, dtype=torch.float64),)"),
         ("forward_raises", FORWARD.format("raise ValueError('boom')")),
         ("forward_exits", FORWARD.format("sys.exit(0)")),
         ("forward_index", FORWARD.format("return x[:, torch.tensor([9])]")),
@@ -111,6 +112,26 @@ def test_missing_file() -> None:
 def test_unknown_suffix(folder: Path) -> None:
     (folder / "net.tflite").write_bytes(b"")
     check_error("unknown_suffix", "build", "net.tflite", "--board", "pico")
+
+
+def test_weights_without_a_program(folder: Path) -> None:
+    (folder / "net.pt").write_bytes(b"")
+    check_error("weights_file", "build", "net.pt", "--board", "pico")
+
+
+def test_a_program_in_training_mode(folder: Path) -> None:
+    import torch
+    from torch import nn
+
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Dropout(0.5))
+    torch.export.save(torch.export.export(net, (torch.ones(1, 1, 5, 5),)), folder / "net.pt2")
+    check_error("training_mode", "compile", "net.pt2", "--board", "pico", "--out", "c")
+
+
+def test_a_layer_to_keep_that_is_none(folder: Path) -> None:
+    layers = "nn.Sequential(*(nn.Linear(4, 4) for _ in range(11)))"
+    (folder / "net.py").write_text(f"{HEAD}def model(): return nn.Sequential({layers}, nn.ReLU())\n")
+    check_error("keep_float", *["compile", "net.py", "--board", "pico", "--out", "c", "--int8", "--keep-float", "0.1O"])
 
 
 def test_unknown_board(folder: Path) -> None:

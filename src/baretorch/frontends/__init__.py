@@ -21,6 +21,11 @@ from baretorch.net import Reference
 from baretorch.stopwatch import timed
 
 NAMED = 60  # letters of a file's name that its model is called by
+WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")  # of torch.save, TorchScript, and other libraries
+OF_WEIGHTS = (
+    "a Python model file (`baretorch new` makes one) whose model() loads it",
+    "torch.export.save(torch.export.export(model.eval(), inputs), 'net.pt2'), which keeps the program too",
+)
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 
 
@@ -102,7 +107,11 @@ def load(path: str, method: str | None = None, int8: Int8 | None = None, trust: 
             return _from_pt2(file, name, trust)
         if file.suffix == ".pte":
             return _from_pte(file, name, method, trust)
-    raise CompileError(f"{path}: unknown kind of model file {file.suffix!r}", need="a .py, .pt2 or .pte file")
+    raise CompileError(
+        f"{path}: unknown kind of model file {file.suffix!r}",
+        need="a .py, .pt2 or .pte file",
+        try_=OF_WEIGHTS if file.suffix in WEIGHT_FILES else None,
+    )
 
 
 def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:

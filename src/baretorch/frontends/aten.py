@@ -114,6 +114,13 @@ def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileErro
         line = f"{call.target.removeprefix('aten::')}: {layer}" if layer else ""
         if line and line not in at:
             at.append(line)
+    if "native_dropout" in names:  # what dropout becomes beside a batch_norm that trains
+        return CompileError(
+            "the program is in training mode",
+            at=[line for line in at if line.startswith("native_dropout")],
+            need="a program that drops nothing at random",
+            try_="call model.eval() before torch.export.export",
+        )
     some = "operators are" if len(names) > 1 else "operator is"
     return CompileError(
         f"{len(names)} {some} not supported: {', '.join(names)}",

@@ -243,6 +243,7 @@ def _run(callable_: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any
             at=_user_line(error),
             have=f"inputs {_types(inputs)}",
             need="a model that PyTorch can run with these inputs",
+            try_="float32 inputs: x.float()" if any(x.dtype is torch.float64 for x in flat_inputs(inputs)) else None,
         ) from error
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -66,10 +68,7 @@ def quantize_module(
         prepared = prepare_pt2e(copied(module), quantizer)
         missing = set(keep_float) - quantizer.kept
         if missing:
-            raise CompileError(
-                f"--keep-float {', '.join(sorted(missing))}: no such layer",
-                have=", ".join(sorted(_layers(module))),
-            )
+            raise _no_such_layer(sorted(missing), sorted(_layers(module), key=_natural))
         calibration = _calibrate(prepared, inputs, samples, progress)
         observers = _observers(prepared)
         converted = convert_pt2e(prepared)
@@ -106,6 +105,20 @@ def _observers(prepared: Any) -> dict[str, Any]:
 def _layers(module: Any) -> set[str]:
     """The module paths that nodes come from."""
     return {path for node in module.graph.nodes if (path := origin_of(node).path)}
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    """Sorts layers as people count them: 2 before 10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
+
+
+def _no_such_layer(missing: Sequence[str], layers: Sequence[str]) -> CompileError:
+    near = [close[0] for name in missing if (close := difflib.get_close_matches(name, layers, n=1))]
+    return CompileError(
+        f"--keep-float {', '.join(missing)}: no such layer",
+        have=", ".join(layers),
+        try_=f"did you mean {', '.join(map(repr, near))}?" if near else None,
+    )
 
 
 class _Shapes(torch.fx.Interpreter):  # type: ignore[misc]
