@@ -47,6 +47,18 @@ def test_nothing_stays_behind(tmp_path: Path, load) -> None:  # type: ignore[no-
     assert not {"neighbour", "package", "package.late"} & set(sys.modules)
 
 
+@pytest.mark.parametrize("load", [import_file, load_model_file])
+def test_every_module_can_be_found(tmp_path: Path, load) -> None:  # type: ignore[no-untyped-def]
+    """Under a name that is its own: of two that are read, none takes the place of the other."""
+    known = set(sys.modules)
+    for name in ("a", "b"):
+        load(folder(tmp_path / name, name))
+    new = {name: sys.modules[name] for name in set(sys.modules) - known}
+    assert all(m.__name__ == name for name, m in new.items())
+    assert sorted(m.VALUE for name, m in new.items() if name.endswith("neighbour")) == ["a, ", "b, "]
+    assert len([name for name in new if name.endswith("_net")]) == 2
+
+
 def test_an_interrupt_is_no_error_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):

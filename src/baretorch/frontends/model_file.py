@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -52,11 +53,16 @@ def need_file(path: str) -> Path:
 
 def import_file(path: Path) -> ModuleType:
     """The file as a module. What the user's code raises is shown with its line."""
-    spec = importlib.util.spec_from_file_location(f"baretorch_user_{path.stem}", path)
+    name = f"baretorch_user_{path.stem}".replace(".", "_")
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with _user_code(path, "the file"), _beside(path):
-        spec.loader.exec_module(module)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            _rename(name)
     return module
 
 
@@ -182,7 +188,18 @@ def _beside(path: Path) -> Iterator[None]:
         own = {name for name, m in new.items() if "." not in name and _home(m) == folder}
         for name in new:
             if name.partition(".")[0] in own:
-                del sys.modules[name]
+                _rename(name)
+
+
+_numbers = count(1)
+
+
+def _rename(name: str) -> None:
+    """Forget a module under its name, and know it under one that no other ever has: Dynamo, which torch.cond runs
+    through, looks modules up by their `__name__` when the model runs, and never again."""
+    module = sys.modules.pop(name)
+    module.__name__ = f"baretorch_user_{next(_numbers)}_{name.replace('.', '_')}"
+    sys.modules[module.__name__] = module
 
 
 def _home(module: ModuleType) -> str:
