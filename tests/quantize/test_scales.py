@@ -289,3 +289,17 @@ def test_scales_may_be_shared_along_two_ways() -> None:
         source, graph = int8_of(net, normal((2, 8)))
         assert not float_layers(graph)
         assert sqnr(source, graph) > 30
+
+
+def test_a_constant_written_into_a_part_fits_its_scale() -> None:
+    """Found by tests/fuzz: 0.5 written into values from -1 to 0 became 0."""
+
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = -torch.exp(-torch.abs(x))
+            y[:, :1] = 0.5
+            return y
+
+    source, graph = int8_of(Net(), normal((2, 8)))
+    assert not float_layers(graph)
+    assert sqnr(source, graph) > 30

@@ -9,6 +9,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, with_data
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.logic import Where
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import fresh
@@ -83,12 +84,15 @@ class Walk:
 
     def same(self, node: Node, op: Op) -> None:
         """This operator on stored bytes, for one whose output is made of its inputs' own values. Inputs of other scales
-        get the output's; an output without a scale gets theirs."""
+        get the output's; an output without a scale gets theirs, or one that holds the constants too."""
         (out,) = node.outputs
         values = [n for n in node.inputs if self.graph[n].dtype is DType.FLOAT32]  # the rest: indices, conditions
         quants = [self.scale(n) for n in values if self.graph[n].data is None]
         if quants and self.quant(out) is None and all(q == quants[0] for q in quants):
             self.found[out] = quants[0]
+            constants = [d for n in values if (d := self.graph[n].data) is not None and np.isfinite(d).all()]
+            if not isinstance(op, Where):  # what is put in the place of values may be a mask, which must not fit
+                self.found[out] = _holding(quants[0], constants)
         y = self.scale(out)
         self.emit(node, op, *(self.rescaled(n, y) if n in values else self.real(n) for n in node.inputs))
 
@@ -145,6 +149,14 @@ class Walk:
         name = fresh(self.graph, self.new, f"{like.name}_{suffix}")
         self.new[name] = with_data(replace(like, name=name, dtype=dtype), data)
         return name
+
+
+def _holding(quant: Quant, constants: list[Array]) -> Quant:
+    """This scale, if it holds these constants; else one for its range and for them."""
+    scale, zero = quant.scale[0], quant.zero_point[0]
+    if all((np.abs(dequantize(quantize(d, scale, zero), scale, zero) - d) <= scale).all() for d in constants):
+        return quant
+    return _around(np.concatenate([dequantize(EVERY, scale, zero), *(d.reshape(-1) for d in constants)]))
 
 
 def _around(values: Array) -> Quant:
