@@ -60,8 +60,8 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
             sums = noise.setdefault(t.holds, _Noise(node))
             finite = np.isfinite(wanted)
             sums.signal += _power(wanted[finite])
-            sums.error += _power((_as_real(t, got[t.name]) - wanted)[finite])
-            sums.alone += _power((_as_real(t, alone) - wanted)[finite])
+            sums.error += _power(_as_real(t, got[t.name])[finite] - wanted[finite])
+            sums.alone += _power(_as_real(t, alone)[finite] - wanted[finite])
     return tuple(_layer(graph, name, sums) for name, sums in noise.items())
 
 
