@@ -87,3 +87,37 @@ def test_the_hottest_loop_is_shown_as_instructions() -> None:
 def test_a_board_without_counts_is_refused() -> None:
     with pytest.raises(CompileError, match="native does not tell which instructions ran"):
         profiled("host", "native", "gcc")
+
+
+class Branching(nn.Module):
+    """Both branches begin with the same code, and the second has a layer more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.more = (nn.Linear(16, 16) for _ in range(3))
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def small(x: torch.Tensor) -> torch.Tensor:
+            return self.a(x)
+
+        def large(x: torch.Tensor) -> torch.Tensor:
+            return self.more(self.b(x))
+
+        return self.head(torch.cond(x.sum() > 0, small, large, (x,)))
+
+
+@pytest.mark.parametrize(("sign", "linears"), [(1, [True, False, False, True]), (-1, [False, True, True, True])])
+def test_a_branch_that_is_not_taken_costs_nothing(sign: int, linears: list[bool]) -> None:
+    torch.manual_seed(0)
+    source = frontends.from_module(Branching(), (sign * torch.ones(1, 16),), "net")
+    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
+    image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")), "gcc")
+    run = pipeline.run_image(compiled, image)
+    profile = make_profile(compiled, image, run)
+    layers = [layer for layer in profile.layers if layer.op == "linear"]
+    assert [layer.macs for layer in layers] == [256, 256, 256, 32]
+    assert [layer.instructions > layer.macs for layer in layers] == linears
+    assert [layer.instructions == 0 for layer in layers] == [not ran for ran in linears]
+    assert 0 < profile.rest < 100
+    assert sum(layer.instructions for layer in profile.layers) + profile.rest == run.instructions

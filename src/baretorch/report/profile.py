@@ -1,21 +1,23 @@
 """Where the instructions of a run went: per layer, and per inner loop of a layer.
 
 Each layer is one call in the run function, in the order of the plan's steps. The emulators tell blocks apart by that
-call, so what a layer calls is its own, and layers that share code have separate counts. Counts are exact, and layers
-and the rest (the run function itself) add up to the run's instructions.
+call, so what a layer calls is its own, and layers that share code have separate counts. A layer in a branch that was
+not taken has none. Counts are exact, and layers and the rest (the run function itself) add up to the run's
+instructions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baretorch.emulators.run import Run
+from baretorch.emulators.run import Run, stored
 from baretorch.emulators.types import Block
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
+from baretorch.ir import Array, interpret
 from baretorch.pipeline import Compiled
 from baretorch.plan.types import Step
 from baretorch.report.cycles import Cycles, Listing, cycles_json, cycles_of, read_listing
@@ -83,15 +85,29 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     for block in _summed(run.blocks):
         sites.setdefault(block.site, []).append(block)
     own, *called = sites.values()
-    steps = compiled.plan.steps
-    if len(called) != len(steps):
-        raise InternalError(f"the run function makes {len(called)} calls for {len(steps)} steps")
-    layers = tuple(_layer(step, blocks, listing, timing) for step, blocks in zip(steps, called, strict=True))
+    ran = _ran(compiled)
+    if len(called) != sum(ran):
+        raise InternalError(f"the run function makes {len(called)} calls for {sum(ran)} steps")
+    calls = iter(called)
+    blocks = [next(calls) if run else [] for run in ran]
+    layers = tuple(_layer(step, b, listing, timing) for step, b in zip(compiled.plan.steps, blocks, strict=True))
     cycles = sum((layer.cycles for layer in layers), cycles_of(own, listing, timing))
     profile = Profile(layers, run.instructions, cycles, cpu, image.board.chip.clock_hz)
     if profile.rest != _instructions(own):
         raise InternalError("the layers and the run function do not add up to the instructions of the run")
     return profile
+
+
+def _ran(compiled: Compiled) -> list[bool]:
+    """Whether each step ran, in the second call with the example inputs. The image does not tell: the compiler may
+    make one call of two in different branches, so conditions are computed here."""
+    plan, memory = compiled.plan, dict[str, Array]()
+    values: Mapping[str, Array] = {}
+    if any(step.guards for step in plan.steps):
+        inputs = stored(plan.graph, compiled.source.examples)
+        interpret(plan.graph, inputs, memory=memory)
+        values = interpret(plan.graph, inputs, keep=True, memory=memory)
+    return [all(bool(values[g.condition.tensor]) == g.holds for g in step.guards) for step in plan.steps]
 
 
 def _summed(blocks: Iterable[Block]) -> Iterable[Block]:
