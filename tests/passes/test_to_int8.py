@@ -16,7 +16,8 @@ from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Clamp, Div, Maximum, Mul, Sub
-from baretorch.ops.functions import Sigmoid, Tanh
+from baretorch.ops.fft import Magnitude, Rfft
+from baretorch.ops.functions import Log, Sigmoid, Tanh
 from baretorch.ops.layout import Flip, Pad, Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.logic import Lt, Where
@@ -28,7 +29,7 @@ from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Amax, Mean, Sum
 from baretorch.ops.softmax import LogSoftmax, Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
-from baretorch.passes.to_int8 import float_layers, to_int8, why_float
+from baretorch.passes.to_int8 import SPECTRA, could_be_int8, float_layers, to_int8, told_float, why_float
 
 A, B = Quant((0.03,), (-5,)), Quant((0.02,), (9,))
 Y, HALF = Quant((0.05,), (3,)), Quant((1 / 256,), (-128,))
@@ -338,3 +339,18 @@ def test_float_layers_are_named() -> None:
     after = verify(to_int8(verify(b.graph([x], [noted(b, b.add(CumSum(1), t, name="y"), Y)]))))
     assert inner(after) == ["lookup", "cumsum"] and float_layers(after) == ["cumsum"]
     assert why_float(after) == ["there is no int8 cumsum"]
+
+
+def test_what_stays_float_around_a_spectrum_is_told_in_one_line() -> None:
+    """Up to the logarithm; what follows has reasons of its own."""
+    b = Builder()
+    x, floor = b.input("x", (3, 16), DType.FLOAT32), b.const("floor", np.array([1e-6], np.float32))
+    power = b.add(Magnitude(), b.add(Rfft(), b.add(Tanh(), x)))
+    logs = b.add(Log(), b.add(Add(), power, floor), name="logs")
+    sums = noted(b, b.add(CumSum(1), logs, name="sums"), A)
+    y = b.add(Tanh(), b.add(Sigmoid(), sums, name="s"), name="y")
+    after = verify(to_int8(verify(b.graph([x], [y]))))
+    around, *others = told_float(after)
+    assert around == ("tanh, rfft, magnitude, add, log", SPECTRA)
+    assert others[0] == ("cumsum", "there is no int8 cumsum")
+    assert could_be_int8(after) == ["sigmoid", "tanh"]

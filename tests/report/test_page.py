@@ -219,6 +219,21 @@ def test_a_float_layer_at_the_border_is_no_error(tmp_path: Path) -> None:
     assert "--io int8" not in [a.option for a in Report(facts, make_profile(compiled, image, facts.run)).advice]
 
 
+@pytest.mark.parametrize("n, advice", [(60, "make n_fft a power of two (32 or 64 instead of 60)"), (64, "shorter")])
+def test_slow_transforms(n: int, advice: str, tmp_path: Path) -> None:
+    class Power(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.fft.rfft(x).abs()
+
+    compiled = pipeline.compile_source(
+        frontends.from_module(Power(), (torch.ones(2, n),), "net"), load_board("mps2-an386")
+    )
+    image = pipeline.build_image(compiled, tmp_path)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    *_, last = Report(facts, make_profile(compiled, image, facts.run)).advice
+    assert "of the instructions: " in last.text and advice in last.text and "channels" not in last.text
+
+
 def test_a_float_model_says_so(floating: Report) -> None:
     text = make_page(floating)
     assert "it was not quantized" in text and "SQNR" not in text

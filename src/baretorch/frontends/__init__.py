@@ -27,6 +27,9 @@ OF_WEIGHTS = (
     "torch.export.save(torch.export.export(model.eval(), inputs), 'net.pt2'), which keeps the program too",
 )
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
+ODD_INT8 = (
+    "inputs: inputs() has NaN or infinite values, which int8 cannot hold: its answers cannot be compared with float"
+)
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
         float_program=source.program,
         kept_float=int8.keep_float,
         samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
-        warnings=(*source.warnings, *done.warnings),
+        warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *done.warnings),
     )
 
 

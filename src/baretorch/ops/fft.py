@@ -103,7 +103,7 @@ def _parts(z: Array) -> Array:
 # --- any length -----------------------------------------------------------------------------------------------
 
 
-def _n(call: Call[Any]) -> int:
+def points(call: Call[Any]) -> int:
     """Numbers in a row, real or complex."""
     return (
         call.x.shape[-2] if isinstance(call.op, Fft) else (call.y if isinstance(call.op, Irfft) else call.x).shape[-1]
@@ -116,7 +116,7 @@ def _count(call: Call[Any]) -> int:
 
 def _params(call: Call[Any]) -> Params:
     inverse = int(getattr(call.op, "inverse", False))
-    fields = (("count", _count(call)), ("n", _n(call)), ("inverse", inverse), ("scale", call.op.scale))
+    fields = (("count", _count(call)), ("n", points(call)), ("inverse", inverse), ("scale", call.op.scale))
     return Params("bt_fft_f32", fields)
 
 
@@ -126,7 +126,7 @@ def roots_of_one(turns: Array) -> Array:
 
 
 def _roots(call: Call[Any]) -> tuple[Packed, ...]:
-    return (Packed("roots", roots_of_one(np.arange(_n(call)) / _n(call))),)
+    return (Packed("roots", roots_of_one(np.arange(points(call)) / points(call))),)
 
 
 def _rows(call: Call[Any]) -> int:
@@ -149,7 +149,7 @@ def _any_length(symbol: str) -> Kernel[Any]:
         "fft/ref.c",
         _params,
         pack=_roots,
-        scratch=lambda call: 16 * _n(call),
+        scratch=lambda call: 16 * points(call),
         overlap=overlap.first_only(_rows),
     )
 
@@ -180,11 +180,11 @@ def passes_of(n: int) -> Passes:
 
 
 def _complex_n(call: Call[Any]) -> int:
-    return _n(call) if isinstance(call.op, Fft) else _n(call) // 2
+    return points(call) if isinstance(call.op, Fft) else points(call) // 2
 
 
 def _fits(call: Call[Any]) -> bool:
-    n = _n(call)
+    n = points(call)
     return n & (n - 1) == 0 and 16 <= _complex_n(call) <= LARGEST
 
 

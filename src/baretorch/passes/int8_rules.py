@@ -37,7 +37,7 @@ from baretorch.passes import int8_layers as layers
 from baretorch.passes import int8_pools as pools
 from baretorch.passes.int8_layers import fits_32_bits, limits
 from baretorch.passes.int8_recurrent import recurrent
-from baretorch.passes.int8_walk import EVERY, Function, StaysFloat, Walk
+from baretorch.passes.int8_walk import EVERY, Function, NoInt8, StaysFloat, Walk
 
 # The output is made of the input's own values.
 MOVES = (
@@ -94,8 +94,10 @@ def _elementwise(walk: Walk, node: Node) -> None:
         _arithmetic(walk, node)
     elif isinstance(node.op, (Minimum, Maximum, Where)):
         _move(walk, node)
+    elif len(values := [n for n in node.inputs if walk.graph[n].data is None]) == 1 and walk.quant(values[0]) is None:
+        raise StaysFloat(f"no int8 scale was measured for {values[0]}")
     else:
-        raise StaysFloat(f"there is no int8 {node.op.name} of several tensors")
+        raise NoInt8(f"there is no int8 {node.op.name} of several tensors")
 
 
 def _function(walk: Walk, node: Node) -> Function | None:

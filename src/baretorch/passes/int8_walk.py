@@ -19,6 +19,10 @@ class StaysFloat(Exception):
     """Why an operator has no int8 form, as it stands in this graph."""
 
 
+class NoInt8(StaysFloat):
+    """It has none in any graph."""
+
+
 EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
 
 

@@ -1,7 +1,7 @@
 """Make the notes of `note_scales` true: operators between noted tensors become int8 operators.
 
 Where an operator has no int8 form, or a tensor around it has no scale, it stays float and quantize or dequantize stand
-at the border; `float_layers` names what stayed, `why_float` says why.
+at the border; `float_layers` names what stayed, `why_float` says why, `told_float` tells users.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from dataclasses import replace
 from baretorch.errors import CompileError
 from baretorch.ir import DType, Graph, Node
 from baretorch.ops.attention import Attention
+from baretorch.ops.fft import Fft, Rfft
 from baretorch.ops.fixed import FromFixed
+from baretorch.ops.functions import Log, Log1p, Log2
 from baretorch.ops.layout import Pad
 from baretorch.ops.qattention import QAttention
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.special import Log10
 from baretorch.passes.int8_rules import MOVES, RULES
-from baretorch.passes.int8_walk import StaysFloat, Walk
+from baretorch.passes.int8_walk import NoInt8, StaysFloat, Walk
 from baretorch.passes.rewrite import rebuilt
 
+TRANSFORMS = (Fft, Rfft)
+LOGARITHMS = (Log, Log1p, Log2, Log10)
+SPECTRA = "the powers of a spectrum differ by more than eight bits can tell"
 QUIET = (Quantize, Dequantize, FromFixed, Pad, *MOVES)  # float is no loss here
 
 
@@ -46,7 +52,7 @@ def _convert(walk: Walk, node: Node) -> None:
         raise StaysFloat("it is int8 already")
     rule = next((rule for kind, rule in RULES if isinstance(node.op, kind)), None)
     if rule is None:
-        raise StaysFloat(f"there is no int8 {node.op.name}")
+        raise NoInt8(f"there is no int8 {node.op.name}")
     try:
         rule(walk, node)
     except CompileError as refusal:  # of its scales, which a float operator does not need
@@ -64,12 +70,52 @@ def why_float(graph: Graph, but: Collection[str] = ()) -> list[str]:
     return [_reason(graph, node) for node in _floats(graph, but)]
 
 
+def told_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
+    """(layers, why they stayed float): those around a spectrum together, the others one by one."""
+    spectra = _spectra(graph)
+    pairs = list(zip(_floats(graph, but), float_layers(graph, but), strict=True))
+    around = [layer for node, layer in pairs if spectra.issuperset(node.outputs)]
+    others = [(layer, _reason(graph, node)) for node, layer in pairs if not spectra.issuperset(node.outputs)]
+    return [*([(", ".join(around), SPECTRA)] if around else []), *others]
+
+
+def could_be_int8(graph: Graph) -> list[str]:
+    """Those of `float_layers` whose operators have an int8 form, and that are not float for a spectrum's sake."""
+    spectra = _spectra(graph)
+    return [
+        layer
+        for node, layer in zip(_floats(graph), float_layers(graph), strict=True)
+        if not spectra.issuperset(node.outputs) and not isinstance(_refusal(graph, node), NoInt8)
+    ]
+
+
 def _reason(graph: Graph, node: Node) -> str:
+    return str(_refusal(graph, node) or "its inputs are float")
+
+
+def _refusal(graph: Graph, node: Node) -> StaysFloat | None:
     try:
         _convert(Walk(graph), node)
     except StaysFloat as reason:
-        return str(reason)
-    return "its inputs are float"
+        return reason
+    return None
+
+
+def _spectra(graph: Graph) -> set[str]:
+    """Tensors around Fourier transforms that quantize/spectra.py left without a scale: what a transform is made of, and
+    what is made of it up to the first logarithm or scale."""
+    before: set[str] = set()
+    for node in reversed(graph.nodes):
+        if isinstance(node.op, TRANSFORMS) or before.intersection(node.outputs):
+            before.update(n for n in node.inputs if graph[n].dtype is DType.FLOAT32)
+    after: set[str] = set()
+    ended: set[str] = set()
+    for node in graph.nodes:
+        if isinstance(node.op, TRANSFORMS) or (after - ended).intersection(node.inputs):
+            after.update(node.outputs)
+            log = isinstance(node.op, LOGARITHMS)
+            ended.update(n for n in node.outputs if log or graph[n].quant is not None)
+    return before | after
 
 
 def _floats(graph: Graph, but: Collection[str] = ()) -> list[Node]:

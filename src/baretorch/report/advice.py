@@ -10,7 +10,9 @@ from typing import Any
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
-from baretorch.passes.to_int8 import float_layers
+from baretorch.ops.fft import Fft, Irfft, Rfft, points
+from baretorch.ops.kernel import Call
+from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Memory, Plan
@@ -140,9 +142,13 @@ def _code_for_size(case: _Case) -> int | None:
 
 
 def _float_layers(case: _Case) -> Iterator[Advice]:
-    left = float_layers(case.facts.compiled.graph)
+    left = could_be_int8(case.facts.compiled.graph)
     if left:
-        yield Advice("", f"{len(left)} layers still compute in float: in int8 they would take a quarter of the memory")
+        some, they = (
+            (f"{len(left)} layers still compute", "they") if len(left) > 1 else ("a layer still computes", "it")
+        )
+        names = ", ".join(dict.fromkeys(left[:3]))
+        yield Advice("", f"{some} in float: in int8 {they} would take a quarter of the memory: {names}")
 
 
 def _portable(case: _Case) -> Iterator[Advice]:
@@ -166,7 +172,19 @@ def _largest_weights(case: _Case) -> Iterator[Advice]:
 
 
 def _hottest(case: _Case) -> Iterator[Advice]:
-    layer = max(case.profile.layers, key=lambda layer: layer.instructions, default=None)
-    if layer is not None and layer.instructions > _NOTABLE * case.profile.instructions:
+    pairs = zip(case.profile.layers, case.plan.steps, strict=True)
+    layer, step = max(pairs, key=lambda pair: pair[0].instructions, default=(None, None))
+    if layer is not None and step is not None and layer.instructions > _NOTABLE * case.profile.instructions:
         part = share(layer.instructions, case.profile.instructions)
-        yield Advice("", f"{layer.name} takes {part} of the instructions: a smaller input or fewer channels there")
+        yield Advice("", f"{layer.name} takes {part} of the instructions: {_instead(step.call)}")
+
+
+def _instead(call: Call[Any]) -> str:
+    """What would take fewer instructions. Transforms of powers of two have kernels that are many times faster."""
+    if isinstance(call.op, (Fft, Rfft, Irfft)):
+        n = points(call)
+        if n & (n - 1):
+            below = 1 << (n.bit_length() - 1)
+            return f"make n_fft a power of two ({below} or {2 * below} instead of {n})"
+        return "fewer or shorter transforms there"
+    return "a smaller input or fewer channels there"

@@ -11,13 +11,15 @@ import numpy as np
 
 from baretorch.emulators.run import Run, real, stored
 from baretorch.firmware.types import Image
+from baretorch.frontends import ODD_INT8
 from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
-from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import Compiled, optimized
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
 from baretorch.report.memory_map import ram_banks
+from baretorch.report.words import figure
 from baretorch.targets.cycles import TIMINGS
 
 if TYPE_CHECKING:
@@ -46,6 +48,12 @@ class RunFacts:
         if timing is None or not self.run.blocks:
             return None
         return cycles_of(self.run.blocks, read_listing(self.image), timing)
+
+    @property
+    def error_words(self) -> str:
+        """The largest error; none where int8 was asked for what it cannot hold."""
+        unlike = not np.isfinite(self.max_error) and ODD_INT8 in self.compiled.source.warnings
+        return "not known" if unlike else figure(self.max_error)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -82,8 +90,9 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     """What is known before a run: of the inputs, the calibration, and each layer of an int8 model that stays float
     without being told to."""
     kept = compiled.source.kept_float
-    reasons = zip(float_layers(compiled.graph, kept), why_float(compiled.graph, kept), strict=True)
-    return (*compiled.source.warnings, *(f"float: {layer} stays float: {why}" for layer, why in reasons))
+    left = told_float(compiled.graph, kept)
+    told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
+    return (*compiled.source.warnings, *told)
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from baretorch.ir import Graph
-from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.passes.to_int8 import told_float
 from baretorch.plan import ANY
 from baretorch.plan.types import Buffer, Memory, Plan
 from baretorch.report.advice import Advice, advise
@@ -127,8 +127,8 @@ class Report:
 
     @property
     def floats(self) -> list[tuple[str, str]]:
-        """Of an int8 model: (a layer that computes in float, why)."""
-        return list(zip(float_layers(self.graph), why_float(self.graph), strict=True))
+        """Of an int8 model: (layers that compute in float, why)."""
+        return told_float(self.graph)
 
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
@@ -179,7 +179,7 @@ class Report:
         """The comparison with what the outputs should be."""
         facts = self.facts
         largest = f"largest expected magnitude {figure(facts.largest)}"
-        found = [Figure("Largest error", figure(facts.max_error), "", f"against {facts.reference}; {largest}")]
+        found = [Figure("Largest error", facts.error_words, "", f"against {facts.reference}; {largest}")]
         if facts.max_lsb is not None:
             note = "largest difference from PyTorch's own int8, in steps of the output"
             found.append(Figure("Against pt2e", f"{facts.max_lsb:g}", "LSB", note))

@@ -125,7 +125,7 @@ def _speed(table: Table, facts: RunFacts) -> None:
     if facts.cycles is not None:
         ms, about = time_words(facts.cycles, facts.image.board.chip.clock_hz)
         table.add_row("  time", ms, f"{about}; without wait states of the flash")
-    table.add_row("  max error", figure(facts.max_error), f"against {facts.reference}")
+    table.add_row("  max error", facts.error_words, f"against {facts.reference}")
     if facts.layers:
         _accuracy(table, facts)
 
