@@ -251,6 +251,8 @@ def test_ops() -> None:
     assert "clamp" in baretorch("ops", "relu").out.splitlines()[0]
     assert "\\n" not in baretorch("ops", "conv2d").out  # its meaning has several lines
     assert "leaves the values as they are" in baretorch("ops", "dropout").out
+    assert " ".join(baretorch("ops", "aten::stft").out.split()).startswith("stft is taken apart by torch.export: ")
+    assert [baretorch("ops", n, "--json").json()["decomposed"] for n in ("stft", "conv2d")] == [True, False]
 
 
 def test_every_lowered_operator_is_listed() -> None:

@@ -27,9 +27,29 @@ def ops(as_json: bool, name: str | None) -> Answer:
         return Answer(data, _table(rows))
     plain = name.removeprefix("aten::").removeprefix("aten.")
     found = [row for row in rows if row.name == plain] or [row for row in rows if plain in row.aten]
-    if not found and plain not in aten_names():
+    known = bool(found) or plain in aten_names()
+    apart = not known and _is_taken_apart(plain)
+    if not known and not apart:
         raise _unknown(name, plain, {row.name for row in rows} | set(aten_names()))
-    return Answer({"name": plain, "operators": [row.to_json() for row in found]}, _details(plain, found))
+    data = {"name": plain, "operators": [row.to_json() for row in found], "decomposed": apart}
+    return Answer(data, f"{plain} {APART}" if apart else _details(plain, found))
+
+
+APART = (
+    "is taken apart by torch.export: it can be compiled if the operators that PyTorch makes of it are supported; "
+    "if not, `baretorch compile` names those that are missing"
+)
+
+
+def _is_taken_apart(plain: str) -> bool:
+    """Whether torch, if it is installed, makes this operator of others."""
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        return False
+    from baretorch.frontends.pt2 import decomposed
+
+    return f"aten::{plain}" in decomposed()
 
 
 def _unknown(name: str, plain: str, known: set[str]) -> Exception:

@@ -214,7 +214,7 @@ def _are_inputs(samples: Any) -> bool:
 
 
 @cache
-def _decomposed() -> frozenset[str]:
+def decomposed() -> frozenset[str]:
     """The operators that torch itself makes of others."""
     return frozenset(o._schema.name for o in torch.export.default_decompositions() if hasattr(o, "_schema"))
 
@@ -228,4 +228,4 @@ def _known(namespace: str, name: str, overload: str) -> bool:
     target = getattr(packet, overload, None)
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    return table_name(target) in TABLE or target._schema.name in _decomposed() or torch.Tag.core in target.tags
+    return table_name(target) in TABLE or target._schema.name in decomposed() or torch.Tag.core in target.tags
