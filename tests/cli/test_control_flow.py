@@ -80,6 +80,14 @@ def test_cond(folder: Path) -> None:
     assert answer(path, "--int8") == pytest.approx([2, 3, 4, 5], abs=0.15)
 
 
+def test_a_layer_in_a_branch_stays_float(folder: Path) -> None:
+    path = write(folder, net=COND.format(shift=1.0) + FILE)
+    result = baretorch("run", str(path), "--board", "host", "--int8", "--keep-float", "a", "--json")
+    assert result.code == 0, result.err
+    (layer,) = result.json()["float_layers"]
+    assert layer.startswith("linear a ")
+
+
 def test_while_loop(folder: Path) -> None:
     assert answer(write(folder, net=LOOP + FILE)) == [2, 4, 6, 8]
 

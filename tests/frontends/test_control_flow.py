@@ -316,3 +316,22 @@ def test_loops_without_end_are_refused(loop: Callable[..., Any], text: str) -> N
         optimized(to_graph(from_module(Function(loop), (X,), "m").program))
     assert text in caught.value.render()
     assert "a counter" in caught.value.render()
+
+
+def test_layers_in_branches_and_loops_keep_their_names() -> None:
+    class Deep(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Branches()
+            self.last = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = torch.cond(x.max() > 5, lambda x: self.inner(x).cos(), lambda x: self.inner(-x), (x,))
+            return while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, self.last(y)), (torch.tensor(0), y))[1]
+
+    graph = to_graph(from_module(Deep(), (IMAGE,), "m").program)
+    layers = [graph[n.outputs[0]].origin.path for n in graph.nodes if n.op.name in ("conv2d", "linear")]
+    inner = [f"inner.{name}" for name in ("stem", "costly.0", "costly.2", "cheap", "head")]
+    assert layers == [*inner, *inner, "last", "last"]
+    (cos,) = (n for n in graph.nodes if isinstance(n.op, Cos))
+    assert graph[cos.outputs[0]].origin.path == ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -157,8 +158,18 @@ class _Flat:
             else:
                 values[node] = self.module.graph.node_copy(node, values.__getitem__)
                 if not values[node].meta.get("nn_module_stack"):
-                    values[node].meta["nn_module_stack"] = self.at.meta.get("nn_module_stack")
+                    values[node].meta["nn_module_stack"] = self.stack(values[node])
         raise AssertionError("a graph without output")
+
+    def stack(self, node: Node) -> dict[str, Any]:
+        """The modules that a node of a subgraph is in. Dynamo does not tell, but its parameters have names: what takes
+        `a.weight` is the layer `a`."""
+        around = dict(self.at.meta.get("nn_module_stack") or {})
+        owners = {str(a.target).rpartition(".")[0] for a in node.all_input_nodes if a.op == "get_attr"} - {""}
+        if len(owners) != 1 or isinstance(node.target, HigherOrderOperator):
+            return around
+        (owner,) = owners
+        return {**around, owner: (owner, "torch.nn.Module")}
 
     def truth(self, node: Any) -> bool | None:
         """A condition that is known before the model runs."""
