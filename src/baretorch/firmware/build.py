@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.boot import sign_boot2
@@ -142,24 +143,25 @@ def _compile(
         return unit.source.name
 
     with ThreadPoolExecutor(JOBS) as pool:
-        jobs = [pool.submit(make, unit) for unit in plan]
-        try:
+        jobs: list[Future[str]] = []
+        try:  # from here on: a signal may come between two jobs
+            for unit in plan:
+                jobs.append(pool.submit(make, unit))
             for done, job in enumerate(jobs, 1):
                 source = job.result()
                 if progress is not None:
                     progress(source, done, len(plan))
         except BaseException:  # also somebody who does not want to wait
-            _give_up(jobs)
+            _give_up(pool, jobs)
             raise
     return [unit.output for unit in plan]
 
 
-def _give_up(jobs: Sequence[Future[str]]) -> None:
-    """Let nothing more begin, and stop what has."""
-    for job in jobs:
-        job.cancel()
-    while wait(jobs, timeout=0.1).not_done:
-        stop_tools()
+def _give_up(pool: ThreadPoolExecutor, jobs: Sequence[Future[str]]) -> None:
+    """Let nothing more begin, and stop what has, also a job that nobody knows of as the signal came while it began."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    while stop_tools() or not all(job.done() for job in jobs):
+        sleep(0.05)
 
 
 def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], shared: Sequence[str]) -> None:

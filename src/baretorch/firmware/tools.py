@@ -52,10 +52,12 @@ def run_tool(
     return subprocess.CompletedProcess(command, child.returncode, output, said)
 
 
-def stop_tools() -> None:
-    """Stop what other threads run."""
-    for child in tuple(_running):
+def stop_tools() -> bool:
+    """Stop what other threads run, if there is something."""
+    running = tuple(_running)
+    for child in running:
         _stop(child)
+    return bool(running)
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
