@@ -287,11 +287,11 @@ def test_empty_values(option: str) -> None:
 
 def test_files_move_all_or_none(folder: Path) -> None:
     (folder / "out" / "b").mkdir(parents=True)
-    (folder / "out" / "a").write_text("old, of Baretorch")
+    (folder / "out" / "a").write_text("Made by Baretorch once")
     with pytest.raises(CompileError, match="out/b is not a file"), staged(Path("out")) as work:
         for name in "ab":
             (work / name).write_text("new")
-    assert (folder / "out" / "a").read_text() == "old, of Baretorch"
+    assert (folder / "out" / "a").read_text() == "Made by Baretorch once"
 
 
 def test_new_below_a_file(folder: Path) -> None:
