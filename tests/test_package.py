@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,11 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clean")
     site = folder / "site"
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    made = run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", ".", str(ROOT), cwd=folder)
+    tree = folder / "tree"  # a copy, as setuptools builds in the tree and stumbles over what another build left there
+    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    made = run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", ".", str(tree), cwd=folder)
     assert made.returncode == 0, made.stderr
     (wheel,) = folder.glob("*.whl")
     done = run(*pip, "install", "--no-deps", "--target", str(site), str(wheel), cwd=folder)
