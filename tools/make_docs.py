@@ -106,10 +106,7 @@ def ops_page() -> str:
     ]
     for o in operators:
         text += ["", f"## {o.name}", "", cell(o.meaning), ""]
-        kernels = [
-            (f"`{k.symbol}`", f"`kernels/{k.source}`", ", ".join(k.dtypes), ", ".join(k.needs) or "any CPU")
-            for k in o.kernels
-        ]
+        kernels = [(f"`{k.symbol}`", f"`kernels/{k.source}`", ", ".join(k.dtypes), str(k.needs)) for k in o.kernels]
         if kernels:
             text += table(("kernel", "file", "types", "CPU features"), kernels, "llll")
         else:

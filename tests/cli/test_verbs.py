@@ -248,6 +248,9 @@ def test_ops() -> None:
     assert {"relu", "hardtanh"} <= set(rows["clamp"]["aten"]) and "relu" not in rows["add"]["aten"]
     assert "transpose" in rows["permute"]["aten"] and "conv2d" not in rows["permute"]["aten"]
     assert {"symbol", "source", "dtypes", "needs"} == set(rows["linear"]["kernels"][0])
+    needs = {k["symbol"]: k["needs"] for k in rows["qlinear"]["kernels"]}
+    assert needs["bt_qlinear_fours"] == [["v6m"], ["v7m"], ["rv32"]] and needs["bt_qlinear_ref"] == []
+    assert "needs v6m or v7m or rv32" in baretorch("ops", "qlinear").out
     assert "clamp" in baretorch("ops", "relu").out.splitlines()[0]
     assert "\\n" not in baretorch("ops", "conv2d").out  # its meaning has several lines
     assert "leaves the values as they are" in baretorch("ops", "dropout").out

@@ -11,7 +11,8 @@ from baretorch.cli.verb import Answer, complete_boards, verb
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from baretorch.targets.types import Board
+    from baretorch.targets.features import feature_names
+from baretorch.targets.types import Board
 
 
 @verb("boards")
@@ -34,7 +35,7 @@ def _json(board: Board) -> dict[str, Any]:
         "title": board.title,
         "chip": chip.name,
         "cpu": chip.cpu.name,
-        "features": sorted(chip.cpu.features),
+        "features": feature_names(chip.cpu.features),
         "clock_hz": chip.clock_hz,
         "flash": chip.memory(chip.code).size,
         "ram": chip.memory(chip.data).size,
@@ -81,7 +82,8 @@ def _details(board: Board) -> Table:
     table.add_column(overflow="fold")
     table.add_row("board", f"[bold]{markup(board.title)}[/] ({board.name})")
     table.add_row("chip", chip.name)
-    table.add_row("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}: {', '.join(sorted(chip.cpu.features))}")
+    features = ", ".join(feature_names(chip.cpu.features))
+    table.add_row("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}: {features}")
     roles = {chip.code: "image", chip.data: f"data, arena, {chip.stack_bytes:,} bytes of stack"}
     for i, m in enumerate(chip.memories):
         place = f"0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}"

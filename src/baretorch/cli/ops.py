@@ -74,7 +74,7 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
     table.add_column("PyTorch operators that become it", overflow="fold")
     for row in rows:
         types = sorted({t for k in row.kernels for t in k.dtypes})
-        variants = "\n".join(f"{k.variant} ({', '.join(k.needs)})" if k.needs else k.variant for k in row.kernels)
+        variants = "\n".join(f"{k.variant} ({k.needs})" if k.needs else k.variant for k in row.kernels)
         table.add_row(row.name, ", ".join(types) or "any", variants or "none: a view", ", ".join(row.aten))
     return table
 
@@ -96,7 +96,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
         table.add_row("operator", f"[bold]{row.name}[/]")
         table.add_row("meaning", Text(row.meaning))
         for k in row.kernels:
-            need = f"needs {', '.join(k.needs)}" if k.needs else "any CPU"
+            need = f"needs {k.needs}" if k.needs else "any CPU"
             table.add_row("kernel", f"{k.symbol}  {', '.join(k.dtypes)}; {need}")
         if row.aten:
             table.add_row("from", ", ".join(row.aten))

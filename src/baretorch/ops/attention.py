@@ -13,6 +13,7 @@ from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
 from baretorch.ops.matmul import broadcast
+from baretorch.targets.features import FPU
 
 LOOPS = 3  # over heads and batches
 
@@ -149,9 +150,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[Attention], ...]:
         fits=fits,
         scratch=lambda call: 4 * call.op.seen(call.inputs)[1][-2],
     )
-    fpu = replace(
-        ref, symbol=f"bt_{name}_f32_fpu", source="attention/fpu.c", needs=frozenset({"v7m", "fpu"}), fits=together
-    )
+    fpu = replace(ref, symbol=f"bt_{name}_f32_fpu", source="attention/fpu.c", needs=FPU, fits=together)
     return (fpu, ref)
 
 

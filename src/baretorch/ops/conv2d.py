@@ -12,8 +12,9 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import FPU, MVE, Call, Distances, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.window import Padding, Pair, axes, outputs, per_group
+from baretorch.targets.features import FPU, MVE, Needs
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def trailing(together: int) -> Callable[[Call[Any]], Distances]:
     )
 
 
-def _in_eights(variant: str, needs: frozenset[str]) -> tuple[Kernel[Conv2d], ...]:
+def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
     """Kernels that compute eight outputs together."""
 
     def row(

@@ -17,7 +17,8 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import FPU, Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.targets.features import ANY_CPU, FPU, Needs
 
 LOOPS = 4  # nested loops of the kernels with several inputs
 
@@ -327,11 +328,11 @@ def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
     def plain(call: Call[Any]) -> bool:
         return all((t.shape, t.dtype) == (call.y.shape, DType.FLOAT32) for t in call.inputs)
 
-    def row(symbol: str, source: str, fits: Callable[[Call[Any]], bool], needs: frozenset[str]) -> Kernel[Any]:
+    def row(symbol: str, source: str, fits: Callable[[Call[Any]], bool], needs: Needs) -> Kernel[Any]:
         return Kernel(symbol, source, params, needs, fits, overlap=overlap.elementwise)
 
     fast = row(f"bt_{op.name}_f32_fpu", "elementwise/fpu.c", plain, FPU)
-    portable = (row(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, fits(t), frozenset()) for t in op.types)
+    portable = (row(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, fits(t), ANY_CPU) for t in op.types)
     return (*((fast,) if op in (Add, Sub, Mul) else ()), *portable)
 
 

@@ -28,13 +28,10 @@ from typing import Generic, TypeAlias, TypeVar
 import numpy as np
 
 from baretorch.ir import Array, Op, Tensor
+from baretorch.targets.features import ANY_CPU, Needs
 
 Literal: TypeAlias = int | float | tuple[int, ...]
 O = TypeVar("O", bound=Op)
-
-# What the files of these names below kernels/ ask of a CPU.
-FPU = frozenset({"v7m", "dsp", "fpu"})
-MVE = frozenset({"mve"})
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Kernel(Generic[O]):
     symbol: str  # C function, for example "bt_linear_f32_ref"
     source: str  # file below kernels/, for example "linear/ref.c"; its header is linear/linear.h
     params: Callable[[Call[O]], Params]
-    needs: frozenset[str] = frozenset()  # CPU features
+    needs: Needs = ANY_CPU
     fits: Callable[[Call[O]], bool] = lambda call: True
     pack: Callable[[Call[O]], tuple[Packed, ...]] | None = None
     scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned

@@ -12,7 +12,8 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import overlap
-from baretorch.ops.kernel import FPU, MVE, Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.targets.features import FPU, MVE
 
 
 @dataclass(frozen=True)

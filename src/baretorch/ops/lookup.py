@@ -11,7 +11,8 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need
-from baretorch.ops.kernel import MVE, Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.targets.features import MVE
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Literal, Params
 from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
+from baretorch.targets.features import FPU
 
 LOOPS = 3  # over matrices
 
@@ -128,10 +129,8 @@ def _sums_together(call: Call[Matmul]) -> bool:
     return _fits(call) and a[-1] == b[-2] == 1
 
 
-_FPU = frozenset({"v7m", "fpu"})
-
 KERNELS: tuple[Kernel[Matmul], ...] = (
-    Kernel("bt_matmul_columns_f32_fpu", "matmul/fpu.c", _params, needs=_FPU, fits=_rows_together),
-    Kernel("bt_matmul_dots_f32_fpu", "matmul/fpu.c", _params, needs=_FPU, fits=_sums_together),
+    Kernel("bt_matmul_columns_f32_fpu", "matmul/fpu.c", _params, needs=FPU, fits=_rows_together),
+    Kernel("bt_matmul_dots_f32_fpu", "matmul/fpu.c", _params, needs=FPU, fits=_sums_together),
     Kernel("bt_matmul_f32_ref", "matmul/ref.c", _params, fits=_fits),
 )

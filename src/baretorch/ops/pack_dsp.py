@@ -11,12 +11,12 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops import overlap
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.targets.features import DSP
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
     from baretorch.ops.qlinear import QLinear
 
-DSP = frozenset({"dsp"})
 LINE = 24  # BT_LINE of kernels/qconv2d/depthwise3_dsp.c
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from baretorch.ir import Array
 from baretorch.ops import overlap
-from baretorch.ops.kernel import MVE, Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.targets.features import MVE
 
 LANES = 16  # bytes in a vector
 TOGETHER = 4  # output channels whose weights lie together

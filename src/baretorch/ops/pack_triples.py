@@ -15,39 +15,33 @@ from baretorch.ir import Array
 from baretorch.ops import overlap
 from baretorch.ops.conv2d import trailing
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.targets.features import TRIPLES
 
-CORES = tuple(frozenset({feature}) for feature in ("v6m", "v7m", "rv32"))
 TAPS = 64  # BT_TRIPLES_TAPS
 
 
 def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qconv2d."""
     return (
-        *(
-            Kernel(
-                "bt_qconv2d_depthwise_triples",
-                "qconv2d/depthwise_triples.c",
-                params,
-                needs=core,
-                fits=_fits_depthwise,
-                pack=_pack_depthwise,
-                scratch=_scratch_depthwise,
-                overlap=_overlap_depthwise,
-            )
-            for core in CORES
+        Kernel(
+            "bt_qconv2d_depthwise_triples",
+            "qconv2d/depthwise_triples.c",
+            params,
+            needs=TRIPLES,
+            fits=_fits_depthwise,
+            pack=_pack_depthwise,
+            scratch=_scratch_depthwise,
+            overlap=_overlap_depthwise,
         ),
-        *(
-            Kernel(
-                "bt_qconv2d_triples",
-                "qconv2d/triples.c",
-                params,
-                needs=core,
-                fits=_fits_dense,
-                pack=_pack_dense,
-                scratch=_scratch_dense,
-                overlap=_overlap_dense,
-            )
-            for core in CORES
+        Kernel(
+            "bt_qconv2d_triples",
+            "qconv2d/triples.c",
+            params,
+            needs=TRIPLES,
+            fits=_fits_dense,
+            pack=_pack_dense,
+            scratch=_scratch_dense,
+            overlap=_overlap_dense,
         ),
     )
 
@@ -55,30 +49,24 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
 def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qlinear: three or more inputs are a pointwise convolution of as many positions."""
     return (
-        *(
-            Kernel(
-                "bt_qconv2d_triples",
-                "qconv2d/triples.c",
-                _pointwise_params,
-                needs=core,
-                fits=_fits_pointwise,
-                pack=_pack_dense,
-                scratch=_scratch_pointwise,
-                overlap=overlap.rows(0),
-            )
-            for core in CORES
+        Kernel(
+            "bt_qconv2d_triples",
+            "qconv2d/triples.c",
+            _pointwise_params,
+            needs=TRIPLES,
+            fits=_fits_pointwise,
+            pack=_pack_dense,
+            scratch=_scratch_pointwise,
+            overlap=overlap.rows(0),
         ),
-        *(
-            Kernel(
-                "bt_qlinear_fours",
-                "qlinear/fours.c",
-                params,
-                needs=core,
-                fits=_small_outputs,
-                pack=_pack_fours,
-                overlap=overlap.rows(1),
-            )
-            for core in CORES
+        Kernel(
+            "bt_qlinear_fours",
+            "qlinear/fours.c",
+            params,
+            needs=TRIPLES,
+            fits=_small_outputs,
+            pack=_pack_fours,
+            overlap=overlap.rows(1),
         ),
     )
 

@@ -12,8 +12,9 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import qpool
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import FPU, Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.window import Axis, Padding, Pair, axes, outputs
+from baretorch.targets.features import FPU
 
 
 def _infer(op: MaxPool2d | AvgPool2d, windows: tuple[Axis, Axis], inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

@@ -17,6 +17,7 @@ from baretorch.ops.attention import Attention
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.loops import Dims
+from baretorch.targets.features import DSP
 
 BITS = 8  # of a score behind the point, as a power of two
 STEPS = 1 << BITS
@@ -139,7 +140,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
         pack=_pack,
         scratch=lambda call: 4 * call.op.geometry.seen(call.inputs)[1][-2],
     )
-    dsp = replace(ref, symbol=f"bt_{name}_dsp", source="qattention/dsp.c", needs=frozenset({"dsp"}), fits=together)
+    dsp = replace(ref, symbol=f"bt_{name}_dsp", source="qattention/dsp.c", needs=DSP, fits=together)
     return (dsp, ref)
 
 

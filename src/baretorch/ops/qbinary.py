@@ -14,7 +14,8 @@ from baretorch.ops import overlap
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
-from baretorch.ops.kernel import MVE, Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.targets.features import DSP, MVE
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
 SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
@@ -152,7 +153,6 @@ def _in_rows(call: Call[Any]) -> bool:
     return 0 < len(loops) <= LOOPS and loops[-1][0] >= 4 and loops[-1][1:] == (1, 1)
 
 
-DSP = frozenset({"dsp"})
 ADD: tuple[Kernel[QAdd], ...] = (
     Kernel("bt_qadd_mve", "qbinary/mve.c", _add, MVE, _in_rows, overlap=overlap.elementwise),
     Kernel("bt_qadd_dsp", "qbinary/dsp.c", _add, needs=DSP, fits=_in_rows, overlap=overlap.elementwise),

@@ -13,6 +13,7 @@ from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.qlinear import need_accumulator
 from baretorch.ops.window import Padding, Pair
+from baretorch.targets.features import DSP
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ KERNELS: tuple[Kernel[QConvTranspose2d], ...] = (
         "bt_qconv_transpose2d_dsp",
         "qconv_transpose2d/dsp.c",
         _params,
-        needs=frozenset({"dsp"}),
+        needs=DSP,
         fits=_fours,
         pack=_pack,
     ),

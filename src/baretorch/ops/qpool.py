@@ -15,8 +15,9 @@ from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
-from baretorch.ops.kernel import MVE, Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.window import Padding, Pair, axes, outputs
+from baretorch.targets.features import DSP, MVE
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,6 @@ def _max_fours(call: Call[Any]) -> bool:
 
 # A channel is made from that channel alone, and channels go in order.
 TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together=0)
-DSP = frozenset({"dsp"})
 AVG: tuple[Kernel[QAvgPool2d], ...] = (
     Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING),
     Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING),

@@ -16,6 +16,7 @@ from baretorch.ops import pack_dsp
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.recurrent import STATES
+from baretorch.targets.features import ANY_CPU, DSP
 
 # Fractional bits:
 GATE_BITS = 12  # of what sigmoid and tanh are applied to: up to 8, where both are flat
@@ -223,7 +224,7 @@ def _kernels(name: str) -> tuple[Kernel[Any], ...]:
             f"bt_{name}{zero}_{variant}",
             f"qrecurrent/{variant}.c",
             _params,
-            needs=frozenset({"dsp"} if variant == "dsp" else ()),
+            needs=DSP if variant == "dsp" else ANY_CPU,
             fits=fits(variant == "dsp", bool(zero)),
             pack=_pack_fours if variant == "dsp" else _pack,
             scratch=_scratch,

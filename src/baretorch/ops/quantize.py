@@ -11,7 +11,8 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
 from baretorch.ops import arithmetic, overlap
 from baretorch.ops.check import need
-from baretorch.ops.kernel import MVE, Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.targets.features import MVE, SOFT
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,6 @@ def _moderate(call: Call[Quantize] | Call[Dequantize]) -> bool:
     return 2.0**-100 < call.op.scale < 2.0**100
 
 
-SOFT = frozenset({"v6m"})  # never has an FPU
 QUANTIZE: tuple[Kernel[Quantize], ...] = (
     Kernel("bt_quantize_mve", "quantize/mve.c", _quantize, MVE, overlap=overlap.elementwise),
     Kernel(

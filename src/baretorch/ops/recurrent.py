@@ -11,6 +11,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.targets.features import FPU
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ def _kernels(name: str, scratch: int) -> tuple[Kernel[Any], ...]:
         f"bt_{name}_f32_fpu",
         "recurrent/fpu.c",
         _params,
-        needs=frozenset({"v7m", "fpu"}),
+        needs=FPU,
         fits=lambda call: _packable(call) and given(call),
         pack=_pack_eights,
         scratch=room,

@@ -24,7 +24,7 @@ from baretorch.text import attributes
 def select_kernel(call: Call[Any], cpu: Cpu) -> Kernel[Any]:
     """The first kernel of the op that the CPU can run and that fits."""
     for kernel in kernels_of(call.op):
-        if kernel.needs <= cpu.features and kernel.fits(call):
+        if kernel.needs.met_by(cpu.features) and kernel.fits(call):
             return kernel
     raise CompileError(
         f"{call.op.name}: no kernel computes this",

@@ -16,6 +16,7 @@ from baretorch.ir import DType, Op
 from baretorch.ops import OPS
 from baretorch.ops.fft import Fft, Irfft, Magnitude
 from baretorch.ops.kernel import Kernel
+from baretorch.targets.features import Needs
 
 # As the symbols of kernels spell them.
 _TYPES = {
@@ -35,7 +36,7 @@ class KernelSupport:
     symbol: str
     source: str
     dtypes: tuple[str, ...]
-    needs: tuple[str, ...]
+    needs: Needs
 
     @property
     def variant(self) -> str:
@@ -54,7 +55,7 @@ class OpSupport:
 
     def to_json(self) -> dict[str, Any]:
         kernels = [
-            {"symbol": k.symbol, "source": k.source, "dtypes": list(k.dtypes), "needs": list(k.needs)}
+            {"symbol": k.symbol, "source": k.source, "dtypes": list(k.dtypes), "needs": k.needs.names()}
             for k in self.kernels
         ]
         return {"name": self.name, "meaning": self.meaning, "kernels": kernels, "aten": list(self.aten)}
@@ -84,7 +85,7 @@ def aten_names() -> tuple[str, ...]:
 def _kernel(kernel: Kernel[Any]) -> KernelSupport:
     parts = kernel.symbol.split("_")
     dtypes = tuple(t.label for part, t in _TYPES.items() if part in parts)
-    return KernelSupport(kernel.symbol, kernel.source, dtypes, tuple(sorted(kernel.needs)))
+    return KernelSupport(kernel.symbol, kernel.source, dtypes, kernel.needs)
 
 
 def _ops_in(row: Callable[..., Any]) -> set[type[Op]]:

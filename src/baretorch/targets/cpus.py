@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from baretorch.targets.features import Feature
 from baretorch.targets.types import Cpu
 
 _ARM = 40
@@ -15,7 +16,7 @@ _ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
 CPUS: tuple[Cpu, ...] = (
     Cpu(
         name="cortex-m0",
-        features=frozenset({"v6m"}),
+        features=frozenset({Feature.V6M}),
         gcc=("-mcpu=cortex-m0", "-mthumb"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m0"),
@@ -24,7 +25,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m0plus",
-        features=frozenset({"v6m"}),
+        features=frozenset({Feature.V6M}),
         gcc=("-mcpu=cortex-m0plus", "-mthumb"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m0plus"),
@@ -33,7 +34,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m3",
-        features=frozenset({"v7m"}),
+        features=frozenset({Feature.V7M}),
         gcc=("-mcpu=cortex-m3", "-mthumb"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m3"),
@@ -42,7 +43,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m4f",
-        features=frozenset({"v7m", "dsp", "fpu"}),
+        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU}),
         gcc=("-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m4+vfp4d16sp"),
@@ -51,7 +52,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m7",
-        features=frozenset({"v7m", "dsp", "fpu", "dp"}),
+        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU, Feature.DP}),
         gcc=("-mcpu=cortex-m7", "-mthumb", "-mfpu=fpv5-d16", "-mfloat-abi=hard"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m7+fp_armv8d16"),
@@ -60,7 +61,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m33",
-        features=frozenset({"v7m", "dsp", "fpu"}),
+        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU}),
         gcc=("-mcpu=cortex-m33", "-mthumb", "-mfpu=fpv5-sp-d16", "-mfloat-abi=hard"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m33+dsp+fp_armv8d16sp"),
@@ -69,7 +70,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m55",
-        features=frozenset({"v7m", "dsp", "fpu", "dp", "mve"}),
+        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU, Feature.DP, Feature.MVE}),
         gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m55+mve_fp+fp_armv8d16"),
@@ -78,7 +79,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="cortex-m85",
-        features=frozenset({"v7m", "dsp", "fpu", "dp", "mve"}),
+        features=frozenset({Feature.V7M, Feature.DSP, Feature.FPU, Feature.DP, Feature.MVE}),
         gcc=("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),  # gcc 12 has no cortex-m85; M55 code runs on it
         gcc_prefix="arm-none-eabi-",
         zig=(*_ZIG_HARD, "-mcpu=cortex_m85+mve_fp+fp_armv8d16"),
@@ -87,7 +88,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="rv32",
-        features=frozenset({"rv32", "fpu"}),
+        features=frozenset({Feature.RV32, Feature.FPU}),
         gcc=("-march=rv32imafc", "-mabi=ilp32f", "-mcmodel=medany"),
         gcc_prefix="riscv64-unknown-elf-",
         zig=("-target", "riscv32-freestanding-none", "-mabi=ilp32f", "-mcpu=generic_rv32+m+a+f+c", "-mcmodel=medany"),
@@ -96,7 +97,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="host",
-        features=frozenset({"fpu", "dp"}),
+        features=frozenset({Feature.FPU, Feature.DP}),
         gcc=(),
         gcc_prefix="",
         zig=(),

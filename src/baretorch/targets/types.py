@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from baretorch.targets.features import Feature
+
 
 @dataclass(frozen=True)
 class Cpu:
-    """A processor core, and how the compilers and emulators spell it.
-
-    `features` is what kernels ask for: "fpu" (single-precision in hardware), "dp" (double precision too),
-    "dsp" (Armv7E-M dual 16-bit multiplies), "mve" (Helium), "v6m" (Armv6-M), "v7m" (Thumb-2), "rv32".
-    """
+    """A processor core, and how the compilers and emulators spell it."""
 
     name: str
-    features: frozenset[str]
+    features: frozenset[Feature]
     gcc: tuple[str, ...]  # flags for arm-none-eabi-gcc / riscv64-unknown-elf-gcc / the host's cc
     gcc_prefix: str  # "arm-none-eabi-", "riscv64-unknown-elf-", "" for the host
     zig: tuple[str, ...]  # flags for `zig cc`

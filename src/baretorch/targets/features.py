@@ -1,0 +1,65 @@
+"""What a CPU can do that others cannot, and what a kernel asks of it.
+
+Operators say what their kernels need with this file, so it knows nothing else of targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Feature(Enum):
+    """The instructions a core has, as far as kernels ask for them."""
+
+    V6M = "v6m"  # Armv6-M
+    V7M = "v7m"  # Thumb-2: Armv7-M, Armv8-M Mainline
+    DSP = "dsp"  # Armv7E-M: two products of 16 bits at a time
+    FPU = "fpu"  # single precision in hardware
+    DP = "dp"  # double precision too
+    MVE = "mve"  # Helium: vectors of 128 bits, integer and float
+    RV32 = "rv32"
+
+
+def feature_names(features: Set[Feature]) -> list[str]:
+    return sorted(f.value for f in features)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """All features of one of these sets. Without any set: nothing, so that any CPU will do."""
+
+    alternatives: tuple[frozenset[Feature], ...] = ()
+
+    def __or__(self, other: Needs) -> Needs:
+        """Either will do."""
+        return Needs(self.alternatives + other.alternatives)
+
+    def __bool__(self) -> bool:
+        return bool(self.alternatives)
+
+    def met_by(self, features: Set[Feature]) -> bool:
+        return not self.alternatives or any(needed <= features for needed in self.alternatives)
+
+    def names(self) -> list[list[str]]:
+        """Each alternative's features, as --json tells them."""
+        return [feature_names(needed) for needed in self.alternatives]
+
+    def __str__(self) -> str:
+        return " or ".join(" + ".join(needed) for needed in self.names()) or "any CPU"
+
+
+def needs(*features: Feature) -> Needs:
+    """All of them."""
+    return Needs((frozenset(features),))
+
+
+ANY_CPU = Needs()
+
+# What the files of these names below kernels/ ask of a CPU.
+DSP = needs(Feature.DSP)
+FPU = needs(Feature.V7M, Feature.FPU)
+MVE = needs(Feature.MVE)
+TRIPLES = needs(Feature.V6M) | needs(Feature.V7M) | needs(Feature.RV32)  # multiplies 32 bits; needs no DSP extension
+SOFT = needs(Feature.V6M)  # never has an FPU
