@@ -119,10 +119,23 @@ class Signature:
 
 
 @dataclass(frozen=True)
+class Permuted:
+    """An op that does not care about the order of dimensions, on values that lie in another: it makes what, permuted
+    by `dims`, is the output."""
+
+    op: Op
+    dims: Shape
+
+
+@dataclass(frozen=True)
 class Op:
-    """What a node does. One frozen dataclass per operator in `ops/`; its fields are its attributes."""
+    """What a node does. One frozen dataclass per operator in `ops/`; its fields are its attributes. What passes need to
+    know of an operator is said here too; the defaults say that it is nothing special."""
 
     name: ClassVar[str]
+    carried: ClassVar[slice] = slice(None)  # inputs with the output's dimensions; weights and indices have their own
+    reordered: ClassVar[int] = 0  # so many of the first inputs can be read, and the output written, in any order
+    by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         """Shapes and types of the outputs; raises CompileError where the inputs do not fit together."""
@@ -135,6 +148,23 @@ class Op:
     def view(self, inputs: Sequence[Tensor]) -> int | None:
         """Where in its first input's memory the output already lies, in bytes; None if it must be computed."""
         return None
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        """The op on what its `carried` inputs are, permuted by `dims`; None if it depends on their order."""
+        return None
+
+    def reading(self, read: Sequence[Shape], write: Shape) -> Op:
+        """The op on what its `reordered` inputs are, permuted by `read`, with the output permuted by `write`."""
+        raise NotImplementedError
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        """The op with its output limited to [lo, hi] as well; None if it has no limits of its own."""
+        return None
+
+    def takes_affine(self) -> bool:
+        """Whether y[..., out] is a sum of products with weight[out, ...], input 1, and of bias[out], input 2 if any,
+        and nothing else; such an op can have limits."""
+        return False
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         """Multiply-accumulates, as the field counts them."""

@@ -16,13 +16,14 @@ from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Pad, Permute, Reshape
+from baretorch.ops.limits import both
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.dead_code import dead_code
 from baretorch.passes.fold_affine import fold_affine
 from baretorch.passes.fold_constants import fold_constants
 from baretorch.passes.fold_padding import fold_padding
-from baretorch.passes.fuse_clamp import compose, fuse_clamp
+from baretorch.passes.fuse_clamp import fuse_clamp
 from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
 from baretorch.passes.views import views
@@ -136,7 +137,7 @@ def test_fuse_clamp_leaves_a_result_that_others_read() -> None:
 def test_composed_limits_do_both(first: tuple[float, float], then: tuple[float, float]) -> None:
     v = torch.linspace(-10, 10, 201)
     want = v.clamp(*first).clamp(*then)
-    assert torch.equal(v.clamp(*compose(first, then)), want)
+    assert torch.equal(v.clamp(*both(first, then)), want)
 
 
 def test_fuse_pool() -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Literal, Params
-from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_elements, need_type, reduced
+from baretorch.ops.reduce import FLOAT, NUMBERS, SUFFIXES, SUMS, Types, need_elements, need_type, reduced, without
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class ArgMax(Op):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.argmax(inputs[0], axis=self.axis, keepdims=self.keepdim),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        op = replace(self, axis=dims[self.axis])
+        return Permuted(op, dims if self.keepdim else without(dims, (self.axis,)))
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,9 @@ class CumSum(Op):
         with np.errstate(all="ignore"):
             return (np.cumsum(x, axis=self.axis, dtype=np.float64).astype(np.float32),)
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims)
+
 
 @dataclass(frozen=True)
 class TopK(Op):
@@ -94,6 +101,9 @@ class TopK(Op):
             order = np.argsort(x, axis=self.axis, kind="stable")
         indices = np.take(order, np.arange(self.k), axis=self.axis)
         return np.take_along_axis(x, indices, self.axis), indices.astype(np.int64)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 def along(shape: Shape, axis: int) -> tuple[tuple[str, Literal], ...]:

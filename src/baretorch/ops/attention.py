@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Literal, Params
-from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
+from baretorch.ops.loops import Dims, filled, in_order, need_dims, nested, permuted, repeating, steps, steps_into
 from baretorch.ops.matmul import broadcast
 from baretorch.targets.features import FPU
 
@@ -27,6 +27,7 @@ class Attention(Op):
     by `y_dims`: heads need not be moved about."""
 
     name: ClassVar[str] = "attention"
+    reordered: ClassVar[int] = 3
     scale: float
     causal: bool = False
     q_dims: Dims = ()
@@ -90,6 +91,11 @@ class Attention(Op):
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         q, k, v = self.seen(inputs)[:3]
         return outputs[0].count // max(v[-1], 1) * k[-2] * (q[-1] + v[-1])
+
+    def reading(self, read: Sequence[Shape], write: Shape) -> Op:
+        own = (self.q_dims, self.k_dims, self.v_dims)
+        q, k, v = (in_order(order, dims) for order, dims in zip(read, own, strict=True))
+        return replace(self, q_dims=q, k_dims=k, v_dims=v, y_dims=in_order(self.y_dims, write))
 
 
 def _steps(op: Attention, inputs: Sequence[Tensor]) -> tuple[list[int], list[Dims]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel
 from baretorch.ops.move import Copy
@@ -17,6 +17,7 @@ class Choose(Op):
     """a if the condition, a single truth value, holds, else b. What only the other one needs is not computed."""
 
     name: ClassVar[str] = "choose"
+    carried: ClassVar[slice] = slice(1, None)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         condition, a, b = inputs
@@ -38,6 +39,9 @@ class Choose(Op):
     def side(self, call: Call[Any], holds: bool) -> Call[Any]:
         """The step of a plan that takes a, if the condition holds, or b."""
         return Call(Copy(), (call.inputs[1 if holds else 2],), call.outputs)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
 
 
 KERNELS: tuple[Kernel[Choose], ...] = ()  # the plan makes a copy of each side, or none

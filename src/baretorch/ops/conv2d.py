@@ -13,6 +13,7 @@ from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.limits import both
 from baretorch.ops.window import Padding, Pair, axes, outputs, per_group
 from baretorch.targets.features import FPU, MVE, Needs
 
@@ -113,6 +114,13 @@ class Conv2d(Op):
 
     def _pooled(self, size: Pair) -> Pair:
         return size[0] // self.pool[0], size[1] // self.pool[1]
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        lo, hi = both((self.lo, self.hi), (lo, hi))
+        return replace(self, lo=lo, hi=hi)
+
+    def takes_affine(self) -> bool:
+        return (self.lo, self.hi) == (-inf, inf) and self.pool == (1, 1)
 
 
 def geometry_params(call: Call[Conv2d]) -> tuple[tuple[str, int], ...]:

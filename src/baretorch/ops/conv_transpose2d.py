@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.limits import both
 from baretorch.ops.window import Padding, Pair, per_group
 
 
@@ -102,6 +103,13 @@ class ConvTranspose2d(Op):
             (x[1] - 1) * self.stride[0] + self.dilation[0] * (weight[1] - 1) + 1 - top - bottom,
             (x[2] - 1) * self.stride[1] + self.dilation[1] * (weight[2] - 1) + 1 - left - right,
         )
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        lo, hi = both((self.lo, self.hi), (lo, hi))
+        return replace(self, lo=lo, hi=hi)
+
+    def takes_affine(self) -> bool:
+        return (self.lo, self.hi) == (-inf, inf)
 
 
 def _params(call: Call[ConvTranspose2d]) -> Params:

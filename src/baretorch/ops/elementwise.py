@@ -8,16 +8,17 @@ meaning in NumPy, an expression in its C file, and a name in the list of its mod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.limits import both
 from baretorch.targets.features import ANY_CPU, FPU, Needs
 
 LOOPS = 4  # nested loops of the kernels with several inputs
@@ -77,6 +78,9 @@ class Elementwise(Op):
     def params(self, call: Call[Any]) -> Params:
         raise NotImplementedError
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
 
 @dataclass(frozen=True)
 class Unary(Elementwise):
@@ -129,6 +133,10 @@ class Arithmetic(Binary):
         if call.y.dtype is not DType.FLOAT32:
             return super().params(call)
         return Params("bt_binary_f32", (*loop_fields(call), ("lo", self.lo), ("hi", self.hi)))
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        lo, hi = both((self.lo, self.hi), (lo, hi))
+        return replace(self, lo=lo, hi=hi)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------
@@ -264,6 +272,10 @@ class Clamp(Unary):
 
     def value(self, x: Array) -> Array:
         return np.clip(x, self.lo, self.hi)
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        lo, hi = both((self.lo, self.hi), (lo, hi))
+        return replace(self, lo=lo, hi=hi)
 
 
 # --- shapes and kernels -----------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ raises. Indices are int32 or int64; of an int64 the lower half counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.move import Change, Overwrite
@@ -30,6 +30,7 @@ class IndexSelect(Op):
     """x, index -> x with the entries `index` of one axis; the axis becomes the dimensions of the index."""
 
     name: ClassVar[str] = "index_select"
+    carried: ClassVar[slice] = slice(1)
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -41,6 +42,9 @@ class IndexSelect(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, index = inputs
         return (np.take(x, inside(index, x.shape[self.axis]), self.axis),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims) if len(inputs[1].shape) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Quant, Shape, Signature, Tensor
+from baretorch.ir import Array, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
@@ -113,6 +113,9 @@ class Pad(Op):
         grow = [(max(before, 0), max(after, 0)) for before, after in self.padding]
         return (np.pad(x[crop], grow, constant_values=np.array(self.value).astype(x.dtype)),)
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, padding=tuple(self.padding[i] for i in np.argsort(dims))), dims)
+
 
 @dataclass(frozen=True)
 class Expand(Op):
@@ -151,6 +154,9 @@ class Flip(Op):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.flip(inputs[0], self.axes).copy(),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(Flip(tuple(sorted(dims[a] for a in self.axes))), dims)
 
 
 @dataclass(frozen=True)

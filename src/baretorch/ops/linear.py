@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import ClassVar
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.limits import both
 from baretorch.targets.features import FPU, MVE
 
 
@@ -21,6 +22,8 @@ class Linear(Op):
     """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]."""
 
     name: ClassVar[str] = "linear"
+    carried: ClassVar[slice] = slice(1)
+    by_column: ClassVar[bool] = True
     lo: float = -inf
     hi: float = inf
 
@@ -42,6 +45,16 @@ class Linear(Op):
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        lo, hi = both((self.lo, self.hi), (lo, hi))
+        return replace(self, lo=lo, hi=hi)
+
+    def takes_affine(self) -> bool:
+        return (self.lo, self.hi) == (-inf, inf)
 
 
 def _params(call: Call[Linear]) -> Params:

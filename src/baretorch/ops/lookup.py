@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
@@ -20,6 +20,7 @@ class Lookup(Op):
     """x int8, table int8[256] -> table[x + 128]."""
 
     name: ClassVar[str] = "lookup"
+    carried: ClassVar[slice] = slice(1)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, table = inputs
@@ -35,6 +36,9 @@ class Lookup(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         x, table = inputs
         return (table[x.astype(np.int64) + 128],)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
 
 
 def _params(call: Call[Lookup]) -> Params:

@@ -28,6 +28,12 @@ def permuted(shape: Shape, dims: Dims) -> Shape:
     return tuple(shape[d] for d in dims) if dims else shape
 
 
+def in_order(dims: Dims, then: Dims) -> Dims:
+    """The one order that is both, () being as it is."""
+    found = permuted(dims or tuple(range(len(then))), then)
+    return () if found == tuple(range(len(found))) else found
+
+
 def steps(shape: Shape, dims: Dims) -> Dims:
     """Elements from one index to the next, per dimension of the permuted operand."""
     return permuted(strided.steps(shape), dims)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import ClassVar
 
@@ -12,7 +12,8 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Literal, Params
-from baretorch.ops.loops import Dims, filled, need_dims, nested, permuted, repeating, steps, steps_into
+from baretorch.ops.limits import both
+from baretorch.ops.loops import Dims, filled, in_order, need_dims, nested, permuted, repeating, steps, steps_into
 from baretorch.targets.features import FPU
 
 LOOPS = 3  # over matrices
@@ -25,6 +26,7 @@ class Matmul(Op):
     The operands are read permuted by `a_dims` and `b_dims`, the result is stored permuted by `y_dims`."""
 
     name: ClassVar[str] = "matmul"
+    reordered: ClassVar[int] = 2
     lo: float = -inf
     hi: float = inf
     a_dims: Dims = ()
@@ -67,6 +69,14 @@ class Matmul(Op):
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * self.operands(inputs)[0][-1]
+
+    def reading(self, read: Sequence[Shape], write: Shape) -> Op:
+        a, b = (in_order(order, own) for order, own in zip(read, (self.a_dims, self.b_dims), strict=True))
+        return replace(self, a_dims=a, b_dims=b, y_dims=in_order(self.y_dims, write))
+
+    def clamped(self, lo: float, hi: float) -> Op | None:
+        lo, hi = both((self.lo, self.hi), (lo, hi))
+        return replace(self, lo=lo, hi=hi)
 
 
 def broadcast(a: Shape, b: Shape) -> Shape | None:

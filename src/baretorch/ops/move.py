@@ -7,13 +7,13 @@ A slice of the outermost dimension is a view. A cat becomes one `place` per inpu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Signature, Tensor
+from baretorch.ir import Array, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel
 from baretorch.ops.strided import Loop, Move, move_kernels, steps
@@ -52,6 +52,9 @@ class Slice(Op):
         together = prod(x.shape[: self.axis]) == 1 and (self.step == 1 or self.stop - self.start <= 1)
         offset = self.start * prod(x.shape[self.axis + 1 :]) * x.dtype.size
         return offset if together and offset % 4 == 0 else None
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,9 @@ class Cat(Assembled):
             start += x.shape[self.axis]
         return tuple(calls)
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims)
+
 
 @dataclass(frozen=True)
 class SliceScatter(Overwrite):
@@ -158,6 +164,9 @@ class SliceScatter(Overwrite):
 
     def change(self) -> Change:
         return Place(self.axis, self.start, self.step)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)

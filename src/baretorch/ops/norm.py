@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
@@ -24,6 +24,7 @@ class LayerNorm(Op):
     taken to be 0, which makes it an rms_norm."""
 
     name: ClassVar[str] = "layer_norm"
+    carried: ClassVar[slice] = slice(1)
     axes: tuple[int, ...]
     eps: float
     centred: bool = True
@@ -44,6 +45,9 @@ class LayerNorm(Op):
             y = y * _spread(inputs[1]) + _spread(inputs[2])
             return (y.transpose(np.argsort(order)).astype(np.float32),)
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axes=tuple(dims[a] for a in self.axes)), dims)
+
 
 @dataclass(frozen=True)
 class GroupNorm(Op):
@@ -53,6 +57,7 @@ class GroupNorm(Op):
     Weight and bias have an element per channel or a single one. As many groups as channels are an instance_norm."""
 
     name: ClassVar[str] = "group_norm"
+    carried: ClassVar[slice] = slice(1)
     groups: int
     eps: float
     axis: int = 1
@@ -80,6 +85,9 @@ class GroupNorm(Op):
         with np.errstate(all="ignore"):
             y = y * inputs[1].reshape(column) + inputs[2].reshape(column)
             return (np.moveaxis(y, 1, self.axis).astype(np.float32),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims) if dims[0] == 0 else None
 
 
 def _need_places(op: Op, inputs: Sequence[Tensor], places: Shape) -> None:

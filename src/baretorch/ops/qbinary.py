@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
@@ -44,6 +44,9 @@ class QAdd(Op):
         total = a * self.a_factor + b * self.b_factor + self.offset
         return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int8),)
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
 
 @dataclass(frozen=True)
 class QMul(Op):
@@ -65,6 +68,9 @@ class QMul(Op):
         a, b = (x.astype(np.int64) for x in inputs)
         acc = (a - self.a_zero) * (b - self.b_zero)
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,9 @@ class QDiv(Op):
         y = self.zero + ((quotient + (1 << (self.shift - 1))) >> self.shift)
         limit = np.where(n > 0, self.hi, np.where(n < 0, self.lo, self.zero))
         return (np.clip(np.where(d == 0, limit, y), self.lo, self.hi).astype(np.int8),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
 
 
 def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:

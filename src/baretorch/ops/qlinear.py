@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
@@ -23,6 +23,8 @@ class QLinear(Op):
     bias = real bias - x's zero point * the sum of the row, in the accumulator's scale."""
 
     name: ClassVar[str] = "qlinear"
+    carried: ClassVar[slice] = slice(1)
+    by_column: ClassVar[bool] = True
     zero: int
     shift: int = 0
     lo: int = -128
@@ -47,6 +49,9 @@ class QLinear(Op):
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
 
 def need_accumulator(op: Op, inputs: Sequence[Tensor]) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import arithmetic, overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
@@ -31,6 +31,9 @@ class Quantize(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (arithmetic.quantize(inputs[0], self.scale, self.zero),)
 
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
 
 @dataclass(frozen=True)
 class Dequantize(Op):
@@ -47,6 +50,9 @@ class Dequantize(Op):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (arithmetic.dequantize(inputs[0], self.scale, self.zero),)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
 
 
 def _quantize(call: Call[Quantize]) -> Params:

@@ -6,13 +6,13 @@ A further reduction is a class with its function and types, a row in the C file'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.loops import filled, nested, steps
@@ -60,6 +60,10 @@ class Reduction(Op):
     def divisor(self, shape: Shape) -> float:
         """What the kernel divides by, if it divides."""
         return float(prod(shape[a] for a in self.axes))
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        op = replace(self, axes=tuple(sorted(dims[a] for a in self.axes)))
+        return Permuted(op, dims if self.keepdim else without(dims, self.axes))
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,12 @@ class LogSumExp(Reduction):
 
 
 # --- what other operators along axes use, too ---------------------------------------------------------------
+
+
+def without(dims: Shape, axes: Shape) -> Shape:
+    """The permutation that is left when the permuted value loses these axes."""
+    kept = [d for i, d in enumerate(dims) if i not in axes]
+    return tuple(sorted(kept).index(d) for d in kept)
 
 
 def reduced(shape: Shape, axes: Sequence[int], keepdim: bool) -> Shape:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.along import along
 from baretorch.ops.check import need_axes, need_float32
@@ -38,6 +38,9 @@ class Softmax(Op):
         """The result from x whose largest element is 0."""
         e = np.exp(x)
         return e / e.sum(axis=self.axis, keepdims=True)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Op, Quant, Tensor, with_data
-from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ir import Array, Graph, Node, Quant, Tensor, with_data
 from baretorch.ops.elementwise import Add, Mul
-from baretorch.ops.linear import Linear
 from baretorch.passes.rewrite import fresh, rebuilt
-
-LAYERS = (Linear, Conv2d, ConvTranspose2d)  # weight[out, ...] and bias[out] make y[..., out]
 
 
 def fold_affine(graph: Graph) -> Graph:
@@ -35,7 +29,7 @@ def fold_affine(graph: Graph) -> Graph:
         index = layer_of.get(node.inputs[0]) if node.inputs else None
         factor = _per_channel(graph, node) if index is not None else None
         if index is None or factor is None:
-            if isinstance(node.op, LAYERS) and _foldable(graph, node, uses):
+            if _foldable(graph, node, uses):
                 layer_of[node.outputs[0]] = len(nodes)
             nodes.append(node)
             continue
@@ -55,13 +49,14 @@ def fold_affine(graph: Graph) -> Graph:
             bias = bias + channels
         stem = layer.inputs[2] if len(layer.inputs) > 2 else f"{weight.name}_bias"
         bias_name = constant(stem, replace(weight, quant=None), bias.astype(np.float32))
-        assert isinstance(layer.op, LAYERS) and isinstance(node.op, (Mul, Add))
-        op = replace(layer.op, lo=node.op.lo, hi=node.op.hi)
+        assert isinstance(node.op, (Mul, Add))
+        op = layer.op.clamped(node.op.lo, node.op.hi)
+        assert op is not None  # what takes an affine has limits
         (out,) = node.outputs
         nodes[index] = Node(op, (x, weight_name, bias_name), layer.outputs)
         rename[out] = layer.outputs[0]  # the result keeps the layer's name and origin
         new[layer.outputs[0]] = replace(graph[layer.outputs[0]], quant=graph[out].quant, value=graph[out].holds)
-        if _plain(op) and _read_once(graph, out, uses):
+        if op.takes_affine() and _read_once(graph, out, uses):
             layer_of[out] = index
     return rebuilt(graph, nodes, new.values(), rename)
 
@@ -76,13 +71,7 @@ def _scaled(quant: Quant, factors: Array) -> Quant:
 def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
     """The layer's weights are constants and only one node reads its plain result."""
     constant = all(graph[name].data is not None for name in node.inputs[1:])
-    return constant and _plain(node.op) and _read_once(graph, node.outputs[0], uses)
-
-
-def _plain(op: Op) -> bool:
-    """Nothing stands between the layer's sum and its result."""
-    pool = op.pool if isinstance(op, Conv2d) else (1, 1)
-    return isinstance(op, LAYERS) and (op.lo, op.hi) == (-inf, inf) and pool == (1, 1)
+    return constant and node.op.takes_affine() and _read_once(graph, node.outputs[0], uses)
 
 
 def _read_once(graph: Graph, name: str, uses: dict[str, list[Node]]) -> bool:

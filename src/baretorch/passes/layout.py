@@ -9,33 +9,15 @@ that signals [N, C, L] and images of height 1 are the same to it. Only what is l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
 
 from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
-from baretorch.ops.along import ArgMax, CumSum, TopK
-from baretorch.ops.attention import Attention
-from baretorch.ops.choose import Choose
-from baretorch.ops.elementwise import Elementwise
-from baretorch.ops.index import IndexSelect
-from baretorch.ops.layout import Flip, Pad, Permute, Reshape
-from baretorch.ops.linear import Linear
-from baretorch.ops.lookup import Lookup
-from baretorch.ops.matmul import Matmul
-from baretorch.ops.move import Cat, Slice, SliceScatter
-from baretorch.ops.norm import GroupNorm, LayerNorm
-from baretorch.ops.qbinary import QAdd, QDiv, QMul
-from baretorch.ops.qlinear import QLinear
-from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.ops.reduce import Reduction
-from baretorch.ops.softmax import Softmax
+from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Dims, regroup
 from baretorch.passes.rewrite import fresh, rebuilt
-
-LINEAR = (Linear, QLinear)  # layers whose weight has a column per input
 
 
 def layout(graph: Graph) -> Graph:
@@ -66,10 +48,10 @@ class _Walk:
             self.flatten(node)
         elif isinstance(op, Reshape) and node.inputs[0] in self.lazy:
             self.reshape(node)
-        elif isinstance(op, LINEAR) and node.inputs[0] in self.columns:
+        elif op.by_column and node.inputs[0] in self.columns:
             self.linear(node)
-        elif isinstance(op, (Matmul, Attention)):
-            self.absorb(node, op)
+        elif op.reordered:
+            self.absorb(node)
         elif not self.commute(node):
             self.emit(op, tuple(map(self.real, node.inputs)), node.outputs)
 
@@ -145,45 +127,19 @@ class _Walk:
 
     def commute(self, node: Node) -> bool:
         """Compute the node on the value underneath a permutation, if it has one and the operator allows it."""
-        op = node.op
-        # Weights of norms and linear layers, tables, and indices lie along the axes that the operator names. The
-        # condition of a choose has none.
-        apart = (LayerNorm, GroupNorm, *LINEAR, Lookup, IndexSelect)
-        carried = node.inputs[:1] if isinstance(op, apart) else node.inputs[isinstance(op, Choose) :]
+        carried = node.inputs[node.op.carried]
         dims = next((self.lazy[n][1] for n in carried if n in self.lazy), None)
-        if dims is None or (isinstance(op, IndexSelect) and len(self.tensor(node.inputs[1]).shape) != 1):
+        found = None if dims is None else node.op.permuted(dims, [self.tensor(n) for n in node.inputs])
+        if dims is None or found is None:
             return False
-        out_dims = dims
         inverse = tuple(int(i) for i in np.argsort(dims))
-        if isinstance(op, (Elementwise, Choose, Quantize, Dequantize, QAdd, QMul, QDiv, Lookup)):
-            new_op: Op = op
-        elif isinstance(op, (Softmax, CumSum, TopK, Slice, Cat, SliceScatter, IndexSelect)):
-            new_op = replace(op, axis=dims[op.axis])
-        elif isinstance(op, LayerNorm):
-            new_op = replace(op, axes=tuple(dims[a] for a in op.axes))
-        elif isinstance(op, GroupNorm) and dims[0] == 0:
-            new_op = replace(op, axis=dims[op.axis])
-        elif isinstance(op, Flip):
-            new_op = Flip(tuple(sorted(dims[a] for a in op.axes)))
-        elif isinstance(op, Pad):
-            new_op = replace(op, padding=tuple(op.padding[i] for i in inverse))
-        elif isinstance(op, Reduction):
-            new_op = replace(op, axes=tuple(sorted(dims[a] for a in op.axes)))
-            out_dims = dims if op.keepdim else _without(dims, op.axes)
-        elif isinstance(op, ArgMax):
-            new_op = replace(op, axis=dims[op.axis])
-            out_dims = dims if op.keepdim else _without(dims, (op.axis,))
-        elif isinstance(op, LINEAR) and dims[-1] == len(dims) - 1:
-            new_op = op
-        else:
-            return False
         inputs = []
         for name in node.inputs:
             base = self.under(name, dims, inverse) if name in carried else self.real(name)
             if base is None:
                 return False
             inputs.append(base)
-        self.result(node, new_op, tuple(inputs), out_dims)
+        self.result(node, found.op, tuple(inputs), found.dims)
         return True
 
     def under(self, name: str, dims: Dims, inverse: Dims) -> str | None:
@@ -211,20 +167,15 @@ class _Walk:
 
     # --- operators that read and write in any order -------------------------------------------------------
 
-    def absorb(self, node: Node, op: Matmul | Attention) -> None:
+    def absorb(self, node: Node) -> None:
         """Let the operator read what is underneath its operands, and write what the one permutation after it makes."""
-        own = (op.a_dims, op.b_dims) if isinstance(op, Matmul) else (op.q_dims, op.k_dims, op.v_dims)
-        under = [self.view(name) for name in node.inputs[: len(own)]]
-        read = [_order(dims[d] for d in order or range(len(dims))) for order, (_, dims) in zip(own, under, strict=True)]
-        inputs = (*(base for base, _ in under), *map(self.real, node.inputs[len(own) :]))
+        own = node.op.reordered
+        under = [self.view(name) for name in node.inputs[:own]]
+        inputs = (*(base for base, _ in under), *map(self.real, node.inputs[own:]))
         (out,) = node.outputs
         then = [n.op for n in self.uses.get(out, ())]
         after = then[0].dims if len(then) == 1 and isinstance(then[0], Permute) else ()
-        write = _order((op.y_dims or range(len(after)))[d] for d in after) if after else op.y_dims
-        if isinstance(op, Matmul):
-            new: Op = replace(op, a_dims=read[0], b_dims=read[1], y_dims=write)
-        else:
-            new = replace(op, q_dims=read[0], k_dims=read[1], v_dims=read[2], y_dims=write)
+        new = node.op.reading([dims for _, dims in under], after)
         if after:
             self.result(node, new, inputs, tuple(int(i) for i in np.argsort(after)))
         else:
@@ -241,7 +192,7 @@ class _Walk:
         if len(to) != 2 or to[0] != shape[0] or self.lazy[x][1][0] != 0 or node.outputs[0] in self.graph.outputs:
             return False
         return all(
-            isinstance(r.op, LINEAR) and r.inputs[0] == node.outputs[0] and self.graph[r.inputs[1]].data is not None
+            r.op.by_column and r.inputs[0] == node.outputs[0] and self.graph[r.inputs[1]].data is not None
             for r in self.uses.get(node.outputs[0], ())
         )
 
@@ -270,15 +221,3 @@ class _Walk:
 
     def name(self, stem: str) -> str:
         return fresh(self.graph, self.new, stem)
-
-
-def _order(dims: Iterable[int]) -> Dims:
-    """A permutation as operators have it: () if it leaves everything where it is."""
-    found = tuple(dims)
-    return () if found == tuple(range(len(found))) else found
-
-
-def _without(dims: Dims, axes: Dims) -> Dims:
-    """The permutation that is left when the permuted value loses these axes."""
-    kept = [d for i, d in enumerate(dims) if i not in axes]
-    return tuple(sorted(kept).index(d) for d in kept)
