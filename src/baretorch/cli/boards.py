@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baretorch.cli.verb import Answer, complete_boards, verb
+from baretorch.targets.features import feature_names
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from baretorch.targets.features import feature_names
-from baretorch.targets.types import Board
+    from baretorch.targets.types import Board
 
 
 @verb("boards")
