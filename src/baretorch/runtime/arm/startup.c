@@ -1,9 +1,8 @@
 /* Cortex-M from reset: the vector table, and what must happen before the first ordinary function. */
+#include "core.h"
 #include "bt_image.h"
-#include "bt_reg.h"
 
 #define VTOR 0xe000ed08u
-#define CPACR 0xe000ed88u
 
 typedef union {
     void (*handler)(void);
@@ -36,13 +35,9 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
 /* Nothing here may need the FPU: compilers vectorise even plain copy loops, so these live in bt_start. */
 void bt_reset(void)
 {
-#if __ARM_ARCH >= 8
-    __asm__ volatile("msr msplim, %0" : : "r"(bt_stack_limit));
-#endif
+    core_limit_stack(bt_stack_limit);
     BT_REG(VTOR) = (uint32_t)(uintptr_t)vectors;
-#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
-    BT_REG(CPACR) |= 0xfu << 20;
-#endif
-    __asm__ volatile("dsb\n\tisb" : : : "memory");
+    core_enable_fpu();
+    core_synchronize();
     bt_start();
 }
