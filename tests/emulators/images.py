@@ -71,11 +71,66 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 """
 
 
+# In two phases, each core a half: triples, then those reversed and numbered, which needs the other core's half.
+TWO_CORES = """\
+#include "cores.h"
+
+#define HALF (INPUT_BYTES / 2)
+static bt_meeting meeting;
+static const uint8_t *x;
+static uint8_t *y;
+static uint8_t triples[INPUT_BYTES];
+
+__attribute__((noinline)) static void triple(uint32_t first)
+{
+    for (uint32_t i = first; i < first + HALF; i++) {
+        triples[i] = (uint8_t)(3 * x[i]);
+    }
+}
+
+__attribute__((noinline)) static void reverse(uint32_t first)
+{
+    for (uint32_t i = first; i < first + HALF; i++) {
+        y[i] = (uint8_t)(triples[INPUT_BYTES - 1 - i] + i);
+    }
+}
+
+void bt_core1_main(void)
+{
+    for (;;) {
+        bt_meet(&meeting, 1); /* begin */
+        triple(HALF);
+        bt_meet(&meeting, 1); /* between */
+        reverse(HALF);
+        bt_meet(&meeting, 1); /* end */
+    }
+}
+
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    x = from;
+    y = to;
+    bt_meet(&meeting, 0); /* begin */
+    triple(0);
+    bt_meet(&meeting, 0); /* between */
+    reverse(0);
+    bt_meet(&meeting, 0); /* end */
+}
+"""
+
+
 @cache
-def image(board: str, body: str = REVERSE, inputs: int = 16, outputs: int = 16, toolchain: str | None = None) -> Image:
+def image(
+    board: str,
+    body: str = REVERSE,
+    inputs: int = 16,
+    outputs: int = 16,
+    toolchain: str | None = None,
+    cores: int = 1,
+) -> Image:
     """The image of a model whose C is `body`; built once per test run."""
     folder = Path(mkdtemp(prefix="baretorch-test-"))
     atexit.register(shutil.rmtree, folder)
     source = folder / "glue.c"
     source.write_text(GLUE.format(body=body, inputs=inputs, outputs=outputs))
-    return build("toy", load_board(board), folder, [source], folder, RUN, toolchain)
+    return build("toy", load_board(board), folder, [source], folder, RUN, toolchain, cores=cores)

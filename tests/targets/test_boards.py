@@ -11,6 +11,7 @@ from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.header import board_header
 from baretorch.targets.runtime import runtime_sources
+from baretorch.targets.types import Cores
 
 BOARD = """\
 title = "Mine"
@@ -126,6 +127,20 @@ def test_header() -> None:
         "\n"
         "#endif\n"
     )
+
+
+def test_header_of_two_cores() -> None:
+    one, two = (board_header(load_board("pico2w"), cores=cores).splitlines() for cores in (1, 2))
+    assert [row for row in two if row not in one] == ["#define BT_CORES 2", "#define BT_CORES_BASE 0xd0000000"]
+
+
+def test_the_picos_have_two_cores() -> None:
+    two = {name: load_board(name).chip.cores for name in board_names() if load_board(name).chip.cores}
+    assert two == dict.fromkeys(["pico", "pico2", "pico2w", "pico4ml"], Cores(2, "rp_sio", 0xD0000000))
+    for name in two:
+        more = set(runtime_sources(load_board(name), cores=2)) - set(runtime_sources(load_board(name)))
+        assert sorted(path.name for path in more) == ["core1.c", "rp_sio.c"]
+        assert all(path.is_file() for path in more)
 
 
 def _load_own(folder: Path, monkeypatch: pytest.MonkeyPatch, board: str = BOARD, chip: str = CHIP) -> str:
@@ -264,6 +279,69 @@ def test_board_error(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     before, after, text = BOARD_ERRORS[case]
     assert before in BOARD
     assert _load_own(tmp_path, monkeypatch, board=BOARD.replace(before, after)) == text
+
+
+CORES = """
+[cores]
+count = 2
+driver = "rp_sio"
+base = 0x40000000
+"""
+
+
+def test_own_chip_with_two_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _load_own(tmp_path, monkeypatch, chip=CHIP + CORES) == "mine"
+    assert load_board("mine.toml").chip.cores == Cores(2, "rp_sio", 0x40000000)
+
+
+CORES_ERRORS = {
+    "count": (
+        "count = 2",
+        "count = 4",
+        "error: 4 cores are not supported\n"
+        "  at    chippy.toml [cores]\n"
+        "  need  count = 2, or no [cores] at all for a chip of which one core is used",
+    ),
+    "driver": (
+        '"rp_sio"',
+        '"rp_soi"',
+        "error: unknown driver 'rp_soi'\n"
+        "  at    chippy.toml [cores]\n"
+        "  need  one of: rp_sio\n"
+        "  try   did you mean 'rp_sio'?",
+    ),
+    "base": (
+        "base = 0x40000000",
+        "base = 0xd0000000",
+        "error: cores register 0xd0000000 is outside peripherals\n"
+        "  at    chippy.toml\n"
+        "  need  a range such as [0xd0000000, 0x1000]",
+    ),
+    "missing": (
+        "count = 2\n",
+        "",
+        "error: count is missing\n  at    chippy.toml [cores]\n  need  count = a whole number",
+    ),
+    "key": (
+        "count = 2",
+        "count = 2\nstack = 2",
+        "error: unknown key 'stack'\n  at    chippy.toml [cores]\n  need  one of: base, count, driver",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CORES_ERRORS)
+def test_cores_error(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after, text = CORES_ERRORS[case]
+    assert before in CORES
+    assert _load_own(tmp_path, monkeypatch, chip=CHIP + CORES.replace(before, after)) == text
+
+
+def test_cores_are_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = CHIP.replace("vectors", "riscv").replace("cortex-m3", "rv32")
+    assert _load_own(tmp_path, monkeypatch, chip=chip + CORES) == (
+        'error: [cores] is for Arm only\n  at    chippy.toml\n  have  boot = "riscv"\n  try   remove [cores]'
+    )
 
 
 CHIP_ERRORS = {

@@ -40,7 +40,7 @@ __attribute__((section(START))) void bt_reset(void)
 """
 
 
-def _link(board: str, toolchain: str, folder: Path, arena: int = 128) -> Elf | str:
+def _link(board: str, toolchain: str, folder: Path, arena: int = 128, cores: int = 1) -> Elf | str:
     """The linked program, or the linker's complaint. The side arena goes to the board's last RAM bank."""
     description = load_board(board)
     chip = description.chip
@@ -50,7 +50,7 @@ def _link(board: str, toolchain: str, folder: Path, arena: int = 128) -> Elf | s
     text = PROGRAM.replace("ARENA", str(arena)).replace("SIDE", f'"{side}"').replace("START", f'"{start}"')
     source, script, elf = (folder / name for name in ("program.c", "program.ld", "program.elf"))
     source.write_text(text)
-    script.write_text(linker_script(description))
+    script.write_text(linker_script(description, cores))
     tools.compile(source, folder / "program.o", [], "size")
     complaint = tools.link([folder / "program.o"], script, elf, folder / "program.map")
     return complaint if complaint is not None else read_elf(elf.read_bytes())
@@ -148,6 +148,26 @@ def test_data_must_leave_room_for_the_stack(toolchain: str, tmp_path: Path) -> N
     complaint = _link("microbit", toolchain, tmp_path, arena=room - 16)
     assert isinstance(complaint, str)
     assert "SRAM is too small for data, arena and 2048 bytes of stack" in complaint or "overlap" in complaint
+
+
+@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("board", ["pico", "pico2w"])
+def test_each_core_has_a_stack(board: str, toolchain: str, tmp_path: Path) -> None:
+    chip = load_board(board).chip
+    elf = _link(board, toolchain, tmp_path, cores=2)
+    assert isinstance(elf, Elf), elf
+    value, size = elf.globals(), chip.stack_bytes
+    top = value["bt_stack_top"]
+    assert top == chip.memory(chip.data).origin + chip.memory(chip.data).size
+    assert (value["bt_stack_limit"], value["bt_core1_stack_limit"]) == (top - size, top - 2 * size)
+    assert value["bt_core1_stack_top"] == value["bt_stack_limit"]
+    assert next(s.size for s in elf.sections if s.name == ".stack") == 2 * size
+
+    room = chip.memory(chip.data).size - 2 * size
+    assert isinstance(_link(board, toolchain, tmp_path, arena=room - 256, cores=2), Elf)
+    complaint = _link(board, toolchain, tmp_path, arena=room - 16, cores=2)
+    assert isinstance(complaint, str)
+    assert f"SRAM is too small for data, arena and {2 * size} bytes of stack" in complaint or "overlap" in complaint
 
 
 def test_host_has_none() -> None:

@@ -34,6 +34,7 @@ from baretorch.targets.types import Board
 
 KERNELS = Path(__file__).parent.parent / "kernels"
 ENTRY = "bt_reset"
+CORE1 = "bt_core1_entry"
 JOBS = 2
 
 Progress = Callable[[str, int, int], None]
@@ -60,24 +61,28 @@ def build(
     optimize: str = "speed",
     progress: Progress | None = None,
     checked: bool = False,
+    cores: int = 1,
 ) -> Image:
     """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
 
     The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
-    `checked`, its inputs are looked at before a run.
+    `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
     """
+    _check_cores(board, cores)
     tools = find_toolchain(board, toolchain)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
         work = Path(temporary)
         files = _Files(work, name)
-        objects = _compile(board, tools, work, model_sources, include, optimize, progress, checked)
-        elf = _link(board, tools, files, objects)
+        runtime = runtime_sources(board, cores)
+        header = board_header(board, checked, cores)
+        objects = _compile(tools, work, header, runtime, model_sources, include, optimize, progress)
+        elf = _link(board, tools, files, objects, cores)
         if board.chip.boot != "host":
             check_return_label(elf, run_symbol)
             _write_formats(board, elf, files)
         frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
-        stack = _stack(board, elf, frames)
+        stack = _stack(board, elf, frames, cores)
         flash, ram = measure(board, elf, parse_map(files.map.read_text()), run_symbol, stack)
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
@@ -96,7 +101,18 @@ def build(
         flash=flash,
         ram=ram,
         symbols=symbols,
+        cores=cores,
     )
+
+
+def _check_cores(board: Board, cores: int) -> None:
+    there = board.chip.cores.count if board.chip.cores else 1
+    if not 1 <= cores <= there:
+        raise CompileError(
+            f"an image of {cores} cores cannot be built for {board.name}",
+            have=f"{board.chip.name} with {there} core{'s' if there > 1 else ''}",
+            need="1" if there == 1 else f"1 to {there}",
+        )
 
 
 class _Files:
@@ -116,22 +132,21 @@ class _Files:
 
 
 def _compile(
-    board: Board,
     tools: Toolchain,
     work: Path,
+    header: str,
+    runtime: Sequence[Path],
     model_sources: Sequence[Path],
     include: Path,
     optimize: str,
     progress: Progress | None,
-    checked: bool,
 ) -> list[Path]:
     """Object files in a fixed order, so that the same input links to the same bytes."""
-    header = board_header(board, checked)
     (work / "bt_board.h").write_text(header, "utf-8")
     includes = (work.resolve(), include.resolve(), RUNTIME, KERNELS)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
-    units = [(source, "size", True) for source in runtime_sources(board)]
+    units = [(source, "size", True) for source in runtime]
     units += [(source.resolve(), optimize, False) for source in model_sources]
     plan = [_Unit(s, work / f"{i:02}_{s.stem}.o", level, kept) for i, (s, level, kept) in enumerate(units)]
 
@@ -181,7 +196,7 @@ def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], share
             keep(there, here)
 
 
-def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]) -> Elf:
+def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], cores: int) -> Elf:
     """Links, and gives what sizes are read from: the image, or for the host its part that is ours."""
     if board.chip.boot == "host":
         measured = files.elf.with_name("measured.elf")
@@ -189,10 +204,10 @@ def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]
         if complaint is not None:
             raise InternalError(f"{tools.name} does not link the program\n{complaint}")
         return read_elf(measured.read_bytes())
-    files.script.write_text(linker_script(board), "utf-8")
+    files.script.write_text(linker_script(board, cores), "utf-8")
     complaint = tools.link(objects, files.script, files.elf, files.map)
     if complaint is not None:
-        raise _link_error(board, tools, files, objects, complaint)
+        raise _link_error(board, tools, files, objects, cores, complaint)
     raw = files.elf.read_bytes()
     if board.chip.boot == "boot2":
         raw = sign_boot2(raw)
@@ -201,9 +216,9 @@ def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]
 
 
 def _link_error(
-    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str
+    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], cores: int, complaint: str
 ) -> CompileError | InternalError:
-    files.script.write_text(linker_script(roomy(board)), "utf-8")
+    files.script.write_text(linker_script(roomy(board), cores), "utf-8")
     if tools.link(objects, files.script, files.elf, files.map) is None:
         error = misfit(board, read_elf(files.elf.read_bytes()))
         if error is not None:
@@ -219,7 +234,8 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
         files.uf2.write_bytes(encode_uf2(chunks, board.chip.uf2_family))
 
 
-def _stack(board: Board, elf: Elf, frames: dict[str, int | None]) -> int:
-    """The bound for the whole image if there is one, else what the board reserves."""
-    bound = stack_bound(elf, "main" if board.chip.boot == "host" else ENTRY, frames)
-    return board.chip.stack_bytes if bound.bytes is None else bound.bytes
+def _stack(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> int:
+    """For each core the bound for the whole image if there is one, else what the board reserves."""
+    roots = ["main" if board.chip.boot == "host" else ENTRY, *([CORE1] if cores > 1 else [])]
+    bounds = [stack_bound(elf, root, frames, apart=roots[1:]) for root in roots]
+    return sum(board.chip.stack_bytes if bound.bytes is None else bound.bytes for bound in bounds)

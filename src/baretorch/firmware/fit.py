@@ -42,8 +42,13 @@ def needed(large: Board, elf: Elf, name: str) -> int:
         s.address + s.size for s in elf.sections if s.flags & ALLOC and s.name != STACK and _inside(bank, s.address)
     ]
     ends += [c.end for c in loaded(elf) if _inside(bank, c.address)]
-    stack = large.chip.stack_bytes if name == large.chip.data else 0
+    stack = _reserved(elf) if name == large.chip.data else 0
     return max(ends, default=bank.origin) - bank.origin + stack
+
+
+def _reserved(elf: Elf) -> int:
+    """Bytes for the stacks of all cores that the image uses."""
+    return sum(s.size for s in elf.sections if s.name == STACK)
 
 
 def _parts(large: Board, elf: Elf, memory: Memory) -> str:
@@ -57,7 +62,7 @@ def _parts(large: Board, elf: Elf, memory: Memory) -> str:
     weights = sum(s.size for s in sections if s.name.startswith(COPIES))
     copied = f", {weights} of weights" if weights else ""
     static = sum(s.size for s in sections if s.name in (".data", ".bss"))
-    stack = f", {large.chip.stack_bytes} of stack" if memory.name == large.chip.data else ""
+    stack = f", {_reserved(elf)} of stack" if memory.name == large.chip.data else ""
     return f"{arena} of arena{copied}, {static} of static data{stack}"
 
 

@@ -3,7 +3,7 @@
 Library functions come without such data. For them every instruction that moves the stack pointer down is added up,
 as if all were executed: never too little, unless one of them stood in a loop, which compilers do not do.
 Where an address is taken, a call is assumed: a trap handler that start-up code installs counts as called by it.
-Interrupts are not counted: the images of Baretorch use none.
+Interrupts are not counted: the images of Baretorch use none. Another core's first function has a stack of its own.
 """
 
 from __future__ import annotations
@@ -117,10 +117,14 @@ def _plain(name: str) -> str:
 class CallGraph:
     """The functions of an image, their frames and their calls."""
 
-    def __init__(self, elf: Elf, by_name: Mapping[str, int | None], by_address: Mapping[int, int]) -> None:
+    def __init__(
+        self, elf: Elf, by_name: Mapping[str, int | None], by_address: Mapping[int, int], apart: frozenset[int]
+    ) -> None:
+        """`apart` are addresses of functions that run on other stacks than those who mention them."""
         self.elf = elf
         self._by_name = by_name
         self._by_address = by_address
+        self._apart = apart
 
     def bound(self, root: int) -> StackBound:
         """The deepest stack below (and with) the function at an address."""
@@ -172,7 +176,7 @@ class CallGraph:
             calls[f].update(g for g in map(self.function_at, body.calls) if g is not None)
         for r in references(self.elf):
             source, target = self.function_at(r.source), self.function_at(r.target)
-            if source is not None and target is not None and source != target:
+            if source is not None and target is not None and source != target and target.address not in self._apart:
                 calls[source].add(target)
         return calls
 
@@ -225,7 +229,10 @@ class CallGraph:
         return known[f]
 
 
-def stack_bound(elf: Elf, root: str, by_name: Mapping[str, int | None] | None = None) -> StackBound:
-    """The stack that the function `root` needs; `by_name` is gcc's data, clang's is in the image."""
-    graph = CallGraph(elf, by_name or {}, frames_of_clang(elf))
+def stack_bound(
+    elf: Elf, root: str, by_name: Mapping[str, int | None] | None = None, apart: Iterable[str] = ()
+) -> StackBound:
+    """The stack that the function `root` needs; `by_name` is gcc's data, clang's is in the image. The functions `apart`
+    are where other cores begin."""
+    graph = CallGraph(elf, by_name or {}, frames_of_clang(elf), frozenset(elf.symbol(f).address for f in apart))
     return graph.bound(elf.symbol(root).address)

@@ -20,7 +20,7 @@ class FlashUse:
 
 @dataclass(frozen=True)
 class RamUse:
-    """Bytes of RAM. stack: bound from the compiler's stack usage data."""
+    """Bytes of RAM. stack: bound from the compiler's stack usage data, of all cores together."""
 
     arena: int
     weights: int  # those that are copied from flash at start
@@ -45,3 +45,4 @@ class Image:
     flash: FlashUse
     ram: RamUse
     symbols: dict[str, int]  # address of each global symbol, Thumb bit cleared
+    cores: int = 1  # that it uses

@@ -15,6 +15,11 @@ extern uint32_t bt_data_start[];
 extern uint32_t bt_bss_start[], bt_bss_end[];
 extern uint32_t bt_stack_limit[], bt_stack_top[]; /* the stack grows from top down to limit */
 
+/* Images that use two cores (BT_CORES in bt_board.h): core 1's stack, what starts it, and where it begins. */
+extern uint32_t bt_core1_stack_limit[], bt_core1_stack_top[];
+void bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c */
+void bt_core1_entry(void);                                     /* arm/core1.c */
+
 /* start.c: makes C's world, then never returns. Called once, on the stack, with the FPU on. */
 void bt_start(void);
 

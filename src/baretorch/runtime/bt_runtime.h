@@ -19,7 +19,7 @@ uint8_t bt_console_get(void); /* waits for a byte */
 void bt_counter_init(void);
 uint32_t bt_counter_read(void);
 
-/* stack.c: the stack is painted at start-up; the largest depth ever reached, in bytes. */
+/* stack.c: the stack is painted at start-up; the largest depth ever reached, in bytes, of all cores together. */
 uint32_t bt_stack_peak(void);
 
 /* text.c: for messages to people. */
@@ -46,6 +46,7 @@ typedef struct {
 extern const bt_model bt_the_model;
 void bt_model_call(void);
 void bt_model_reset(void); /* forget what it remembers between calls */
+void bt_core1_main(void);  /* in images that use two cores: what core 1 does, for ever */
 const char *bt_model_wrong_input(void); /* with BT_CHECK_INPUTS: the name of an input that is not finite, or NULL */
 
 #endif

@@ -1,4 +1,5 @@
 /* How deep the stack has ever been: it is filled with a pattern first, and what is left of it is looked at later. */
+#include "bt_board.h"
 #include "bt_image.h"
 #include "bt_runtime.h"
 
@@ -15,20 +16,35 @@ static uint32_t *stack_pointer(void)
     return sp;
 }
 
+#ifdef BT_CORES
+#define LOWEST bt_core1_stack_limit /* core 1 has not begun: its stack, below core 0's, is painted too */
+#else
+#define LOWEST bt_stack_limit
+#endif
+
 /* Nothing lies below the stack pointer: no core here has a red zone, and no interrupt is on. */
 void bt_stack_paint(void)
 {
     uint32_t *end = stack_pointer();
-    for (uint32_t *word = bt_stack_limit; word < end; word++) {
+    for (uint32_t *word = LOWEST; word < end; word++) {
         *(volatile uint32_t *)word = PAINT;
     }
 }
 
-uint32_t bt_stack_peak(void)
+static inline uint32_t used(const uint32_t *limit, const uint32_t *top)
 {
-    const uint32_t *word = bt_stack_limit;
-    while (word < bt_stack_top && *word == PAINT) {
+    const uint32_t *word = limit;
+    while (word < top && *word == PAINT) {
         word++;
     }
-    return (uint32_t)((uintptr_t)bt_stack_top - (uintptr_t)word);
+    return (uint32_t)((uintptr_t)top - (uintptr_t)word);
+}
+
+uint32_t bt_stack_peak(void)
+{
+    uint32_t bytes = used(bt_stack_limit, bt_stack_top);
+#ifdef BT_CORES
+    bytes += used(bt_core1_stack_limit, bt_core1_stack_top);
+#endif
+    return bytes;
 }

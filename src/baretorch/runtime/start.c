@@ -1,4 +1,5 @@
 /* From reset to service, the same on every core. */
+#include "bt_board.h"
 #include "bt_image.h"
 #include "bt_runtime.h"
 
@@ -17,5 +18,8 @@ void bt_start(void)
     bt_chip_init();
     bt_console_init();
     bt_counter_init();
+#ifdef BT_CORES
+    bt_core1_start(bt_core1_entry, bt_core1_stack_top);
+#endif
     bt_serve();
 }

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 from baretorch.errors import CompileError
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.runtime import RUNTIME
-from baretorch.targets.types import Board, Chip, Counter, Cpu, Memory, Ready, Uart
+from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, Memory, Ready, Uart
 
 T = TypeVar("T")
 
@@ -108,6 +108,7 @@ def _chip(name: str, beside: Path) -> Chip:
         uf2_family=table.number("uf2_family") if "uf2_family" in table.rows else None,
         peripherals=tuple(_range(table.where, entry) for entry in table.take("peripherals", list)),
         ready=tuple(_ready(row) for row in table.tables("ready")),
+        cores=_cores(table.table("cores")) if "cores" in table.rows else None,
     )
     table.end()
     _check_memories(chip, table.where)
@@ -162,6 +163,18 @@ def _counter(table: _Table) -> Counter:
     return counter
 
 
+def _cores(table: _Table) -> Cores:
+    cores = Cores(table.number("count"), table.source("driver", "cores"), table.number("base"))
+    table.end()
+    if cores.count != 2:
+        raise CompileError(
+            f"{cores.count} cores are not supported",
+            at=table.where,
+            need="count = 2, or no [cores] at all for a chip of which one core is used",
+        )
+    return cores
+
+
 def _ready(table: _Table) -> Ready:
     ready = Ready(table.number("address"), table.number("value"))
     table.end()
@@ -212,6 +225,10 @@ def _check_registers(chip: Chip, where: str) -> None:
                     have=f"{memory.name} 0x{memory.origin:08x} .. 0x{memory.origin + memory.size - 1:08x}",
                 )
     registers = [("uart", chip.uart.base), *(("ready", ready.address) for ready in chip.ready)]
+    if chip.cores is not None:
+        registers.append(("cores", chip.cores.base))
+        if chip.boot in ("riscv", "host"):
+            raise CompileError("[cores] is for Arm only", at=where, have=f'boot = "{chip.boot}"', try_="remove [cores]")
     for name, address in registers:
         if address and not any(origin <= address < origin + size for origin, size in chip.peripherals):
             raise CompileError(

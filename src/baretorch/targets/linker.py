@@ -59,20 +59,27 @@ _SECTIONS = """\
     } > {data}
     bt_data_used = .;
 
-    .stack ORIGIN({data}) + LENGTH({data}) - {stack} (NOLOAD) :
+    .stack ORIGIN({data}) + LENGTH({data}) - {stacks} (NOLOAD) :
     {
-        bt_stack_limit = .;
+{core1}        bt_stack_limit = .;
         . += {stack};
         bt_stack_top = .;
     } > {data}
-    ASSERT(bt_data_used <= bt_stack_limit, "{data} is too small for data, arena and {stack} bytes of stack")
+    ASSERT(bt_data_used <= ADDR(.stack), "{data} is too small for data, arena and {stacks} bytes of stack")
 
     /DISCARD/ : { *(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note*) }
 """
 
+# Core 1's stack ends where core 0's begins.
+_CORE1_STACK = """\
+        bt_core1_stack_limit = .;
+        . += {stack};
+        bt_core1_stack_top = .;
+"""
 
-def linker_script(board: Board) -> str:
-    """The linker script for images of this board.
+
+def linker_script(board: Board, cores: int = 1) -> str:
+    """The linker script for images of this board that use `cores` of its cores, each with a stack.
 
     Weights (.rodata.bt_weights*, or .data.bt_weights.<BANK>* for those that are copied to RAM) and arenas
     (.bss.bt_arena*, or .bss.bt_arena.<BANK>* for another bank) have output sections of their own, so that sizes can be
@@ -84,6 +91,8 @@ def linker_script(board: Board) -> str:
     copied = [".data", *(f".weights.{bank}" for bank in _ram(chip))]
     sections = _HEAD[chip.boot] + _SECTIONS.replace("{arenas}", _arenas(chip))
     sections = sections.replace("{weights}", _weights(chip)).replace("{copies}", "\n".join(map(_copy, copied)))
+    sections = sections.replace("{core1}", _CORE1_STACK if cores > 1 else "")
+    sections = sections.replace("{stacks}", str(cores * chip.stack_bytes))
     for name, value in (("code", chip.code), ("data", chip.data), ("stack", str(chip.stack_bytes))):
         sections = sections.replace(f"{{{name}}}", value)
     memories = "\n".join(_region(memory) for memory in chip.memories)

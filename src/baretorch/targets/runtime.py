@@ -19,8 +19,9 @@ _START: dict[str, tuple[str, ...]] = {
 }
 
 
-def runtime_sources(board: Board) -> tuple[Path, ...]:
+def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
     """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h."""
     chip = board.chip
     hardware = (f"chip/{chip.init}.c", f"uart/{chip.uart.driver}.c", f"counter/{chip.counter.driver}.c")
-    return tuple(RUNTIME / name for name in (*_START[chip.boot], *hardware, "text.c", "serve.c"))
+    second = ("arm/core1.c", f"cores/{chip.cores.driver}.c") if cores > 1 and chip.cores else ()
+    return tuple(RUNTIME / name for name in (*_START[chip.boot], *hardware, "text.c", "serve.c", *second))

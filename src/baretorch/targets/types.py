@@ -52,6 +52,16 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Cores:
+    """Several cores alike. `driver` names runtime/cores/<driver>.c, which starts core 1; the register at `base` reads
+    as the number of the core that reads it."""
+
+    count: int
+    driver: str
+    base: int
+
+
+@dataclass(frozen=True)
 class Ready:
     """A register that start-up code waits for, and the value an emulator answers with."""
 
@@ -77,6 +87,7 @@ class Chip:
     uf2_family: int | None  # family ID where the boot ROM takes UF2
     peripherals: tuple[tuple[int, int], ...]  # (origin, size) of register space an emulator must map
     ready: tuple[Ready, ...]
+    cores: Cores | None = None  # None: one core
 
     def memory(self, name: str) -> Memory:
         return next(m for m in self.memories if m.name == name)

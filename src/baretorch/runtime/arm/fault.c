@@ -1,7 +1,11 @@
 /* A fault ends the program with a report in words, from "FAULT: " to "END OF FAULT". */
+#include "bt_board.h"
 #include "bt_image.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
+
+#define TEXT_OF(macro) TEXT(macro)
+#define TEXT(tokens) #tokens
 
 /* What the core pushed when it took the exception. */
 typedef struct {
@@ -21,8 +25,19 @@ __attribute__((naked)) void bt_fault_entry(void)
 #endif
         "mrs r0, msp\n\t"
         "mov r1, lr\n\t"
+#ifdef BT_CORES
+        "ldr r2, =" TEXT_OF(BT_CORES_BASE) "\n\t"
+        "ldr r2, [r2]\n\t"
+        "cmp r2, #0\n\t"
+        "beq 3f\n\t"
+        "ldr r2, =bt_core1_stack_limit\n\t"
+        "ldr r3, =bt_core1_stack_top\n\t"
+        "b 4f\n"
+        "3:\n\t"
+#endif
         "ldr r2, =bt_stack_limit\n\t"
-        "ldr r3, =bt_stack_top\n\t"
+        "ldr r3, =bt_stack_top\n"
+        "4:\n\t"
         "cmp r0, r2\n\t"
         "blo 1f\n\t"
         "cmp r0, r3\n\t"
@@ -138,11 +153,25 @@ static void print_registers(const frame *at, uint32_t exc_return)
     bt_print("\n");
 }
 
+/* Where the stack of the core that stopped ends, and in images that use two cores, which one that is. */
+static const uint32_t *which_core(void)
+{
+#ifdef BT_CORES
+    if (BT_REG(BT_CORES_BASE) != 0) {
+        bt_print("core 1: ");
+        return bt_core1_stack_limit;
+    }
+    bt_print("core 0: ");
+#endif
+    return bt_stack_limit;
+}
+
 void bt_fault(const frame *at, uint32_t exc_return)
 {
     uint32_t exception;
     __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
     bt_print("\nFAULT: ");
+    const uint32_t *limit = which_core();
     print_cause(exception);
     if ((uintptr_t)at >= (uintptr_t)bt_data_start && (uintptr_t)(at + 1) <= (uintptr_t)bt_stack_top) {
         print_registers(at, exc_return);
@@ -150,8 +179,8 @@ void bt_fault(const frame *at, uint32_t exc_return)
         print_register("registers lost: the stack pointer is outside RAM, ", (uint32_t)(uintptr_t)at);
         bt_print("\n");
     }
-    if ((uintptr_t)at < (uintptr_t)bt_stack_limit) {
-        print_register("the stack has overflowed its limit ", (uint32_t)(uintptr_t)bt_stack_limit);
+    if ((uintptr_t)at < (uintptr_t)limit) {
+        print_register("the stack has overflowed its limit ", (uint32_t)(uintptr_t)limit);
         bt_print("\n");
     }
     bt_print("END OF FAULT\n");

@@ -1,0 +1,59 @@
+/* Core 1 of the RP2040 and the RP2350. After reset it waits in its boot ROM for six words in the mailbox between the
+ * cores (SIO's FIFOs), and answers each with the same word once it has come as far:
+ *
+ *     0   0   1   vector table   stack pointer   entry
+ *
+ * To any other word it answers 0 and begins again, and so do we when an answer is not what was sent. */
+#include "bt_board.h"
+#include "bt_image.h"
+#include "bt_reg.h"
+
+#define FIFO_ST BT_REG(BT_CORES_BASE + 0x50u)
+#define FIFO_WR BT_REG(BT_CORES_BASE + 0x54u)
+#define FIFO_RD BT_REG(BT_CORES_BASE + 0x58u)
+#define FIFO_VALID (1u << 0) /* there is a word to read */
+#define FIFO_READY (1u << 1) /* there is room for one */
+
+#define VTOR 0xe000ed08u
+#define THUMB 1u
+
+/* Core 1 sleeps while it waits, so that words come with an event. */
+static void signal_event(void)
+{
+    __asm__ volatile("sev" : : : "memory");
+}
+
+static void wait_event(void)
+{
+    __asm__ volatile("wfe" : : : "memory");
+}
+
+/* Sends a word; core 1's answer. */
+static uint32_t exchange(uint32_t word)
+{
+    while ((FIFO_ST & FIFO_READY) == 0) {
+        wait_event();
+    }
+    FIFO_WR = word;
+    signal_event();
+    while ((FIFO_ST & FIFO_VALID) == 0) {
+        wait_event();
+    }
+    return FIFO_RD;
+}
+
+void bt_core1_start(void (*entry)(void), uint32_t *stack_top)
+{
+    const uint32_t words[6] = {
+        0, 0, 1, BT_REG(VTOR), (uint32_t)(uintptr_t)stack_top, (uint32_t)(uintptr_t)entry | THUMB,
+    };
+    for (unsigned sent = 0; sent < 6;) {
+        if (words[sent] == 0) { /* nothing of an earlier attempt may be taken for the answer */
+            while ((FIFO_ST & FIFO_VALID) != 0) {
+                (void)FIFO_RD;
+            }
+            signal_event(); /* it may wait for room in its FIFO */
+        }
+        sent = exchange(words[sent]) == words[sent] ? sent + 1 : 0;
+    }
+}
