@@ -7,7 +7,7 @@ returns another. `verify` checks the grammar after every pass, `interpret` gives
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import prod
@@ -135,6 +135,8 @@ class Op:
     name: ClassVar[str]
     carried: ClassVar[slice] = slice(None)  # inputs with the output's dimensions; weights and indices have their own
     reordered: ClassVar[int] = 0  # so many of the first inputs can be read, and the output written, in any order
+    values: ClassVar[slice] = slice(None)  # inputs that it computes with; the others say which of them take part
+    computes: ClassVar[bool] = True  # False: it moves or converts values, so that float is no loss in an int8 model
     by_column: ClassVar[bool] = False  # its second input has a column for each number of the first's last dimension
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -348,6 +350,15 @@ def interpret(
     if memory is not None:
         memory.update({s.name: values[s.next] for s in graph.state})
     return values if keep else {n: values[n] for n in graph.outputs}
+
+
+def fresh(graph: Graph, taken: Container[str], stem: str) -> str:
+    """A tensor name that is not in use."""
+    name, n = stem, 1
+    while name in graph.tensors or name in taken:
+        n += 1
+        name = f"{stem}_{n}"
+    return name
 
 
 def with_data(t: Tensor, data: Array) -> Tensor:

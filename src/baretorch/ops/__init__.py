@@ -36,8 +36,10 @@ from baretorch.ops import (
     qbinary,
     qconv2d,
     qconv_transpose2d,
+    qelementwise,
     qlinear,
     qmatmul,
+    qmove,
     qnorm,
     qpool,
     qrecurrent,
@@ -54,41 +56,43 @@ from baretorch.ops import (
     special,
     upsample,
 )
+from baretorch.ops.int8 import Rule
 from baretorch.ops.kernel import Kernel
 
 
 @dataclass(frozen=True)
 class OpRow:
-    """An operator and its kernels, the first that fits being the one to use."""
+    """An operator and its kernels, the first that fits being the one to use, and how it becomes an int8 operator."""
 
     op: type[Op]
     kernels: tuple[Kernel[Any], ...]
+    int8: Rule | None = None  # None: it stays float
 
 
 OPS: tuple[OpRow, ...] = (
-    OpRow(linear.Linear, linear.KERNELS),
-    OpRow(matmul.Matmul, matmul.KERNELS),
+    OpRow(linear.Linear, linear.KERNELS, qlinear.linear),
+    OpRow(matmul.Matmul, matmul.KERNELS, qmatmul.product),
     OpRow(solve.Solve, solve.SOLVE),
     OpRow(solve.Det, solve.DET),
-    OpRow(attention.Attention, attention.KERNELS),
-    OpRow(recurrent.Lstm, recurrent.LSTM),
-    OpRow(recurrent.Gru, recurrent.GRU),
+    OpRow(attention.Attention, attention.KERNELS, qattention.attend),
+    OpRow(recurrent.Lstm, recurrent.LSTM, qrecurrent.recurrent),
+    OpRow(recurrent.Gru, recurrent.GRU, qrecurrent.recurrent),
     OpRow(recurrent.Rnn, recurrent.RNN),
-    OpRow(conv2d.Conv2d, conv2d.KERNELS),
-    OpRow(conv_transpose2d.ConvTranspose2d, conv_transpose2d.KERNELS),
-    OpRow(depth.DepthWindows, depth.KERNELS),
-    OpRow(pool.MaxPool2d, pool.MAX),
-    OpRow(pool.AvgPool2d, pool.AVG),
-    OpRow(pool.AdaptiveMaxPool2d, pool.ADAPTIVE_MAX),
-    OpRow(pool.AdaptiveAvgPool2d, pool.ADAPTIVE_AVG),
-    OpRow(upsample.UpsampleNearest2d, upsample.NEAREST),
-    OpRow(upsample.UpsampleBilinear2d, upsample.BILINEAR),
+    OpRow(conv2d.Conv2d, conv2d.KERNELS, qconv2d.conv),
+    OpRow(conv_transpose2d.ConvTranspose2d, conv_transpose2d.KERNELS, qconv_transpose2d.conv_transpose),
+    OpRow(depth.DepthWindows, depth.KERNELS, qmove.move),
+    OpRow(pool.MaxPool2d, pool.MAX, qwindows.max_pool),
+    OpRow(pool.AvgPool2d, pool.AVG, qwindows.avg_pool),
+    OpRow(pool.AdaptiveMaxPool2d, pool.ADAPTIVE_MAX, qwindows.adaptive_max_pool),
+    OpRow(pool.AdaptiveAvgPool2d, pool.ADAPTIVE_AVG, qwindows.adaptive_avg_pool),
+    OpRow(upsample.UpsampleNearest2d, upsample.NEAREST, qmove.move),
+    OpRow(upsample.UpsampleBilinear2d, upsample.BILINEAR, qupsample.bilinear),
     OpRow(sample.UpsampleBicubic2d, sample.BICUBIC),
     OpRow(sample.GridSample2d, sample.GRID_SAMPLE),
-    OpRow(reduce.Sum, reduce.SUM),
-    OpRow(reduce.Mean, reduce.MEAN),
+    OpRow(reduce.Sum, reduce.SUM, qwindows.reduction),
+    OpRow(reduce.Mean, reduce.MEAN, qwindows.reduction),
     OpRow(reduce.Prod, reduce.PROD),
-    OpRow(reduce.Amax, reduce.AMAX),
+    OpRow(reduce.Amax, reduce.AMAX, qwindows.reduction),
     OpRow(reduce.Amin, reduce.AMIN),
     OpRow(reduce.AnyOf, reduce.ANY),
     OpRow(reduce.AllOf, reduce.ALL),
@@ -108,24 +112,24 @@ OPS: tuple[OpRow, ...] = (
     OpRow(ordered.Median, ordered.MEDIAN),
     OpRow(ordered.Mode, ordered.MODE),
     OpRow(cdist.Cdist, cdist.KERNELS),
-    OpRow(softmax.Softmax, softmax.SOFTMAX),
-    OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX),
-    OpRow(norm.LayerNorm, norm.LAYER_NORM),
-    OpRow(norm.GroupNorm, norm.GROUP_NORM),
-    *(OpRow(op, elementwise.kernels(op)) for op in elementwise.OPS),
-    *(OpRow(op, elementwise.kernels(op)) for op in functions.OPS),
-    *(OpRow(op, elementwise.kernels(op)) for op in special.OPS),
-    *(OpRow(op, activations.kernels(op)) for op in activations.OPS),
-    *(OpRow(op, logic.kernels(op)) for op in logic.OPS),
-    *(OpRow(op, elementwise.kernels(op)) for op in bits.OPS),
-    OpRow(layout.Permute, layout.PERMUTE),
-    OpRow(layout.Reshape, layout.RESHAPE),
-    OpRow(layout.Expand, layout.EXPAND),
-    OpRow(layout.Flip, layout.FLIP),
-    OpRow(layout.Unfold, layout.UNFOLD),
-    OpRow(layout.Pad, layout.PAD),
+    OpRow(softmax.Softmax, softmax.SOFTMAX, qsoftmax.softmax),
+    OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX, qsoftmax.softmax),
+    OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm),
+    OpRow(norm.GroupNorm, norm.GROUP_NORM, qnorm.norm),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in elementwise.OPS),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in functions.OPS),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in special.OPS),
+    *(OpRow(op, activations.kernels(op), qelementwise.elementwise) for op in activations.OPS),
+    *(OpRow(op, logic.kernels(op), qelementwise.rule(op)) for op in logic.OPS),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in bits.OPS),
+    OpRow(layout.Permute, layout.PERMUTE, qmove.move),
+    OpRow(layout.Reshape, layout.RESHAPE, qmove.move),
+    OpRow(layout.Expand, layout.EXPAND, qmove.move),
+    OpRow(layout.Flip, layout.FLIP, qmove.move),
+    OpRow(layout.Unfold, layout.UNFOLD, qmove.move),
+    OpRow(layout.Pad, layout.PAD, qmove.pad),
     OpRow(quantize.Quantize, quantize.QUANTIZE),
-    OpRow(quantize.Dequantize, quantize.DEQUANTIZE),
+    OpRow(quantize.Dequantize, quantize.DEQUANTIZE, qmove.rescale),
     OpRow(fixed.ToFixed, fixed.TO),
     OpRow(fixed.FromFixed, fixed.FROM),
     OpRow(lookup.Lookup, lookup.KERNELS),
@@ -146,13 +150,13 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qsoftmax.QLogSoftmax, qsoftmax.LOG_SOFTMAX),
     OpRow(qrecurrent.QLstm, qrecurrent.LSTM),
     OpRow(qrecurrent.QGru, qrecurrent.GRU),
-    OpRow(move.Slice, move.SLICE),
-    OpRow(move.Cat, move.CAT),
-    OpRow(move.SliceScatter, move.SLICE_SCATTER),
-    OpRow(move.Copy, move.COPY),
-    OpRow(choose.Choose, choose.KERNELS),
-    OpRow(index.IndexSelect, index.INDEX_SELECT),
-    OpRow(index.Gather, index.GATHER),
+    OpRow(move.Slice, move.SLICE, qmove.move),
+    OpRow(move.Cat, move.CAT, qmove.move),
+    OpRow(move.SliceScatter, move.SLICE_SCATTER, qmove.move),
+    OpRow(move.Copy, move.COPY, qmove.move),
+    OpRow(choose.Choose, choose.KERNELS, qmove.move),
+    OpRow(index.IndexSelect, index.INDEX_SELECT, qmove.move),
+    OpRow(index.Gather, index.GATHER, qmove.move),
     OpRow(index.IndexPut, index.INDEX_PUT),
     OpRow(index.Scatter, index.SCATTER),
     OpRow(scatter_reduce.ScatterReduce, scatter_reduce.SCATTER_REDUCE),
@@ -177,6 +181,12 @@ def kernels_of(op: Op) -> tuple[Kernel[Any], ...]:
     if row is None:
         raise InternalError(f"{op.name} is not in the table of operators")
     return row.kernels
+
+
+def int8_rule(op: Op) -> Rule | None:
+    """How the operator becomes an int8 operator; None if it cannot."""
+    row = _BY_TYPE.get(type(op))
+    return row.int8 if row else None
 
 
 def op_named(name: str) -> type[Op] | None:

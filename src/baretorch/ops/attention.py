@@ -27,6 +27,7 @@ class Attention(Op):
     by `y_dims`: heads need not be moved about."""
 
     name: ClassVar[str] = "attention"
+    values: ClassVar[slice] = slice(3)
     reordered: ClassVar[int] = 3
     scale: float
     causal: bool = False

@@ -17,6 +17,7 @@ class Choose(Op):
     """a if the condition, a single truth value, holds, else b. What only the other one needs is not computed."""
 
     name: ClassVar[str] = "choose"
+    computes: ClassVar[bool] = False
     carried: ClassVar[slice] = slice(1, None)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

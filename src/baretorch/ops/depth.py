@@ -20,6 +20,7 @@ class DepthWindows(Op):
     Each of `groups` equal parts of the channels has those of all frames together."""
 
     name: ClassVar[str] = "depth_windows"
+    computes: ClassVar[bool] = False
     kernel: int
     stride: int = 1
     dilation: int = 1

@@ -36,6 +36,7 @@ class FromFixed(Op):
     """int16 -> float32: x / 2^bits, which is exact."""
 
     name: ClassVar[str] = "from_fixed"
+    computes: ClassVar[bool] = False
     bits: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

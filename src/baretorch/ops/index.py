@@ -30,6 +30,7 @@ class IndexSelect(Op):
     """x, index -> x with the entries `index` of one axis; the axis becomes the dimensions of the index."""
 
     name: ClassVar[str] = "index_select"
+    computes: ClassVar[bool] = False
     carried: ClassVar[slice] = slice(1)
     axis: int
 
@@ -52,6 +53,7 @@ class Gather(Op):
     """x, index -> y[.., i, ..] = x[.., index[.., i, ..], ..] along one axis; the other dimensions are equal."""
 
     name: ClassVar[str] = "gather"
+    computes: ClassVar[bool] = False
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:

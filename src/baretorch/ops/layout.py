@@ -23,6 +23,7 @@ class Permute(Op):
     """Dimension i of the output is dimension dims[i] of the input."""
 
     name: ClassVar[str] = "permute"
+    computes: ClassVar[bool] = False
     dims: tuple[int, ...]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -49,6 +50,7 @@ class Reshape(Op):
     """The same elements in the same order under another shape. It has no kernel: the planner makes it a view."""
 
     name: ClassVar[str] = "reshape"
+    computes: ClassVar[bool] = False
     shape: Shape
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -83,6 +85,7 @@ class Pad(Op):
     """(before, after) elements of `value` around each dimension; negative counts crop."""
 
     name: ClassVar[str] = "pad"
+    computes: ClassVar[bool] = False
     padding: tuple[tuple[int, int], ...]
     value: float
 
@@ -122,6 +125,7 @@ class Expand(Op):
     """Dimensions of 1, and such as are missing at the front, repeated to `shape`: broadcasting, written out."""
 
     name: ClassVar[str] = "expand"
+    computes: ClassVar[bool] = False
     shape: Shape
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -145,6 +149,7 @@ class Flip(Op):
     """The elements of these axes in reverse order."""
 
     name: ClassVar[str] = "flip"
+    computes: ClassVar[bool] = False
     axes: tuple[int, ...]
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -165,6 +170,7 @@ class Unfold(Op):
     entries."""
 
     name: ClassVar[str] = "unfold"
+    computes: ClassVar[bool] = False
     axis: int
     size: int
     step: int

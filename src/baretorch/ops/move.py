@@ -24,6 +24,7 @@ class Slice(Op):
     """Elements start, start + step, … before stop of one axis; 0 <= start <= stop <= the axis' length."""
 
     name: ClassVar[str] = "slice"
+    computes: ClassVar[bool] = False
     axis: int
     start: int
     stop: int
@@ -100,6 +101,7 @@ class Cat(Assembled):
     """The inputs one after the other along an axis."""
 
     name: ClassVar[str] = "cat"
+    computes: ClassVar[bool] = False
     axis: int
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
@@ -139,6 +141,7 @@ class SliceScatter(Overwrite):
     """x, but elements start, start + step, … of one axis are those of the second input."""
 
     name: ClassVar[str] = "slice_scatter"
+    computes: ClassVar[bool] = False
     axis: int
     start: int
     step: int = 1
@@ -189,6 +192,7 @@ class Copy(Op):
     """The same value in other memory."""
 
     name: ClassVar[str] = "copy"
+    computes: ClassVar[bool] = False
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         (x,) = inputs

@@ -10,11 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
 from baretorch.ops import attention
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.attention import Attention
 from baretorch.ops.check import need
+from baretorch.ops.elementwise import Mul
+from baretorch.ops.fixed import ToFixed
+from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.loops import Dims
 from baretorch.targets.features import DSP
@@ -34,6 +37,7 @@ class QAttention(Op):
     The mask is int16, steps to add to a score, or bool, true where a key takes part."""
 
     name: ClassVar[str] = "qattention"
+    values: ClassVar[slice] = slice(3)
     q_zero: int
     k_zero: int
     v_zero: int
@@ -106,6 +110,32 @@ def mask_of(mask: Array) -> Array:
         return np.where(mask, 0, ABSENT).astype(np.int16)
     steps = np.rint(np.nan_to_num(mask.astype(np.float64) * log2(E) * STEPS, neginf=ABSENT))
     return np.clip(steps, ABSENT, -ABSENT - 1).astype(np.int16)
+
+
+def attend(walk: Walk, node: Node) -> None:
+    """The int8 form of attention."""
+    op = node.op
+    assert isinstance(op, Attention)
+    q, k, v, *mask = node.inputs
+    made = attention_of(op, walk.scale(q), walk.scale(k), walk.scale(v), walk.scale(node.outputs[0]))
+    fits_32_bits(PRODUCT * op.seen(walk.graph.of(node.inputs))[0][-1] << made.score_shift)
+    masks = [_mask(walk, name) for name in mask]
+    walk.emit(node, made, *map(walk.int8, (q, k, v)), *masks)
+
+
+def _mask(walk: Walk, name: str) -> str:
+    """As `QAttention` takes it: truth values, or steps; those of a mask that is computed are computed too."""
+    t = walk.graph[name]
+    if t.data is not None:
+        return walk.constant(t, "steps", mask_of(t.data))
+    if t.dtype is DType.BOOL:
+        return walk.real(name)
+    powers, steps = (fresh(walk.graph, walk.new, f"{name}_{suffix}") for suffix in ("powers", "steps"))
+    walk.new[powers] = replace(t, name=powers, quant=None)
+    walk.new[steps] = replace(t, name=steps, quant=None, dtype=DType.INT16)
+    factor = walk.constant(t, "log2_e", np.array(log2(E), np.float32))
+    walk.nodes += (Node(Mul(), (walk.real(name), factor), (powers,)), Node(ToFixed(BITS), (powers,), (steps,)))
+    return steps
 
 
 def _params(call: Call[QAttention]) -> Params:

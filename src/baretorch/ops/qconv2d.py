@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops import conv2d, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.int8 import Walk
+from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.qlinear import need_accumulator
 from baretorch.ops.window import Padding, Pair
 
 
@@ -57,6 +58,16 @@ class QConv2d(Op):
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return self.geometry.macs(inputs, outputs)
+
+
+def conv(walk: Walk, node: Node) -> None:
+    """The int8 form of conv2d."""
+    op = node.op
+    assert isinstance(op, Conv2d)
+    made = layer_of(walk, node, op.lo, op.hi)
+    own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
+    whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool)
+    walk.emit(node, whole, walk.int8(node.inputs[0]), *made.constants)
 
 
 def _params(call: Call[QConv2d]) -> Params:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import ClassVar
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.int8 import Walk
+from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.qlinear import need_accumulator
 from baretorch.ops.window import Padding, Pair
 from baretorch.targets.features import DSP
 
@@ -52,6 +53,16 @@ class QConvTranspose2d(Op):
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return self.geometry.macs(inputs, outputs)
+
+
+def conv_transpose(walk: Walk, node: Node) -> None:
+    """The int8 form of conv_transpose2d. Not every output has all of the weights, so the input's zero point stays."""
+    op = node.op
+    assert isinstance(op, ConvTranspose2d)
+    made = layer_of(walk, node, op.lo, op.hi, folds=False)
+    own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
+    whole = QConvTranspose2d(*own, op.stride, op.padding, op.dilation, op.groups)
+    walk.emit(node, whole, walk.int8(node.inputs[0]), *made.constants)
 
 
 def _params(call: Call[QConvTranspose2d]) -> Params:

@@ -9,11 +9,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Permuted, Shape, Signature, Tensor
 from baretorch.ops import pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
+from baretorch.ops.int8 import Walk
+from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.layout import Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.qconv2d import QConv2d
 
 
 @dataclass(frozen=True)
@@ -54,18 +59,25 @@ class QLinear(Op):
         return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
 
-def need_accumulator(op: Op, inputs: Sequence[Tensor]) -> None:
-    """int8 input and weight, one int32 bias and one int32 multiplier per output channel."""
-    _, weight, bias, multiplier = inputs
-    types = tuple(t.dtype for t in inputs)
-    need(
-        types == (DType.INT8, DType.INT8, DType.INT32, DType.INT32)
-        and bias.shape == multiplier.shape == weight.shape[:1],
-        op,
-        "the inputs are not those of an int8 layer",
-        inputs,
-        "x int8, weight int8[out, ...], bias int32[out], multiplier int32[out]",
-    )
+ROWS = 3  # from which on convolutions are faster
+
+
+def linear(walk: Walk, node: Node) -> None:
+    """The int8 form of linear. Of several rows: as a convolution of as many pixels, whose kernels take several at a
+    time."""
+    op, x, (out,) = node.op, node.inputs[0], node.outputs
+    assert isinstance(op, Linear)
+    made = layer_of(walk, node, op.lo, op.hi)
+    *outer, in_ = walk.graph[x].shape
+    if prod(outer) < ROWS:
+        walk.emit(node, QLinear(made.zero, made.shift, made.lo, made.hi), walk.int8(x), *made.constants)
+        return
+    shape = walk.graph[out].shape
+    taps = walk.constant(walk.graph[node.inputs[1]], "int8", data_of([walk.new[made.weight]], 0).reshape(-1, 1, 1, in_))
+    image = walk.view(Reshape((1, prod(outer), 1, in_)), x, walk.int8(x))
+    pixels = QConv2d(made.x_zero, made.zero, made.shift, made.lo, made.hi)
+    y = walk.add(pixels, out, (1, prod(outer), 1, shape[-1]), walk.scale(out), image, taps, made.bias, made.multiplier)
+    walk.stored[out] = walk.view(Reshape(shape), out, y)
 
 
 def _params(call: Call[QLinear]) -> Params:

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops import matmul
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
+from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits, limits
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.loops import Dims
 from baretorch.ops.matmul import Matmul
@@ -61,6 +62,17 @@ def matmul_of(op: Matmul, a: Quant, b: Quant, y: Quant, lo: int, hi: int) -> QMa
     multiplier, shift = multipliers([a.scale[0] * b.scale[0] / y.scale[0]])
     zeros = (a.zero_point[0], b.zero_point[0])
     return QMatmul(*zeros, int(multiplier[0]), shift, y.zero_point[0], lo, hi, op.a_dims, op.b_dims, op.y_dims)
+
+
+def product(walk: Walk, node: Node) -> None:
+    """The int8 form of matmul."""
+    op = node.op
+    assert isinstance(op, Matmul)
+    a, b, y = (walk.scale(n) for n in (*node.inputs, *node.outputs))
+    lo, hi = limits(op.lo, op.hi, y)
+    made = matmul_of(op, a, b, y, lo, hi)
+    fits_32_bits(PRODUCT * op.operands(walk.graph.of(node.inputs))[0][-1] << made.shift)
+    walk.emit(node, made, *map(walk.int8, node.inputs))
 
 
 def _params(call: Call[QMatmul]) -> Params:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need
+from baretorch.ops.int8 import StaysFloat, Walk
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.norm import GroupNorm, LayerNorm
 
 LONGEST = 1 << 15  # numbers that are normalised together: d fits into 63 bits
 POINT = 16  # bits after the point of d
@@ -83,6 +87,43 @@ def affine_of(weight: Array, bias: Array, y: Quant) -> tuple[Array, Array] | Non
     if max(np.abs(stored[0]).max() * 2, np.abs(stored[1]).max() * 4) >= 1 << 32:
         return None
     return stored[0].astype(np.int32), stored[1].astype(np.int32)
+
+
+def norm(walk: Walk, node: Node) -> None:
+    """The int8 forms of layer_norm and group_norm: what belongs together is moved to [batch, places, groups, depth]."""
+    op, (x, *affine), (out,) = node.op, node.inputs, node.outputs
+    assert isinstance(op, (LayerNorm, GroupNorm))
+    shape = walk.graph[x].shape
+    axes = op.axes if isinstance(op, LayerNorm) else (op.axis,)
+    order = (*(i for i in range(len(shape)) if i not in axes), *axes)
+    depth = prod(shape[a] for a in axes)
+    if isinstance(op, LayerNorm):
+        parts = (prod(shape) // max(depth, 1), 1, 1, depth)
+    else:
+        parts = (shape[0], prod(shape[1:]) // max(depth, 1), op.groups, depth // op.groups)
+    count = parts[1] * parts[3]
+    if not 0 < count <= LONGEST:
+        raise StaysFloat(f"it normalises {count} numbers together, and int8 norms do up to {LONGEST}")
+    s_x, z_x, y = walk.scale(x).scale[0], walk.scale(x).zero_point[0], walk.scale(out)
+    if any(walk.graph[n].data is None for n in affine):
+        raise StaysFloat("its weight or bias is computed")
+    weight, bias = (_spread(data_of(walk.graph.of(affine), i), depth) for i in range(2))
+    stored = affine_of(weight, bias, y)
+    eps = eps_of(op.eps, count, s_x)
+    if stored is None or eps >= 1 << 61:
+        raise StaysFloat("its weights are too large for the scale of its output")
+    made = QNorm(z_x, eps, not isinstance(op, LayerNorm) or op.centred)
+    constants = [walk.constant(walk.graph[n], "int8", data) for n, data in zip(affine, stored, strict=True)]
+    moved = walk.view(Permute(order), x, walk.int8(x))
+    normal = walk.add(made, out, parts, y, walk.view(Reshape(parts), x, moved), *constants)
+    whole = walk.view(Reshape(tuple(shape[i] for i in order)), out, normal)
+    walk.found[out] = y
+    walk.stored[out] = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, whole)
+
+
+def _spread(data: Array, depth: int) -> Array:
+    """One per number that is normalised."""
+    return np.broadcast_to(data.reshape(-1), (depth,))
 
 
 def _params(call: Call[QNorm]) -> Params:

@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Quant, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
 from baretorch.ops import overlap
-from baretorch.ops.arithmetic import multipliers, requantize
+from baretorch.ops.arithmetic import dequantize, multipliers, requantize
 from baretorch.ops.check import need
+from baretorch.ops.int8 import EVERY, StaysFloat, Walk, fits_32_bits
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.layout import Permute
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.softmax import Softmax
 
 LONGEST = 1 << 16  # numbers in a row: a sum of more could leave 32 bits
 RESULT = Quant((1 / 256,), (-128,))
@@ -88,6 +92,26 @@ def log_softmax_of(x: Quant, y: Quant) -> QLogSoftmax:
     """For tensors with these scales."""
     multiplier, shift = multipliers([1 / (POINT * y.scale[0])])
     return QLogSoftmax(x.scale[0], int(multiplier[0]), shift, y.zero_point[0])
+
+
+def softmax(walk: Walk, node: Node) -> None:
+    """The int8 forms of softmax and log_softmax, along the last axis or moved there."""
+    op, (x,), (out,) = node.op, node.inputs, node.outputs
+    assert isinstance(op, Softmax)
+    shape, quant, y = walk.graph[x].shape, walk.scale(x), walk.scale(out)
+    if not 0 < shape[op.axis] <= LONGEST:
+        raise StaysFloat(f"it has {shape[op.axis]} numbers in a row, and an int8 softmax up to {LONGEST}")
+    made, result = (QSoftmax(quant.scale[0]), RESULT) if type(op) is Softmax else (log_softmax_of(quant, y), y)
+    if isinstance(made, QLogSoftmax):
+        fits_32_bits(round(256 * made.scale * POINT) << made.shift)
+    order = (*(i for i in range(len(shape)) if i != op.axis), op.axis)
+    rows = walk.view(Permute(order), x, walk.int8(x))
+    shares = walk.add(made, out, walk.new[rows].shape, result, rows)
+    back = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
+    if y != result:
+        values = dequantize(EVERY, result.scale[0], result.zero_point[0])
+        back = walk.add(Lookup(), out, shape, y, back, walk.table(out, values, y))
+    walk.stored[out] = back
 
 
 def _rows(call: Call[Any]) -> tuple[tuple[str, int], ...]:

@@ -20,6 +20,7 @@ class Quantize(Op):
     """float32 -> int8: x / scale + zero, half to even, limited to -128..127."""
 
     name: ClassVar[str] = "quantize"
+    computes: ClassVar[bool] = False
     scale: float
     zero: int
 
@@ -40,6 +41,7 @@ class Dequantize(Op):
     """int8 -> float32: (x - zero) * scale."""
 
     name: ClassVar[str] = "dequantize"
+    computes: ClassVar[bool] = False
     scale: float
     zero: int
 

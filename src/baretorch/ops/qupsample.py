@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
 from baretorch.ops.check import need
+from baretorch.ops.int8 import Walk
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.upsample import UpsampleBilinear2d
 from baretorch.ops.window import Pair
@@ -53,6 +54,13 @@ def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
     after = np.minimum(first + 1, x.shape[axis] - 1)
     wide = share.astype(np.int64)
     return np.asarray(((1 << BITS) - wide) * x.take(first, axis) + wide * x.take(after, axis))
+
+
+def bilinear(walk: Walk, node: Node) -> None:
+    """The int8 form of upsample_bilinear2d."""
+    op = node.op
+    assert isinstance(op, UpsampleBilinear2d)
+    walk.same(node, QUpsampleBilinear2d(op.size, op.step, op.align_corners))
 
 
 def _params(call: Call[QUpsampleBilinear2d]) -> Params:

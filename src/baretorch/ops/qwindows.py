@@ -5,14 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
-from baretorch.ops.arithmetic import requantize
+from baretorch.ir import Array, DType, Node, Op, Shape, Signature, Tensor
+from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
+from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
+from baretorch.ops.qpool import QAvgPool2d
+from baretorch.ops.reduce import Amax, Mean, Reduction
+from baretorch.ops.window import Padding, Pair
 
 Spans = tuple[tuple[int, int], ...]  # first and behind the last, of each window along a side
 
@@ -72,6 +79,112 @@ def _shape(op: QMaxWindows | QAvgWindows, inputs: Sequence[Tensor]) -> Shape:
         inside = all(0 <= start < stop <= size for start, stop in spans)
         need(inside, op, "a window is empty or leaves the image", inputs, "windows inside of the image")
     return (x.shape[0], len(op.rows), len(op.columns), x.shape[3])
+
+
+def max_pool(walk: Walk, node: Node) -> None:
+    assert isinstance(node.op, MaxPool2d)
+    if node.op.dilation != (1, 1):
+        raise StaysFloat("there is no int8 max pool with dilation")
+    walk.same(node, node.op)
+
+
+def avg_pool(walk: Walk, node: Node) -> None:
+    op = node.op
+    assert isinstance(op, AvgPool2d)
+    size, out = walk.graph[node.inputs[0]].shape[1:3], walk.graph[node.outputs[0]].shape[1:3]
+    padded = any(op.padding)
+    if op.kernel == size and not padded:
+        _over(walk, node, (1, 2), _average(walk, node, (1, prod(size)), op.divisor or prod(size)))
+        return
+    sides = list(zip(out, op.kernel, op.stride, size, op.padding[::2], op.padding[1::2], strict=True))
+    cut = any((n - 1) * stride + kernel > s + before + after for n, kernel, stride, s, before, after in sides)
+    if not cut and (op.count_include_pad or op.divisor or not padded):
+        pool = _average(walk, node, op.kernel, op.divisor or prod(op.kernel), op.stride, op.padding)
+        walk.emit(node, pool, walk.int8(node.inputs[0]))
+        return
+    spans, lengths = [], []
+    for n, kernel, stride, s, before, after in sides:
+        whole = [(i * stride - before, min(i * stride - before + kernel, s + after)) for i in range(n)]
+        spans.append(tuple((max(start, 0), min(stop, s)) for start, stop in whole))
+        lengths.append([stop - start for start, stop in (whole if op.count_include_pad else spans[-1])])
+    _windows(walk, node, spans[0], spans[1], [op.divisor or h * w for h in lengths[0] for w in lengths[1]])
+
+
+def adaptive_avg_pool(walk: Walk, node: Node) -> None:
+    assert isinstance(node.op, AdaptiveAvgPool2d)
+    rows, columns = _adapted(walk, node, node.op.size)
+    _windows(walk, node, rows, columns, [(b - a) * (d - c) for a, b in rows for c, d in columns])
+
+
+def adaptive_max_pool(walk: Walk, node: Node) -> None:
+    assert isinstance(node.op, AdaptiveMaxPool2d)
+    walk.same(node, QMaxWindows(*_adapted(walk, node, node.op.size)))
+
+
+def _adapted(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
+    """As many windows as wanted, which cover the image."""
+    rows, columns = (
+        tuple((i * s // n, -(-(i + 1) * s // n)) for i in range(n))
+        for s, n in zip(walk.graph[node.inputs[0]].shape[1:3], size, strict=True)
+    )
+    return rows, columns
+
+
+def _windows(walk: Walk, node: Node, rows: Spans, columns: Spans, divisors: list[int]) -> None:
+    """Averages that divide by different numbers."""
+    x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
+    counts = [(b - a) * (d - c) if b > a and d > c else 0 for a, b in rows for c, d in columns]
+    if min(counts) == 0:
+        raise StaysFloat("a window lies in its padding")
+    multiplier, shift = multipliers([x.scale[0] / (y.scale[0] * n) for n in divisors])
+    fits_32_bits(255 * max(counts) << shift)
+    constant = walk.constant(walk.graph[node.outputs[0]], "multiplier", multiplier.reshape(len(rows), len(columns)))
+    made = QAvgWindows(rows, columns, x.zero_point[0], shift, y.zero_point[0])
+    walk.emit(node, made, walk.int8(node.inputs[0]), constant)
+
+
+def reduction(walk: Walk, node: Node) -> None:
+    """Sum, mean and maximum."""
+    op = node.op
+    assert isinstance(op, Reduction)
+    if not op.axes:
+        raise StaysFloat("it reduces no axis")
+    count = prod(walk.graph[node.inputs[0]].shape[a] for a in op.axes)
+    if isinstance(op, Amax):
+        walk.found[node.outputs[0]] = walk.scale(node.inputs[0])
+        pool: Op = MaxPool2d((1, count), (1, 1))
+    else:
+        pool = _average(walk, node, (1, count), count if isinstance(op, Mean) else 1)
+    _over(walk, node, op.axes, pool)
+
+
+def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
+    """The pool of an image whose only row are these axes, brought side by side."""
+    (x,), (out,) = node.inputs, node.outputs
+    shape = walk.graph[x].shape
+    first, last = min(axes), max(axes)
+    moved = walk.int8(x)
+    if last - first + 1 != len(axes):
+        order = (*(i for i in range(len(shape)) if i not in axes), *sorted(axes))
+        moved = walk.view(Permute(order), x, moved)
+        shape = tuple(shape[i] for i in order)
+        first, last = len(shape) - len(axes), len(shape) - 1
+    outer, count, inner = prod(shape[:first]), prod(shape[first : last + 1]), prod(shape[last + 1 :])
+    image = walk.view(Reshape((outer, 1, count, inner)), x, moved)
+    pooled = walk.add(pool, out, (outer, 1, 1, inner), walk.quant(out), image)
+    walk.emit(node, Reshape(walk.graph[out].shape), pooled)
+
+
+def _average(
+    walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0)
+) -> QAvgPool2d:
+    """The average with the node's scales."""
+    x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
+    if walk.graph[node.inputs[0]].count == 0:
+        raise StaysFloat("it has no input")
+    multiplier, shift = multipliers([x.scale[0] / (y.scale[0] * divisor)])
+    fits_32_bits(255 * prod(kernel) << shift)
+    return QAvgPool2d(kernel, stride, x.zero_point[0], int(multiplier[0]), shift, y.zero_point[0], padding)
 
 
 def _sizes(call: Call[Any]) -> tuple[tuple[str, int], ...]:

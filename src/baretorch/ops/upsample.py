@@ -46,6 +46,7 @@ class UpsampleNearest2d(Resampled):
     """Output i takes input floor(i * step), or floor((i + 0.5) * step) if `exact`; any type of element."""
 
     name: ClassVar[str] = "upsample_nearest2d"
+    computes: ClassVar[bool] = False
     exact: bool = False
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Quant, Tensor, with_data
+from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops.elementwise import Add, Mul
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 
 def fold_affine(graph: Graph) -> Graph:

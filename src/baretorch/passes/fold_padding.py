@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Op, Shape, Tensor
+from baretorch.ir import Graph, Node, Op, Shape, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.qconv2d import QConv2d
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 Sides = tuple[tuple[int, int], ...]  # elements added before and after, per dimension
 

@@ -14,10 +14,10 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Dims, regroup
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 
 def layout(graph: Graph) -> Graph:

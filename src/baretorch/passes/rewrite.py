@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from baretorch.ir import Graph, Node, Tensor
@@ -39,12 +39,3 @@ def rebuilt(
         state=state,
         tensors={n: t for n, t in tensors.items() if n in live},
     )
-
-
-def fresh(graph: Graph, taken: Container[str], stem: str) -> str:
-    """A tensor name that is not in use."""
-    name, n = stem, 1
-    while name in graph.tensors or name in taken:
-        n += 1
-        name = f"{stem}_{n}"
-    return name

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from baretorch.ir import Graph, Node, Shape, Tensor, with_data
+from baretorch.ir import Graph, Node, Shape, Tensor, fresh, with_data
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.layout import Reshape
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 
 def sink_views(graph: Graph) -> Graph:

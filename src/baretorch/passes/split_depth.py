@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, Op, Tensor
+from baretorch.ir import Graph, Node, Op, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.depth import DepthWindows
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.qconv2d import QConv2d
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 
 def split_depth(graph: Graph) -> Graph:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor, with_data
+from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Slice
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,16 @@ from dataclasses import replace
 
 from baretorch.errors import CompileError
 from baretorch.ir import DType, Graph, Node
-from baretorch.ops.attention import Attention
+from baretorch.ops import int8_rule
 from baretorch.ops.fft import Fft, Rfft
-from baretorch.ops.fixed import FromFixed
 from baretorch.ops.functions import Log, Log1p, Log2
-from baretorch.ops.layout import Pad
-from baretorch.ops.qattention import QAttention
-from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.int8 import NoInt8, StaysFloat, Walk
 from baretorch.ops.special import Log10
-from baretorch.passes.int8_rules import MOVES, RULES
-from baretorch.passes.int8_walk import NoInt8, StaysFloat, Walk
 from baretorch.passes.rewrite import rebuilt
 
 TRANSFORMS = (Fft, Rfft)
 LOGARITHMS = (Log, Log1p, Log2, Log10)
 SPECTRA = "the powers of a spectrum differ by more than eight bits can tell"
-QUIET = (Quantize, Dequantize, FromFixed, Pad, *MOVES)  # float is no loss here
 
 
 def to_int8(graph: Graph) -> Graph:
@@ -50,7 +44,7 @@ def to_int8(graph: Graph) -> Graph:
 def _convert(walk: Walk, node: Node) -> None:
     if walk.graph[node.outputs[0]].dtype is DType.INT8:
         raise StaysFloat("it is int8 already")
-    rule = next((rule for kind, rule in RULES if isinstance(node.op, kind)), None)
+    rule = int8_rule(node.op)
     if rule is None:
         raise NoInt8(f"there is no int8 {node.op.name}")
     try:
@@ -126,7 +120,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[Node]:
         node
         for node in graph.nodes
         if graph[node.outputs[0]].dtype is DType.FLOAT32
-        and not isinstance(node.op, QUIET)
+        and node.op.computes
         and not masks.issuperset(node.outputs)
         and graph[node.outputs[0]].origin.path not in but
     ]
@@ -140,7 +134,7 @@ def _masks(graph: Graph) -> set[str]:
         if masks.issuperset(node.outputs) and read.isdisjoint(node.outputs):
             masks.update(node.inputs)
         else:
-            values = 3 if isinstance(node.op, (Attention, QAttention)) else len(node.inputs)
-            read.update(node.inputs[:values])
-            masks.update(node.inputs[values:])
+            values = node.inputs[node.op.values]
+            read.update(values)
+            masks.update(set(node.inputs).difference(values))
     return masks - read

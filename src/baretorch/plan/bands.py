@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from baretorch.ir import Graph, Node, Op, Tensor
+from baretorch.ir import Graph, Node, Op, Tensor, fresh
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.lookup import Lookup
@@ -25,7 +25,7 @@ from baretorch.ops.qbinary import QAdd, QDiv, QMul
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.passes.rewrite import fresh, rebuilt
+from baretorch.passes.rewrite import rebuilt
 
 HEIGHT = 1  # the axis of rows
 LARGEST = 64  # layers between two places where all comes together

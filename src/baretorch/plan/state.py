@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from baretorch.ir import Graph, Node, State
+from baretorch.ir import Graph, Node, State, fresh
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
-from baretorch.passes.rewrite import fresh
 from baretorch.plan.select import select_kernel
 from baretorch.plan.storage import places
 from baretorch.plan.types import Operand, Place, Step

@@ -13,7 +13,6 @@ from baretorch.emulators.run import stored
 from baretorch.ir import Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.qsoftmax import QSoftmax
-from baretorch.passes.to_int8 import QUIET
 from baretorch.quantize.observers import ABSENT
 
 
@@ -83,7 +82,7 @@ def _alone(
     scores = _scores(graph)
     for node in graph.nodes:
         results = node.op.reference(*(values[n] for n in node.inputs))
-        maker = makers.get(node.inputs[0]) if isinstance(node.op, QUIET) and node.inputs else node
+        maker = makers.get(node.inputs[0]) if not node.op.computes and node.inputs else node
         for name, result in zip(node.outputs, results, strict=True):
             t = graph[name]
             values[name] = made = np.asarray(result, dtype=t.dtype.numpy).reshape(t.shape)
@@ -105,7 +104,7 @@ def _scores(graph: Graph) -> set[str]:
         for name in node.outputs:
             readers = uses.get(name, [])
             if readers and all(
-                type(r.op) is QSoftmax or (isinstance(r.op, QUIET) and scores.issuperset(r.outputs)) for r in readers
+                type(r.op) is QSoftmax or (not r.op.computes and scores.issuperset(r.outputs)) for r in readers
             ):
                 scores.add(name)
     return scores - set(graph.outputs)

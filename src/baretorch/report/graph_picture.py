@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from baretorch.ir import DType, Graph, Node
-from baretorch.passes.to_int8 import QUIET
 from baretorch.report.findings import Report, Row
 from baretorch.report.html import Html, el, rect, svg, text
 from baretorch.report.layered import Drawing, Spot, arrange
@@ -65,7 +64,7 @@ def _node_box(report: Report, graph: Graph, node: Node, rows: Mapping[tuple[str,
     same = rows.get((name, node.op.name))  # those called the same come in the same order
     row = same.pop(0) if same else None
     macs = node.op.macs(graph.of(node.inputs), graph.of(node.outputs))
-    floats = report.int8 and y.dtype is DType.FLOAT32 and not isinstance(node.op, QUIET)
+    floats = report.int8 and y.dtype is DType.FLOAT32 and node.op.computes
     lines = [f"{name}: {node.op.name}", y.type]
     if macs:
         lines.append(f"{macs:,} MACs")

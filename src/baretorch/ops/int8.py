@@ -1,18 +1,23 @@
-"""What the rules of `to_int8` work with: the graph so far, and every tensor as float, as int8, or as both."""
+"""How operators become their int8 forms: a rule adds nodes to the walk, or says why the operator stays float.
+
+Rules stand beside the int8 operators, and the table of operators (ops/__init__.py) names them. They work with a `Walk`:
+the graph so far, and every tensor as float, as int8, or as both.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, with_data
+from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Shape, Tensor, fresh, with_data
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Where
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.passes.rewrite import fresh
 
 
 class StaysFloat(Exception):
@@ -24,6 +29,7 @@ class NoInt8(StaysFloat):
 
 
 EVERY = np.arange(-128, 128, dtype=np.int8)  # what an int8 can be
+PRODUCT = 255 * 255  # the largest of two numbers less their zero points
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,20 @@ class Walk:
         name = fresh(self.graph, self.new, f"{like.name}_{suffix}")
         self.new[name] = with_data(replace(like, name=name, dtype=dtype), data)
         return name
+
+
+Rule: TypeAlias = Callable[[Walk, Node], None]
+
+
+def limits(lo: float, hi: float, quant: Quant) -> tuple[int, int]:
+    """Real limits as stored numbers."""
+    low, high = quantize(np.array([lo, hi], np.float32), quant.scale[0], quant.zero_point[0])
+    return int(low), int(high)
+
+
+def fits_32_bits(largest: int) -> None:
+    if largest >= 1 << 31:
+        raise StaysFloat("its sums could leave 32 bits")
 
 
 def _holding(quant: Quant, constants: list[Array]) -> Quant:

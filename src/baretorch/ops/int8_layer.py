@@ -1,0 +1,95 @@
+"""What int8 layers with weights share: int8 weights, int32 biases and multipliers, one of each per output channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Node, Op, Tensor
+from baretorch.ops.arithmetic import multipliers
+from baretorch.ops.check import need
+from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits, limits
+from baretorch.ops.kernel import data_of
+
+LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
+
+
+def need_accumulator(op: Op, inputs: Sequence[Tensor]) -> None:
+    """int8 input and weight, one int32 bias and one int32 multiplier per output channel."""
+    _, weight, bias, multiplier = inputs
+    types = tuple(t.dtype for t in inputs)
+    need(
+        types == (DType.INT8, DType.INT8, DType.INT32, DType.INT32)
+        and bias.shape == multiplier.shape == weight.shape[:1],
+        op,
+        "the inputs are not those of an int8 layer",
+        inputs,
+        "x int8, weight int8[out, ...], bias int32[out], multiplier int32[out]",
+    )
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the int8 form of a layer is made of: zero points, shift, limits, and the names of its constants."""
+
+    x_zero: int
+    zero: int
+    shift: int
+    lo: int
+    hi: int
+    weight: str
+    bias: str
+    multiplier: str
+
+    @property
+    def constants(self) -> tuple[str, str, str]:
+        return (self.weight, self.bias, self.multiplier)
+
+
+def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -> Layer:
+    """A layer of x, weight and perhaps a bias, with limits. If it `folds`, the input's zero point is part of the
+    bias."""
+    x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
+    w, *biases = walk.graph.of(node.inputs[1:])
+    if w.data is None or any(b.data is None for b in biases):
+        raise StaysFloat("its weight or bias is computed")
+    if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
+        raise StaysFloat("its weight has no symmetric int8 scale")
+    channels = w.shape[0]
+    s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
+    real = w.data.reshape(channels, -1).astype(np.float64)
+    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
+    bias = reachable(given, real, s_x, s_y)
+    s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
+    stored = np.rint(real / s_w[:, None]).astype(np.int8).reshape(w.shape)
+    rows = stored.reshape(channels, -1).astype(np.int64)
+    folded = z_x * rows.sum(axis=1) if folds else 0
+    whole = np.rint(bias / (s_x * s_w)) - folded
+    multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
+    fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
+    low, high = limits(lo, hi, y)
+    return Layer(
+        z_x,
+        z_y,
+        shift,
+        low,
+        high,
+        walk.constant(w, "int8", stored),
+        walk.constant(w, "bias", whole.astype(np.int32)),
+        walk.constant(w, "multiplier", multiplier),
+    )
+
+
+def reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:
+    """Biases, as far as they matter: beyond, the output is at its limit whatever the input is."""
+    reach = 255 * s_x * np.abs(weights).sum(axis=1) + 512 * s_y
+    return np.clip(biases, -reach, reach)
+
+
+def weight_scales(scales: Array, weights: Array, biases: Array, s_x: float, s_y: float) -> Array:
+    """The scales of a layer's rows of weights, such that each bias fits into 32 bits beside them. A row of zeros may
+    have any; it gets one that leaves its bias ten bits behind the point of the output."""
+    scales = np.where(weights.any(axis=1), scales, s_y / (s_x * 2**10))
+    return np.maximum(scales, np.abs(biases) / (s_x * LARGEST_BIAS))

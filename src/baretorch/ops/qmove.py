@@ -1,0 +1,41 @@
+"""int8 forms of operators that compute nothing: what they move are stored bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from baretorch.ir import Node, Quant
+from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.int8 import EVERY, StaysFloat, Walk
+from baretorch.ops.layout import Pad
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.quantize import Dequantize
+
+
+def move(walk: Walk, node: Node) -> None:
+    """The operator itself: its output is made of its inputs' own values."""
+    walk.same(node, node.op)
+
+
+def pad(walk: Walk, node: Node) -> None:
+    op = node.op
+    assert isinstance(op, Pad)
+    noted = walk.quant(node.outputs[0])
+    quant = noted or walk.scale(node.inputs[0])
+    if noted is None and op.value != 0:  # an own scale always has 0, but not every number
+        raise StaysFloat(f"{op.value} was not measured for its scale")
+    stored = quantize(np.array(op.value, np.float32), quant.scale[0], quant.zero_point[0])
+    walk.same(node, replace(op, value=float(stored)))
+
+
+def rescale(walk: Walk, node: Node) -> None:
+    """int8 numbers that get another scale: a table."""
+    op, (x,), (out,) = node.op, node.inputs, node.outputs
+    assert isinstance(op, Dequantize)
+    y = walk.scale(out)
+    if y == Quant((op.scale,), (op.zero,)):
+        walk.stored[out] = x
+    else:
+        walk.emit(node, Lookup(), x, walk.table(out, dequantize(EVERY, op.scale, op.zero), y))
