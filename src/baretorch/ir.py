@@ -128,6 +128,23 @@ class Permuted:
 
 
 @dataclass(frozen=True)
+class Span:
+    """[start, stop) along an axis of a tensor."""
+
+    axis: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What makes a part of an op's output: another op, and the part of each input that it reads; None is all of it."""
+
+    op: Op
+    reads: tuple[Span | None, ...]
+
+
+@dataclass(frozen=True)
 class Op:
     """What a node does. One frozen dataclass per operator in `ops/`; its fields are its attributes. What passes need to
     know of an operator is said here too; the defaults say that it is nothing special."""
@@ -167,6 +184,10 @@ class Op:
         """Whether y[..., out] is a sum of products with weight[out, ...], input 1, and of bias[out], input 2 if any,
         and nothing else; such an op can have limits."""
         return False
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        """What makes [start, stop) of the only output, y, along an axis; None if y cannot be cut there."""
+        return None
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         """Multiply-accumulates, as the field counts them."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.limits import both
-from baretorch.ops.window import Padding, Pair, axes, outputs, per_group
+from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, per_group
 from baretorch.targets.features import FPU, MVE, Needs
+
+if TYPE_CHECKING:
+    from baretorch.ops.qconv2d import QConv2d
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Conv2d(Op):
     lo: float = -inf
     hi: float = inf
     pool: Pair = (1, 1)
+
+    @property
+    def geometry(self) -> Conv2d:
+        return self
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need_float32(self, inputs)
@@ -105,12 +112,26 @@ class Conv2d(Op):
         pooled: Array = y[:, : h * ph, : w * pw].reshape(-1, h, ph, w, pw, out).max(axis=(2, 4))
         return pooled
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut_convolution(self, inputs, axis, start, stop)
+
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * prod(self.pool) * prod(inputs[1].shape[1:])
 
     def _unpooled(self, x: Shape, weight: Shape) -> Pair:
         """Height and width before the pool."""
-        return outputs(x, axes((weight[1], weight[2]), self.stride, self.padding, self.dilation))
+        return outputs(x, self._windows(weight))
+
+    def _windows(self, weight: Shape) -> tuple[Axis, Axis]:
+        return axes((weight[1], weight[2]), self.stride, self.padding, self.dilation)
+
+    def pooled_windows(self, weight: Shape) -> tuple[Axis, Axis]:
+        """What an output behind the pool is made from."""
+        rows, columns = (
+            Axis((pool - 1) * w.stride + w.reach, pool * w.stride, w.before, w.after)
+            for pool, w in zip(self.pool, self._windows(weight), strict=True)
+        )
+        return rows, columns
 
     def _pooled(self, size: Pair) -> Pair:
         return size[0] // self.pool[0], size[1] // self.pool[1]
@@ -121,6 +142,13 @@ class Conv2d(Op):
 
     def takes_affine(self) -> bool:
         return (self.lo, self.hi) == (-inf, inf) and self.pool == (1, 1)
+
+
+def cut_convolution(op: Conv2d | QConv2d, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece | None:
+    """Images, rows, columns; channels where all read the same inputs."""
+    if axis == 3:
+        return cut.channels_of(op, inputs, start, stop) if op.groups == 1 else None
+    return cut_windows(op, op.geometry.pooled_windows(inputs[1].shape), inputs, axis, start, stop)
 
 
 def geometry_params(call: Call[Conv2d]) -> tuple[tuple[str, int], ...]:
@@ -222,7 +250,8 @@ def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
         scratch: Callable[[Call[Conv2d]], int] = lambda call: 0,
     ) -> Kernel[Conv2d]:
         symbol, source = f"bt_conv2d{kind}_f32_{variant}", f"conv2d/{variant}.c"
-        return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together))
+        splits = cut.rows if kind == "_depthwise" else cut.rows_or_channels(8)
+        return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together), splits=splits)
 
     return (
         row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), 2),
@@ -234,5 +263,13 @@ def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
 KERNELS: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
-    Kernel("bt_conv2d_f32_ref", "conv2d/ref.c", _params, fits=_fits, pack=_pack, overlap=trailing(1)),
+    Kernel(
+        "bt_conv2d_f32_ref",
+        "conv2d/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        overlap=trailing(1),
+        splits=cut.rows_or_channels(1),
+    ),
 )

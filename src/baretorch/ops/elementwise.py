@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.limits import both
@@ -69,6 +69,9 @@ class Elementwise(Op):
         with np.errstate(all="ignore"):
             y = np.asarray(self.meaning(*wide))
             return (y.astype(np.float32) if y.dtype == np.float64 else y,)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
 
     @property
     def meaning(self) -> Callable[..., Array]:
@@ -341,7 +344,7 @@ def kernels(op: type[Elementwise]) -> tuple[Kernel[Any], ...]:
         return all((t.shape, t.dtype) == (call.y.shape, DType.FLOAT32) for t in call.inputs)
 
     def row(symbol: str, source: str, fits: Callable[[Call[Any]], bool], needs: Needs) -> Kernel[Any]:
-        return Kernel(symbol, source, params, needs, fits, overlap=overlap.elementwise)
+        return Kernel(symbol, source, params, needs, fits, overlap=overlap.elementwise, splits=cut.outermost)
 
     fast = row(f"bt_{op.name}_f32_fpu", "elementwise/fpu.c", plain, FPU)
     portable = (row(f"bt_{op.name}_{TYPE_NAMES[t]}_ref", op.source, fits(t), ANY_CPU) for t in op.types)

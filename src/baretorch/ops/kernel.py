@@ -17,6 +17,9 @@ input must lie apart from the outputs. The input's own bytes need not survive. A
 memory, and reads the last of an input byte before it writes that far, has a small d: 0 is "in place". For every d an
 input that ends before the output begins is right too, so an answer is always safe when it is larger than needed.
 A kernel with several outputs may name pairs of an input and an output that may be one: `renews`.
+
+`splits` tells where a kernel can make a part of its output alone: see cut.py. The part is another call of the same
+kernel, whether it would `fit` by itself or not, and all parts together are the output, to the last bit.
 """
 
 from __future__ import annotations
@@ -49,6 +52,12 @@ class Call(Generic[O]):
     op: O
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    pitch: int = 0  # elements from one row of y's last axis to the next, if that is more than a row; see `y_pitch`
+
+    @property
+    def y_pitch(self) -> int:
+        """Elements from one row of y's last axis to the next. y may be some channels of a wider tensor."""
+        return self.pitch or self.y.shape[-1]
 
     @property
     def x(self) -> Tensor:
@@ -76,6 +85,23 @@ def apart(call: Call[O]) -> Distances:
 
 
 @dataclass(frozen=True)
+class Split:
+    """The output may be cut along `axis`, at multiples of `step`."""
+
+    axis: int
+    step: int = 1
+
+    def places(self, y: Tensor) -> range:
+        """Where y may be cut, its ends excepted."""
+        return range(self.step, y.shape[self.axis], self.step)
+
+
+def nowhere(call: Call[O]) -> tuple[Split, ...]:
+    """The output is made as a whole."""
+    return ()
+
+
+@dataclass(frozen=True)
 class Kernel(Generic[O]):
     """One C function for an operator. The first row of an op whose `needs` and `fits` hold is used."""
 
@@ -88,6 +114,7 @@ class Kernel(Generic[O]):
     scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned
     overlap: Callable[[Call[O]], Distances] = apart  # see above
     renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
+    splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
 
     @property
     def header(self) -> str:

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.limits import both
-from baretorch.targets.features import FPU, MVE
+from baretorch.targets.features import FPU, MVE, Needs
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class Linear(Op):
         if len(inputs) > 2:
             y = y + inputs[2]
         return (np.clip(y, self.lo, self.hi).astype(np.float32),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        if axis == len(y.shape) - 1:
+            return cut.channels_of(self, inputs, start, stop)
+        return cut.along(self, inputs, axis, start, stop)
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]
@@ -112,6 +117,20 @@ def _fits_bands(call: Call[Linear]) -> bool:
     return inside and 0 < 16 * int(fours.sum()) <= weight.size
 
 
+def _in_eights(variant: str, needs: Needs) -> Kernel[Linear]:
+    """A kernel that computes eight outputs together. The rest are sums in another order, so eights stay whole."""
+    return Kernel(
+        f"bt_linear_f32_{variant}",
+        f"linear/{variant}.c",
+        _params,
+        needs,
+        _fits,
+        _pack_eights,
+        overlap=overlap.rows(2),
+        splits=cut.rows_or_channels(8),
+    )
+
+
 KERNELS: tuple[Kernel[Linear], ...] = (
     Kernel(
         "bt_linear_f32_banded",
@@ -120,8 +139,17 @@ KERNELS: tuple[Kernel[Linear], ...] = (
         fits=_fits_bands,
         pack=_pack_bands,
         overlap=overlap.rows(1),
+        splits=cut.rows,
     ),
-    Kernel("bt_linear_f32_mve", "linear/mve.c", _params, MVE, _fits, _pack_eights, overlap=overlap.rows(2)),
-    Kernel("bt_linear_f32_fpu", "linear/fpu.c", _params, FPU, _fits, _pack_eights, overlap=overlap.rows(2)),
-    Kernel("bt_linear_f32_ref", "linear/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.rows(1)),
+    _in_eights("mve", MVE),
+    _in_eights("fpu", FPU),
+    Kernel(
+        "bt_linear_f32_ref",
+        "linear/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        overlap=overlap.rows(1),
+        splits=cut.rows_or_channels(1),
+    ),
 )

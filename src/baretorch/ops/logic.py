@@ -10,7 +10,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir import Array, DType, Signature, Tensor
-from baretorch.ops import elementwise, overlap
+from baretorch.ops import cut, elementwise, overlap
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import (
     NUMBERS,
@@ -180,6 +180,7 @@ def _cast(x: DType, y: DType) -> Kernel[Any]:
         lambda call: call.op.params(call),
         fits=lambda call: call.x.dtype is x and call.y.dtype is y,
         overlap=overlap.elementwise,
+        splits=cut.outermost,
     )
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.targets.features import MVE
@@ -40,6 +40,9 @@ class Lookup(Op):
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.along(self, inputs, axis, start, stop)
+
 
 def _params(call: Call[Lookup]) -> Params:
     return Params("bt_lookup", (("count", call.x.count),))
@@ -55,6 +58,16 @@ def _fits(call: Call[Lookup]) -> bool:
 
 
 KERNELS: tuple[Kernel[Lookup], ...] = (
-    Kernel("bt_lookup_mve", "lookup/mve.c", _params, MVE, _fits, _pack, overlap=overlap.elementwise),
-    Kernel("bt_lookup_ref", "lookup/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.elementwise),
+    Kernel(
+        "bt_lookup_mve", "lookup/mve.c", _params, MVE, _fits, _pack, overlap=overlap.elementwise, splits=cut.outermost
+    ),
+    Kernel(
+        "bt_lookup_ref",
+        "lookup/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        overlap=overlap.elementwise,
+        splits=cut.outermost,
+    ),
 )

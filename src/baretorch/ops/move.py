@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, Op, Permuted, Shape, Signature, Tensor
+from baretorch.ir import Array, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel
 from baretorch.ops.strided import Loop, Move, move_kernels, steps
@@ -123,6 +124,9 @@ class Cat(Assembled):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.concatenate(inputs, self.axis),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis == self.axis else cut.at_the_same_place(self, inputs, y, axis, start, stop)
 
     def pieces(self, call: Call[Any]) -> tuple[Call[Any], ...]:
         start, calls = 0, []

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.check import need, need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.reduce import reduction_loops
@@ -47,6 +47,9 @@ class LayerNorm(Op):
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, axes=tuple(dims[a] for a in self.axes)), dims)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis in self.axes else cut.along(self, inputs, axis, start, stop)
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,9 @@ class GroupNorm(Op):
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, axis=dims[self.axis]), dims) if dims[0] == 0 else None
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis else cut.along(self, inputs, axis, start, stop)
 
 
 def _need_places(op: Op, inputs: Sequence[Tensor], places: Shape) -> None:
@@ -158,6 +164,7 @@ LAYER_NORM: tuple[Kernel[LayerNorm], ...] = (
         lambda call: _params(call, _layer_loops(call), call.op.centred),
         fits=lambda call: _layer_loops(call) is not None,
         overlap=overlap.first_only(_layer_overlap),
+        splits=cut.outermost,
     ),
 )
 GROUP_NORM: tuple[Kernel[GroupNorm], ...] = (
@@ -166,5 +173,6 @@ GROUP_NORM: tuple[Kernel[GroupNorm], ...] = (
         "norm/ref.c",
         lambda call: _params(call, _group_loops(call), True),
         fits=lambda call: _group_loops(call) is not None,
+        splits=cut.outermost,
     ),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops import overlap
+from baretorch.ops import cut, overlap
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 from baretorch.targets.features import DSP
 
@@ -32,6 +32,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             pack=_pack_depthwise3,
             scratch=_scratch_depthwise3,
             overlap=_overlap_depthwise3,
+            splits=cut.rows,
         ),
         Kernel(
             "bt_qconv2d_depthwise_dsp",
@@ -41,6 +42,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             fits=_fits_depthwise,
             pack=_pack_depthwise,
             scratch=_scratch_depthwise,
+            splits=cut.rows,
         ),
         Kernel(
             "bt_qconv2d_dsp",
@@ -51,6 +53,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             pack=_pack_three,
             scratch=_scratch_three,
             overlap=lambda call: _overlap_positions(call, 3),
+            splits=cut.rows_or_channels(2),
         ),
         Kernel(
             "bt_qconv2d_pairs_dsp",
@@ -61,6 +64,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             pack=_pack_pairs,
             scratch=_scratch_pairs,
             overlap=lambda call: _overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
+            splits=cut.rows_or_channels(2),
         ),
     )
 
@@ -76,6 +80,7 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
             fits=lambda call: _constant(call) and in_pairs(data_of(call.inputs, 1)),
             pack=_pack_linear,
             overlap=overlap.rows(1),
+            splits=cut.rows_or_channels(4),
         ),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops import overlap
+from baretorch.ops import cut, overlap
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 from baretorch.targets.features import MVE
 
@@ -29,6 +29,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             _pack_depthwise,
             _scratch_depthwise,
             _overlap_depthwise,
+            splits=cut.rows,
         ),
         Kernel(
             "bt_qconv2d_pixels_mve",
@@ -39,6 +40,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             _pack_windows,
             _scratch_rows,
             overlap.rows(0),
+            splits=cut.rows_or_channels(TOGETHER),
         ),
         Kernel(
             "bt_qconv2d_mve",
@@ -49,6 +51,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             _pack_windows,
             _scratch_columns,
             _overlap_columns,
+            splits=cut.rows_or_channels(TOGETHER),
         ),
         Kernel(
             "bt_qconv2d_pool_mve",
@@ -59,6 +62,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             _pack_windows,
             _scratch_pool,
             _overlap_columns,
+            splits=cut.rows_or_channels(TOGETHER),
         ),
     )
 
@@ -66,7 +70,16 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
 def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
     """The rows of qlinear."""
     return (
-        Kernel("bt_qlinear_mve", "qlinear/mve.c", params, MVE, _fits_row, _pack_rows, overlap=overlap.rows(1)),
+        Kernel(
+            "bt_qlinear_mve",
+            "qlinear/mve.c",
+            params,
+            MVE,
+            _fits_row,
+            _pack_rows,
+            overlap=overlap.rows(1),
+            splits=cut.fitting(_fits_row, cut.rows_or_channels(TOGETHER)),
+        ),
         Kernel(
             "bt_qlinear_rows_mve",
             "qlinear/mve.c",
@@ -76,6 +89,7 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             _pack_linear,
             _scratch_rows,
             overlap.rows(0),
+            splits=cut.rows_or_channels(TOGETHER),
         ),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops import overlap
+from baretorch.ops import cut, overlap
 from baretorch.ops.conv2d import trailing
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 from baretorch.targets.features import TRIPLES
@@ -32,6 +32,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             pack=_pack_depthwise,
             scratch=_scratch_depthwise,
             overlap=_overlap_depthwise,
+            splits=cut.rows,
         ),
         Kernel(
             "bt_qconv2d_triples",
@@ -42,6 +43,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             pack=_pack_dense,
             scratch=_scratch_dense,
             overlap=_overlap_dense,
+            splits=cut.rows_or_channels(1),
         ),
     )
 
@@ -58,6 +60,7 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             pack=_pack_dense,
             scratch=_scratch_pointwise,
             overlap=overlap.rows(0),
+            splits=cut.rows_or_channels(1),
         ),
         Kernel(
             "bt_qlinear_fours",
@@ -67,6 +70,7 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             fits=_small_outputs,
             pack=_pack_fours,
             overlap=overlap.rows(1),
+            splits=cut.rows_or_channels(4),
         ),
     )
 

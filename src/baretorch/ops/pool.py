@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops import qpool
+from baretorch.ir import Array, DType, Op, Piece, Signature, Tensor
+from baretorch.ops import cut, qpool
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.window import Axis, Padding, Pair, axes, outputs
+from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
 from baretorch.targets.features import FPU
 
 
@@ -68,6 +68,9 @@ class MaxPool2d(Op):
                         y[:, i, j] = np.maximum(y[:, i, j], x[:, row, column])
         return (y,)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut_windows(self, self._windows(), inputs, axis, start, stop)
+
     def _windows(self) -> tuple[Axis, Axis]:
         return axes(self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode)
 
@@ -104,6 +107,9 @@ class AvgPool2d(Op):
                 with np.errstate(all="ignore"):
                     y[:, i, j] = part.sum(axis=(1, 2)) / count
         return (y,)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut_windows(self, self._windows(), inputs, axis, start, stop)
 
     def _windows(self) -> tuple[Axis, Axis]:
         return axes(self.kernel, self.stride, self.padding, ceil_mode=self.ceil_mode)
@@ -221,6 +227,7 @@ MAX: tuple[Kernel[MaxPool2d], ...] = (
         _max_params,
         fits=lambda call: call.x.dtype is DType.FLOAT32,
         overlap=qpool.TRAILING,
+        splits=cut.rows,
     ),
 )
 AVG: tuple[Kernel[AvgPool2d], ...] = (
@@ -231,8 +238,9 @@ AVG: tuple[Kernel[AvgPool2d], ...] = (
         needs=FPU,
         fits=lambda call: call.op.padding == (0, 0, 0, 0) and not call.op.ceil_mode,
         overlap=qpool.TRAILING,
+        splits=cut.rows,
     ),
-    Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params, overlap=qpool.TRAILING),
+    Kernel("bt_avg_pool2d_f32_ref", "pool/ref.c", _avg_params, overlap=qpool.TRAILING, splits=cut.rows),
 )
 ADAPTIVE_MAX: tuple[Kernel[AdaptiveMaxPool2d], ...] = (
     Kernel("bt_adaptive_max_pool2d_f32_ref", "pool/ref.c", _adaptive_params),

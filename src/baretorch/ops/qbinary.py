@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Quant, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
@@ -39,6 +39,9 @@ class QAdd(Op):
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         return _infer(self, inputs)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
+
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
         total = a * self.a_factor + b * self.b_factor + self.offset
@@ -63,6 +66,9 @@ class QMul(Op):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         return _infer(self, inputs)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
@@ -89,6 +95,9 @@ class QDiv(Op):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         return _infer(self, inputs)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
@@ -163,13 +172,31 @@ def _in_rows(call: Call[Any]) -> bool:
 
 
 ADD: tuple[Kernel[QAdd], ...] = (
-    Kernel("bt_qadd_mve", "qbinary/mve.c", _add, MVE, _in_rows, overlap=overlap.elementwise),
-    Kernel("bt_qadd_dsp", "qbinary/dsp.c", _add, needs=DSP, fits=_in_rows, overlap=overlap.elementwise),
-    Kernel("bt_qadd_ref", "qbinary/ref.c", _add, fits=_fits, overlap=overlap.elementwise),
+    Kernel("bt_qadd_mve", "qbinary/mve.c", _add, MVE, _in_rows, overlap=overlap.elementwise, splits=cut.outermost),
+    Kernel(
+        "bt_qadd_dsp",
+        "qbinary/dsp.c",
+        _add,
+        needs=DSP,
+        fits=_in_rows,
+        overlap=overlap.elementwise,
+        splits=cut.outermost,
+    ),
+    Kernel("bt_qadd_ref", "qbinary/ref.c", _add, fits=_fits, overlap=overlap.elementwise, splits=cut.outermost),
 )
 MUL: tuple[Kernel[QMul], ...] = (
-    Kernel("bt_qmul_mve", "qbinary/mve.c", _mul, MVE, _in_rows, overlap=overlap.elementwise),
-    Kernel("bt_qmul_dsp", "qbinary/dsp.c", _mul, needs=DSP, fits=_in_rows, overlap=overlap.elementwise),
-    Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits, overlap=overlap.elementwise),
+    Kernel("bt_qmul_mve", "qbinary/mve.c", _mul, MVE, _in_rows, overlap=overlap.elementwise, splits=cut.outermost),
+    Kernel(
+        "bt_qmul_dsp",
+        "qbinary/dsp.c",
+        _mul,
+        needs=DSP,
+        fits=_in_rows,
+        overlap=overlap.elementwise,
+        splits=cut.outermost,
+    ),
+    Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits, overlap=overlap.elementwise, splits=cut.outermost),
 )
-DIV: tuple[Kernel[QDiv], ...] = (Kernel("bt_qdiv_ref", "qbinary/ref.c", _div, fits=_fits, overlap=overlap.elementwise),)
+DIV: tuple[Kernel[QDiv], ...] = (
+    Kernel("bt_qdiv_ref", "qbinary/ref.c", _div, fits=_fits, overlap=overlap.elementwise, splits=cut.outermost),
+)

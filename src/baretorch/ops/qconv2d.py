@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
-from baretorch.ops import conv2d, pack_dsp, pack_mve, pack_triples
+from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
+from baretorch.ops import conv2d, cut, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
@@ -56,6 +56,9 @@ class QConv2d(Op):
         acc = replace(self.geometry, padding=(0, 0, 0, 0)).sums(padded, weight) + bias
         return (requantize(acc.astype(np.int64), multiplier, self.shift, self.zero, self.lo, self.hi),)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return conv2d.cut_convolution(self, inputs, axis, start, stop)
+
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return self.geometry.macs(inputs, outputs)
 
@@ -89,5 +92,5 @@ KERNELS: tuple[Kernel[QConv2d], ...] = (
     *pack_mve.convolutions(_params),
     *pack_dsp.convolutions(_params),
     *pack_triples.convolutions(_params),
-    Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack),
+    Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)),
 )

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops import pack_dsp, pack_mve, pack_triples
+from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
@@ -51,6 +51,11 @@ class QLinear(Op):
         x, weight, bias, multiplier = inputs
         acc = x.astype(np.int64) @ weight.T.astype(np.int64) + bias
         return (requantize(acc, multiplier, self.shift, self.zero, self.lo, self.hi),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        if axis == len(y.shape) - 1:
+            return cut.channels_of(self, inputs, start, stop)
+        return cut.along(self, inputs, axis, start, stop)
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]
@@ -109,5 +114,5 @@ KERNELS: tuple[Kernel[QLinear], ...] = (
     *pack_mve.linears(_params),
     *pack_dsp.linears(_params),
     *pack_triples.linears(_params),
-    Kernel("bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack),
+    Kernel("bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)),
 )

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.check import need
 from baretorch.ops.int8 import StaysFloat, Walk
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
@@ -61,6 +61,9 @@ class QNorm(Op):
         normal = (count * u - total) * factor >> (15 - POINT // 2 + exponent)
         scaled = (normal * weight.reshape(x.shape[2:]) + (1 << 31) >> 32) + bias.reshape(x.shape[2:])
         return (np.clip(scaled >> RESULT, -128, 127).astype(np.int8),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis else cut.along(self, inputs, axis, start, stop)
 
 
 def inverse_root(d: Array) -> tuple[Array, Array]:
@@ -149,5 +152,13 @@ def _overlap(call: Call[QNorm]) -> int | None:
 
 
 KERNELS: tuple[Kernel[QNorm], ...] = (
-    Kernel("bt_qnorm_ref", "qnorm/ref.c", _params, fits=_fits, pack=_pack, overlap=overlap.first_only(_overlap)),
+    Kernel(
+        "bt_qnorm_ref",
+        "qnorm/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        overlap=overlap.first_only(_overlap),
+        splits=cut.outermost,
+    ),
 )

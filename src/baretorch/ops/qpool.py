@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Piece, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.window import Padding, Pair, axes, outputs
+from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
 from baretorch.targets.features import DSP, MVE
 
 
@@ -38,7 +38,7 @@ class QAvgPool2d(Op):
         need(
             x.dtype is DType.INT8 and len(x.shape) == 4, self, "the input is no int8 image", inputs, "int8[N, H, W, C]"
         )
-        h, w = outputs(x.shape, axes(self.kernel, self.stride, self.padding))
+        h, w = outputs(x.shape, self._windows())
         need(h > 0 and w > 0, self, "the output is empty", inputs, f"an image that holds the kernel {self.kernel}")
         return (Signature((x.shape[0], h, w, x.shape[3]), DType.INT8),)
 
@@ -46,12 +46,18 @@ class QAvgPool2d(Op):
         x = inputs[0].astype(np.int64) - self.x_zero
         top, bottom, left, right = self.padding
         padded = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
-        h, w = outputs(x.shape, axes(self.kernel, self.stride, self.padding))
+        h, w = outputs(x.shape, self._windows())
         acc = np.zeros((x.shape[0], h, w, x.shape[3]), np.int64)
         for i in range(self.kernel[0]):
             for j in range(self.kernel[1]):
                 acc += padded[:, i :: self.stride[0], j :: self.stride[1]][:, :h, :w]
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, -128, 127),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut_windows(self, self._windows(), inputs, axis, start, stop)
+
+    def _windows(self) -> tuple[Axis, Axis]:
+        return axes(self.kernel, self.stride, self.padding)
 
 
 def _params(call: Call[QAvgPool2d]) -> Params:
@@ -94,13 +100,15 @@ def _max_fours(call: Call[Any]) -> bool:
 # A channel is made from that channel alone, and channels go in order.
 TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together=0)
 AVG: tuple[Kernel[QAvgPool2d], ...] = (
-    Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING),
-    Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING),
-    Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING),
+    Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING, splits=cut.rows),
+    Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING, splits=cut.rows),
+    Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING, splits=cut.rows),
 )
 # Of pool.MaxPool2d, whose output is made of the input's own values.
 MAX: tuple[Kernel[Any], ...] = (
-    Kernel("bt_qmax_pool2d_mve", "qpool/mve.c", _max_params, MVE, _max, overlap=TRAILING),
-    Kernel("bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING),
-    Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING),
+    Kernel("bt_qmax_pool2d_mve", "qpool/mve.c", _max_params, MVE, _max, overlap=TRAILING, splits=cut.rows),
+    Kernel(
+        "bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING, splits=cut.rows
+    ),
+    Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING, splits=cut.rows),
 )

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.arithmetic import dequantize, multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import EVERY, StaysFloat, Walk, fits_32_bits
@@ -46,6 +46,9 @@ class QSoftmax(Op):
         e = self.table()[x.max(axis=-1, keepdims=True) - x].astype(np.int64)
         inverse = 0xFFFFFFFF // e.sum(axis=-1, keepdims=True)
         return ((np.minimum(((e * inverse >> 23) + 1) >> 1, 255) - 128).astype(np.int8),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis == len(y.shape) - 1 else cut.along(self, inputs, axis, start, stop)
 
     def table(self) -> Array:
         """e to the minus i steps, for every distance i from the largest, in 16 bits."""
@@ -139,8 +142,16 @@ SOFTMAX: tuple[Kernel[QSoftmax], ...] = (
         lambda call: Params("bt_qsoftmax", _rows(call)),
         pack=_pack,
         overlap=overlap.elementwise,
+        splits=cut.rows,
     ),
 )
 LOG_SOFTMAX: tuple[Kernel[QLogSoftmax], ...] = (
-    Kernel("bt_qlog_softmax_ref", "qsoftmax/ref.c", _log_params, pack=_log_pack, overlap=overlap.elementwise),
+    Kernel(
+        "bt_qlog_softmax_ref",
+        "qsoftmax/ref.c",
+        _log_params,
+        pack=_log_pack,
+        overlap=overlap.elementwise,
+        splits=cut.rows,
+    ),
 )

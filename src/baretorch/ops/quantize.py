@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Quant, Shape, Signature, Tensor
-from baretorch.ops import arithmetic, overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Quant, Shape, Signature, Tensor
+from baretorch.ops import arithmetic, cut, overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.targets.features import MVE, SOFT
@@ -35,6 +35,9 @@ class Quantize(Op):
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.along(self, inputs, axis, start, stop)
+
 
 @dataclass(frozen=True)
 class Dequantize(Op):
@@ -56,6 +59,9 @@ class Dequantize(Op):
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(self, dims)
 
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.along(self, inputs, axis, start, stop)
+
 
 def _quantize(call: Call[Quantize]) -> Params:
     inverse = float(np.float32(1.0 / call.op.scale))
@@ -73,7 +79,7 @@ def _moderate(call: Call[Quantize] | Call[Dequantize]) -> bool:
 
 
 QUANTIZE: tuple[Kernel[Quantize], ...] = (
-    Kernel("bt_quantize_mve", "quantize/mve.c", _quantize, MVE, overlap=overlap.elementwise),
+    Kernel("bt_quantize_mve", "quantize/mve.c", _quantize, MVE, overlap=overlap.elementwise, splits=cut.outermost),
     Kernel(
         "bt_quantize_soft",
         "quantize/soft.c",
@@ -81,11 +87,12 @@ QUANTIZE: tuple[Kernel[Quantize], ...] = (
         needs=SOFT,
         fits=_moderate,
         overlap=overlap.elementwise,
+        splits=cut.outermost,
     ),
-    Kernel("bt_quantize_ref", "quantize/ref.c", _quantize, overlap=overlap.elementwise),
+    Kernel("bt_quantize_ref", "quantize/ref.c", _quantize, overlap=overlap.elementwise, splits=cut.outermost),
 )
 DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
-    Kernel("bt_dequantize_mve", "quantize/mve.c", _dequantize, MVE, overlap=overlap.elementwise),
+    Kernel("bt_dequantize_mve", "quantize/mve.c", _dequantize, MVE, overlap=overlap.elementwise, splits=cut.outermost),
     Kernel(
         "bt_dequantize_soft",
         "quantize/soft.c",
@@ -93,6 +100,7 @@ DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
         needs=SOFT,
         fits=_moderate,
         overlap=overlap.elementwise,
+        splits=cut.outermost,
     ),
-    Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize, overlap=overlap.elementwise),
+    Kernel("bt_dequantize_ref", "quantize/ref.c", _dequantize, overlap=overlap.elementwise, splits=cut.outermost),
 )

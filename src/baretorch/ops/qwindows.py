@@ -4,13 +4,14 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Node, Op, Piece, Shape, Signature, Span, Tensor
+from baretorch.ops import cut
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits
@@ -39,6 +40,9 @@ class QMaxWindows(Op):
         (x,) = inputs
         pooled = [x[:, a:b, c:d].max(axis=(1, 2)) for a, b in self.rows for c, d in self.columns]
         return (np.stack(pooled, 1).reshape(len(x), len(self.rows), len(self.columns), -1),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return _cut(self, axis, start, stop)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,10 @@ class QAvgWindows(Op):
         sums = [x[:, a:b, c:d].sum(axis=(1, 2)) for a, b in self.rows for c, d in self.columns]
         acc = np.stack(sums, 1).reshape(len(x), *multiplier.shape, -1)
         return (requantize(acc, multiplier[..., np.newaxis], self.shift, self.zero, -128, 127),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        piece = _cut(self, axis, start, stop)
+        return piece and replace(piece, reads=(*piece.reads, Span(0, start, stop) if axis else None))
 
 
 def _shape(op: QMaxWindows | QAvgWindows, inputs: Sequence[Tensor]) -> Shape:
@@ -187,6 +195,17 @@ def _average(
     return QAvgPool2d(kernel, stride, x.zero_point[0], int(multiplier[0]), shift, y.zero_point[0], padding)
 
 
+def _cut(op: QMaxWindows | QAvgWindows, axis: int, start: int, stop: int) -> Piece | None:
+    """Images, and rows."""
+    if axis == 0:
+        return Piece(op, (Span(0, start, stop),))
+    if axis > 1:
+        return None
+    spans = op.rows[start:stop]
+    first, behind = min(a for a, _ in spans), max(b for _, b in spans)
+    return Piece(replace(op, rows=tuple((a - first, b - first) for a, b in spans)), (Span(1, first, behind),))
+
+
 def _sizes(call: Call[Any]) -> tuple[tuple[str, int], ...]:
     batch, in_h, in_w, channels = call.x.shape
     sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels}
@@ -216,6 +235,7 @@ AVG: tuple[Kernel[QAvgWindows], ...] = (
         _params,
         fits=lambda call: call.inputs[1].data is not None,
         pack=_pack,
+        splits=cut.rows,
     ),
 )
 MAX: tuple[Kernel[QMaxWindows], ...] = (
@@ -224,5 +244,6 @@ MAX: tuple[Kernel[QMaxWindows], ...] = (
         "qwindows/ref.c",
         lambda call: Params("bt_qmax_windows", _sizes(call)),
         pack=_spans,
+        splits=cut.rows,
     ),
 )

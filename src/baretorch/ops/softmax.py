@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Permuted, Shape, Signature, Tensor
-from baretorch.ops import overlap
+from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
+from baretorch.ops import cut, overlap
 from baretorch.ops.along import along
 from baretorch.ops.check import need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
@@ -33,6 +33,9 @@ class Softmax(Op):
         with np.errstate(all="ignore"):
             y = self.value(x - x.max(axis=self.axis, keepdims=True, initial=-np.inf))
             return (np.asarray(y, np.float32),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return None if axis == self.axis else cut.along(self, inputs, axis, start, stop)
 
     def value(self, x: Array) -> Any:
         """The result from x whose largest element is 0."""
@@ -63,8 +66,10 @@ def _overlap(call: Call[Any]) -> int | None:
 
 
 SOFTMAX: tuple[Kernel[Softmax], ...] = (
-    Kernel("bt_softmax_f32_ref", "softmax/ref.c", _params, overlap=overlap.first_only(_overlap)),
+    Kernel("bt_softmax_f32_ref", "softmax/ref.c", _params, overlap=overlap.first_only(_overlap), splits=cut.outermost),
 )
 LOG_SOFTMAX: tuple[Kernel[LogSoftmax], ...] = (
-    Kernel("bt_log_softmax_f32_ref", "softmax/ref.c", _params, overlap=overlap.first_only(_overlap)),
+    Kernel(
+        "bt_log_softmax_f32_ref", "softmax/ref.c", _params, overlap=overlap.first_only(_overlap), splits=cut.outermost
+    ),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from baretorch.ir import Array, Shape
+from baretorch.ir import Array, Piece, Shape, Span, Tensor
+from baretorch.ops import cut
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right
@@ -26,11 +29,16 @@ class Axis:
 
         In `ceil_mode` a last window may reach beyond the padding, if it starts in the input or in the padding before.
         """
-        room = size + self.before + self.after - self.dilation * (self.kernel - 1) - 1
+        room = size + self.before + self.after - self.reach
         count = (-(-room // self.stride) if self.ceil_mode else room // self.stride) + 1
         if self.ceil_mode and (count - 1) * self.stride >= size + self.before:
             count -= 1
         return count
+
+    @property
+    def reach(self) -> int:
+        """Of a window, from its first element through its last."""
+        return self.dilation * (self.kernel - 1) + 1
 
 
 def axes(
@@ -47,6 +55,26 @@ def axes(
 def outputs(shape: Shape, windows: tuple[Axis, Axis]) -> Pair:
     """Windows along the height and width of x[N, H, W, C]."""
     return windows[0].outputs(shape[1]), windows[1].outputs(shape[2])
+
+
+def cut_windows(
+    op: Any, windows: tuple[Axis, Axis], inputs: Sequence[Tensor], axis: int, start: int, stop: int
+) -> Piece | None:
+    """Of an op whose windows slide over its first input: rows or columns of outputs are made from fewer inputs, with
+    other padding at the cuts. None where that would be padding alone."""
+    if axis == 0:
+        return cut.along(op, inputs, axis, start, stop)
+    if axis > 2 or windows[0].ceil_mode:
+        return None
+    w, size = windows[axis - 1], inputs[0].shape[axis]
+    first = start * w.stride - w.before
+    behind = (stop - 1) * w.stride - w.before + w.reach
+    if first >= size or behind <= 0:
+        return None
+    padding = list(op.padding)
+    padding[2 * axis - 2 : 2 * axis] = max(-first, 0), max(behind - size, 0)
+    inside = Span(axis, max(first, 0), min(behind, size))
+    return Piece(replace(op, padding=tuple(padding)), (inside, *(None for _ in inputs[1:])))
 
 
 def per_group(x: Array, taps: Array) -> Array:

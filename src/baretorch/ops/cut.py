@@ -1,0 +1,122 @@
+"""Parts of an output: what operators say of them (`Op.cut`), where kernels can make them (`Kernel.splits`), and the
+call that makes one.
+
+Bands of rows and shares of several cores are such parts. Rows lie together, and so do the inputs that make them. Some
+output channels of several rows do not: the call then has a `pitch`, which the kernel must know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from baretorch.ir import Op, Piece, Span, Tensor, with_data
+from baretorch.ops.kernel import Call, Split
+
+Splits = Callable[[Call[Any]], tuple[Split, ...]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A call that makes a part of another's output. Its tensors have the whole ones' names, but for constants of which
+    it reads a part. `offsets`: where in each non-constant input what it reads begins, in bytes; `at`: where in the
+    output what it makes does."""
+
+    call: Call[Any]
+    offsets: tuple[int, ...]
+    at: int
+
+
+def part_of(call: Call[Any], axis: int, start: int, stop: int) -> Part | None:
+    """The call that makes [start, stop) of the output along an axis; None if the operator cannot be cut there, or what
+    it reads does not lie together."""
+    piece = call.op.cut(call.inputs, call.y, axis, start, stop)
+    if piece is None:
+        return None
+    inputs, offsets = [], []
+    for t, span in zip(call.inputs, piece.reads, strict=True):
+        if t.data is None:
+            if span is not None and prod(t.shape[: span.axis]) != 1:
+                return None
+            offsets.append(span.start * prod(t.shape[span.axis + 1 :]) * t.dtype.size if span else 0)
+        inputs.append(_taken(t, span) if span else t)
+    y, last = call.y, len(call.y.shape) - 1
+    rows, pitch = prod(y.shape[:axis]), call.pitch
+    if axis == last:
+        pitch = call.y_pitch if rows > 1 else 0
+    elif rows != 1:
+        return None
+    element = prod(y.shape[axis + 1 : last]) * call.y_pitch if axis < last else 1
+    made = replace(y, shape=(*y.shape[:axis], stop - start, *y.shape[axis + 1 :]))
+    return Part(Call(piece.op, tuple(inputs), (made,), pitch), tuple(offsets), start * element * y.dtype.size)
+
+
+def _taken(t: Tensor, span: Span) -> Tensor:
+    where = (slice(None),) * span.axis + (slice(span.start, span.stop),)
+    if t.data is not None:
+        part = with_data(t, t.data[where])
+        return part if part.shape == t.shape else replace(part, name=f"{t.name}_from{span.start}to{span.stop}")
+    return replace(t, shape=(*t.shape[: span.axis], span.stop - span.start, *t.shape[span.axis + 1 :]))
+
+
+# --- what operators say -----------------------------------------------------------------------------------
+
+
+def at_the_same_place(op: Op, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece:
+    """Each output is made from the elements at its own place, with NumPy's broadcasting."""
+
+    def read(t: Tensor) -> Span | None:
+        own = axis - (len(y.shape) - len(t.shape))
+        return Span(own, start, stop) if own >= 0 and t.shape[own] == y.shape[axis] else None
+
+    return Piece(op, tuple(map(read, inputs)))
+
+
+def along(op: Op, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece:
+    """The outputs [start, stop) are made from [start, stop) of the first input, and all of the others."""
+    return Piece(op, (Span(axis, start, stop), *(None for _ in inputs[1:])))
+
+
+def channels_of(op: Op, inputs: Sequence[Tensor], start: int, stop: int) -> Piece:
+    """Output channels, each of which is made from all of the first input and its own place in the others."""
+    return Piece(op, (None, *(Span(0, start, stop) for _ in inputs[1:])))
+
+
+# --- what kernels say -------------------------------------------------------------------------------------
+
+
+def rows(call: Call[Any]) -> tuple[Split, ...]:
+    """Along the outermost axis that is not 1, unless that is the last: runs of rows."""
+    return tuple(s for s in outermost(call) if s.axis < len(call.y.shape) - 1)
+
+
+def outermost(call: Call[Any]) -> tuple[Split, ...]:
+    """Along the outermost axis that is not 1: runs of elements."""
+    found = [axis for axis, size in enumerate(call.y.shape) if size != 1]
+    return (Split(found[0]),) if found and call.y.count else ()
+
+
+def rows_or_channels(step: int) -> Splits:
+    """Rows; where there is one, channels at multiples of `step`."""
+
+    def splits(call: Call[Any]) -> tuple[Split, ...]:
+        return rows(call) or (Split(len(call.y.shape) - 1, step),)
+
+    return splits
+
+
+def fitting(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
+    """Where the smallest parts, at both ends, are something that the kernel fits."""
+
+    def some(call: Call[Any]) -> tuple[Split, ...]:
+        return tuple(s for s in splits(call) if all(map(fits, _ends(call, s))))
+
+    def _ends(call: Call[Any], split: Split) -> list[Call[Any]]:
+        size, places = call.y.shape[split.axis], split.places(call.y)
+        ends = [(0, places[0]), (places[-1], size)] if places else []
+        parts = [part_of(call, split.axis, start, stop) for start, stop in ends]
+        return [part.call for part in parts if part is not None]
+
+    return some
