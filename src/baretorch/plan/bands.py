@@ -1,9 +1,9 @@
 """Run a stage of an image network band by band, so that its largest tensors never exist as a whole.
 
 A stage is a part of the graph with one input and one output, in which each row of a tensor depends on a few rows of
-others. For each band of the stage's output rows every layer makes just the rows that are missing. What is needed once
-more of a tensor, the halo, is copied away: the tensor of a band is the halo and the new rows behind it. So nothing is
-computed twice, and the rows of the stage's input are asked for in order.
+others, as the operators tell (`Op.cut`). For each band of the stage's output rows every layer makes just the rows that
+are missing. What is needed once more of a tensor, the halo, is copied away: the tensor of a band is the halo and the
+new rows behind it. So nothing is computed twice, and the rows of the stage's input are asked for in order.
 
 All of it is a rewrite of the Graph: rows of an image lie together, which makes a slice of them a view, and a cat along
 them the place where they are made.
@@ -14,17 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from baretorch.ir import Graph, Node, Op, Tensor, fresh
-from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.elementwise import Elementwise
-from baretorch.ops.lookup import Lookup
+from baretorch.ir import Graph, Node, Op, Piece, Tensor, fresh
 from baretorch.ops.move import Cat, Copy, Slice
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.pull import Pull
-from baretorch.ops.qbinary import QAdd, QDiv, QMul
-from baretorch.ops.qconv2d import QConv2d
-from baretorch.ops.qpool import QAvgPool2d
-from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt
 
 HEIGHT = 1  # the axis of rows
@@ -33,51 +25,27 @@ LARGEST = 64  # layers between two places where all comes together
 Block = tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Output row r reads the input rows from r * stride - before on, `size` of them."""
-
-    size: int = 1
-    stride: int = 1
-    before: int = 0
-
-    def needed(self, start: int, stop: int) -> tuple[int, int]:
-        """The input rows that the output rows start … stop - 1 read; those below 0 or beyond the image are padding."""
-        return start * self.stride - self.before, (stop - 1) * self.stride - self.before + self.size
-
-
-def rows_of(graph: Graph, node: Node) -> Rows | None:
-    """How the node's output rows depend on the rows of its activations; None if otherwise, or if some row depends on
-    padding alone."""
-    tensors = graph.of((*node.inputs, *node.outputs))
-    images = [t for t in tensors if t.data is None]
+def goes_in_rows(graph: Graph, node: Node) -> bool:
+    """Whether each row of the node's output is made from rows of its activations, and of padding."""
+    images = [t for t in graph.of((*node.inputs, *node.outputs)) if t.data is None]
     if len(node.outputs) != 1 or len(images) < 2 or any(len(t.shape) != 4 or t.shape[0] != 1 for t in images):
-        return None
-    rows = _window(node.op, graph.of(node.inputs), graph[node.outputs[0]])
-    if rows is None:
-        return None
-    height, last = images[0].shape[HEIGHT], images[-1].shape[HEIGHT] - 1
-    return rows if rows.needed(0, 1)[1] > 0 and rows.needed(last, last + 1)[0] < height else None
+        return False
+    last = images[-1].shape[HEIGHT] - 1
+    return _takes_rows(graph, node, 0, 1) and _takes_rows(graph, node, last, last + 1)
 
 
-def _window(op: Op, inputs: Sequence[Tensor], y: Tensor) -> Rows | None:
-    images = [t for t in inputs if t.data is None]
-    if isinstance(op, Cat):
-        return Rows() if op.axis > HEIGHT and len(images) == len(inputs) else None
-    if isinstance(op, (Elementwise, QAdd, QMul, QDiv, Lookup, Quantize, Dequantize)):
-        flat = all(len(t.shape) < 3 or t.shape[-3] == 1 for t in inputs if t.data is not None)  # the same for every row
-        return Rows() if flat and all(t.shape == y.shape for t in images) else None
-    if len(images) != 1 or inputs[0].data is not None:
-        return None
-    if isinstance(op, (Conv2d, QConv2d)):
-        spread = op.dilation[0] * (inputs[1].shape[1] - 1) + 1
-        return Rows((op.pool[0] - 1) * op.stride[0] + spread, op.pool[0] * op.stride[0], op.padding[0])
-    if isinstance(op, (MaxPool2d, AvgPool2d)) and op.ceil_mode:
-        return None
-    if isinstance(op, (MaxPool2d, AvgPool2d, QAvgPool2d)):
-        spread = (op.dilation[0] if isinstance(op, MaxPool2d) else 1) * (op.kernel[0] - 1) + 1
-        return Rows(spread, op.stride[0], op.padding[0])
-    return None
+def _takes_rows(graph: Graph, node: Node, start: int, stop: int) -> bool:
+    """Whether these rows are made from some rows of every activation, and all of the constants."""
+    piece = _piece(graph, node, start, stop)
+    if piece is None:
+        return False
+    reads = zip(graph.of(node.inputs), piece.reads, strict=True)
+    return all(span is None if t.data is not None else span and span.axis == HEIGHT for t, span in reads)
+
+
+def _piece(graph: Graph, node: Node, start: int, stop: int) -> Piece | None:
+    """What makes rows start … stop - 1 of the node's output."""
+    return node.op.cut(graph.of(node.inputs), graph[node.outputs[0]], HEIGHT, start, stop)
 
 
 def activations(graph: Graph, node: Node) -> list[str]:
@@ -94,7 +62,7 @@ def chains(graph: Graph) -> list[tuple[Block, ...]]:
             readers.setdefault(name, set()).add(i)
     for name in (*graph.outputs, *(s.next for s in graph.state)):
         readers.setdefault(name, set()).add(len(graph.nodes))
-    fits = [rows_of(graph, node) is not None for node in graph.nodes]
+    fits = [goes_in_rows(graph, node) for node in graph.nodes]
     found: list[list[Block]] = []
     ends: dict[str, list[Block]] = {}  # by the last tensor
     at = 0
@@ -161,14 +129,10 @@ class _Bands:
         self.new: dict[str, Tensor] = {}
         (self.entry,) = entries(graph, stage)
         self.exit = stage[-1].outputs[0]
-        self.rows: list[Rows] = []
-        self.readers: dict[str, list[tuple[Node, Rows]]] = {}
+        self.readers: dict[str, list[Node]] = {}
         for node in stage:
-            rows = rows_of(graph, node)
-            assert rows is not None
-            self.rows.append(rows)
             for name in dict.fromkeys(activations(graph, node)):
-                self.readers.setdefault(name, []).append((node, rows))
+                self.readers.setdefault(name, []).append(node)
         self.done = dict.fromkeys([self.entry, *(n.outputs[0] for n in stage)], 0)  # rows made of each tensor so far
         self.there: dict[str, _Part] = {}  # what is at hand of each: what was kept, and the new rows of this band
         self.halos: set[str] = set()
@@ -191,9 +155,8 @@ class _Bands:
     def _wanted(self, stop: int) -> dict[str, int]:
         """How many rows of each tensor the first `stop` rows of the output need."""
         wanted = {self.exit: stop}
-        for node, rows in zip(reversed(self.stage), reversed(self.rows), strict=True):
-            for name in activations(self.whole, node):
-                until = min(rows.needed(0, wanted[node.outputs[0]])[1], self._height(name))
+        for node in reversed(self.stage):
+            for name, (_, until) in self._read(node, 0, wanted[node.outputs[0]]).items():
                 wanted[name] = max(wanted.get(name, 0), until)
         return wanted
 
@@ -203,17 +166,15 @@ class _Bands:
             start, stop = self.done[self.entry], wanted[self.entry]
             if start < stop:
                 self._extend(self.entry, Pull(start, stop - start), (self.entry,), stop)
-        for node, rows in zip(self.stage, self.rows, strict=True):
+        for node in self.stage:
             output = node.outputs[0]
             start, stop = self.done[output], wanted[output]
             if start < stop:
-                low, high = rows.needed(start, stop)
-                total = self._height(activations(self.whole, node)[0])
-                inside = [self._inside(name, max(low, 0), min(high, total)) for name in node.inputs]
-                op = _padded(node.op, max(-low, 0), max(high - total, 0))
-                self._extend(output, op, tuple(inside), stop)
+                read = self._read(node, start, stop)
+                inside = (self._rows(self.there[n], *read[n]) if n in read else n for n in node.inputs)
+                self._extend(output, self._cut(node, start, stop).op, tuple(inside), stop)
             for name in dict.fromkeys(activations(self.whole, node)):
-                if self.readers[name][-1][0] is node:
+                if self.readers[name][-1] is node:
                     self._keep(name, wanted)
         return self.there.pop(self.exit).name
 
@@ -227,21 +188,25 @@ class _Bands:
         self.there[name] = _Part(made, start if kept is None else kept.first)
         self.done[name] = stop
 
-    def _inside(self, name: str, start: int, stop: int) -> str:
-        """Rows start … stop - 1 of a tensor; all of one that is no activation."""
-        if self.whole[name].data is not None:
-            return name
-        return self._rows(self.there[name], start, stop)
+    def _cut(self, node: Node, start: int, stop: int) -> Piece:
+        piece = _piece(self.whole, node, start, stop)
+        assert piece is not None, "the node does not go in rows"
+        return piece
+
+    def _read(self, node: Node, start: int, stop: int) -> dict[str, tuple[int, int]]:
+        """The rows of each activation that rows start … stop - 1 of the node's output are made from."""
+        reads = zip(node.inputs, self._cut(node, start, stop).reads, strict=True)
+        return {name: (span.start, span.stop) for name, span in reads if span is not None}
 
     def _keep(self, name: str, wanted: dict[str, int]) -> None:
         """After its last reader in this band: what readers need again of a tensor is copied, the rest is not needed."""
         if name == self.entry and not self.pull:
             return
         again = self._height(name)
-        for node, rows in self.readers[name]:
+        for node in self.readers[name]:
             made = wanted[node.outputs[0]]
             if made < self._height(node.outputs[0]):
-                again = min(again, max(rows.needed(made, made + 1)[0], 0))
+                again = min(again, self._read(node, made, made + 1)[name][0])
         part, stop = self.there.pop(name, None), self.done[name]
         if part is None or again >= stop:
             return
@@ -267,10 +232,3 @@ class _Bands:
         self.new[name] = replace(like, name=name, shape=shape, data=None)
         self.nodes.append(Node(op, inputs, (name,)))
         return name
-
-
-def _padded(op: Op, top: int, bottom: int) -> Op:
-    """The same operator with other padding above and below."""
-    if not isinstance(op, (Conv2d, QConv2d, MaxPool2d, AvgPool2d, QAvgPool2d)):
-        return op
-    return replace(op, padding=(top, bottom, *op.padding[2:]))
