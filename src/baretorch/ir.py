@@ -20,6 +20,7 @@ from baretorch.errors import InternalError
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
+Order: TypeAlias = tuple[int, ...]
 
 
 class DType(Enum):
@@ -212,6 +213,39 @@ class State:
 
 
 @dataclass(frozen=True)
+class Port:
+    """An input or output as the caller sees it. `order` lists its dimensions from outermost to innermost in memory:
+    (0, 1, 2, 3) is contiguous, (0, 2, 3, 1) channels last. The tensor has its dimensions in that order."""
+
+    tensor: Tensor
+    order: Order
+
+    @property
+    def shape(self) -> Shape:
+        """The caller's: an image is NCHW, whatever its memory order."""
+        return tuple(self.tensor.shape[self.order.index(d)] for d in range(len(self.order)))
+
+    @property
+    def dtype(self) -> DType:
+        """Of what the caller has: real numbers, also where the tensor holds them as int8."""
+        t = self.tensor
+        return DType.FLOAT32 if t.dtype is DType.INT8 and t.quant is not None else t.dtype
+
+    def to_memory(self, x: Array) -> Array:
+        """The caller's array as the tensor has it, contiguous."""
+        return np.array(x.transpose(self.order), order="C")  # a scalar stays one
+
+    def from_memory(self, x: Array) -> Array:
+        """What the tensor holds as the caller sees it."""
+        return x.transpose(np.argsort(self.order))
+
+
+def _ports(tensors: Sequence[Tensor], orders: Sequence[Order]) -> tuple[Port, ...]:
+    known = orders or [tuple(range(len(t.shape))) for t in tensors]
+    return tuple(Port(t, order) for t, order in zip(tensors, known, strict=True))
+
+
+@dataclass(frozen=True)
 class Graph:
     """Nodes in execution order over named tensors."""
 
@@ -222,12 +256,22 @@ class Graph:
     outputs: tuple[str, ...]
     state: tuple[State, ...] = ()
     labels: tuple[str, ...] = ()  # what the caller calls the outputs; empty: y, or y0, y1 …
+    input_orders: tuple[Order, ...] = ()  # the memory order of each input, as `Port.order`; empty: as their shapes say
+    output_orders: tuple[Order, ...] = ()
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
 
     def of(self, names: Iterable[str]) -> tuple[Tensor, ...]:
         return tuple(self.tensors[n] for n in names)
+
+    def takes(self) -> tuple[Port, ...]:
+        """The inputs, as the caller sees them."""
+        return _ports(self.of(self.inputs), self.input_orders)
+
+    def gives(self) -> tuple[Port, ...]:
+        """The outputs, as the caller sees them."""
+        return _ports(self.of(self.outputs), self.output_orders)
 
     def producer(self) -> dict[str, Node]:
         return {name: node for node in self.nodes for name in node.outputs}
@@ -318,6 +362,8 @@ def verify(graph: Graph) -> Graph:
             need(t.data.dtype == t.dtype.numpy, f"{t} holds data of type {t.data.dtype}")
     need(len(set(graph.inputs)) == len(graph.inputs), "an input is named twice")
     need(len(graph.labels) in (0, len(graph.outputs)), f"{len(graph.labels)} labels for {len(graph.outputs)} outputs")
+    for names, orders in ((graph.inputs, graph.input_orders), (graph.outputs, graph.output_orders)):
+        need(len(orders) in (0, len(names)), f"{len(orders)} memory orders for {', '.join(names)}")
     given = [*graph.inputs, *(s.name for s in graph.state)]
     known = set(given) | {t.name for t in graph.tensors.values() if t.data is not None}
     need(known <= set(graph.tensors), "an input has no tensor")
@@ -337,6 +383,8 @@ def verify(graph: Graph) -> Graph:
             known.add(name)
     for name in graph.outputs:
         need(name in known, f"output {name} is never made")
+    for port in (*graph.takes(), *graph.gives()):
+        need(sorted(port.order) == list(range(len(port.tensor.shape))), f"{port.order} is no order of {port.tensor}")
     for state in graph.state:
         need(state.next in known, f"the next value of state {state.name} is never made")
         then, now = graph[state.next], graph[state.name]

@@ -6,7 +6,9 @@ const  net.0.weight: float32[16, 1] = 3f1c…            (base64 of the bytes, o
 net_0: float32[1, 16] = linear(x, net.0.weight, net.0.bias) lo=0.0  # net.0
 output net_0
 
-A name that is not made of letters, digits, dots and _ stands in quotes.
+`labels` are the caller's names of the outputs. `orders (0, 2, 3, 1) -> (0, 1)` are the memory orders of inputs and
+outputs, where one does not lie in memory as the caller's shape says. A name that is not made of letters, digits, dots
+and _ stands in quotes.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import GRAPH_NAME, graph_name, parse_graph_name
-from baretorch.ir import Array, Builder, DType, Graph, Node, Op, Origin, Quant, State, Tensor, verify
+from baretorch.ir import Array, Builder, DType, Graph, Node, Op, Order, Origin, Port, Quant, State, Tensor, verify
 from baretorch.ops import op_named
 
 _TENSOR = re.compile(rf"(?P<name>{GRAPH_NAME}): (?P<dtype>\w+)\[(?P<shape>[\d, ]*)\](?: q(?P<quant>\(.*?\)\)?))?")
@@ -45,6 +47,8 @@ def to_text(graph: Graph, data: bool = True) -> str:
     lines.append(f"output {_names(graph.outputs)}")
     if graph.labels:
         lines.append(f"labels {_names(graph.labels)}")
+    if any(port.order != tuple(range(len(port.order))) for port in (*graph.takes(), *graph.gives())):
+        lines.append(f"orders {_orders(graph.takes())} -> {_orders(graph.gives())}")
     lines += [f"next   {graph_name(s.name)} = {graph_name(s.next)}" for s in graph.state]
     return "\n".join(lines) + "\n"
 
@@ -57,6 +61,7 @@ def parse(text: str) -> Graph:
     state: list[State] = []
     initial: dict[str, Array] = {}
     labels: tuple[str, ...] = ()
+    orders: tuple[tuple[Order, ...], tuple[Order, ...]] = ((), ())
     for number, line in enumerate(text.split("\n"), 1):
         word, _, rest = line.partition(" ")
         try:
@@ -72,6 +77,9 @@ def parse(text: str) -> Graph:
                     initial[t.name] = t.data
             elif word == "labels":
                 labels = tuple(_parse_names(rest))
+            elif word == "orders":
+                before, _, after = rest.partition("->")
+                orders = _parse_orders(before), _parse_orders(after)
             elif word == "next":
                 name, _, then = rest.strip().partition(" = ")
                 name = parse_graph_name(name)
@@ -85,7 +93,8 @@ def parse(text: str) -> Graph:
                 f"line {number} is not a graph line: {_short(error)}", have=_short(line.strip())
             ) from None
     try:
-        return verify(replace(b.graph(inputs, outputs, state), labels=labels))
+        made = replace(b.graph(inputs, outputs, state), labels=labels)
+        return verify(replace(made, input_orders=orders[0], output_orders=orders[1]))
     except Exception as error:  # an operator with other inputs than it takes
         raise CompileError(f"the lines do not make a graph: {_short(error)}") from None
 
@@ -111,6 +120,16 @@ def _names(names: Iterable[str]) -> str:
 
 def _parse_names(text: str) -> list[str]:
     return [parse_graph_name(n.strip()) for n in text.split(",") if n.strip()]
+
+
+def _orders(ports: Iterable[Port]) -> str:
+    return ", ".join(str(port.order) for port in ports)
+
+
+def _parse_orders(text: str) -> tuple[Order, ...]:
+    if not re.fullmatch(r"[\d(), ]*", text):
+        raise ValueError(f"{_short(text)!r} is no list of memory orders")
+    return tuple(tuple(map(int, order)) for order in ast.literal_eval(f"[{text.strip()}]"))
 
 
 def _data(data: Array) -> str:

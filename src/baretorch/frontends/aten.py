@@ -50,8 +50,7 @@ def to_graph(program: AtenProgram) -> Graph:
     g = Lowering(b, program)
     inputs = []
     for i in program.inputs:
-        stored = tuple(i.shape[d] for d in i.order)
-        name = b.input(i.name, stored, i.dtype)
+        name = b.input(i.name, i.stored, i.dtype)
         inputs.append(name)
         back = tuple(int(d) for d in np.argsort(i.order))
         g.values[i.name] = name if back == tuple(range(len(back))) else g.permute(name, back)
@@ -84,7 +83,9 @@ def to_graph(program: AtenProgram) -> Graph:
         out = fft.real_output(name, g.value(name))
         outputs.append(out if order == tuple(range(len(order))) else g.permute(out, order))
     state = [State(g.values[s.name], g.value(s.next), program.constants[s.name]) for s in program.state]
-    return verify(replace(b.graph(inputs, outputs, state), labels=program.labels))
+    graph = replace(b.graph(inputs, outputs, state), labels=program.labels)
+    orders = tuple(i.order for i in program.inputs)
+    return verify(replace(graph, input_orders=orders, output_orders=program.output_orders))
 
 
 def _bind(g: Lowering, call: AtenCall, result: Result) -> None:

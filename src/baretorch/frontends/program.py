@@ -54,6 +54,11 @@ class AtenInput:
     dtype: DType
     order: tuple[int, ...]
 
+    @property
+    def stored(self) -> Shape:
+        """The shape in memory."""
+        return tuple(self.shape[d] for d in self.order)
+
 
 @dataclass(frozen=True)
 class AtenState:
