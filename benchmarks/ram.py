@@ -18,7 +18,6 @@ from rich.progress import track
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Graph
 from baretorch.plan import make_plan
 from baretorch.plan.offsets import lower_bound, place
@@ -69,7 +68,7 @@ def measure(path: str, int8: bool) -> list[Row]:
     except CompileError as error:
         print(f"left out: {path} in int8: {error.what}")
         return []
-    graph, dtype = pipeline.optimized(to_graph(source.program)), "int8" if int8 else "float32"
+    graph, dtype = pipeline.optimized(source.graph), "int8" if int8 else "float32"
     graph = _bare(graph) if int8 else graph
     board = roomy(load_board(M4F))
     plan = make_plan(graph, board)

@@ -9,7 +9,6 @@ import numpy as np
 
 from baretorch import pipeline
 from baretorch.frontends import Source
-from baretorch.frontends.program import AtenProgram
 from baretorch.ir import Builder, DType, Graph
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
@@ -36,8 +35,10 @@ def graph(nodes: int) -> Graph:
 
 
 def compile_(nodes: int) -> pipeline.Compiled:
-    nothing = Source("big", AtenProgram("big", (), {}, (), (), ()), (), None)
-    return pipeline.compile_graph(nothing, pipeline.optimized(graph(nodes)), load_board("mps2-an386"))
+    made = graph(nodes)
+    return pipeline.compile_graph(
+        Source("big", {"forward": made}, ()), pipeline.optimized(made), load_board("mps2-an386")
+    )
 
 
 def peak(nodes: int) -> int:

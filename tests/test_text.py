@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, Origin, State, interpret
 from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.linear import Linear
@@ -41,7 +41,7 @@ def test_text_of_a_small_graph() -> None:
 @pytest.mark.parametrize("passes", [False, True])
 def test_a_real_graph_parses_back(passes: bool) -> None:
     source = from_module(cnn(), (cnn_input(),), "cnn")
-    graph = to_graph(source.program)
+    graph = source.graph
     graph = optimized(graph) if passes else graph
     again = parse(to_text(graph))
     assert to_text(again) == to_text(graph)
@@ -49,6 +49,32 @@ def test_a_real_graph_parses_back(passes: bool) -> None:
         interpret(graph, source.examples).values(), interpret(again, source.examples).values(), strict=True
     ):
         assert np.array_equal(a, b)
+
+
+def test_memory_orders_survive_passes_and_text() -> None:
+    class Both(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.relu(x), x.flatten(1)
+
+    image = torch.randn(1, 3, 4, 5).to(memory_format=torch.channels_last)
+    graph = optimized(from_module(Both(), (image,), "both").graph)
+    text = to_text(graph)
+    assert "orders (0, 2, 3, 1) -> (0, 2, 3, 1), (0, 1)\n" in text
+    for g in (graph, parse(text)):
+        (x,), (y, flat) = g.takes(), g.gives()
+        assert (x.shape, x.tensor.shape, x.dtype) == ((1, 3, 4, 5), (1, 4, 5, 3), DType.FLOAT32)
+        assert (y.shape, flat.shape) == ((1, 3, 4, 5), (1, 60))
+        found = interpret(g, [x.to_memory(image.numpy())])
+        want = Both()(image)
+        for port, right in zip((y, flat), want, strict=True):
+            assert np.array_equal(port.from_memory(found[port.tensor.name]), right.numpy())
+
+
+@pytest.mark.parametrize("orders", ["(1, 1) -> (0, 1)", "(0, 1), (0, 1) -> (0, 1)", "(0,) -> (0, 1)", "(0, -1) -> x"])
+def test_orders_that_are_none_are_refused(orders: str) -> None:
+    with pytest.raises(CompileError):
+        parse(small() + f"orders {orders}\n")
+    assert parse(small() + "orders (1, 0) -> (0, 1)\n").takes()[0].shape == (2, 1)
 
 
 @given(st.floats(width=32, allow_nan=False), st.floats(width=32, allow_nan=False))

@@ -20,12 +20,13 @@ from typing import Any
 
 from baretorch import frontends, pipeline
 from baretorch.emulators import open_machine
-from baretorch.emulators.session import Answer, Runner, Session
+from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.firmware.types import Image
 from baretorch.plan import ANY
 from baretorch.plan import types as plan
+from baretorch.ports import Answer, Runner
 from baretorch.report.facts import is_int8, warnings_of
 from baretorch.targets.boards import load_board
 
@@ -79,7 +80,7 @@ class Model:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before trusting the answers: calibration data that fits nothing, layers that stay float."""
-        return (*warnings_of(self.compiled), *self.compiled.source.program.notes)
+        return (*warnings_of(self.compiled), *self.compiled.source.notes)
 
     def build(self, folder: str | Path | None = None) -> Image:
         """The image for the board, in `folder` or in a temporary one."""
@@ -137,7 +138,7 @@ class Model:
     def _running(self) -> Session:
         if self._session is None:
             machine = open_machine(self.build(), self.compiled.c.run, self.emulator)
-            self._session = Session(machine, self.compiled.graph, self.compiled.source.program)
+            self._session = Session(machine, self.compiled.graph)
         return self._session
 
 
@@ -191,7 +192,7 @@ def compile(
         raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
     else:
         source = frontends.from_module(model, inputs, name)
-    if how and source.float_program is None:
+    if how and not source.float_graphs:
         source = frontends.quantized(source, how, calibration)
     for text in source.warnings:
         warnings.warn(line(text), stacklevel=2)

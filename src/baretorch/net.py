@@ -94,7 +94,7 @@ def _largest(x: Array) -> float:
     return float(np.abs(x[np.isfinite(x)]).max(initial=0))
 
 
-def own_reference(graph: Graph, inputs: tuple[Array, ...], orders: Sequence[Sequence[int]]) -> Reference:
+def own_reference(graph: Graph, inputs: tuple[Array, ...]) -> Reference:
     """A graph is its own reference where nobody else can be asked."""
     runs = 2 if graph.state else 1
 
@@ -107,20 +107,18 @@ def own_reference(graph: Graph, inputs: tuple[Array, ...], orders: Sequence[Sequ
             return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
 
         tensors = {n: t if t.data is None else replace(t, data=move(t.data)) for n, t in graph.tensors.items()}
-        return graph_answers(replace(graph, tensors=tensors), tuple(map(move, inputs)), orders, runs)
+        return graph_answers(replace(graph, tensors=tensors), tuple(map(move, inputs)), runs)
 
-    return Reference(graph_answers(graph, inputs, orders, runs), runs, moved, inputs)
+    return Reference(graph_answers(graph, inputs, runs), runs, moved, inputs)
 
 
-def graph_answers(
-    graph: Graph, inputs: Sequence[Array], orders: Sequence[Sequence[int]], runs: int
-) -> tuple[Array, ...]:
+def graph_answers(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
     """What a graph gives, run after run, in PyTorch's order of dimensions."""
     memory: dict[str, Array] = {}
     found = []
     for _ in range(runs):
         results = interpret(graph, inputs, memory=memory)
-        found += [results[n].transpose(np.argsort(o)) for n, o in zip(graph.outputs, orders, strict=True)]
+        found += [port.from_memory(results[port.tensor.name]) for port in graph.gives()]
     return tuple(found)
 
 
@@ -143,3 +141,9 @@ def as_it_is(graph: Graph) -> Graph:
 def rounds(graph: Graph) -> bool:
     """Whether something that is computed is rounded to int8."""
     return any(isinstance(node.op, Quantize) for node in graph.nodes)
+
+
+def quantized(graph: Graph) -> bool:
+    """Whether a graph as read says what is int8: somebody quantized it before."""
+    noted = any(t.quant is not None for t in graph.tensors.values())
+    return noted or any(isinstance(node.op, (Quantize, Dequantize)) for node in graph.nodes)

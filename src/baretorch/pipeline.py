@@ -1,6 +1,6 @@
 """The compiler, in the order of the data: read this file first.
 
-source -> ATen program -> Graph -> PASSES -> Plan -> C files -> Image -> Run
+Source -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source, random_inputs
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.program import AtenProgram
 from baretorch.ir import Array, DType, Graph, verify
-from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, unrounded
+from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, quantized, rounds, unrounded
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
 from baretorch.passes.dead_code import dead_code
@@ -108,24 +106,29 @@ def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Gr
     """The graph of each method after all passes. What they made of it, of an int8 model those before `to_int8`, is held
     against PyTorch's answer."""
     graphs = {}
-    for method, program in source.methods.items():
-        stages = _stages(to_graph(program), trace if method == source.method else None)
-        until = 1 + PASSES.index(to_int8) if program.quantized else len(stages)
-        _check_passes(source, method, program, stages[:until])
+    for method, graph in source.graphs.items():
+        stages = _stages(graph, trace if method == source.method else None)
+        until = 1 + PASSES.index(to_int8) if quantized(graph) else len(stages)
+        _check_passes(source, method, stages[:until])
         graphs[method] = stages[-1][1]
     return graphs
 
 
-def _check_passes(source: Source, method: str, program: AtenProgram, stages: Sequence[tuple[str, Graph]]) -> None:
+def _check_passes(source: Source, method: str, stages: Sequence[tuple[str, Graph]]) -> None:
     """WrongStep, with the first pass after which it is so, if the last of these graphs gives a wrong answer."""
     reference, plain = source.references.get(method), unrounded
     if reference is None or rounds(unrounded(stages[-1][1])):  # the graph itself is all there is to ask
-        inputs = source.examples if method == source.method else random_inputs(program)
+        first = stages[0][1]
+        inputs = (
+            source.examples
+            if method == source.method
+            else random_inputs((t.shape, t.dtype) for t in first.of(first.inputs))
+        )
         plain = as_it_is if rounds(unrounded(stages[-1][1])) else unrounded
-        reference, stages = own_reference(plain(stages[1][1]), inputs, program.output_orders), stages[1:]
+        reference, stages = own_reference(plain(stages[1][1]), inputs), stages[1:]
 
     def answers(graph: Graph) -> tuple[Array, ...]:
-        return graph_answers(plain(graph), reference.inputs, program.output_orders, reference.runs)
+        return graph_answers(plain(graph), reference.inputs, reference.runs)
 
     if difference(answers(stages[-1][1]), reference) is not None:
         for name, graph in stages:

@@ -16,7 +16,6 @@ from torch import nn
 import baretorch as api
 from baretorch import escape, frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 from baretorch.plan.types import Memory
 from baretorch.report.facts import compare
@@ -78,7 +77,7 @@ def source_of(names: list[str]) -> frontends.Source:
 @pytest.mark.parametrize("case", LAYERS)
 def test_a_layer_may_be_called_anything(case: str) -> None:
     source = source_of([LAYERS[case]])
-    graph = pipeline.optimized(to_graph(source.program))
+    graph = pipeline.optimized(source.graph)
     assert source.expected is not None
     (have,) = interpret(graph, source.examples).values()
     np.testing.assert_allclose(have, source.expected[0], rtol=1e-5, atol=1e-6)
@@ -109,7 +108,7 @@ def test_int8_layers_may_be_called_anything() -> None:
         module.add_module(name, nn.Linear(3, 3))
     source = frontends.from_module(module, (torch.ones(1, 3),), "pair")
     done = frontends.quantized(source, frontends.Int8(keep_float=(LAYERS["quote"],)), [(torch.rand(1, 3),)])
-    paths = {call.origin.path for call in done.program.calls}
+    paths = {t.origin.path for t in done.graph.tensors.values()}
     assert set(LAYERS.values()) <= paths
 
 

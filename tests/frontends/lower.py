@@ -9,7 +9,6 @@ import numpy as np
 from torch import Tensor, nn
 
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Graph, interpret
 from baretorch.pipeline import PASSES, optimized, verify
 from baretorch.text import parse, to_text
@@ -35,7 +34,7 @@ def check_module(
     source = from_module(model.eval(), inputs, "m")
     assert source.expected is not None
     rtol, atol = tolerance
-    graph = to_graph(source.program)
+    graph = source.graph
     for rewrite in (verify, *PASSES):
         graph = verify(rewrite(graph))
         made = interpret(graph, source.examples)
@@ -44,7 +43,7 @@ def check_module(
             np.testing.assert_allclose(made[name], want, rtol=rtol, atol=atol)
         text = to_text(graph)
         assert to_text(parse(text)) == text
-    assert to_text(graph) == to_text(optimized(to_graph(source.program)))
+    assert to_text(graph) == to_text(optimized(source.graph))
     return graph
 
 

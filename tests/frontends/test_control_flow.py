@@ -19,7 +19,6 @@ from torch._higher_order_ops.while_loop import while_loop
 import baretorch
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.frontends.control_flow import CHOOSE
 from baretorch.frontends.torch_plain import unlifted
 from baretorch.ir import Builder, DType
@@ -313,7 +312,7 @@ def test_branches_that_return_their_input_are_refused() -> None:
 )
 def test_loops_without_end_are_refused(loop: Callable[..., Any], text: str) -> None:
     with pytest.raises(CompileError) as caught:
-        optimized(to_graph(from_module(Function(loop), (X,), "m").program))
+        optimized(from_module(Function(loop), (X,), "m").graph)
     assert text in caught.value.render()
     assert "a counter" in caught.value.render()
 
@@ -329,7 +328,7 @@ def test_layers_in_branches_and_loops_keep_their_names() -> None:
             y = torch.cond(x.max() > 5, lambda x: self.inner(x).cos(), lambda x: self.inner(-x), (x,))
             return while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, self.last(y)), (torch.tensor(0), y))[1]
 
-    graph = to_graph(from_module(Deep(), (IMAGE,), "m").program)
+    graph = from_module(Deep(), (IMAGE,), "m").graph
     layers = [graph[n.outputs[0]].origin.path for n in graph.nodes if n.op.name in ("conv2d", "linear")]
     inner = [f"inner.{name}" for name in ("stem", "costly.0", "costly.2", "cheap", "head")]
     assert layers == [*inner, *inner, "last", "last"]

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 
 X = torch.tensor([[0.3, -1.7, 2.5, 0.0], [4.0, -0.5, 6.25, 1.0]])
 Y = torch.tensor([[1.5, 2.0, -0.7, 0.5], [0.1, 3.0, -2.0, 1.0]])
@@ -210,7 +209,7 @@ def test_no_transposition_between_convolutions() -> None:
 
 def refused(function: Callable[..., Any], *inputs: Tensor) -> str:
     with pytest.raises(CompileError) as caught:
-        to_graph(from_module(Function(function), inputs, "m").program)
+        _ = from_module(Function(function), inputs, "m").graph
     return caught.value.render()
 
 

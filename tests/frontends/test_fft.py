@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, interpret
 from baretorch.pipeline import optimized
 
@@ -91,7 +90,7 @@ def answers(columns: int) -> dict[str, tuple[Array, Array]]:
     names = [name for name in FUNCTIONS if ("stft" in name) == (columns == 40)]
     x = torch.randn(4, columns, generator=torch.Generator().manual_seed(1))
     source = from_module(Model(*(FUNCTIONS[name] for name in names)).eval(), (x,), "m")
-    graph = optimized(to_graph(source.program))
+    graph = optimized(source.graph)
     made = interpret(graph, source.examples)
     assert source.expected is not None
     return {n: (made[y], want) for n, y, want in zip(names, graph.outputs, source.expected, strict=True)}
@@ -115,5 +114,5 @@ REFUSED: dict[str, tuple[Callable[..., Tensor], str]] = {
 def test_what_is_not_supported_is_named(name: str) -> None:
     function, what = REFUSED[name]
     with pytest.raises(CompileError, match=what) as raised:
-        to_graph(from_module(Model(function).eval(), (torch.randn(4, 16),), "m").program)
+        _ = from_module(Model(function).eval(), (torch.randn(4, 16),), "m").graph
     assert raised.value.need

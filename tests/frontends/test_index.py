@@ -86,7 +86,7 @@ def test_two_indices_are_one() -> None:
 
 def refusal(function: Callable[..., Tensor], *inputs: Tensor) -> str:
     with pytest.raises(CompileError) as caught:
-        to_graph(from_module(Function(function), inputs, "m").program)
+        _ = from_module(Function(function), inputs, "m").graph
     return caught.value.render()
 
 

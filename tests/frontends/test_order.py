@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 
 X = (torch.arange(24) * 7 % 24 - 9.0).reshape(2, 3, 4)  # no number twice
 I = (torch.arange(12) * 5 % 4).reshape(3, 4)
@@ -92,7 +91,7 @@ def test_grid_sample() -> None:
 
 def refused(function: Callable[..., Any], *inputs: Tensor) -> str:
     with pytest.raises(CompileError) as caught:
-        to_graph(from_module(Function(function), inputs, "m").program)
+        _ = from_module(Function(function), inputs, "m").graph
     return caught.value.render()
 
 

@@ -65,7 +65,7 @@ def test_state_is_only_a_name(case: str, file: bytes, tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     Path("evil.pte").write_bytes(named(file, EVIL[case]))
     source = frontends.load("evil.pte")
-    assert source.program.state[0].name.rstrip(" ") == EVIL[case]
+    assert source.graph.state[0].name.rstrip(" ") == EVIL[case]
     c = pipeline.compile_source(source, load_board("host")).c
     plain = pipeline.compile_source(_renamed(file), load_board("host")).c
     for name in ("model.h", "model.c", "weights.h", "weights.c"):

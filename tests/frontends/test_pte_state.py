@@ -21,8 +21,9 @@ from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
+from baretorch.frontends.aten_source import shared_state
 from baretorch.frontends.executorch_export import write_pte
-from baretorch.frontends.program import AtenProgram
+from baretorch.frontends.program import AtenProgram, Ref
 from baretorch.frontends.pte import read_pte, read_pte_methods
 from baretorch.targets.boards import load_board
 
@@ -86,7 +87,7 @@ def test_state_that_an_operator_changes_in_place() -> None:
     program = read_pte(export(Cache(), (torch.ones(1, 2),), config), "cache")
     (state,) = program.state
     (put,) = [c for c in program.calls if c.target == "aten::index_put"]
-    assert put.args[0] == frontends.program.Ref(state.name) and put.results == (state.next,)
+    assert put.args[0] == Ref(state.name) and put.results == (state.next,)
     np.testing.assert_array_equal(program.constants[state.name], np.ones((3, 2)))
 
 
@@ -116,7 +117,7 @@ def together(methods: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]], **o
 def test_methods_that_share_nothing_each_keep_their_own_state() -> None:
     first, second = case("window"), case("swap")
     data = together({"a": (first.module(), first.inputs()), "b": (second.module(), second.inputs())})
-    programs = frontends.shared_state(read_pte_methods(data, "both"))
+    programs = shared_state(read_pte_methods(data, "both"))
     names = ["state0", "state1", "state2", "state3", "state4"]
     assert all([s.name for s in p.state] == names for p in programs.values())
     for method, one in (("a", first), ("b", second)):
@@ -158,7 +159,7 @@ def test_a_file_with_methods_runs_as_pytorch_does(method: str | None, tmp_path: 
     module, methods = coder()
     write_pte(module, methods, tmp_path / "coder.pte")
     source = frontends.load(str(tmp_path / "coder.pte"), method)
-    assert (source.method, set(source.methods)) == (method or "forward", set(methods))
+    assert (source.method, set(source.graphs)) == (method or "forward", set(methods))
     compiled = pipeline.compile_source(source, load_board("mps2-an386"))
     assert compiled.c.files["weights.c"].count("float32[24]") == 1, "the layer's weights are there once"
     machine = open_machine(pipeline.build_image(compiled, tmp_path / "image"), compiled.c.run)

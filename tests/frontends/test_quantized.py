@@ -20,6 +20,7 @@ from baretorch.frontends import Int8, Source, from_module, load, quantized
 from baretorch.frontends.aten import to_graph
 from baretorch.frontends.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.pte import read_pte
+from baretorch.frontends.torch_read import read_plain
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers
@@ -52,7 +53,7 @@ def steps(graph: Graph, source: Source) -> float:
 @pytest.mark.parametrize(("name", "per_channel"), [("cnn", True), ("cnn", False), ("residual", True)])
 def test_a_converted_module_is_int8_without_being_asked(name: str, per_channel: bool) -> None:
     source = source_of(name, is_per_channel=per_channel)
-    graph = optimized(to_graph(source.program))
+    graph = optimized(source.graph)
     assert is_int8(graph) and float_layers(graph) == []
     assert steps(graph, source) <= 3
     assert source.quantized is source.expected
@@ -60,15 +61,16 @@ def test_a_converted_module_is_int8_without_being_asked(name: str, per_channel: 
 
 def test_trained_with_rounding_it_is_int8_too() -> None:
     source = source_of("cnn", is_qat=True)
-    graph = optimized(to_graph(source.program))
+    graph = optimized(source.graph)
     assert float_layers(graph) == [] and steps(graph, source) <= 3
 
 
 def test_a_pt2_file_of_it_gives_the_same_graph(tmp_path: Path) -> None:
     source = source_of("cnn")
-    torch.export.save(source.exported, tmp_path / "m.pt2")
+    assert source.torch is not None
+    torch.export.save(source.torch.exported["forward"], tmp_path / "m.pt2")
     read = load(str(tmp_path / "m.pt2"))
-    same(optimized(to_graph(read.program)), optimized(to_graph(source.program)))
+    same(optimized(read.graph), optimized(source.graph))
     assert read.quantized is not None and read.expected is not None
 
 
@@ -76,7 +78,7 @@ def test_a_pt2_file_of_it_gives_the_same_graph(tmp_path: Path) -> None:
 def test_a_pte_file_of_it_gives_the_same_graph(name: str) -> None:
     source = source_of(name)
     data = export(source.module, case(name).inputs())
-    same(optimized(to_graph(read_pte(data, name))), optimized(to_graph(source.program)))
+    same(optimized(to_graph(read_pte(data, name))), optimized(source.graph))
 
 
 def test_what_the_quantizer_left_in_float_is_named() -> None:
@@ -111,7 +113,7 @@ def rounded(scale: float, zero: int, lo: int, hi: int, dtype: torch.dtype) -> So
 )
 def test_symmetric_affine_and_unsigned_activations(zero: int, lo: int, hi: int, dtype: torch.dtype) -> None:
     source = rounded(0.05, zero, lo, hi, dtype)
-    graph = optimized(to_graph(source.program))
+    graph = optimized(source.graph)
     assert [n.op.name for n in graph.nodes] == ["quantize", "lookup", "dequantize"]
     assert source.expected is not None
     (made,) = interpret(graph, source.examples).values()
@@ -129,7 +131,7 @@ def test_symmetric_affine_and_unsigned_activations(zero: int, lo: int, hi: int, 
 )
 def test_what_cannot_be_int8_is_refused(source: Any, text: str) -> None:
     with pytest.raises(CompileError, match=text):
-        to_graph(source().program)
+        _ = source().graph
 
 
 class Rounded(torch.nn.Module):
@@ -154,7 +156,7 @@ def test_a_refusal_names_the_layer_beside_the_rounding(place: int, layer: str) -
     ranges = [(-128, 127)] * 3
     ranges[place] = (0, 127)
     with pytest.raises(CompileError) as caught:
-        to_graph(from_module(Rounded(*ranges).eval(), (torch.zeros(1, 4),), "m").program)
+        _ = from_module(Rounded(*ranges).eval(), (torch.zeros(1, 4),), "m").graph
     assert caught.value.what == "quantize_per_tensor: int8 from 0 to 127 is not supported"
     assert [at.split()[0] for at in caught.value.at] == [layer]
     (have,) = caught.value.have
@@ -162,7 +164,9 @@ def test_a_refusal_names_the_layer_beside_the_rounding(place: int, layer: str) -
 
 
 def test_a_refusal_of_a_weight_names_its_layer() -> None:
-    program = source_of("cnn").program
+    source = source_of("cnn")
+    assert source.torch is not None
+    program = read_plain(source.torch.plain["forward"], "cnn")
     calls = list(program.calls)
     at = next(i for i, c in enumerate(calls) if c.target.endswith("dequantize_per_channel"))
     scales = calls[at].args[1]

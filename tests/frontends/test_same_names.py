@@ -11,7 +11,6 @@ from tests.frontends.lower import check_module
 from torch import Tensor, nn
 
 from baretorch.frontends import from_methods, from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 
 X = torch.tensor([[0.5, -1.0, 2.0, 0.25]])
@@ -70,7 +69,7 @@ class Memory(nn.Module):
 def test_state_called_like_an_input() -> None:
     module = Memory().eval()
     source = from_methods(module, {"forward": (X,), "other": (X,)}, "m")
-    graphs = {name: to_graph(program) for name, program in source.methods.items()}
+    graphs = source.graphs
     assert [graphs["forward"].inputs, graphs["other"].inputs] == [("y",), ("x",)]
     states = [[s.name for s in graph.state] for graph in graphs.values()]
     assert states[0] == states[1] and len(states[0]) == 2
@@ -82,4 +81,4 @@ def test_state_called_like_an_input() -> None:
 
 def test_inputs_keep_their_names() -> None:
     source = from_module(Named("x", lambda x, p: x * p).eval(), (X,), "m")
-    assert to_graph(source.program).inputs == ("x",)
+    assert source.graph.inputs == ("x",)

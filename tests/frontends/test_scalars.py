@@ -12,8 +12,6 @@ import torch
 import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.eager import InPyTorch
 
 
 class Scaled(torch.nn.Module):
@@ -38,11 +36,12 @@ X = torch.tensor([1.0, -2.0])
 )
 def test_bound(inputs: tuple[Any, ...], expected: list[float], notes: list[str]) -> None:
     source = frontends.from_module(Scaled(), inputs, "scaled")
-    assert [i.name for i in source.program.inputs] == ["x"]
-    assert list(source.program.notes) == [f"input {n} for ever: only tensors stay inputs" for n in notes]
+    assert source.graph.inputs == ("x",)
+    assert list(source.notes) == [f"input {n} for ever: only tensors stay inputs" for n in notes]
     assert source.expected is not None
     np.testing.assert_array_equal(source.expected[0], expected)
-    np.testing.assert_array_equal(np.asarray(InPyTorch(source)(X)), expected)
+    assert source.eager is not None
+    np.testing.assert_array_equal(np.asarray(source.eager()(X)), expected)
 
 
 def test_on_the_host_and_from_a_file(tmp_path: Path) -> None:
@@ -76,4 +75,4 @@ def test_a_number_of_the_data_is_no_constant() -> None:
 
     source = frontends.from_module(Full(), (X,), "full")
     with pytest.raises(CompileError, match="not supported: _local_scalar_dense"):
-        to_graph(source.program)
+        _ = source.graph

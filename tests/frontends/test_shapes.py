@@ -12,7 +12,6 @@ from torch import Tensor
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 
 X = torch.arange(24.0).reshape(2, 3, 4)
 SQUARE = torch.arange(32.0).reshape(2, 4, 4)
@@ -129,7 +128,7 @@ def test_a_selection_that_counts_evenly_is_a_slice() -> None:
 
 def refusal(function: Callable[..., Tensor], *inputs: Tensor) -> str:
     with pytest.raises(CompileError) as caught:
-        to_graph(from_module(Function(function), inputs, "m").program)
+        _ = from_module(Function(function), inputs, "m").graph
     return caught.value.render()
 
 

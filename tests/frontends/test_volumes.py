@@ -10,7 +10,6 @@ from torch import nn
 import baretorch
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.passes.split_depth import split_depth
 from baretorch.pipeline import PASSES
 
@@ -85,7 +84,7 @@ def test_a_norm_and_a_relu_become_part_of_the_convolution() -> None:
 
 def test_frames_one_after_the_other_take_less_memory() -> None:
     source = from_module(_seeded(CONVOLUTIONS["padded"]), (VOLUME[:1],), "m")
-    whole = to_graph(source.program)
+    whole = source.graph
     for rewrite in PASSES:
         whole = whole if rewrite is split_depth else rewrite(whole)
     windows = 3 * 5 * VOLUME[0].nbytes // 5  # of all frames
@@ -96,5 +95,5 @@ def test_frames_one_after_the_other_take_less_memory() -> None:
 
 def test_transposed_convolutions_are_refused() -> None:
     with pytest.raises(CompileError) as caught:
-        to_graph(from_module(nn.ConvTranspose3d(4, 2, 2), (VOLUME,), "m").program)
+        _ = from_module(nn.ConvTranspose3d(4, 2, 2), (VOLUME,), "m").graph
     assert "a convolution over 3 dimensions is not supported" in caught.value.render()

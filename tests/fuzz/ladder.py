@@ -20,8 +20,6 @@ from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.program import AtenProgram
 from baretorch.frontends.torch_export import run_module
 from baretorch.ir import Array, Graph, Node, State, interpret, verify
 from baretorch.ops.quantize import Dequantize
@@ -64,8 +62,8 @@ def compiled(program: Program) -> Subject:
     file = program.make()
     model, inputs = file["model"](), file["inputs"]()
     source = frontends.from_module(model, inputs, "fuzz")
-    graph = pipeline.optimized(to_graph(source.program))
-    orders = source.program.output_orders
+    graph = pipeline.optimized(source.graph)
+    orders = [port.order for port in source.graph.gives()]
     eager = _asked(model, inputs, orders)
     exact = _asked(file["model"]().double(), tuple(x.double() for x in inputs), orders)
     answers = _interpreted(graph, source.examples)
@@ -74,7 +72,7 @@ def compiled(program: Program) -> Subject:
     )
     _compare("the Graph differs from PyTorch", answers, exact, tolerances)
     quantized = frontends.quantized(source, frontends.Int8(), file["calibration"]())
-    small = pipeline.optimized(to_graph(quantized.program))
+    small = pipeline.optimized(quantized.graph)
     rounded = _interpreted(small, source.examples)
     assert quantized.quantized is not None
     recurrent = any(word in s.layer for s in program.statements for word in ("LSTM", "GRU"))
@@ -149,8 +147,8 @@ def run_image(subjects: Sequence[Subject], which: int, board: str, folder: Path,
     that differ the first is told."""
     graph = merged(subjects, which)
     inputs = [x for s in subjects for x in s.inputs]
-    nothing = frontends.Source("fuzz", AtenProgram("fuzz", (), {}, (), (), ()), tuple(inputs), None)
-    done = pipeline.compile_graph(nothing, graph, load_board(board), optimize)
+    source = frontends.Source("fuzz", {"forward": graph}, tuple(inputs))
+    done = pipeline.compile_graph(source, graph, load_board(board), optimize)
     machine = open_machine(pipeline.build_image(done, folder), done.c.run)
     try:
         link = Link(machine)

@@ -21,8 +21,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, loaded
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
-from baretorch.frontends import shared_state
 from baretorch.frontends.aten import to_graph
+from baretorch.frontends.aten_source import shared_state
 from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.pte import read_pte_methods
 from baretorch.pipeline import optimized
@@ -199,7 +199,7 @@ def read_pt2(data: bytes) -> None:
         if zlib.crc32(data) % 4:
             load_pt2(Path(file.name))
         else:
-            optimized(to_graph(frontends.load(file.name).program))
+            optimized(frontends.load(file.name).graph)
 
 
 READERS = {

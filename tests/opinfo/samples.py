@@ -17,7 +17,6 @@ from torch.utils import _pytree as pytree
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 from baretorch.pipeline import optimized
 from tests.opinfo.operators import OPERATORS, WEIGHTS_AFTER, WEIGHTS_FIRST
@@ -108,7 +107,7 @@ def _compiled(calls: Sequence[Call]) -> tuple[Kind, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # PyTorch's, about its own deprecated functions
             source = from_module(Calls(calls), [call.inputs for call in calls], "m")
-        graph = optimized(to_graph(source.program))
+        graph = optimized(source.graph)
         made = interpret(graph, source.examples)
     except CompileError as error:
         exported = "torch.export cannot export" not in error.what

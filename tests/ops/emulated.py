@@ -11,7 +11,6 @@ from baretorch.emit import emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.frontends import Source
-from baretorch.frontends.program import AtenProgram
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -34,10 +33,10 @@ def run_emulated(
     outputs: list[Outputs] = []
     for number, some in enumerate(_batches(cases)):
         graph, inputs = merged(some)
-        nothing = Source("cases", AtenProgram("cases", (), {}, (), (), ()), tuple(inputs), None)
+        source = Source("cases", {"forward": graph}, tuple(inputs))
         plan = arrange(make_plan(graph, load_board(board)))
         c = emit("cases", {"forward": plan}, optimize)
-        compiled = Compiled(nothing, load_board(board), graph, plan, {"forward": plan}, c, optimize)
+        compiled = Compiled(source, load_board(board), graph, plan, {"forward": plan}, c, optimize)
         image = pipeline.build_image(compiled, folder / str(number), "gcc")
         machine = open_machine(image, compiled.c.run)
         try:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.pipeline import optimized
 
 
@@ -23,7 +22,7 @@ class Model(nn.Module):
 
 
 def operators(function: Callable[[Tensor, Tensor], Tensor]) -> list[str]:
-    graph = optimized(to_graph(from_module(Model(function).eval(), (torch.ones(2, 16),), "m").program))
+    graph = optimized(from_module(Model(function).eval(), (torch.ones(2, 16),), "m").graph)
     return [node.op.name for node in graph.nodes if node.op.name != "reshape"]
 
 

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, Graph, State
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.functions import Tanh
@@ -100,5 +99,5 @@ def test_a_cnn_that_concatenates_needs_no_permutation() -> None:
             return torch.cat([self.a(x), self.b(x)], 1)[:, 2:].mean((2, 3))
 
     x = torch.randn(1, 3, 6, 6).to(memory_format=torch.channels_last)
-    graph = optimized(to_graph(from_module(Branches(), (x,), "m").program))
+    graph = optimized(from_module(Branches(), (x,), "m").graph)
     assert "permute" not in names(graph)

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Source, from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, Graph, interpret, verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
@@ -188,7 +187,7 @@ def test_every_stage_means_what_pytorch_means(build: Callable[[], nn.Module], la
     if last and build is cnn:
         x = x.to(memory_format=torch.channels_last)
     source: Source = from_module(build(), (x,), "m")
-    graph = to_graph(source.program)
+    graph = source.graph
     assert source.expected is not None
     for rewrite in (lambda g: g, *PASSES):
         graph = verify(rewrite(graph))
@@ -198,7 +197,7 @@ def test_every_stage_means_what_pytorch_means(build: Callable[[], nn.Module], la
 
 def test_the_cnn_after_all_passes() -> None:
     x = cnn_input().to(memory_format=torch.channels_last)
-    graph = optimized(to_graph(from_module(cnn(), (x,), "cnn").program))
+    graph = optimized(from_module(cnn(), (x,), "cnn").graph)
     assert [n.op.name for n in graph.nodes] == [
         "conv2d", "conv2d", "conv2d", "add", "conv2d", "mean", "reshape", "reshape", "linear", "softmax",
         "sigmoid", "mean", "tanh", "mul", "add",
@@ -206,7 +205,7 @@ def test_the_cnn_after_all_passes() -> None:
 
 
 def test_trace_writes_every_stage(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    graph = to_graph(from_module(mlp(), (torch.zeros(1, 4),), "mlp").program)
+    graph = from_module(mlp(), (torch.zeros(1, 4),), "mlp").graph
     optimized(graph, tmp_path)
     files = sorted(p.name for p in tmp_path.iterdir())
     assert len(files) == len(PASSES) + 1

@@ -11,7 +11,6 @@ import pytest
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Source, from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.plan import make_plan
 from baretorch.plan.types import Bank, Memory, Plan
 from baretorch.targets.boards import load_board
@@ -26,7 +25,7 @@ def source() -> Source:
 
 
 def plan(board: Board, **elsewhere: str) -> Plan:
-    return make_plan(pipeline.optimized(to_graph(source().program)), board, Memory(elsewhere))
+    return make_plan(pipeline.optimized(source().graph), board, Memory(elsewhere))
 
 
 def smaller(board: Board, bank: str, size: int) -> Board:

@@ -12,7 +12,6 @@ from torch import nn
 from baretorch.emulators.run import stored
 from baretorch.errors import InternalError
 from baretorch.frontends import Source, from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, interpret
 from baretorch.ops.elementwise import Clamp
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
@@ -30,7 +29,7 @@ def source() -> Source:
 
 
 def test_they_take_no_arena() -> None:
-    graph = optimized(to_graph(source().program))
+    graph = optimized(source().graph)
     plan = make_plan(graph, BOARD, DIRECT)
     assert plan.direct == {*graph.inputs, *(o.storage for o in plan.outputs)}
     assert all(plan.buffer(name).size == 0 for name in plan.direct)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Builder, DType, Graph, State, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
@@ -158,7 +157,7 @@ def test_the_bound_is_a_bound_and_placing_is_sound(rows: list[tuple[int, int, in
 
 
 def cnn_plan() -> Plan:
-    return make_plan(optimized(to_graph(from_module(cnn(), (cnn_input(),), "cnn").program)), HOST)
+    return make_plan(optimized(from_module(cnn(), (cnn_input(),), "cnn").graph), HOST)
 
 
 def test_the_check_finds_an_overlap() -> None:
@@ -194,7 +193,7 @@ def test_too_large_for_the_ram_names_the_peak() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.b(torch.tanh(self.a(x)))
 
-    graph = optimized(to_graph(from_module(Wide(), (torch.zeros(1, 1),), "wide").program))
+    graph = optimized(from_module(Wide(), (torch.zeros(1, 1),), "wide").graph)
     with pytest.raises(CompileError) as caught:
         make_plan(graph, load_board("microbit"))
     line = Wide.forward.__code__.co_firstlineno + 1
@@ -216,7 +215,7 @@ def test_layers_that_share_weights_share_them_in_flash() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.layer(torch.tanh(self.layer(x)))
 
-    plan = make_plan(optimized(to_graph(from_module(Twice(), (torch.zeros(1, 8),), "twice").program)), HOST)
+    plan = make_plan(optimized(from_module(Twice(), (torch.zeros(1, 8),), "twice").graph), HOST)
     assert plan.weight_bytes() == (64 + 8) * 4
 
 

@@ -13,7 +13,6 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module, load, quantized
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, Graph, Tensor, verify
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
@@ -46,7 +45,7 @@ def source(name: str) -> Source:
 
 def noted(source: Source) -> Graph:
     """The graph as pt2e means it: float operators, and notes where values are rounded to int8."""
-    graph = to_graph(source.program)
+    graph = source.graph
     for step in pipeline.PASSES[: [p.__name__ for p in pipeline.PASSES].index("to_int8")]:
         graph = verify(step(graph))
     return graph
@@ -88,7 +87,7 @@ def at_the_edge(graph: Graph, values: dict[str, Array]) -> float:
 @pytest.mark.parametrize("name", ["kws", "ic", "tinyrps", "squeeze_excite", "add_mul_softmax"])
 def test_each_layer_is_a_step_at_most_from_pt2e(name: str) -> None:
     model = source(name)
-    graph, float_graph = pipeline.optimized(to_graph(model.program)), noted(model)
+    graph, float_graph = pipeline.optimized(model.graph), noted(model)
     (answer,) = model.quantized or ()
     compared = 0
     for inputs in (model.examples, *model.samples[:3]):
@@ -110,9 +109,8 @@ def test_each_layer_is_a_step_at_most_from_pt2e(name: str) -> None:
 
 def test_noise_is_reported_for_every_layer_in_order() -> None:
     model = source("ic")
-    graph = pipeline.optimized(to_graph(model.program))
-    assert model.float_program is not None
-    layers = compare_layers(graph, pipeline.optimized(to_graph(model.float_program)), model.samples[:2])
+    graph = pipeline.optimized(model.graph)
+    layers = compare_layers(graph, pipeline.optimized(model.float_graphs["forward"]), model.samples[:2])
     assert [layer.name for layer in layers][:4] == ["0.0", "1.first.0", "1.second.0", "1"]
     assert [layer.op for layer in layers][-3:] == ["qavg_pool2d", "qlinear", "qsoftmax"]
     assert all(layer.sqnr_db is not None and 25 < layer.sqnr_db < 60 for layer in layers)
@@ -127,8 +125,7 @@ def test_the_layer_that_suffers_is_named() -> None:
         net[1].bias[0] = 300  # makes the scale coarse for all the others …
         net[2].weight[:, 0] = 0  # … and helps nobody
     made = quantized(from_module(net, normal(1, 4)[0], "net"), Int8(), normal(1, 4))
-    assert made.float_program is not None
-    graphs = (pipeline.optimized(to_graph(p)) for p in (made.program, made.float_program))
+    graphs = (pipeline.optimized(g) for g in (made.graph, made.float_graphs["forward"]))
     layers = compare_layers(*graphs, made.samples)
     assert len(layers) == 4 and len(made.samples) == 16
     worst = worst_layers(layers, 1)[0]
@@ -154,8 +151,7 @@ def test_layers_are_compared_with_the_same_tensor_in_float() -> None:
     net = seeded(Joined()).train()
     net(torch.randn(32, 4, 64, generator=torch.Generator().manual_seed(1)))
     made = quantized(from_module(net.eval(), normal(1, 4, 64)[0], "net"), Int8(), normal(1, 4, 64))
-    assert made.float_program is not None
-    graphs = (pipeline.optimized(to_graph(p)) for p in (made.program, made.float_program))
+    graphs = (pipeline.optimized(g) for g in (made.graph, made.float_graphs["forward"]))
     layers = compare_layers(*graphs, made.samples)
     assert [y.op for y in layers] == ["qconv2d", "qconv2d", "lookup", "qnorm", "qsoftmax"]
     assert all(y.sqnr_db is not None and y.alone_db is not None and min(y.sqnr_db, y.alone_db) > 24 for y in layers)
@@ -171,8 +167,7 @@ def test_scores_are_judged_by_what_matters_to_their_softmax() -> None:
             return torch.softmax(self.layer(x).masked_fill(torch.arange(8) > 5, -torch.inf), -1)
 
     made = quantized(from_module(seeded(Masked()), normal(3, 8)[0], "net"), Int8(), normal(3, 8))
-    assert made.float_program is not None
-    graph, twin = (pipeline.optimized(to_graph(p)) for p in (made.program, made.float_program))
+    graph, twin = (pipeline.optimized(g) for g in (made.graph, made.float_graphs["forward"]))
     layers = compare_layers(graph, twin, made.samples)
     assert {"qsoftmax", "where"} <= {y.op for y in layers}
     assert all(y.sqnr_db is None or y.sqnr_db > 28 for y in layers), layers
@@ -210,5 +205,5 @@ class Counter(nn.Module):
 
 def test_calibration_leaves_the_initial_state_alone() -> None:
     made = quantized(frontends.from_module(seeded(Counter()), normal(1, 4)[0], "net"), Int8(), normal(1, 4))
-    (state,) = made.program.state
-    assert made.program.constants[state.name].tolist() == [[0.5] * 4]
+    (state,) = made.graph.state
+    assert state.initial.tolist() == [[0.5] * 4]

@@ -15,7 +15,6 @@ import baretorch
 from baretorch import pipeline
 from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, from_module, quantized
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 from baretorch.passes.to_int8 import float_layers, why_float
 from tests.models import seeded
@@ -85,7 +84,7 @@ def test_what_is_masked_takes_no_part(name: str) -> None:
     net, mask = CASES[name]
     samples = [(x, mask) for x in signals()]
     source = quantized(from_module(seeded(net), samples[0], "m"), Int8(), samples)
-    graph = pipeline.optimized(to_graph(source.program))
+    graph = pipeline.optimized(source.graph)
     assert not float_layers(graph), why_float(graph)
     x, other = samples[0][0].numpy(), samples[0][0].numpy().copy()
     other[:, PADDED.numpy()] = samples[1][0].numpy()[:, PADDED.numpy()]

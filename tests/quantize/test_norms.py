@@ -109,7 +109,8 @@ def test_what_is_not_plain_is_left() -> None:
     torch.manual_seed(0)
     module = seeded(Shared())
     source = from_module(module.eval(), (X,), "m")
-    program = copied(source.plain)
+    assert source.torch is not None
+    program = copied(source.torch.plain["forward"])
     assert fold_norms([program]) == ("last_norm",)
     assert source.expected is not None
     assert sqnr(answers(program, (X,))[0], source.expected[0]) > 100

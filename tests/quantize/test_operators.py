@@ -14,7 +14,6 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, from_module, quantized
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, why_float
@@ -43,7 +42,7 @@ def check(operators: Mapping[str, Operator], shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)
     samples = [(torch.randn(shape, generator=generator),) for _ in range(8)]
     source = quantized(from_module(seeded(Several(operators)), samples[0], "m"), Int8(observer="minmax"), samples)
-    graph = pipeline.optimized(to_graph(source.program))
+    graph = pipeline.optimized(source.graph)
     assert not float_layers(graph), why_float(graph)
     assert source.quantized is not None
     answers = interpret(graph, stored(graph, source.examples))
@@ -246,7 +245,7 @@ def test_an_embedding_is_a_table_of_bytes() -> None:
 
     samples = [(torch.arange(n, n + 10).reshape(2, 5),) for n in range(11)]
     source = quantized(from_module(seeded(Rows()), samples[0], "m"), Int8(), samples)
-    graph = pipeline.optimized(to_graph(source.program))
+    graph = pipeline.optimized(source.graph)
     assert not float_layers(graph) and "float32" not in {t.dtype.label for t in graph.constants()}
 
 

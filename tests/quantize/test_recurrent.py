@@ -13,7 +13,6 @@ from torch import nn
 
 from baretorch import frontends, pipeline
 from baretorch.frontends import Int8, Source, from_module, quantized
-from baretorch.frontends.aten import to_graph
 from baretorch.frontends.model_file import load_model_file
 from baretorch.frontends.torch_export import export_module
 from baretorch.ir import Graph, interpret
@@ -28,8 +27,7 @@ ZOO = Path(__file__).parents[2] / "zoo"
 
 def noise(source: Source, samples: Iterable[tuple[torch.Tensor, ...]]) -> tuple[Graph, float]:
     """The int8 graph, and its signal to noise ratio against the float graph in dB, over calls one after the other."""
-    assert source.float_program is not None
-    int8, real = optimized(to_graph(source.program)), optimized(to_graph(source.float_program))
+    int8, real = optimized(source.graph), optimized(source.float_graphs["forward"])
     memory: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     signal = error = 0.0
     for sample in samples:
@@ -141,7 +139,7 @@ def test_the_chip_remembers_what_the_graph_does(board: str, tmp_path: Path) -> N
 
 def test_a_plain_rnn_stays_float_and_says_why() -> None:
     samples = tensors((5, 1, 6))
-    graph = optimized(to_graph(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN)), samples).program))
+    graph = optimized(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN)), samples).graph)
     assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]
     assert why_float(graph) == ["there is no int8 rnn"]
 

@@ -14,7 +14,6 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, Source, from_module, quantized
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, Graph, Quant, interpret
 from baretorch.ops.qbinary import quotient_of
 from baretorch.passes.to_int8 import float_layers, why_float
@@ -34,7 +33,7 @@ def int8_of(
     net: nn.Module, samples: Sequence[tuple[torch.Tensor, ...]], observer: str = "histogram"
 ) -> tuple[Source, Graph]:
     source = quantized(from_module(net, samples[0], "m"), Int8(observer=observer), samples)
-    return source, pipeline.optimized(to_graph(source.program))
+    return source, pipeline.optimized(source.graph)
 
 
 def sqnr(source: Source, graph: Graph) -> float:
@@ -163,7 +162,7 @@ def test_training_has_no_floor_under_scales_either() -> None:
     want = net(x).detach()
     assert float(torch.square(trained.detach() - want).sum() / torch.square(want).sum()) < 1e-3
     source = from_module(convert_qat(prepared), (x,), "m")
-    graph = pipeline.optimized(to_graph(source.program))
+    graph = pipeline.optimized(source.graph)
     (have,) = interpret(graph, stored(graph, source.examples)).values()
     want = want.numpy()
     assert not float_layers(graph)

@@ -12,7 +12,6 @@ import torch
 
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import to_graph
 from tests.zoo.zoo import MODELS, ZOO, check, check_shortage, run, source
 
 # MACs as the field counts them, of the models that others measure too
@@ -33,7 +32,7 @@ TOO_LARGE = "mobilenet_v2"  # its weights alone, for every microcontroller of th
 
 
 def macs(name: str) -> int:
-    return pipeline.optimized(to_graph(source(name).program)).macs()
+    return pipeline.optimized(source(name).graph).macs()
 
 
 def parameters(name: str) -> int:
@@ -87,9 +86,11 @@ def test_model_is_the_same_every_time_and_looks_at_its_input(name: str) -> None:
     assert first.expected is not None and again.expected is not None
     for a, b in zip(first.expected, again.expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6 * float(np.abs(b).max()))
-    other = tuple(x.flip(-1) if x.numel() > 1 else -x for x in again.torch_inputs)
+    assert again.torch is not None
+    inputs = again.torch.inputs["forward"]
+    other = tuple(x.flip(-1) if x.numel() > 1 else -x for x in inputs)
     with torch.no_grad():
-        y, z = again.module(*again.torch_inputs), again.module(*other)
+        y, z = again.module(*inputs), again.module(*other)
     assert float((y - z).abs().max()) > 1e-2 * float(y.abs().max())
     assert not again.module.training
 
@@ -97,8 +98,9 @@ def test_model_is_the_same_every_time_and_looks_at_its_input(name: str) -> None:
 @pytest.mark.parametrize("name", IMAGES)
 def test_images_are_neither_transposed_nor_padded_at_run_time(name: str) -> None:
     """Channels-last inputs meet channels-last kernels, which pad by themselves."""
-    assert all(x.is_contiguous(memory_format=torch.channels_last) for x in source(name).torch_inputs)
-    operators = {node.op.name for node in pipeline.optimized(to_graph(source(name).program)).nodes}
+    graph = source(name).graph
+    assert [port.order for port in graph.takes()] == [(0, 2, 3, 1)]
+    operators = {node.op.name for node in pipeline.optimized(graph).nodes}
     assert not operators & {"permute", "pad"}
 
 

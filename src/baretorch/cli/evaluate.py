@@ -27,11 +27,11 @@ from baretorch.cli.verb import (
 )
 
 if TYPE_CHECKING:
-    from baretorch.emulators.session import Answer as Outputs
-    from baretorch.emulators.session import Runner
     from baretorch.frontends.model_file import Evaluate
     from baretorch.pipeline import Compiled
     from baretorch.plan.types import Memory
+    from baretorch.ports import Answer as Outputs
+    from baretorch.ports import Runner
     from baretorch.report.evaluation import Column, Evaluation
 
 
@@ -129,7 +129,7 @@ def evaluated(
     """The task's metrics in PyTorch, on the host and on the target, whose answers must be the host's."""
     from baretorch.cli.work import opened
     from baretorch.emulators.session import Checker, Recorder, Session
-    from baretorch.frontends.eager import InPyTorch
+    from baretorch.errors import CompileError
     from baretorch.passes.to_int8 import float_layers
     from baretorch.pipeline import compile_source
     from baretorch.report.evaluation import Evaluation
@@ -137,21 +137,23 @@ def evaluated(
     from baretorch.targets.boards import load_board
 
     source, graph, name = compiled.source, compiled.graph, compiled.board.name
-    fp32 = source.float_program is not None or not source.program.quantized
+    fp32 = bool(source.float_graphs) or source.quantized is None
     dtype = "int8" if is_int8(graph) else "fp32"
+    if source.eager is None:
+        raise CompileError(f"{source.name} is not a Python model file, so PyTorch cannot run it")
 
-    pytorch = _Watched(InPyTorch(source), "PyTorch", 0, stage)
+    pytorch = _Watched(source.eager(), "PyTorch", 0, stage)
     in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
 
     host = compile_source(source, load_board("host"), compiled.optimize, None, io)
-    session = Session(opened(host, None, None, None, stage), host.graph, source.program)
+    session = Session(opened(host, None, None, None, stage), host.graph)
     recorder = Recorder(session)
     on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
     session.close()
 
     total = len(recorder.answers)
     every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
-    session = Session(opened(compiled, port, emulator, toolchain, stage), graph, source.program)
+    session = Session(opened(compiled, port, emulator, toolchain, stage), graph)
     checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
     on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, stage))
     session.close()

@@ -21,13 +21,13 @@ def export(as_json: bool, model: ModelFile, out: str) -> Answer:
 
     with stages(as_json) as stage:
         source = read_model(model, stage)
-        if source.module is None:
+        if source.torch is None or source.torch.module is None:
             raise CompileError(
                 f"{model.path} holds no nn.Module to export",
                 need="a Python file with model() and inputs()",
             )
         stage("export to ExecuTorch")
-        info = write_pte(source.module, source.method_inputs, Path(out))
+        info = write_pte(source.torch.module, source.torch.inputs, Path(out))
     calls = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in info.operators.items())
     data = {
         "model": source.name,

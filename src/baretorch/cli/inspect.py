@@ -52,7 +52,6 @@ def inspect(
     from rich.text import Text
 
     from baretorch.cli.work import read_model
-    from baretorch.frontends.aten import to_graph
     from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan
     from baretorch.report import model as about
@@ -63,9 +62,8 @@ def inspect(
     with stages(as_json) as progress:
         source = read_model(model, progress, quantization)
         if stage in ("aten", "core"):  # what can be shown of a model that cannot be compiled
-            text = source.program.text() if stage == "aten" else about.core_text(source)
+            text = about.text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        first = to_graph(source.program)
         graph = with_io(optimized_methods(source)[source.method], quantization.io)
         planned_for = targets[0] if len(targets) == 1 else load_board("host")
         plan = make_plan(graph, planning_board(planned_for))
@@ -75,7 +73,7 @@ def inspect(
         rows = [_sheet(source, graph, target, toolchain, progress) for target in targets]
         if board != "all" and rows and isinstance(rows[0], tuple):
             raise rows[0][1]
-    facts = about.ModelFacts(source, first, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
+    facts = about.ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
     return Answer(facts.to_json(), about.model_screen(facts))
 
 

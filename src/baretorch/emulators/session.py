@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,67 +14,30 @@ from baretorch.emulators.run import call, real, stored
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
-from baretorch.frontends.program import AtenProgram
 from baretorch.ir import Array, Graph
-
-Answer: TypeAlias = Array | tuple[Array, ...]
+from baretorch.ports import Answer, Runner, arranged, restored
 
 TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may be apart
-
-
-class Runner(Protocol):
-    """Something that runs a model: calling it gives the answer to one set of inputs."""
-
-    def __call__(self, *inputs: Any) -> Answer: ...
-
-    def reset(self) -> None:
-        """Let the model forget what it remembers between runs."""
 
 
 class Session:
     """A booted image. Inputs and outputs are real numbers, also where it takes int8."""
 
-    def __init__(self, machine: Machine, graph: Graph, program: AtenProgram) -> None:
+    def __init__(self, machine: Machine, graph: Graph) -> None:
         self.machine = machine
         self._graph = graph
-        self._program = program
         self._link = Link(machine)
         self._link.hello(c_prefix(graph.name))
 
     def __call__(self, *inputs: Any) -> Answer:
-        arrays = stored(self._graph, arranged(self._program, inputs))
-        return restored(self._program, real(self._graph, call(self._link, self._graph, arrays)))
+        arrays = stored(self._graph, arranged(self._graph, inputs))
+        return restored(self._graph, real(self._graph, call(self._link, self._graph, arrays)))
 
     def reset(self) -> None:
         self._link.reset()
 
     def close(self) -> None:
         self.machine.close()
-
-
-def arranged(program: AtenProgram, inputs: Sequence[Any]) -> list[Array]:
-    """The caller's tensors or arrays, checked, in the memory order of the C interface."""
-    if len(inputs) != len(program.inputs):
-        raise CompileError(f"run() takes {len(program.inputs)} input(s), {len(inputs)} were given")
-    arrays = []
-    for x, spec in zip(inputs, program.inputs, strict=True):
-        array = np.asarray(x.detach().numpy() if hasattr(x, "detach") else x)
-        if array.shape != spec.shape or array.dtype != spec.dtype.numpy:
-            raise CompileError(
-                f"input {spec.name} has the wrong shape or type",
-                have=f"{array.dtype}{list(array.shape)}",
-                need=f"{spec.dtype.label}{list(spec.shape)}",
-            )
-        arrays.append(np.ascontiguousarray(array.transpose(spec.order)))
-    return arrays
-
-
-def restored(program: AtenProgram, outputs: Sequence[Array]) -> Answer:
-    """Outputs of the C interface as PyTorch has them, the caller's to change; of one output just that."""
-    made = tuple(
-        np.array(o.transpose(np.argsort(order))) for o, order in zip(outputs, program.output_orders, strict=True)
-    )
-    return made[0] if len(made) == 1 else made
 
 
 @dataclass

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import torch
 
-from baretorch.emulators.session import Answer, arranged, restored
-from baretorch.errors import CompileError
-from baretorch.frontends import Source
 from baretorch.frontends.torch_export import run_module
+from baretorch.ir import Graph
+from baretorch.ports import Answer, arranged, restored
 
 
 class InPyTorch:
-    """Calling it runs the nn.Module once, eagerly; state begins as the module has it."""
+    """Calling it runs a method of the nn.Module once, eagerly; state begins as the module has it. `inputs` are example
+    inputs, which have the structure that the method takes, `graph` says what it takes and gives."""
 
-    def __init__(self, source: Source) -> None:
-        if source.module is None:
-            raise CompileError(f"{source.name} is not a Python model file, so PyTorch cannot run it")
-        self._source = source
+    def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph) -> None:
+        self._module, self._name, self._inputs, self._graph = module, method, tuple(inputs), graph
         self.reset()
 
     def __call__(self, *inputs: Any) -> Answer:
-        program = self._source.program
-        arranged(program, inputs)  # checks them
+        arranged(self._graph, inputs)  # checks them
         given = iter(inputs)
         arguments = torch.utils._pytree.tree_map(
-            lambda x: torch.as_tensor(next(given)) if isinstance(x, torch.Tensor) else x, self._source.torch_inputs
+            lambda x: torch.as_tensor(next(given)) if isinstance(x, torch.Tensor) else x, self._inputs
         )
-        return restored(program, run_module(self._method, arguments, program.output_orders))
+        orders = [port.order for port in self._graph.gives()]
+        return restored(self._graph, run_module(self._method, arguments, orders))
 
     def reset(self) -> None:
-        source = self._source
-        self._method = getattr(deepcopy(source.module) if source.program.state else source.module, source.method)
+        self._method = getattr(deepcopy(self._module) if self._graph.state else self._module, self._name)

@@ -12,7 +12,6 @@ import numpy as np
 from baretorch.emulators.run import Run, real, stored
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
-from baretorch.frontends.aten import to_graph
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
@@ -151,11 +150,12 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
 def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     """What each layer loses, over the examples and what is kept of the calibration data."""
     source = compiled.source
-    if source.float_program is None:
+    twin = source.float_graphs.get(source.method)
+    if twin is None:
         return ()
     from baretorch.quantize.accuracy import compare_layers
 
-    return compare_layers(compiled.graph, optimized(to_graph(source.float_program)), (source.examples, *source.samples))
+    return compare_layers(compiled.graph, optimized(twin), (source.examples, *source.samples))
 
 
 def is_int8(graph: Graph) -> bool:

@@ -352,7 +352,7 @@ def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, bu
 
 def _side(source: Source, part: float) -> str:
     """The words for an image of which so small a part remains; activations go with its area."""
-    inputs = [i for program in source.methods.values() for i in program.inputs]
+    inputs = [port for graph in source.graphs.values() for port in graph.takes()]
     if len(inputs) != 1 or len(inputs[0].shape) != 4:
         return ""
     _, _, height, width = inputs[0].shape

@@ -25,7 +25,6 @@ class ModelFacts:
     """`board` is the one the plan is for, None if none was named: then kernels are portable ones."""
 
     source: Source
-    first: Graph  # as the frontend made it
     graph: Graph  # after all passes
     plan: Plan
     board: Board | None
@@ -51,8 +50,8 @@ class ModelFacts:
             "macs": graph.macs(),
             "operators": [{"op": op, "kernel": k or None, "count": n} for op, k, n in self.operators()],
             "stages": {
-                "aten": len(self.source.program.calls),
-                "graph": len(self.first.nodes),
+                "aten": self.source.calls,
+                "graph": len(self.source.graph.nodes),
                 "passes": len(graph.nodes),
                 "steps": len(plan.steps),
             },
@@ -73,16 +72,18 @@ class ModelFacts:
         return data
 
 
-def core_text(source: Source) -> str:
-    """The program in core ATen, after torch's full decomposition."""
-    if source.exported is None:
+def text_before(source: Source, stage: str) -> str:
+    """A form of the model before the Graph: `aten`, or `core`, the same after torch's full decomposition."""
+    if stage not in source.texts:
         raise CompileError(
-            f"{source.name} was not read with PyTorch, which decomposes to core ATen",
-            try_="`--stage aten` shows the program as the file has it",
+            f"{source.name} was not read with PyTorch, which decomposes to core ATen"
+            if stage == "core"
+            else f"{source.name} was never an ATen program",
+            try_="`--stage aten` shows the program as the file has it"
+            if "aten" in source.texts
+            else "`--stage graph` shows what it is compiled from",
         )
-    from baretorch.frontends.torch_export import core_aten
-
-    return core_aten(source.exported)
+    return source.texts[stage]()
 
 
 def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
@@ -133,12 +134,16 @@ def _heading(facts: ModelFacts) -> Table:
     table.add_row("MACs", f"{graph.macs():,}")
     table.add_row(
         "stages",
-        f"{len(facts.source.program.calls)} ATen calls → {len(facts.first.nodes)} graph nodes → "
+        f"{_calls(facts.source)}{len(facts.source.graph.nodes)} graph nodes → "
         f"{len(graph.nodes)} after passes → {len(facts.plan.steps)} steps",
     )
-    for note in facts.source.program.notes:
+    for note in facts.source.notes:
         table.add_row("note", markup(note))
     return table
+
+
+def _calls(source: Source) -> str:
+    return "" if source.calls is None else f"{source.calls} ATen calls → "
 
 
 def _operators(facts: ModelFacts) -> Table:

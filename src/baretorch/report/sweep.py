@@ -93,19 +93,20 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     file = import_file(Path(path)) if path.endswith(".py") else None
     sweep: Callable[[], Sequence[Any]] | None = getattr(file, "sweep", None)
     truth: Callable[..., Any] | None = getattr(file, "truth", None)
-    if source.module is None or source.torch_inputs == ():
+    torch = source.torch
+    if torch is None or torch.module is None or torch.inputs[source.method] == ():
         expected = source.expected or tuple(interpret(graph, source.examples).values())
         return Sweep((source.examples,), (expected,), None, "PyTorch" if source.expected else "the graph")
 
     from baretorch.frontends.torch_export import flat_inputs, run_module, to_numpy
 
-    samples = [_tuple(s) for s in sweep()] if sweep is not None else [source.torch_inputs]
+    samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:
         raise CompileError("sweep() gives no inputs", at=model)
-    program, inputs, expected_all, truths = source.program, [], [], []
-    module = getattr(deepcopy(source.module) if program.state else source.module, source.method)
+    inputs, expected_all, truths = [], [], []
+    module = getattr(deepcopy(torch.module) if graph.state else torch.module, source.method)
     for sample in samples:
-        arrays = tuple(to_numpy(x, i.order) for x, i in zip(flat_inputs(sample), program.inputs, strict=False))
+        arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
         if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
             raise CompileError(
                 "an input of sweep() differs in shape or type from inputs()",
@@ -114,7 +115,7 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
                 need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
             )
         inputs.append(arrays)
-        expected_all.append(run_module(module, sample, program.output_orders))
+        expected_all.append(run_module(module, sample, [port.order for port in graph.gives()]))
         if truth is not None:
             truths.append(value_of(np.asarray(truth(*sample))))
     return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")

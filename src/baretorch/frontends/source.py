@@ -1,0 +1,124 @@
+"""What a frontend gives: a Graph per method, example inputs, and how to ask the model that they were made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.escape import LONGEST
+from baretorch.ir import Array, DType, Graph, Shape
+from baretorch.net import Reference
+from baretorch.ports import Runner
+
+ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
+ODD_INT8 = (
+    "inputs: inputs() has NaN or infinite values, which int8 cannot hold: its answers cannot be compared with float"
+)
+
+
+@dataclass(frozen=True)
+class Int8:
+    """How to quantize: layers to leave in float, and the observer ("histogram" or "minmax"). With `unless_done` a model
+    that is quantized already stays as it is."""
+
+    keep_float: tuple[str, ...] = ()
+    observer: str = "histogram"
+    unless_done: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a loader: this file, whose model is called `name`. Of several methods `method`, or the first.
+    `trust`: the user says that what is in the file may run."""
+
+    file: Path
+    name: str
+    method: str | None = None
+    int8: Int8 | None = None
+    trust: bool = False
+
+
+@dataclass(frozen=True)
+class Torch:
+    """What PyTorch keeps of a model that was read with it: the nn.Module, if it comes from one; and by method its
+    example inputs and its programs, as exported, and in the plain form that is read and quantized."""
+
+    module: Any
+    inputs: Mapping[str, tuple[Any, ...]]
+    exported: Mapping[str, Any]
+    plain: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model as read. `graphs` are those of all methods that are compiled, over shared weights; `method` is the one
+    that the rest is about. `examples` are in the memory order of the C interface, `expected` what the model itself
+    gives for them, and `expected_again` what it gives for them once more, which differs if it remembers; None where
+    there is no model to ask."""
+
+    name: str
+    graphs: Mapping[str, Graph]
+    examples: tuple[Array, ...]
+    expected: tuple[Array, ...] | None = None
+    expected_again: tuple[Array, ...] | None = None
+    method: str = "forward"
+    references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where the model can be asked
+    eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is
+    quantized: tuple[Array, ...] | None = None  # of an int8 model: what its pt2e reference gives for the examples
+    float_graphs: Mapping[str, Graph] = field(default_factory=dict)  # of a model that was quantized: as it was before
+    samples: tuple[tuple[Array, ...], ...] = ()  # of an int8 model: calibration data, as `examples` are
+    kept_float: tuple[str, ...] = ()  # of an int8 model: layers that are float because the user said so
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the reader wants the user to know
+    texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
+    calls: int | None = None  # how many operators the form before the Graph has
+    torch: Torch | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    @property
+    def graph(self) -> Graph:
+        """That of the method which this is all about."""
+        return self.graphs[self.method]
+
+    @property
+    def module(self) -> Any:
+        """The nn.Module; None where the model comes from elsewhere."""
+        return self.torch.module if self.torch else None
+
+
+def check_name(name: str) -> None:
+    """A model's name is part of C names and of the names of files."""
+    if not re.fullmatch(r"[A-Za-z]\w*", name, flags=re.ASCII) or len(name) > LONGEST:
+        shown = name if len(name) <= 40 else f"{name[:40]}…"
+        raise CompileError(
+            f"{shown!r} is no name for a model", need=f"at most {LONGEST} letters, digits and _, the first a letter"
+        )
+
+
+def one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
+    """The method that is wanted, or the first."""
+    if wanted is None:
+        return next(iter(methods))
+    if wanted not in methods:
+        raise CompileError(f"the model has no method {wanted!r}", have=", ".join(methods))
+    return wanted
+
+
+def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:
+    """Seeded inputs for a model that brings none. Shapes are those in memory."""
+    rng = np.random.default_rng(0)
+    arrays = []
+    for shape, dtype in types:
+        if dtype.numpy.kind == "f":
+            arrays.append(rng.standard_normal(shape).astype(dtype.numpy))
+        else:
+            arrays.append(rng.integers(0, 2, shape).astype(dtype.numpy))
+    return tuple(arrays)

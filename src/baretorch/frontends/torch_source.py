@@ -1,0 +1,192 @@
+"""What torch.export gives -> Source: an nn.Module, a Python model file, a .pt2. torch is imported when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten_source import Lowered, shared_state
+from baretorch.frontends.limits import check_sizes
+from baretorch.frontends.model_file import load_model_file
+from baretorch.frontends.program import AtenProgram
+from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Asked, Int8, Source, Torch, one_of, random_inputs
+from baretorch.ir import Array
+from baretorch.net import Reference
+from baretorch.ports import Runner
+from baretorch.stopwatch import timed
+
+
+def load_python(asked: Asked) -> Source:
+    """A Python file with model() and inputs(). It is code, and runs."""
+    with timed("import"):
+        import baretorch.frontends.torch_export
+
+        if asked.int8 is not None:
+            import baretorch.quantize.flow  # noqa: F401
+    with timed("model"):
+        module, methods, calibration = load_model_file(asked.file)
+    with timed("export"):
+        source = from_methods(module, methods, asked.name, asked.method)
+    if asked.int8 is None:
+        return source
+    with timed("quantize"):
+        return quantized(source, asked.int8, calibration)
+
+
+def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
+    """An nn.Module and its example inputs."""
+    return from_methods(module, {"forward": tuple(inputs)}, name)
+
+
+def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
+    """An nn.Module and example inputs for each of its methods."""
+    from baretorch.frontends import torch_export
+
+    method = one_of(methods, method)
+    for m, x in methods.items():
+        torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
+    exported = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
+    plain, references = _plain(exported, methods, module)
+    odd = torch_export.has_odd_values(methods[method])
+    source = _source(name, method, Torch(module, methods, exported, plain), references)
+    return replace(source, warnings=(ODD_INPUTS,) if odd else ())
+
+
+def load_pt2(asked: Asked) -> Source:
+    """A file of torch.export.save."""
+    from baretorch.frontends.pt2 import example_inputs, load_pt2, read_pt2, told
+
+    with timed("model"):
+        exported, samples = load_pt2(asked.file, asked.trust)
+        program = read_pt2(exported, asked.file, asked.name)
+        if not asked.trust:
+            check_sizes(program)  # before anything is computed
+        args = example_inputs(samples, program)
+        methods = {} if args is None else {"forward": args}
+        programs = {"forward": exported}
+        plain, references = told(asked.file, lambda: _plain(programs, methods, exported.module(check_guards=False)))
+        torch = Torch(None, methods, programs, plain)
+        return _source(asked.name, "forward", torch, references, str(asked.file))
+
+
+def _source(name: str, method: str, torch: Torch, references: Mapping[str, Reference], file: str = "") -> Source:
+    """What there is to say of a model's plain programs, and of the answers to its example inputs, if it has any."""
+    from baretorch.frontends.torch_export import core_aten
+    from baretorch.frontends.torch_read import read_plain
+
+    plain = torch.plain
+    programs = shared_state({m: replace(read_plain(p, name, plain.values()), file=file) for m, p in plain.items()})
+    program, graphs = programs[method], Lowered(programs)
+    source = Source(
+        name,
+        graphs,
+        random_inputs((i.stored, i.dtype) for i in program.inputs),
+        method=method,
+        notes=program.notes,
+        texts={"aten": program.text, "core": lambda: core_aten(torch.exported[method])},
+        calls=len(program.calls),
+        torch=torch,
+    )
+    if method not in references:
+        return source
+    expected, again = _answers(references[method], program)
+    known = {m: _for_graph(r, programs[m], plain[m], torch.inputs[m]) for m, r in references.items()}
+
+    def eager() -> Runner:
+        from baretorch.frontends.eager import InPyTorch
+
+        return InPyTorch(torch.module, method, torch.inputs[method], graphs[method])
+
+    return replace(
+        source,
+        examples=known[method].inputs,
+        expected=expected,
+        expected_again=again,
+        quantized=expected if program.quantized else None,
+        references=known,
+        eager=eager if torch.module is not None else None,
+    )
+
+
+def _plain(
+    exported: Mapping[str, Any], methods: Mapping[str, tuple[Any, ...]], module: Any
+) -> tuple[dict[str, Any], dict[str, Reference]]:
+    """The plain program of each method, and the module's answers, which it was checked with."""
+    from baretorch.frontends import torch_export
+
+    made = {m: torch_export.functional(e) for m, e in exported.items()}
+    state = any(program.graph_signature.buffers_to_mutate for program in made.values())
+    references = {
+        m: torch_export.reference_of(getattr(deepcopy(module) if state else module, m), made[m], x)
+        for m, x in methods.items()
+    }
+    return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references
+
+
+def _answers(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The first and the second answer, in the order of the C interface."""
+    count = len(program.outputs)
+    arranged = [
+        np.array(a.transpose(program.output_orders[i % count]), order="C") for i, a in enumerate(reference.answers)
+    ]
+    return tuple(arranged[:count]), tuple(arranged[-count:])
+
+
+def _for_graph(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
+    """What the passes are held against, with its inputs."""
+    from baretorch.frontends import torch_export
+
+    if program.quantized:
+        reference = torch_export.unrounded_reference(plain, inputs, reference.runs)
+    flat = zip(torch_export.flat_inputs(inputs), program.inputs, strict=True)
+    return replace(reference, inputs=tuple(torch_export.to_numpy(x, i.order) for x, i in flat))
+
+
+def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Source:
+    """The same model in int8: `expected` stays what PyTorch gives in float, `quantized` is what pt2e's int8 gives."""
+    if source.quantized is not None:
+        if int8.unless_done:
+            return source
+        raise CompileError(
+            "--int8: model() returns a model that is quantized already",
+            try_="leave out --int8: it compiles to int8 as it is",
+        )
+    if len(source.graphs) > 1:
+        raise CompileError(
+            "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.graphs)
+        )
+    if source.torch is None or source.method not in source.references:
+        raise CompileError(
+            f"{source.name} cannot be quantized: it does not come from PyTorch with its example inputs",
+            need="an nn.Module, or a .py model file",
+        )
+    from baretorch.frontends import torch_export
+    from baretorch.frontends.torch_plain import answers
+    from baretorch.frontends.torch_read import read_plain
+    from baretorch.quantize.flow import quantize_module
+
+    method, plain, inputs = source.method, source.torch.plain[source.method], source.torch.inputs[source.method]
+    reference = source.references[method]
+    done = quantize_module(plain, inputs, samples, reference, int8.keep_float, int8.observer)
+    program = read_plain(done.module, source.name)
+    reference = _for_graph(reference, program, done.module, inputs)
+    orders = [i.order for i in program.inputs]
+    kept = (zip(torch_export.flat_inputs(sample), orders, strict=True) for sample in done.samples)
+    return replace(
+        source,
+        graphs=Lowered({method: program}),
+        float_graphs=source.graphs,
+        texts={**source.texts, "aten": program.text},
+        calls=len(program.calls),
+        notes=program.notes,
+        quantized=_answers(replace(reference, answers=answers(done.module, inputs)), program)[0],
+        references={method: reference},
+        kept_float=int8.keep_float,
+        samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
+        warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *done.warnings),
+    )
