@@ -76,7 +76,7 @@ def measure(path: str, int8: bool) -> list[Row]:
     pulled = None
     if (source.name, dtype) == ("vww", "int8"):
         pulled = make_plan(graph, board, Memory(ram=ROWS_GOAL, rows=True)).arena
-    shared = Packed(plan.arena, plan.lower_bound, plan.optimal)
+    shared = Packed(plan.arena, plan.layout.lower_bound, plan.layout.optimal)
     return [Row(source.name, dtype, _apart(plan), shared, peers.goal.ram if peers else None, pulled)]
 
 
@@ -90,8 +90,8 @@ def _bare(graph: Graph) -> Graph:
 
 def _apart(plan: Plan) -> Packed:
     """The same steps, without any buffer in the place of one that dies."""
-    _, arena, optimal = place(plan.buffers, plan.banks[0].name, {s.name for s in plan.graph.state})
-    return Packed(arena, lower_bound(plan.buffers), optimal)
+    _, arena, optimal = place(plan.layout.buffers, plan.layout.banks[0].name, {s.name for s in plan.graph.state})
+    return Packed(arena, lower_bound(plan.layout.buffers), optimal)
 
 
 def section(rows: Sequence[Row]) -> str:

@@ -40,7 +40,7 @@ def test_memory_is_spent_as_asked_and_the_answer_stays(options: dict[str, Any]) 
     if "weights" in options:
         assert model.build().ram.weights == model.memory.weights
     elif "place" in options:
-        assert {bank.name for bank in model.compiled.plan.banks} == {"SRAM", "SCRATCH"}
+        assert {bank.name for bank in model.compiled.plan.layout.banks} == {"SRAM", "SCRATCH"}
     else:
         assert model.memory.arena < whole.memory.arena
 

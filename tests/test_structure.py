@@ -163,7 +163,7 @@ def test_methods_share_weights_arena_and_state(method: str, tmp_path: Path) -> N
     weights = facts.compiled.c.files["weights.c"]
     assert weights.count("float32[24]") == 1, "the layer's weights are there once"
     plans = facts.compiled.plans.values()
-    assert len({plan.buffer("level").offset for plan in plans}) == 1
+    assert len({plan.layout.buffer("level").offset for plan in plans}) == 1
     header = facts.compiled.c.files["model.h"]
     assert all(f"void coder_{m}_run(const float *x, float *y);" in header for m in methods)
 
@@ -220,7 +220,7 @@ def test_a_method_may_lack_the_layer_that_is_placed() -> None:
     x = (torch.ones(1, 8),)
     source = frontends.from_methods(Halves(), {"encode": x, "decode": x}, "halves", "encode")
     compiled = pipeline.compile_source(source, load_board("pico"), memory=Memory({"into": "SCRATCH"}))
-    banks = {name: [bank.name for bank in plan.banks] for name, plan in compiled.plans.items()}
+    banks = {name: [bank.name for bank in plan.layout.banks] for name, plan in compiled.plans.items()}
     assert banks == {"encode": ["SRAM", "SCRATCH"], "decode": ["SRAM"]}
     with pytest.raises(CompileError, match="no layer is called nothing"):
         pipeline.compile_source(source, load_board("pico"), memory=Memory({"nothing": "SCRATCH"}))
@@ -240,7 +240,7 @@ def test_a_layer_that_is_a_states_next_value_can_be_placed() -> None:
 
     source = frontends.from_module(Next(), (torch.ones(1, 8),), "m")
     plan = pipeline.compile_source(source, load_board("pico"), memory=Memory({"a": "SCRATCH"})).plan
-    assert [bank.name for bank in plan.banks] == ["SRAM", "SCRATCH"]
+    assert [bank.name for bank in plan.layout.banks] == ["SRAM", "SCRATCH"]
 
 
 class Named(nn.Module):

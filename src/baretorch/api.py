@@ -75,7 +75,7 @@ class Model:
     @property
     def memory(self) -> Memory:
         plan = self.compiled.plan
-        return Memory(plan.arena, plan.lower_bound, plan.weight_bytes())
+        return Memory(plan.arena, plan.layout.lower_bound, plan.weight_bytes())
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import make_plan
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.guards import guarded
+from baretorch.plan.types import one_by_one
 from baretorch.targets.boards import load_board
 
 
@@ -249,7 +250,7 @@ def test_the_judge_sees_a_missing_guard() -> None:
     for i in deep:
         steps = tuple(replace(s, guards=()) if n == i else s for n, s in enumerate(plan.steps))
         try:
-            check_guards(replace(plan, steps=steps))
+            check_guards(replace(plan, schedule=one_by_one(steps)))
         except InternalError:
             continue
         unseen.append(plan.steps[i].call.op.name)
@@ -279,7 +280,7 @@ def test_many_conditions_are_judged_one_by_one() -> None:
     sides = [step for step in plan.steps if step.guards]
     assert len(sides) == 48 and len({step.operands[-1].storage for step in sides}) == 1
     with pytest.raises(InternalError, match="tanh reads cat, which is not made under all conditions"):
-        check_guards(replace(plan, steps=tuple(step for step in plan.steps if step is not sides[3])))
+        check_guards(replace(plan, schedule=one_by_one([step for step in plan.steps if step is not sides[3]])))
 
 
 def test_branches_that_return_their_input_are_refused() -> None:

@@ -18,7 +18,7 @@ GAP = 64
 def spread(plan: Plan) -> Plan:
     """No two buffers touch, whenever they live."""
     at, offsets = GAP, {}
-    for b in plan.buffers:
+    for b in plan.layout.buffers:
         offsets[b.name] = at
         at += -(-b.size // 8) * 8 + GAP
     return _moved(plan, offsets, at)
@@ -28,7 +28,7 @@ def touching(plan: Plan, copies: int) -> Plan:
     """As `spread` for the first of so many copies of a table; in the others each output overlaps one of the inputs
     that may, as far as it may: the first input in the first of them, the next in the next."""
     apart = spread(plan)
-    offsets = {b.name: b.offset for b in apart.buffers}
+    offsets = {b.name: b.offset for b in apart.layout.buffers}
     at = apart.arena
     cases = 1 + max(number(n) for n in plan.graph.tensors)
     for output, near in overlaps(plan):
@@ -38,7 +38,7 @@ def touching(plan: Plan, copies: int) -> Plan:
         input_, distance = near[(copy - 1) % len(near)]
         offsets[output] = at
         offsets[input_] = at + -(-distance // 4) * 4
-        end = max(offsets[name] + plan.buffer(name).size for name in (input_, output))
+        end = max(offsets[name] + plan.layout.buffer(name).size for name in (input_, output))
         at = -(-end // 8) * 8 + GAP
     return _moved(plan, offsets, at)
 
@@ -56,13 +56,13 @@ def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
             if j < len(step.call.outputs):
                 old, new = where[step.call.inputs[i].name], where[step.call.outputs[j].name]
                 if uses[old] == 1 == uses[new]:
-                    assert plan.buffer(old).size == plan.buffer(new).size
+                    assert plan.layout.buffer(old).size == plan.layout.buffer(new).size
                     yield new, [(old, 0)]
         output = where[step.call.y.name]
         near = [
             (where[name], d)
             for name, d in zip(inputs, distances, strict=True)
-            if d is not None and uses[where[name]] == 1 and d < plan.buffer(output).size
+            if d is not None and uses[where[name]] == 1 and d < plan.layout.buffer(output).size
         ]
         made_here = uses[output] == 1 and output not in plan.graph.inputs
         if near and made_here and len(step.call.outputs) == 1:
@@ -84,7 +84,7 @@ def overlappable(cases: Sequence[Case], board: Board) -> list[Case]:
 def gaps(plan: Plan) -> Iterator[tuple[int, int]]:
     """The parts of the arena that are in no buffer."""
     at = 0
-    for b in sorted(plan.buffers, key=lambda b: b.offset):
+    for b in sorted(plan.layout.buffers, key=lambda b: b.offset):
         if at < b.offset:
             yield at, b.offset
         at = max(at, b.end)
@@ -93,6 +93,7 @@ def gaps(plan: Plan) -> Iterator[tuple[int, int]]:
 
 
 def _moved(plan: Plan, offsets: dict[str, int], arena: int) -> Plan:
-    (bank,) = plan.banks
-    buffers = tuple(replace(b, offset=offsets[b.name]) for b in plan.buffers)
-    return replace(plan, buffers=buffers, banks=(replace(bank, size=arena),))
+    (bank,) = plan.layout.banks
+    buffers = tuple(replace(b, offset=offsets[b.name]) for b in plan.layout.buffers)
+    layout = replace(plan.layout, buffers=buffers, banks=(replace(bank, size=arena),))
+    return replace(plan, layout=layout)

@@ -36,22 +36,22 @@ def smaller(board: Board, bank: str, size: int) -> Board:
 
 
 def test_everything_lies_where_data_lies() -> None:
-    assert plan(M55).banks == (Bank("DTCM", plan(M55).arena, home=True),)
+    assert plan(M55).layout.banks == (Bank("DTCM", plan(M55).arena, home=True),)
 
 
 def test_the_arena_lies_where_the_user_says() -> None:
     moved = plan(M55, arena="SRAM")
-    assert moved.banks == (Bank("SRAM", plan(M55).arena, home=False),)
-    assert {b.bank for b in moved.buffers} == {"SRAM"}
+    assert moved.layout.banks == (Bank("SRAM", plan(M55).arena, home=False),)
+    assert {b.bank for b in moved.layout.buffers} == {"SRAM"}
 
 
 def test_a_layer_lies_where_the_user_says() -> None:
     usual = plan(M55)
     name = usual.steps[0].call.y.name
     moved = plan(M55, **{name: "SRAM"})
-    assert [b.name for b in moved.buffers if b.bank == "SRAM"] == [name]
-    assert moved.banks[1] == Bank("SRAM", moved.buffer(name).size, home=False)
-    assert moved.banks[0].size < usual.arena
+    assert [b.name for b in moved.layout.buffers if b.bank == "SRAM"] == [name]
+    assert moved.layout.banks[1] == Bank("SRAM", moved.layout.buffer(name).size, home=False)
+    assert moved.layout.banks[0].size < usual.arena
 
 
 def test_unknown_names() -> None:
@@ -66,8 +66,8 @@ def test_what_one_bank_cannot_hold_goes_to_another() -> None:
     need = plan(M55).arena
     small = smaller(M55, "DTCM", need - 100)
     split = plan(small)
-    assert [b.name for b in split.banks] == ["DTCM", "SRAM"]
-    assert split.banks[0].size <= need - 100
+    assert [b.name for b in split.layout.banks] == ["DTCM", "SRAM"]
+    assert split.layout.banks[0].size <= need - 100
 
 
 def test_what_no_bank_can_hold_is_refused() -> None:
@@ -78,7 +78,7 @@ def test_what_no_bank_can_hold_is_refused() -> None:
 def test_the_image_computes_the_same(tmp_path: Path) -> None:
     board = smaller(M55, "DTCM", 1024)
     compiled = pipeline.compile_source(source(), board)
-    assert {b.bank for b in compiled.plan.buffers} == {"DTCM", "SRAM"}
+    assert {b.bank for b in compiled.plan.layout.buffers} == {"DTCM", "SRAM"}
     image = pipeline.build_image(compiled, tmp_path, "gcc")
     run = pipeline.run_image(compiled, image)
     expected = compiled.source.expected

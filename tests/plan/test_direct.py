@@ -16,7 +16,7 @@ from baretorch.ir import Builder, DType, interpret
 from baretorch.ops.elementwise import Clamp
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.types import Memory
+from baretorch.plan.types import Memory, one_by_one
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 
@@ -31,8 +31,8 @@ def source() -> Source:
 def test_they_take_no_arena() -> None:
     graph = optimized(source().graph)
     plan = make_plan(graph, BOARD, DIRECT)
-    assert plan.direct == {*graph.inputs, *(o.storage for o in plan.outputs)}
-    assert all(plan.buffer(name).size == 0 for name in plan.direct)
+    assert plan.layout.lent == {*graph.inputs, *(o.storage for o in plan.outputs)}
+    assert plan.layout.lent.isdisjoint(b.name for b in plan.layout.buffers)
     assert plan.arena <= make_plan(graph, BOARD).arena
 
 
@@ -52,7 +52,7 @@ def test_an_input_that_is_an_output_is_copied() -> None:
     x = b.input("x", (1, 4), DType.FLOAT32)
     y = b.add(Clamp(0.0, 1.0), x, name="y")
     plan = make_plan(b.graph([x], [x, y]), BOARD, DIRECT)
-    assert plan.direct == {"y"}
+    assert plan.layout.lent == {"y"}
 
 
 def test_the_judge_lets_nobody_write_to_an_input() -> None:
@@ -63,7 +63,7 @@ def test_the_judge_lets_nobody_write_to_an_input() -> None:
     (step,) = plan.steps
     wrong = replace(step, operands=(step.operands[0], replace(step.operands[0], tensor="y")))
     with pytest.raises(InternalError, match="writes to the caller's input"):
-        check_plan(replace(plan, steps=(wrong,)))
+        check_plan(replace(plan, schedule=one_by_one([wrong])))
 
 
 def test_a_model_that_needs_no_arena(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from baretorch.plan import make_plan
 from baretorch.plan.lifetimes import find_overlaps, lifetimes
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
-from baretorch.plan.select import make_steps
-from baretorch.plan.storage import places
-from baretorch.plan.types import Step
+from baretorch.plan.select import Constants, make_steps
+from baretorch.plan.storage import views
+from baretorch.plan.types import Step, one_by_one
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 
@@ -49,8 +49,9 @@ def branching(seed: int, nodes: int) -> Graph:
 
 
 def peak(graph: Graph, steps: Sequence[Step]) -> int:
-    buffers = lifetimes(graph, steps, places(graph))
-    return lower_bound(buffers, find_overlaps(steps, buffers))
+    schedule = one_by_one(steps)
+    buffers = lifetimes(graph, schedule, views(graph))
+    return lower_bound(buffers, find_overlaps(schedule, buffers))
 
 
 def all_orders(steps: Sequence[Step], done: tuple[int, ...] = ()) -> Iterator[list[Step]]:
@@ -67,8 +68,8 @@ def all_orders(steps: Sequence[Step], done: tuple[int, ...] = ()) -> Iterator[li
 @pytest.mark.parametrize("seed", range(60))
 def test_no_order_needs_less(seed: int) -> None:
     graph = branching(seed, 6)
-    steps, _ = make_steps(graph, HOST.chip.cpu, places(graph))
-    best = ordered(graph, steps, lifetimes(graph, steps, places(graph)))
+    steps = make_steps(graph, HOST.chip.cpu, views(graph), Constants())
+    best = ordered(steps, lifetimes(graph, one_by_one(steps), views(graph)))
     assert sorted(map(id, best)) == sorted(map(id, steps))
     assert peak(graph, best) == min(peak(graph, order) for order in all_orders(steps))
 
@@ -81,7 +82,7 @@ def test_branches_are_finished_one_after_the_other() -> None:
     narrow = [linear(b, w, 10) for w in wide]
     graph = b.graph([x], [b.add(Add(), *narrow)])
     plan = make_plan(graph, HOST)
-    assert plan.arena == plan.lower_bound == 4 * (10 + 1000 + 10)
+    assert plan.arena == plan.layout.lower_bound == 4 * (10 + 1000 + 10)
     assert [s.call.y.name for s in plan.steps] == [wide[0], narrow[0], wide[1], narrow[1], graph.outputs[0]]
     x_value = np.ones((1, 10), np.float32)
     np.testing.assert_allclose(simulate(plan, [x_value])[0], interpret(graph, [x_value])[graph.outputs[0]], rtol=1e-5)

@@ -199,7 +199,7 @@ def test_pulled_rows_take_no_memory() -> None:
     graph = network(64, 64, DEEP)
     plan = make_plan(graph, BOARD, Memory(ram=graph["x"].bytes, rows=True))
     assert plan.arena <= graph["x"].bytes
-    assert plan.buffer("x").size == 0
+    assert plan.layout.streamed == {"x"} and "x" not in {b.name for b in plan.layout.buffers}
     assert same(graph, plan.graph)
 
 
@@ -315,7 +315,7 @@ def test_bands_are_tried_for_the_bank_that_is_too_small() -> None:
     """Though another one, which the user also fills, has more room than is missing."""
     source = from_module(Wide(3).eval(), (torch.randn(1, 100, 162, 3),), "m")
     plan = compile_source(source, load_board("pico2w"), memory=Memory({"last": "SCRATCH"})).plan
-    assert plan.patches is not None and len(plan.banks) == 2
+    assert plan.patches is not None and len(plan.layout.banks) == 2
 
 
 def test_a_board_that_is_too_small_all_the_same_is_told_from_the_smallest_plan() -> None:

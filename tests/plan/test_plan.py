@@ -21,7 +21,7 @@ from baretorch.ops.move import Cat, Change, Slice, SliceScatter
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
-from baretorch.plan.types import Buffer, Operand, Plan, Step
+from baretorch.plan.types import Buffer, Operand, Plan, Schedule, Step
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 
@@ -83,8 +83,8 @@ def simulate(plan: Plan, inputs: list[np.ndarray], kept: dict[str, np.ndarray] |
     as its distances allow: when it has written a byte of its output, it reads on from as far back as they say.
     `kept` is the state, from run to run."""
     memory = np.full(plan.arena, 0xA5, np.uint8)
-    offset = {b.name: b.offset for b in plan.buffers}
-    constants = {c.name: c.data for c in plan.constants}
+    offset = {b.name: b.offset for b in plan.layout.buffers}
+    constants = {c.name: c.data for c in plan.layout.constants}
     graph = plan.graph
 
     def view(operand: Operand) -> np.ndarray:
@@ -96,11 +96,11 @@ def simulate(plan: Plan, inputs: list[np.ndarray], kept: dict[str, np.ndarray] |
         """The input with poison where the kernel may have written before it reads."""
         found = view(x).copy()
         raw = found.reshape(-1).view(np.uint8)
-        for y in step.operands[-len(step.call.outputs) :]:
+        for y in step.writes:
             ahead = (offset[x.storage] + x.offset) - (offset[y.storage] + y.offset)
             if distance is None or ahead < distance:
                 overwritten = np.arange(raw.size) + ahead
-                raw[(overwritten >= 0) & (overwritten < graph[y.tensor].bytes)] = 0xA5
+                raw[(overwritten >= 0) & (overwritten < y.size)] = 0xA5
         return found
 
     for operand, value in zip(plan.inputs, inputs, strict=True):
@@ -141,7 +141,7 @@ def test_no_live_byte_is_overwritten(graph: Graph) -> None:
             np.testing.assert_allclose(have, want[name], rtol=1e-5, atol=1e-6)
         for name, have in kept.items():
             np.testing.assert_allclose(have, remembered[name], rtol=1e-5, atol=1e-6)
-    assert plan.lower_bound <= plan.arena
+    assert plan.layout.lower_bound <= plan.arena
 
 
 @settings(max_examples=40, deadline=None)
@@ -164,23 +164,25 @@ def test_the_check_finds_an_overlap() -> None:
     plan = cnn_plan()
     first = plan.steps[0].operands
     reads, writes = first[0].storage, first[-1].storage
-    moved = tuple(replace(b, offset=plan.buffer(reads).offset) if b.name == writes else b for b in plan.buffers)
-    with pytest.raises(InternalError, match="overlap at step"):
-        check_plan(replace(plan, buffers=moved))
+    layout, at = plan.layout, plan.layout.buffer(reads).offset
+    moved = tuple(replace(b, offset=at) if b.name == writes else b for b in layout.buffers)
+    with pytest.raises(InternalError, match="overlap in phase"):
+        check_plan(replace(plan, layout=replace(layout, buffers=moved)))
 
 
 def test_the_check_finds_a_buffer_that_died_too_early() -> None:
     plan = cnn_plan()
     reads = plan.steps[2].operands[0].storage
-    short = tuple(replace(b, last=1) if b.name == reads else b for b in plan.buffers)
+    short = tuple(replace(b, last=1) if b.name == reads else b for b in plan.layout.buffers)
     with pytest.raises(InternalError, match="which is not there"):
-        check_plan(replace(plan, buffers=short))
+        check_plan(replace(plan, layout=replace(plan.layout, buffers=short)))
 
 
 def test_the_check_finds_a_buffer_outside_the_arena() -> None:
     plan = cnn_plan()
     with pytest.raises(InternalError, match="lies at"):
-        check_plan(replace(plan, banks=(replace(plan.banks[0], size=plan.arena - 4),)))
+        smaller = (replace(plan.layout.banks[0], size=plan.arena - 4),)
+        check_plan(replace(plan, layout=replace(plan.layout, banks=smaller)))
 
 
 def test_too_large_for_the_ram_names_the_peak() -> None:
@@ -226,6 +228,7 @@ def test_the_check_finds_state_that_is_read_too_late() -> None:
     plan = make_plan(b.graph([x], [y], [State(s, following, np.zeros(4, np.float32))]), HOST)
     assert plan.steps[1].operands[-1].storage == "s"
     lives = {y: {"first": 1}, x: {"last": 1}}
-    buffers = tuple(replace(buffer, **lives.get(buffer.name, {})) for buffer in plan.buffers)
+    buffers = tuple(replace(buffer, **lives.get(buffer.name, {})) for buffer in plan.layout.buffers)
     with pytest.raises(InternalError, match="reads s after its state has changed"):
-        check_plan(replace(plan, steps=plan.steps[::-1], buffers=buffers))
+        turned = Schedule(plan.phases[::-1])
+        check_plan(replace(plan, schedule=turned, layout=replace(plan.layout, buffers=buffers)))

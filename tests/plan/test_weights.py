@@ -75,7 +75,7 @@ def test_no_weight_is_read_from_flash(board: str, bank: str, toolchain: str, tmp
         if memory.weights:
             assert reads == 0
             assert image.ram.weights == weights
-            assert {c.bank for c in compiled.plan.constants} == {bank}, "a bank that nothing else lies in comes first"
+            assert set(compiled.plan.layout.copies.values()) == {bank}, "a bank that nothing else lies in comes first"
             assert image.ram.total == image.ram.arena + weights + image.ram.static + image.ram.stack
         else:
             assert reads > compiled.graph.macs() / 8
@@ -88,8 +88,8 @@ def test_what_is_read_most_comes_first(tmp_path: Path) -> None:
     arena = compiled_for(PICO).plan.arena
     board = smaller(smaller(PICO, "SCRATCH", 64), "SRAM", arena + STATIC + 2200)
     compiled = compiled_for(board)
-    banks = {c.name: c.bank for c in compiled.plan.constants}
-    assert banks["fc.weight"] == "" and compiled.plan.constant("fc.weight").data.nbytes == 2560
+    banks = {c.name: compiled.plan.layout.copies.get(c.name, "") for c in compiled.plan.layout.constants}
+    assert banks["fc.weight"] == "" and compiled.plan.layout.constant("fc.weight").data.nbytes == 2560
     assert all(banks[f"{layer}.weight"] == "SRAM" for layer in ("c1", "dw", "c3"))
     pipeline.build_image(compiled, tmp_path, "gcc")  # and there is room for it
 
@@ -113,7 +113,7 @@ def test_a_board_of_the_users_may_say_why_its_flash_is_slow() -> None:
     chip = load_board("mps2-an386").chip
     memories = tuple(replace(m, slow="far away") if m.name == chip.code else m for m in chip.memories)
     board = replace(load_board("mps2-an386"), chip=replace(chip, memories=memories))
-    assert {c.bank for c in compiled_for(board).plan.constants} == {"SRAM"}
+    assert set(compiled_for(board).plan.layout.copies.values()) == {"SRAM"}
 
 
 class Large(nn.Module):
@@ -132,7 +132,7 @@ def test_what_the_caller_lends_has_room_too(tmp_path: Path) -> None:
     source = from_module(Large(16384).eval(), (torch.randn(1, 16384),), "m")
     compiled = pipeline.compile_source(source, load_board("pico2w"), memory=Memory(weights=True, direct=True))
     pipeline.build_image(compiled, tmp_path, "gcc")
-    assert compiled.plan.constant("a.weight").bank == ""
+    assert "a.weight" not in compiled.plan.layout.copies
 
 
 @pytest.mark.parametrize("less", range(0, 64, 12))

@@ -17,7 +17,7 @@ import baretorch
 from baretorch import frontends, pipeline
 from baretorch.ir import Graph
 from baretorch.plan import make_plan
-from baretorch.plan.types import Bank, Buffer, Memory, Plan
+from baretorch.plan.types import Bank, Buffer, Layout, Memory, Plan, Schedule
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of
 from baretorch.report.html import Html, el
@@ -97,15 +97,15 @@ def test_the_pictures_are_there(page: Page, section: str) -> None:
 
 def test_every_buffer_is_drawn_and_tells_its_name_and_size(page: Page, made: Report) -> None:
     drawn = page.evaluate("[...document.querySelectorAll('.tensor')].map(e => e.dataset.name)")
-    assert sorted(drawn) == sorted(b.name for b in made.plan.buffers if b.size)
+    assert sorted(drawn) == sorted(b.name for b in made.plan.layout.buffers if b.size)
     assert page.evaluate("document.getElementById('tip').hidden")
     name = page.evaluate("[...document.querySelectorAll('.tensor')].at(-1).dataset.name")  # nothing lies on top of it
-    buffer = made.plan.buffer(name)
+    buffer = made.plan.layout.buffer(name)
     page.hover(".tensor:last-of-type")
     assert not page.evaluate("document.getElementById('tip').hidden")
     shown = page.evaluate("document.getElementById('tip').innerText").splitlines()
     assert shown[:2] == [name, f"{buffer.size:,} bytes at {buffer.offset:,}"]
-    assert shown[2:] == [layer_of(made.plan, buffer), when(buffer, len(made.plan.steps))]
+    assert shown[2:] == [layer_of(made.plan, buffer), when(buffer, len(made.plan.phases))]
     page.hover("h1")
     assert page.evaluate("document.getElementById('tip').hidden")
 
@@ -160,7 +160,7 @@ def test_layers_in_bands_stay_layers(floating: Report, tmp_path: Path) -> None:
 def test_the_peak_is_alive_together(made: Report) -> None:
     peak = made.peak
     assert peak is not None
-    assert peak.live == max(made.plan.live_bytes(i) for i in range(len(made.plan.steps))) <= made.plan.arena
+    assert peak.live == max(made.plan.live_bytes(i) for i in range(len(made.plan.phases))) <= made.plan.arena
     assert all(b.first <= peak.step <= b.last for b in peak.buffers)
 
 
@@ -243,7 +243,8 @@ def test_a_large_plan_makes_no_large_picture() -> None:
     buffers = tuple(Buffer(f"t{i}", 8 + i % 5, i, i + 2, "RAM", 16 * (i % 40)) for i in range(10_000))
     bank = Bank("RAM", 640)
     empty = Graph("net", {}, (), (), ())
-    plan = Plan(empty, "cortex-m4f", (), buffers, (), (), (), (), (bank,), 640, True)
+    layout = Layout(buffers, (), (bank,), 640, optimal=True)
+    plan = Plan(empty, "cortex-m4f", Schedule(()), layout, (), (), ())
     picture = lifetimes_picture(plan, bank, None)
     assert picture.count('class="tensor"') == DRAWN
     assert len(picture) < 300_000

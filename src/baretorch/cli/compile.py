@@ -62,7 +62,7 @@ def compile_(
         "optimize": optimize,
         "run": compiled.c.run,
         "arena": compiled.plan.arena,
-        "arena_lower_bound": compiled.plan.lower_bound,
+        "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
         "bands": compiled.plan.patches.to_json() if compiled.plan.patches else None,
         "weights": compiled.plan.weight_bytes(),

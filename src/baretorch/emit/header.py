@@ -7,9 +7,10 @@ from textwrap import wrap
 
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import arena_parameters, banner, input_parameters, offset, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
 from baretorch.escape import comment
 from baretorch.ir import DType
+from baretorch.plan.types import InArena
 
 
 def model_h(names: Names) -> str:
@@ -22,7 +23,9 @@ def model_h(names: Names) -> str:
         for name, c in names.constants.items()
         if name in shown
     )
-    rows = '\n#include "kernels/pull/rows.h"\n' if any(m.sources for m in names.methods.values()) else ""
+    rows = (
+        '\n#include "kernels/pull/rows.h"\n' if any(p.pulled for m in names.methods.values() for p in m.inputs) else ""
+    )
     arenas = "\n".join(
         f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas
     )
@@ -53,7 +56,7 @@ def _method(names: Names, method: Method) -> str:
     return f"""{comment(title, *about, *_pulling(method))}
 {sizes}
 
-{_where(names, method)}{runs}
+{_where(method)}{runs}
 void {method.run}({parameters(method)});
 
 {elsewhere}
@@ -98,7 +101,7 @@ def _scale(method: Method, port: Port) -> str:
     )
 
 
-def _where(names: Names, method: Method) -> str:
+def _where(method: Method) -> str:
     lying = _lying(method)
     if not lying:
         return ""
@@ -111,7 +114,7 @@ def _where(names: Names, method: Method) -> str:
         how = f"{write}. {reused}"
     else:
         how = f"{write}; read an output there after the run. {reused}"
-    slots = "".join(f"#define {p.macro} {_slot(names, method, p)}\n" for p in lying)
+    slots = "".join(f"#define {p.macro} {_slot(method, p)}\n" for p in lying)
     return f"{_wrapped(f'Where {whose}. {how}')}\n{slots}\n"
 
 
@@ -126,11 +129,10 @@ def _there(method: Method) -> str:
 def _offsets(method: Method) -> str:
     lines = ""
     for p in _lying(method):
-        if not p.operand.constant:
-            bank = method.plan.buffer(p.operand.storage).bank
-            arena = next(a for a in method.arenas if a.bank == bank)
+        if isinstance(p.place, InArena):
+            arena = method.arena(p.place.bank)
             note = "" if arena is method.arenas[0] else comment(f"in {arena.parameter}", indent=" ")
-            lines += f"#define {p.macro}_OFFSET {offset(method.plan, p.operand)}{note}\n"
+            lines += f"#define {p.macro}_OFFSET {p.place.offset}{note}\n"
     return lines
 
 
@@ -183,10 +185,8 @@ def _type(method: Method, port: Port) -> str:
     return f"{t.dtype.c}[{', '.join(map(str, t.shape))}]"
 
 
-def _slot(names: Names, method: Method, port: Port) -> str:
+def _slot(method: Method, port: Port) -> str:
     c = tensor_of(method, port).dtype.c
-    if port.operand.constant:
-        return f"((const {c} *){method.constants[port.operand.storage]})"
-    bank = method.plan.buffer(port.operand.storage).bank
-    arena = next(a.name for a in names.arenas if a.bank == bank)
-    return f"(({c} *)(void *)((uint8_t *){arena} + {offset(method.plan, port.operand)}))"
+    if not isinstance(port.place, InArena):
+        return f"((const {c} *){at(method, port.place, c)})"
+    return f"(({c} *)(void *)((uint8_t *){method.arena(port.place.bank).name} + {port.place.offset}))"

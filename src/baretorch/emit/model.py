@@ -13,7 +13,7 @@ from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.ops.kernel import Params
 from baretorch.plan.guards import shared_start
-from baretorch.plan.types import Guard, Operand, Step
+from baretorch.plan.types import FromStream, Guard, InArena, Operand, Place, Step, WithCaller
 from baretorch.text import attributes
 
 INDENT = "    "
@@ -96,15 +96,14 @@ int {method.check}({input_parameters(method)})
 def _idle(method: Method) -> Iterator[str]:
     """The parameters that the run function has no use for: C compilers ask to be told."""
     copied = [p.operand for p in method.ports if not (p.direct or p.pulled)]
-    operands = [o for step in method.plan.steps for o in step.uses]
-    places = {o.storage for o in (*copied, *operands) if not o.constant and o.tensor not in method.sources}
-    places |= {step.scratch.name for step in method.plan.steps if step.scratch}
-    banks = {method.plan.buffer(place).bank for place in places if place not in method.direct}
+    layout, steps = method.plan.layout, method.plan.steps
+    places: list[Place] = [layout.place(o) for o in (*copied, *(o for step in steps for o in step.uses))]
+    places += [layout.scratch(step.scratch) for step in steps if step.scratch]
+    banks = {place.bank for place in places if isinstance(place, InArena)}
     yield from (a.parameter for a in method.arenas if a.bank not in banks)
-    asked = {o.tensor for o in operands}
-    for p in method.ports:
-        if (p.direct and p.operand.storage not in places) or (p.pulled and p.operand.tensor not in asked):
-            yield p.name
+    used = {place.buffer for place in places if isinstance(place, WithCaller)}
+    used |= {place.input for place in places if isinstance(place, FromStream)}
+    yield from (p.name for name, p in method.callers.items() if name not in used)
 
 
 def _reset(names: Names) -> str:
@@ -115,7 +114,7 @@ def _reset(names: Names) -> str:
     lines = []
     for s in method.plan.state:
         t = method.plan.graph[s.operand.tensor]
-        target = at(method, "void", s.operand.storage, s.operand.offset)
+        target = at(method, method.plan.layout.place(s.operand), "void")
         if s.initial is None:
             lines.append(f"    __builtin_memset({target}, 0, {t.bytes});")
         else:
@@ -136,16 +135,13 @@ void {names.model}_reset(void)
 
 def _copy_in(method: Method, port: Port) -> str:
     t = tensor_of(method, port)
-    target = at(method, t.dtype.c, port.operand.storage, port.operand.offset)
+    target = at(method, port.place, t.dtype.c)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({target}, {port.name}, {t.bytes});"
 
 
 def _copy_out(method: Method, port: Port) -> str:
     t = tensor_of(method, port)
-    if port.operand.constant:
-        source = method.constants[port.operand.storage]
-    else:
-        source = at(method, t.dtype.c, port.operand.storage, port.operand.offset)
+    source = at(method, port.place, t.dtype.c)
     return f"    if ({port.name} != NULL)\n        __builtin_memcpy({port.name}, {source}, {t.bytes});"
 
 
@@ -181,17 +177,14 @@ class _Writer:
         about = comment(f"{str(out.origin) or out.name}: {what}: {shapes} -> {out.type}", indent="    ")
         arguments = ", ".join(self.argument(method, o) for o in step.operands)
         if step.scratch:
-            arguments += f", {at(method, 'void', step.scratch.name)}"
+            arguments += f", {at(method, method.plan.layout.scratch(step.scratch), 'void')}"
         if self.inline:
             return f"{about}\n    {self.instance(method, step)}({arguments});"
         return f"{about}\n    {step.kernel.symbol}(&{self.parameters(step)}, {arguments});"
 
     def argument(self, method: Method, operand: Operand) -> str:
-        if operand.constant:
-            return method.constants[operand.storage]
-        if operand.tensor in method.sources:
-            return method.sources[operand.tensor]
-        return at(method, method.plan.graph[operand.tensor].dtype.c, operand.storage, operand.offset)
+        tensor = method.plan.graph.tensors.get(operand.tensor)  # packed constants are none
+        return at(method, method.plan.layout.place(operand), tensor.dtype.c if tensor else "void")
 
     def instance(self, method: Method, step: Step) -> str:
         """The function that is this kernel with these parameters; equal layers share it."""
@@ -224,10 +217,10 @@ class _Writer:
         plan = method.plan
         for o in step.operands:
             if o.constant:
-                yield f"const {c_type(plan.constant(o.storage).data)}", unique(role(o.tensor), taken)
+                yield f"const {c_type(plan.layout.constant(o.storage).data)}", unique(role(o.tensor), taken)
             elif o.tensor in outputs:
                 yield plan.graph[o.tensor].dtype.c, unique("y", taken)
-            elif o.tensor in method.sources:
+            elif isinstance(plan.layout.place(o), FromStream):
                 yield "const bt_row_source", unique("x", taken)
             else:
                 yield f"const {plan.graph[o.tensor].dtype.c}", unique("x", taken)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from baretorch.emit.c import unique
 from baretorch.escape import c_name, c_prefix, is_limit
-from baretorch.ir import Graph
-from baretorch.ops.pull import pulled
-from baretorch.plan.types import Bank, Constant, Operand, Plan
+from baretorch.ir import Array, Graph
+from baretorch.plan.types import Bank, FromStream, Operand, Place, Plan, WithCaller
 
 MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h beside a port's own
 
@@ -22,8 +21,17 @@ class Port:
     name: str
     macro: str
     operand: Operand
-    pulled: bool = False  # an input of which the caller gives rows when they are asked for
-    direct: bool = False  # it stays in the caller's buffer
+    place: Place
+
+    @property
+    def pulled(self) -> bool:
+        """The caller gives rows of it when they are asked for."""
+        return isinstance(self.place, FromStream)
+
+    @property
+    def direct(self) -> bool:
+        """It stays in the caller's buffer."""
+        return isinstance(self.place, WithCaller)
 
 
 @dataclass(frozen=True)
@@ -57,18 +65,24 @@ class Method:
         return f"{self.prefix}_check"
 
     @property
-    def sources(self) -> dict[str, str]:
-        """Where the rows of pulled inputs come from: tensor -> parameter."""
-        return {p.operand.tensor: p.name for p in self.inputs if p.pulled}
+    def callers(self) -> dict[str, Port]:
+        """What the caller gives: buffers that lie there, and inputs that come in rows."""
+        return {p.operand.storage: p for p in self.ports if p.direct or p.pulled}
 
-    @property
-    def direct(self) -> dict[str, Port]:
-        """Buffers that lie with the caller."""
-        return {p.operand.storage: p for p in self.ports if p.direct}
+    def arena(self, bank: str) -> Arena:
+        return next(a for a in self.arenas if a.bank == bank)
 
     @property
     def ports(self) -> tuple[Port, ...]:
         return (*self.inputs, *self.outputs)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A C array of constants, and the bank of RAM that it is copied to at start, if any."""
+
+    data: Array
+    bank: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +92,7 @@ class Names:
     model: str
     arenas: tuple[Arena, ...]
     methods: Mapping[str, Method]
-    constants: Mapping[str, Constant]  # by the C array
+    constants: Mapping[str, Stored]  # by the C array
     globals: frozenset[str]  # all functions and arrays
     checked: bool = False  # methods have a function that checks their inputs
 
@@ -90,28 +104,27 @@ class Names:
 def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> Names:
     """Names for a model with these methods. A model with one method is called by the model's name alone."""
     model = c_prefix(name)
-    arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.banks])
+    arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.layout.banks])
     globals_ = {f"{model}_{own}" for own in ("run", "run_in", "check", "reset", "reset_in")} | {a.name for a in arenas}
     prefixes = {key: _prefix(model, key, globals_) if len(plans) > 1 else model for key in plans}
-    arrays: dict[str, Constant] = {}
+    arrays: dict[str, Stored] = {}
     by_content: dict[tuple[str, bytes], str] = {}
     constants: dict[str, dict[str, str]] = {key: {} for key in plans}
     for key, plan in plans.items():
-        for c in plan.constants:
+        for c in plan.layout.constants:
             content = (c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
                 by_content[content] = unique(f"{model}_{c.name}", globals_)
-                arrays[by_content[content]] = c
+                arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""))
             constants[key][c.name] = by_content[content]
     up = model.upper()
     macros = {f"{up}_MODEL_H", f"{up}_WEIGHTS_H", *(f"{a.name}_bytes".upper() for a in arenas)}
     methods = {}
     for key, plan in plans.items():
-        own = {bank.name for bank in plan.banks}
+        own = {bank.name for bank in plan.layout.banks}
         taken = {a.parameter for a in arenas} | globals_
-        absent = pulled(plan.graph)
         prefix = prefixes[key]
-        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, macros, o.tensor in absent) for o in plan.inputs)
+        inputs = tuple(_port(plan, prefix, o, o.tensor, taken, macros) for o in plan.inputs)
         labelled = zip(plan.outputs, output_labels(plan.graph), strict=True)
         outputs = tuple(_port(plan, prefix, operand, label, taken, macros) for operand, label in labelled)
         there = tuple(a for a in arenas if a.bank in own)
@@ -152,9 +165,7 @@ def role(tensor: str) -> str:
     return re.sub(r"_\d+$", "", tensor.rsplit(".", 1)[-1])
 
 
-def _port(
-    plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str], pulled: bool = False
-) -> Port:
+def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str]) -> Port:
     name = unique(text, taken)
     base = macro = f"{prefix}_{name}".upper()
     n = 1
@@ -162,4 +173,4 @@ def _port(
         n += 1
         macro = f"{base}_{n}"
     macros |= {f"{macro}{more}" for more in ("", *MORE)}
-    return Port(name, macro, operand, pulled, operand.storage in plan.direct)
+    return Port(name, macro, operand, plan.layout.place(operand))

@@ -6,7 +6,7 @@ from baretorch import __version__
 from baretorch.emit.names import Method, Names, Port
 from baretorch.escape import comment
 from baretorch.ir import Tensor
-from baretorch.plan.types import Operand, Plan
+from baretorch.plan.types import FromStream, InArena, InFlash, InRam, Place, WithCaller
 
 
 def banner(names: Names, what: str) -> str:
@@ -18,24 +18,23 @@ def tensor_of(method: Method, port: Port) -> Tensor:
     return method.plan.graph[port.operand.tensor]
 
 
-def at(method: Method, kind: str, buffer: str, inside: int = 0) -> str:
-    """A pointer into an arena, or to what the caller gave: to so many bytes inside a buffer."""
-    port = method.direct.get(buffer)
-    if port is not None:
-        if inside == 0 and kind == tensor_of(method, port).dtype.c:
-            return port.name
-        const = "const " if buffer in method.plan.graph.inputs else ""
-        return f"({const}{kind} *)({const}void *)(({const}uint8_t *){port.name} + {inside})"
-    b = method.plan.buffer(buffer)
-    arena = next(a for a in method.arenas if a.bank == b.bank)
-    if arena is method.arenas[0]:
-        return f"AT({kind}, {b.offset + inside})"
-    return f"IN({arena.parameter}, {kind}, {b.offset + inside})"
-
-
-def offset(plan: Plan, operand: Operand) -> int:
-    """Bytes from the start of its arena."""
-    return plan.buffer(operand.storage).offset + operand.offset
+def at(method: Method, place: Place, kind: str) -> str:
+    """A pointer to a place, of a C type."""
+    match place:
+        case InFlash(constant) | InRam(constant):
+            return method.constants[constant]
+        case FromStream(name):
+            return method.callers[name].name
+        case WithCaller(buffer, offset):
+            port = method.callers[buffer]
+            if offset == 0 and kind == tensor_of(method, port).dtype.c:
+                return port.name
+            const = "const " if buffer in method.plan.graph.inputs else ""
+            return f"({const}{kind} *)({const}void *)(({const}uint8_t *){port.name} + {offset})"
+        case InArena(bank, offset):
+            arena = method.arena(bank)
+            main = arena is method.arenas[0]
+            return f"AT({kind}, {offset})" if main else f"IN({arena.parameter}, {kind}, {offset})"
 
 
 def parameters(method: Method) -> str:

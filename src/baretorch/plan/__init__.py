@@ -1,12 +1,14 @@
-"""Graph + CPU -> Plan: a kernel per node, an offset per tensor, and the proof that it holds."""
+"""Graph + Board -> Plan: a kernel per node, an offset per tensor, and the proof that it holds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import partial
 
 from baretorch.errors import CompileError, see_fit
-from baretorch.ir import Array, Graph
+from baretorch.ir import Graph, State
+from baretorch.ops.pull import pulled
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.guards import guarded
@@ -14,10 +16,10 @@ from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.patches import patched
-from baretorch.plan.select import make_steps
+from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
-from baretorch.plan.storage import places
-from baretorch.plan.types import Constant, Memory, Operand, Place, Plan, StateBuffer, Step
+from baretorch.plan.storage import views
+from baretorch.plan.types import Buffer, Layout, Memory, Operand, Plan, Schedule, StateBuffer, View, one_by_one
 from baretorch.targets.types import Board
 
 ANY = Memory()
@@ -40,13 +42,13 @@ def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
 
 
 def _fits(plan: Plan, board: Board, memory: Memory) -> bool:
-    banks = all(bank.size <= room(board.chip, bank.name) for bank in plan.banks)
+    banks = all(bank.size <= room(board.chip, bank.name) for bank in plan.layout.banks)
     return banks and (memory.ram is None or plan.arena <= memory.ram)
 
 
 def _limit(plan: Plan, board: Board, memory: Memory) -> int:
     """How large the arena may be: as the user says, and as the board has room. It need not be smaller than it is."""
-    short = sum(max(0, bank.size - room(board.chip, bank.name)) for bank in plan.banks)
+    short = sum(max(0, bank.size - room(board.chip, bank.name)) for bank in plan.layout.banks)
     return min(memory.ram if memory.ram is not None else plan.arena, plan.arena - short)
 
 
@@ -76,70 +78,67 @@ def _need_ram(plan: Plan, memory: Memory) -> None:
 def _whole(graph: Graph, board: Board, memory: Memory) -> Plan:
     """The plan of a graph as it is."""
     found = guarded(settled(graph))
-    graph, storage = found.graph, places(found.graph, found.needs)
-    steps, constants = make_steps(graph, board.chip.cpu, storage, found.needs)
+    graph, storage = found.graph, views(found.graph, found.needs)
+    constants = Constants()
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs)
     wished = wishes(graph, storage, board, memory.elsewhere)
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
-    direct = with_the_caller(graph, steps, storage) if memory.direct else frozenset()
-    layout = _layout(graph, steps, storage, board, wished, direct)
-    better = ordered(graph, steps, layout.placed.buffers)
+    lent = with_the_caller(graph, steps, storage) if memory.direct else frozenset()
+    absent = lent | pulled(graph)
+    given = one_by_one(steps)
+    best = _place(graph, given, storage, board, wished, absent)
+    better = ordered(steps, best.buffers)
     if any(a is not b for a, b in zip(better, steps, strict=True)):
-        layout = min(layout, _layout(graph, better, storage, board, wished, direct), key=_cost)
-    known = {c.name for c in constants}
-
-    def constant(name: str, data: Array) -> str:
-        if name not in known:
-            constants.append(Constant(name, data))
-            known.add(name)
-        return name
+        best = min(best, _place(graph, one_by_one(better), storage, board, wished, absent), key=_cost)
 
     def operand(name: str) -> Operand:
-        at = storage[name]
-        fixed = graph[at.buffer].data
-        if fixed is not None:
-            return Operand(name, constant(at.buffer, fixed), constant=True)
-        return Operand(name, at.buffer, False, at.offset)
+        view = storage[name]
+        data = graph[view.buffer].data
+        return (
+            operand_of(graph[name], storage)
+            if data is None
+            else replace(constants.plain(view.buffer, data), tensor=name)
+        )
 
-    plan = Plan(
-        graph,
-        board.chip.cpu.name,
-        tuple(layout.steps),
-        tuple(layout.placed.buffers),
-        inputs=tuple(map(operand, graph.inputs)),
-        outputs=tuple(map(operand, graph.outputs)),
-        state=tuple(
-            StateBuffer(operand(s.name), constant(f"{s.name}.initial", s.initial) if s.initial.any() else None)
-            for s in graph.state
-        ),
-        constants=tuple(constants),
-        banks=layout.placed.banks,
-        lower_bound=layout.lower_bound,
-        optimal=layout.placed.optimal,
-        direct=direct,
+    def initial(state: State) -> str | None:
+        return constants.plain(f"{state.name}.initial", state.initial).storage if state.initial.any() else None
+
+    inputs = tuple(map(operand, graph.inputs))
+    outputs = tuple(map(operand, graph.outputs))
+    state = tuple(StateBuffer(operand(s.name), initial(s)) for s in graph.state)
+    layout = Layout(
+        tuple(best.placed.buffers),
+        tuple(constants.known.values()),
+        best.placed.banks,
+        best.lower_bound,
+        best.placed.optimal,
+        lent,
+        frozenset(pulled(graph)),
     )
-    return check_plan(plan)
+    return check_plan(Plan(graph, board.chip.cpu.name, best.schedule, layout, inputs, outputs, state))
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Steps in some order, and where their buffers lie."""
+class _Placed:
+    """A schedule, and where its buffers lie."""
 
-    steps: list[Step]
+    schedule: Schedule
+    buffers: list[Buffer]
     placed: Placed
     lower_bound: int
 
 
-def _layout(
-    graph: Graph, steps: list[Step], storage: dict[str, Place], board: Board, wished: Wishes, direct: frozenset[str]
-) -> _Layout:
-    buffers = lifetimes(graph, steps, storage, direct)
-    overlaps = find_overlaps(steps, buffers)
+def _place(
+    graph: Graph, schedule: Schedule, storage: dict[str, View], board: Board, wished: Wishes, absent: Collection[str]
+) -> _Placed:
+    buffers = lifetimes(graph, schedule, storage, absent)
+    overlaps = find_overlaps(schedule, buffers)
     placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished)
-    return _Layout(steps, placed, lower_bound(buffers, overlaps))
+    return _Placed(schedule, buffers, placed, lower_bound(buffers, overlaps))
 
 
-def _cost(layout: _Layout) -> int:
-    return sum(bank.size for bank in layout.placed.banks)
+def _cost(found: _Placed) -> int:
+    return sum(bank.size for bank in found.placed.banks)
 
 
 def check_budget(plan: Plan, board: Board) -> None:
@@ -153,7 +152,7 @@ def _need_flash(plan: Plan, board: Board) -> None:
     flash = chip.memory(chip.code)
     weights = plan.weight_bytes()
     if weights > flash.size:
-        largest = sorted(plan.constants, key=lambda c: -c.data.nbytes)[:3]
+        largest = sorted(plan.layout.constants, key=lambda c: -c.data.nbytes)[:3]
         raise CompileError(
             f"the weights do not fit {board.name}: {flash.name} is {weights - flash.size:,} bytes too small",
             have=[f"weights {weights:,} bytes", *(f"{c.name} {c.data.nbytes:,} bytes" for c in largest)],
@@ -164,7 +163,7 @@ def _need_flash(plan: Plan, board: Board) -> None:
 
 def _need_room(plan: Plan, board: Board) -> None:
     chip = board.chip
-    for bank in plan.banks:
+    for bank in plan.layout.banks:
         most = room(chip, bank.name)
         if bank.size > most:
             stack = f", beside {chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
@@ -181,10 +180,10 @@ def peak_layers(plan: Plan) -> list[str]:
     """The step with the most live bytes, and the tensors that are alive there, largest first."""
     if not plan.steps:
         return []
-    best = max(range(len(plan.steps)), key=lambda i: plan.live_bytes(i))
-    node = plan.steps[best].nodes[0]
+    best = max(range(len(plan.phases)), key=plan.live_bytes)
+    node = plan.phases[best].steps[0].nodes[0]
     origin = plan.graph[node.outputs[0]].origin
-    alive = sorted((b for b in plan.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
+    alive = sorted((b for b in plan.layout.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
     tensors = ", ".join(f"{b.name} {b.size:,}" for b in alive[:4])
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from baretorch.errors import CompileError
 from baretorch.ir import Graph
 from baretorch.plan.offsets import place
-from baretorch.plan.types import Bank, Buffer, Overlap, Place
+from baretorch.plan.types import Bank, Buffer, Overlap, View
 from baretorch.targets.types import Board, Chip
 
 ARENA = "arena"  # in the user's wishes: all that is not named
@@ -39,7 +39,7 @@ class Placed:
         return sum(b.size for b in self.banks if b.name == bank)
 
 
-def wishes(graph: Graph, storage: Mapping[str, Place], board: Board, places: Mapping[str, str]) -> Wishes:
+def wishes(graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str]) -> Wishes:
     """What the user says, as buffers. A layer is a module's path, or a tensor; state stays in the arena."""
     known = [m.name for m in board.chip.memories if m.kind == "ram"]
     state = {s.name for s in graph.state}

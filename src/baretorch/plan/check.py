@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir import Tensor
 from baretorch.ops.move import Place as Placed
-from baretorch.ops.pull import pulled
 from baretorch.plan.check_guards import check_guards
+from baretorch.plan.check_order import check_order
 from baretorch.plan.types import Buffer, Plan, Step
 
 
 def check_plan(plan: Plan) -> Plan:
     """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
-    all lie in the arena."""
-    buffers = {b.name: b for b in plan.buffers}
-    absent = pulled(plan.graph) | plan.direct  # these lie with the caller
-    written = {o.storage for step in plan.steps for o in step.operands[-len(step.call.outputs) :]}
-    if plan.direct & written & set(plan.graph.inputs):
+    all lie in the arena; what runs at the same time never touches the same byte, but to read it."""
+    layout = plan.layout
+    buffers = {b.name: b for b in layout.buffers}
+    written = {o.storage for step in plan.steps for o in step.writes}
+    if layout.lent & written & set(plan.graph.inputs):
         raise InternalError("a step writes to the caller's input")
-    sizes = {bank.name: bank.size for bank in plan.banks}
-    for b in plan.buffers:
+    sizes = {bank.name: bank.size for bank in layout.banks}
+    for b in layout.buffers:
         if b.offset < 0 or b.end > sizes[b.bank] or b.offset % 4:
             raise InternalError(f"buffer {b.name} lies at {b.offset}..{b.end} of {sizes[b.bank]}")
     starts: dict[int, list[str]] = {}
     ends: dict[int, list[str]] = {}
-    for b in plan.buffers:
+    for b in layout.buffers:
         starts.setdefault(b.first, []).append(b.name)
         ends.setdefault(b.last, []).append(b.name)
     live: set[str] = set()
-    for time in range(-1, len(plan.steps) + 1):
+    for time in range(-1, len(plan.phases) + 1):
         live.update(starts.get(time, ()))
+        steps = plan.phases[time].steps if 0 <= time < len(plan.phases) else ()
         below: list[Buffer] = []  # those that reach the one looked at
         for b in sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: (b.bank, b.offset)):
             below = [other for other in below if other.end > b.offset and other.bank == b.bank]
             for other in below:
-                if not _may_share(plan, time, b, other) and not _may_share(plan, time, other, b):
-                    raise InternalError(f"buffers {other.name} and {b.name} overlap at step {time}")
+                if not _may_share(steps, time, b, other) and not _may_share(steps, time, other, b):
+                    raise InternalError(f"buffers {other.name} and {b.name} overlap in phase {time}")
             below.append(b)
-        if 0 <= time < len(plan.steps):
-            step = plan.steps[time]
-            wanted = [(o.storage, o.offset + plan.graph[o.tensor].bytes) for o in step.uses if not o.constant]
-            if step.scratch:
-                wanted.append((step.scratch.name, step.scratch.size))
-            for name, size in wanted:
-                if name not in absent and (name not in live or size > buffers[name].size):
-                    raise InternalError(f"step {time} uses {name}, which is not there")
-            _need_right_in_itself(plan, step)
+        for step in steps:
+            _need_there(plan, step, {name: buffers[name].size for name in live})
+            _need_right_in_itself(step)
         live.difference_update(ends.get(time, ()))
     _need_old_state_unread(plan)
+    check_order(plan)
     if any(step.guards for step in plan.steps):
         check_guards(plan)
     return plan
+
+
+def _need_there(plan: Plan, step: Step, live: Mapping[str, int]) -> None:
+    """All that a step touches is alive, and as large as the step takes it for."""
+    absent = plan.layout.lent | plan.layout.streamed  # these lie with the caller
+    wanted = [(o.storage, o.end) for o in step.uses]
+    if step.scratch:
+        wanted.append((step.scratch.name, step.scratch.size))
+    for name, size in wanted:
+        if name not in absent and size > live.get(name, -1):
+            raise InternalError(f"{step.call.op.name} uses {name}, which is not there")
 
 
 def _need_old_state_unread(plan: Plan) -> None:
@@ -64,24 +73,21 @@ def _need_old_state_unread(plan: Plan) -> None:
             seen[node.outputs[0]] = seen[node.inputs[0]]
     changed: set[str] = set()
     for step in plan.steps:
-        count = len(step.call.outputs)
-        for o in step.operands[:-count]:
+        for o in step.reads:
             if seen.get(o.tensor) in changed:
                 raise InternalError(f"{step.call.op.name} reads {o.tensor} after its state has changed")
-        changed.update(o.storage for o in step.operands[-count:])
+        changed.update(o.storage for o in step.writes)
 
 
-def _need_right_in_itself(plan: Plan, step: Step) -> None:
+def _need_right_in_itself(step: Step) -> None:
     """Where a step reads and writes the same bytes of a buffer, its kernel is right with that."""
-    count = len(step.call.outputs)
-    reads = [o for o in step.operands[:-count] if not o.constant]
     numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
-    for i, x, distance in zip(numbers, reads, step.kernel.overlap(step.call), strict=True):
-        for j, y in enumerate(step.operands[-count:]):
+    for i, x, distance in zip(numbers, step.reads, step.kernel.overlap(step.call), strict=True):
+        for j, y in enumerate(step.writes):
             if x.storage != y.storage or (x.offset == y.offset and (i, j) in step.kernel.renews):
                 continue
-            first, last = _written(step, plan.graph[y.tensor])
-            apart = x.offset + plan.graph[x.tensor].bytes <= y.offset + first or y.offset + last <= x.offset
+            first, last = _written(step, step.call.outputs[j])
+            apart = x.end <= y.offset + first or y.offset + last <= x.offset
             if not apart and (distance is None or x.offset - y.offset < distance):
                 raise InternalError(f"{step.call.op.name} may not read {x.tensor} where it writes {y.tensor}")
 
@@ -96,17 +102,15 @@ def _written(step: Step, y: Tensor) -> tuple[int, int]:
     return int(at[0]) * y.dtype.size, (int(at[-1]) + 1) * y.dtype.size
 
 
-def _may_share(plan: Plan, time: int, old: Buffer, new: Buffer) -> bool:
-    """Step `time` is the last to need `old` and the first to make `new`, and its kernel is right with them where
-    they are."""
-    if not old.last == time == new.first or not 0 <= time < len(plan.steps):
+def _may_share(steps: Sequence[Step], time: int, old: Buffer, new: Buffer) -> bool:
+    """The only step of the phase is the last to need `old` and the first to make `new`, and its kernel is right with
+    them where they are."""
+    if not old.last == time == new.first or len(steps) != 1:
         return False
-    step = plan.steps[time]
-    count = len(step.call.outputs)
-    reads = [o for o in step.operands[:-count] if not o.constant]
-    writes = [o for o in step.operands[-count:] if o.storage == new.name]
+    (step,) = steps
+    writes = [o for o in step.writes if o.storage == new.name]
     distances = step.kernel.overlap(step.call)
-    near = [(o, d) for o, d in zip(reads, distances, strict=True) if o.storage == old.name]
+    near = [(o, d) for o, d in zip(step.reads, distances, strict=True) if o.storage == old.name]
     return bool(near and writes) and all(
         d is not None and old.offset + x.offset - (new.offset + y.offset) >= d for x, d in near for y in writes
     )

@@ -16,30 +16,26 @@ Write: TypeAlias = tuple[int, int, Known]
 
 
 def check_guards(plan: Plan) -> None:
-    graph = plan.graph
     given = (*plan.inputs, *(s.operand for s in plan.state))
-    writes: dict[str, list[Write]] = {o.storage: [(0, graph[o.tensor].bytes, {})] for o in given}
+    writes: dict[str, list[Write]] = {o.storage: [(0, o.size, {})] for o in given}
     for step in plan.steps:
-        count = len(step.call.outputs)
         known: dict[str, bool] = {}
         for guard in step.guards:
-            _need_written(plan, step, guard.condition, known, writes)
+            _need_written(step, guard.condition, known, writes)
             known[guard.condition.tensor] = guard.holds
-        for o in step.operands[:-count]:
-            _need_written(plan, step, o, known, writes)
-        for o in step.operands[-count:]:
-            span = (o.offset, o.offset + graph[o.tensor].bytes, known)
-            writes.setdefault(o.storage, []).append(span)
+        for o in step.reads:
+            _need_written(step, o, known, writes)
+        for o in step.writes:
+            writes.setdefault(o.storage, []).append((o.offset, o.end, known))
     for o in plan.outputs:
-        _need_written(plan, None, o, {}, writes)
+        _need_written(None, o, {}, writes)
     _need_sides_apart(plan)
 
 
-def _need_written(plan: Plan, step: Step | None, o: Operand, known: Known, writes: Mapping[str, list[Write]]) -> None:
+def _need_written(step: Step | None, o: Operand, known: Known, writes: Mapping[str, list[Write]]) -> None:
     if o.constant:
         return
-    size = plan.graph[o.tensor].bytes
-    if not _covered(o.offset, o.offset + size, known, writes.get(o.storage, ())):
+    if not _covered(o.offset, o.end, known, writes.get(o.storage, ())):
         who = step.call.op.name if step else "the caller"
         raise InternalError(f"{who} reads {o.tensor}, which is not made under all conditions")
 

@@ -1,4 +1,4 @@
-"""When each buffer is alive, and which may run into each other."""
+"""When each buffer is alive, in phases of the schedule, and which may run into each other."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from collections.abc import Collection, Mapping, Sequence
 
 from baretorch.ir import Graph
 from baretorch.ops.pull import pulled
-from baretorch.plan.types import Buffer, Overlap, Place, Step
+from baretorch.plan.types import Buffer, Overlap, Schedule, Step, View
 
 
 def lifetimes(
-    graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], direct: Collection[str] = ()
+    graph: Graph, schedule: Schedule, storage: Mapping[str, View], absent: Collection[str] = ()
 ) -> list[Buffer]:
-    """The buffers, not placed yet: inputs, what the steps make, their scratch, and state. Those in `direct` lie with
-    the caller and take no bytes here."""
+    """The buffers, not placed yet: inputs, what the steps make, their scratch, and state. Those that are `absent` lie
+    with the caller."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    sizes = dict.fromkeys((*pulled(graph), *direct), 0)
+    sizes: dict[str, int] = {}
     for name in graph.inputs:
         first[name] = last[name] = -1
-    for i, step in enumerate(steps):
-        for operand in step.uses:
-            if not operand.constant:
-                first.setdefault(operand.storage, i)
-                last[operand.storage] = i
-        if step.scratch:
-            first[step.scratch.name] = last[step.scratch.name] = i
-            sizes[step.scratch.name] = step.scratch.size
+    for time, phase in enumerate(schedule.phases):
+        for step in phase.steps:
+            for operand in step.uses:
+                first.setdefault(operand.storage, time)
+                last[operand.storage] = time
+            if step.scratch:
+                first[step.scratch.name] = last[step.scratch.name] = time
+                sizes[step.scratch.name] = step.scratch.size
     for name in graph.outputs:
         if graph[storage[name].buffer].data is None:
-            last[storage[name].buffer] = len(steps)
+            last[storage[name].buffer] = len(schedule.phases)
     for s in graph.state:
-        first[s.name], last[s.name] = -1, len(steps)
-    return [Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n]) for n in first]
+        first[s.name], last[s.name] = -1, len(schedule.phases)
+    return [Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n]) for n in first if n not in absent]
 
 
-def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place]) -> frozenset[str]:
+def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View]) -> frozenset[str]:
     """The buffers of inputs that no step writes to, and of outputs that are such a buffer of their own and whole."""
-    written = {o.storage for step in steps for o in step.operands[len(step.operands) - len(step.call.outputs) :]}
+    written = {o.storage for step in steps for o in step.writes}
     outputs = [storage[name] for name in graph.outputs]
     shared = {place.buffer for place in outputs}
     inputs = {name for name in graph.inputs if name not in written | shared}
@@ -55,10 +55,9 @@ def reach(step: Step) -> list[Overlap]:
     distance."""
     if len(step.call.outputs) != 1:
         return []
-    *operands, y = step.operands
-    inputs = [o for o in operands if not o.constant]
+    (y,) = step.writes
     distances: dict[str, list[int | None]] = {}
-    for x, d in zip(inputs, step.kernel.overlap(step.call), strict=True):
+    for x, d in zip(step.reads, step.kernel.overlap(step.call), strict=True):
         distances.setdefault(x.storage, []).append(None if d is None else max(0, d + y.offset - x.offset))
     found = []
     for name, each in distances.items():
@@ -68,14 +67,18 @@ def reach(step: Step) -> list[Overlap]:
     return found
 
 
-def find_overlaps(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Overlap]:
-    """The pairs of buffers of which one dies where the other is born, that may share bytes."""
+def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap]:
+    """The pairs of buffers of which one dies where the other is born, that may share bytes. Where several steps run at
+    the same time, one would write what another still reads."""
     table = {b.name: b for b in buffers}
     return [
         o
-        for i, step in enumerate(steps)
-        for o in reach(step)
-        if table[o.reads].last == i == table[o.writes].first
+        for time, phase in enumerate(schedule.phases)
+        if len(phase.steps) == 1
+        for o in reach(phase.steps[0])
+        if o.reads in table
+        and o.writes in table
+        and table[o.reads].last == time == table[o.writes].first
         and table[o.reads].size > 0
         and o.distance < table[o.writes].size
     ]

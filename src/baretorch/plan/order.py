@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from baretorch.ir import Graph
 from baretorch.ops.pull import Pull
 from baretorch.plan.lifetimes import reach
 from baretorch.plan.packing import aligned
@@ -23,9 +22,9 @@ STATES = 20_000  # sets of finished steps that are looked at in a stretch, befor
 SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is ordered at all
 
 
-def ordered(graph: Graph, steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
+def ordered(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
     """The steps in the order with the least peak of live bytes, as far as it is found."""
-    before = _dependencies(graph, steps)
+    before = _dependencies(steps)
     parts = list(_parts(before))
     if all(len(part) == 1 for part in parts):
         return list(steps)
@@ -42,17 +41,17 @@ def ordered(graph: Graph, steps: Sequence[Step], buffers: Sequence[Buffer]) -> l
     return [steps[stretch.steps[i]] for stretch in stretches for i in chosen[id(stretch)]]
 
 
-def _dependencies(graph: Graph, steps: Sequence[Step]) -> list[int]:
+def _dependencies(steps: Sequence[Step]) -> list[int]:
     """For each step the set of those that must come before it, as the bits of a number."""
     reads: dict[str, list[tuple[int, int, int]]] = {}
     writes: dict[str, list[tuple[int, int, int]]] = {}
     before: list[int] = []
     for i, step in enumerate(steps):
         earlier = 0
-        used = [o for o in step.uses if not o.constant]
+        used = step.uses
         made = 0 if isinstance(step.call.op, Pull) else len(used) - len(step.call.outputs)  # pulling is done in order
         for n, o in enumerate(used):
-            start, stop = o.offset, o.offset + graph[o.tensor].bytes
+            start, stop = o.offset, o.end
             tables = (writes,) if n < made else (writes, reads)
             for a, b, j in (row for table in tables for row in table.get(o.storage, ())):
                 if a < stop and start < b and j != i:
@@ -130,7 +129,7 @@ class _Stretch:
 
     @staticmethod
     def make(steps: Sequence[Step], across: _Across, before: Sequence[int], part: range) -> _Stretch:
-        names = [{o.storage for o in steps[i].uses if not o.constant} for i in part]
+        names = [{o.storage for o in steps[i].uses if o.storage in across.buffer} for i in part]
         users: dict[str, int] = {}
         for n, some in enumerate(names):
             for name in some:
@@ -149,7 +148,7 @@ class _Stretch:
             tuple(before[i] >> part.start & mask for i in part),
             tuple(tuple(uses[name] for name in sorted(some)) for some in names),
             scratch,
-            tuple(tuple((uses[r.reads], uses[r.writes], r.distance) for r in reach(steps[i])) for i in part),
+            tuple(tuple(_meetings(uses, steps[i])) for i in part),
         )
 
     @property
@@ -215,6 +214,13 @@ class _Stretch:
             order.append(step)
             done |= 1 << step
         return order
+
+
+def _meetings(uses: Mapping[str, _Use], step: Step) -> Iterator[tuple[_Use, _Use, int]]:
+    """Buffers of the arena that a step's output may run into."""
+    for r in reach(step):
+        if r.reads in uses and r.writes in uses:
+            yield uses[r.reads], uses[r.writes], r.distance
 
 
 def _path(came: Mapping[int, tuple[int, int]], done: int) -> list[int]:

@@ -50,9 +50,10 @@ def _stages(whole: Plan, limit: int, pull: bool) -> list[_Stage]:
     """What might help, the fewest calls first: what remains whole fits. Behind these, what comes near."""
     graph = whole.graph
     live: dict[str, int] = {}
-    for i, step in enumerate(whole.steps):
-        name = step.nodes[0].outputs[0]
-        live[name] = max(live.get(name, 0), whole.live_bytes(i))
+    for time, phase in enumerate(whole.phases):
+        for step in phase.steps:
+            name = step.nodes[0].outputs[0]
+            live[name] = max(live.get(name, 0), whole.live_bytes(time))
     found = []
     for chain in chains(graph):
         for nodes in _parts(chain, graph, pull):

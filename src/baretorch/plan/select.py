@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.ir import Graph, Node, Tensor
+from baretorch.ir import Array, Graph, Node, Tensor
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
 from baretorch.ops.kernel import Call, Kernel, Packed
@@ -16,7 +16,7 @@ from baretorch.ops.move import Assembled, Copy
 from baretorch.ops.move import Place as Placed
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.storage import NOTHING
-from baretorch.plan.types import Constant, Guard, Operand, Place, Scratch, Step
+from baretorch.plan.types import Constant, Guard, Operand, Scratch, Step, View
 from baretorch.targets.types import Cpu
 from baretorch.text import attributes
 
@@ -34,41 +34,74 @@ def select_kernel(call: Call[Any], cpu: Cpu) -> Kernel[Any]:
     )
 
 
-def make_steps(
-    graph: Graph, cpu: Cpu, storage: Mapping[str, Place], needs: Mapping[str, Needs] = NOTHING
-) -> tuple[list[Step], list[Constant]]:
-    """A step per kernel call, and all constants the steps read. `storage` says where each tensor lies, `needs` on what
-    conditions it is computed."""
-    constants: dict[str, Constant] = {}
-    by_content: dict[tuple[str, bytes], str] = {}  # layers that share weights share them in flash
-    steps = []
+@dataclass
+class Constants:
+    """The constants of a plan; layers that share weights share them in flash."""
+
+    known: dict[str, Constant] = field(default_factory=dict)
+    _by_content: dict[tuple[str, bytes], str] = field(default_factory=dict)
+
+    def plain(self, name: str, data: Array) -> Operand:
+        """A tensor of the graph as it is."""
+        self.known.setdefault(name, Constant(name, data))
+        return Operand(name, name, data.nbytes, constant=True)
+
+    def packed(self, packed: Packed, layer: str) -> Operand:
+        """What a kernel wants, called after the layer that uses it: `<layer>.weight`."""
+        content = (packed.data.dtype.name, packed.data.tobytes())
+        name = self._by_content.get(content)
+        if name is None:
+            name = self._by_content[content] = self._fresh(f"{layer}.{packed.role}")
+            self.known[name] = Constant(name, packed.data)
+        return Operand(name, name, packed.data.nbytes, constant=True)
+
+    def _fresh(self, stem: str) -> str:
+        name, n = stem, 1
+        while name in self.known:
+            n += 1
+            name = f"{stem}_{n}"
+        return name
+
+
+def operand_of(t: Tensor, storage: Mapping[str, View]) -> Operand:
+    """A tensor in RAM."""
+    return Operand(t.name, storage[t.name].buffer, t.bytes, storage[t.name].offset)
+
+
+def make_step(
+    node: Node, call: Call[Any], kernel: Kernel[Any], constants: Constants, where: Mapping[str, View]
+) -> Step:
+    """The call of a kernel. `where` says where each tensor lies."""
 
     def operand(t: Tensor) -> Operand:
-        if t.data is None:
-            return Operand(t.name, storage[t.name].buffer, False, storage[t.name].offset)
-        constants.setdefault(t.name, Constant(t.name, t.data))
-        return Operand(t.name, t.name, constant=True)
+        return operand_of(t, where) if t.data is None else constants.plain(t.name, t.data)
 
-    def packed(p: Packed, call: Call[Any]) -> Operand:
-        content = (p.data.dtype.name, p.data.tobytes())
-        name = by_content.get(content) or _packed_name(p, call, constants)
-        if name not in constants:
-            constants[name] = Constant(name, p.data)
-            by_content[content] = name
-        return Operand(name, name, constant=True)
+    operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
+    if kernel.pack:
+        operands += [constants.packed(p, call.y.origin.path or call.y.name) for p in kernel.pack(call)]
+    operands += [operand(t) for t in call.outputs]
+    size = kernel.scratch(call)
+    scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
+    return Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch)
+
+
+def make_steps(
+    graph: Graph,
+    cpu: Cpu,
+    storage: Mapping[str, View],
+    constants: Constants,
+    needs: Mapping[str, Needs] = NOTHING,
+) -> list[Step]:
+    """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
+    `needs` on what conditions it is computed."""
+    steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
         if isinstance(call.op, (Placed, Copy)) and _in_place(call, storage):
             return
-        kernel = select_kernel(call, cpu)
-        operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
-        if kernel.pack:
-            operands += [packed(p, call) for p in kernel.pack(call)]
-        operands += [operand(t) for t in call.outputs]
-        size = kernel.scratch(call)
-        scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
-        guards = tuple(Guard(operand(graph[condition]), holds) for condition, holds in needed)
-        steps.append(Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch, guards=guards))
+        step = make_step(node, call, select_kernel(call, cpu), constants, storage)
+        guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
+        steps.append(replace(step, guards=guards))
 
     sides = _sides(graph, needs)
     made = {t.name for t in graph.tensors.values()} - set(graph.producer())
@@ -81,7 +114,7 @@ def make_steps(
         for ready in [s for s in sides if made.issuperset(s.after)]:
             add(ready.node, ready.call, ready.needs)
             sides.remove(ready)
-    return steps, list(constants.values())
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,18 +139,8 @@ def _sides(graph: Graph, needs: Mapping[str, Needs]) -> list[_Side]:
     return sides
 
 
-def _in_place(call: Call[Any], storage: Mapping[str, Place]) -> bool:
+def _in_place(call: Call[Any], storage: Mapping[str, View]) -> bool:
     """The input already lies where the step would write it."""
     (x,), (y,) = call.inputs, call.outputs
     start = call.op.start * prod(y.shape[call.op.axis + 1 :]) * y.dtype.size if isinstance(call.op, Placed) else 0
-    return x.data is None and storage[x.name] == Place(storage[y.name].buffer, storage[y.name].offset + start)
-
-
-def _packed_name(packed: Packed, call: Call[Any], constants: Mapping[str, Constant]) -> str:
-    """`<layer>.weight`, after the layer that uses it."""
-    stem = call.y.origin.path or call.y.name
-    name, n = f"{stem}.{packed.role}", 1
-    while name in constants:
-        n += 1
-        name = f"{stem}.{packed.role}_{n}"
-    return name
+    return x.data is None and storage[x.name] == View(storage[y.name].buffer, storage[y.name].offset + start)

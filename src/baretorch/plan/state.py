@@ -12,16 +12,16 @@ from dataclasses import replace
 from baretorch.ir import Graph, Node, State, fresh
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
-from baretorch.plan.select import select_kernel
-from baretorch.plan.storage import places
-from baretorch.plan.types import Operand, Place, Step
+from baretorch.plan.select import operand_of, select_kernel
+from baretorch.plan.storage import views
+from baretorch.plan.types import Operand, Step, View
 from baretorch.targets.types import Cpu
 
 
 def settled(graph: Graph) -> Graph:
     """Copy what would be overwritten when the state takes its next value: an output or another's next value that is
     itself a piece of state; and let every state's next value be a tensor of its own."""
-    storage = places(graph)
+    storage = views(graph)
     changing = {s.name for s in graph.state}
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
@@ -40,8 +40,8 @@ def settled(graph: Graph) -> Graph:
 
 
 def renewed(
-    graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], cpu: Cpu, elsewhere: Collection[str] = ()
-) -> tuple[list[Step], dict[str, Place]]:
+    graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], cpu: Cpu, elsewhere: Collection[str] = ()
+) -> tuple[list[Step], dict[str, View]]:
     """The steps that leave every state with its next value, and where tensors lie then. Buffers that the user wants
     elsewhere stay what they are."""
     near = [s for s in graph.state if storage[s.next].buffer not in elsewhere]
@@ -53,7 +53,7 @@ def renewed(
     def moved_to(o: Operand) -> Operand:
         return o if o.constant else replace(o, storage=where(o.storage))
 
-    lying = {name: Place(where(place.buffer), place.offset) for name, place in storage.items()}
+    lying = {name: View(where(view.buffer), view.offset) for name, view in storage.items()}
     done = [
         replace(
             step,
@@ -65,7 +65,7 @@ def renewed(
     return done + [_update(graph, s, lying, cpu) for s in graph.state if lying[s.next].buffer != s.name], lying
 
 
-def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place], state: State) -> bool:
+def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], state: State) -> bool:
     """Whether the next value may be made where the state lies."""
     buffer = storage[state.next].buffer
     kept = [storage[name].buffer for name in (*graph.outputs, *(s.next for s in graph.state))]
@@ -79,12 +79,9 @@ def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, Place],
 
 def _may_meet(step: Step, old: str, new: str) -> bool:
     """Whether the step is right if the buffers that it reads and writes are one."""
-    outputs = step.operands[len(step.operands) - len(step.call.outputs) :]
-    reads = [(i, t) for i, t in enumerate(step.call.inputs) if t.data is None]
-    where = {o.tensor: o for o in step.operands}
-    for (i, t), distance in zip(reads, step.kernel.overlap(step.call), strict=True):
-        x = where[t.name]
-        for j, y in enumerate(outputs):
+    numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
+    for i, x, distance in zip(numbers, step.reads, step.kernel.overlap(step.call), strict=True):
+        for j, y in enumerate(step.writes):
             if (x.storage, y.storage) != (old, new):
                 continue
             same = (i, j) in step.kernel.renews and x.offset == y.offset
@@ -93,9 +90,9 @@ def _may_meet(step: Step, old: str, new: str) -> bool:
     return True
 
 
-def _update(graph: Graph, state: State, storage: Mapping[str, Place], cpu: Cpu) -> Step:
+def _update(graph: Graph, state: State, storage: Mapping[str, View], cpu: Cpu) -> Step:
     """The step at the end of a run that gives the state its next value."""
     call = Call(Copy(), (graph[state.next],), (graph[state.name],))
     kernel = select_kernel(call, cpu)
-    operands = tuple(Operand(n, storage[n].buffer, False, storage[n].offset) for n in (state.next, state.name))
+    operands = tuple(operand_of(graph[n], storage) for n in (state.next, state.name))
     return Step(kernel, call, (Node(call.op, (state.next,), (state.name,)),), kernel.params(call), operands)

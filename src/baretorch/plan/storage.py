@@ -15,29 +15,29 @@ from baretorch.ir import Graph
 from baretorch.ops.choose import Choose
 from baretorch.ops.move import Cat, Copy, Overwrite
 from baretorch.plan.guards import Needs, side
-from baretorch.plan.types import Place
+from baretorch.plan.types import View
 
 NOTHING: Mapping[str, Needs] = {}
 
 
-def places(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, Place]:
+def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]:
     """Where each tensor lies; `needs` says on what conditions it is computed."""
-    inside: dict[str, Place] = {}  # tensor -> place in another tensor
+    inside: dict[str, View] = {}  # tensor -> its part of another tensor's memory
     computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
     following = {s.next: s.name for s in graph.state}
 
-    def resolve(name: str) -> Place:
+    def resolve(name: str) -> View:
         offset = 0
         while name in inside:
             name, offset = inside[name].buffer, offset + inside[name].offset
-        return Place(name, offset)
+        return View(name, offset)
 
     for time, node in enumerate(graph.nodes):
         inputs = graph.of(node.inputs)
         offset = node.op.view(inputs)
         if offset is not None:
-            inside[node.outputs[0]] = Place(node.inputs[0], offset)
+            inside[node.outputs[0]] = View(node.inputs[0], offset)
             continue
         if not isinstance(node.op, Copy):
             computed.update(node.outputs)
@@ -47,19 +47,19 @@ def places(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, Plac
             for x in inputs:
                 free = not shifts and x.name in computed and x.name not in inside and node.inputs.count(x.name) == 1
                 if free and at % 4 == 0:
-                    inside[x.name] = Place(node.outputs[0], at)
+                    inside[x.name] = View(node.outputs[0], at)
                 at += x.bytes
         elif isinstance(node.op, Choose) and needs:
             for name, holds in zip(node.inputs[1:], (True, False), strict=True):
                 taken = side(needs, node, holds)
                 if name in computed and name not in inside and needs[name][: len(taken)] == taken:
-                    inside[name] = Place(node.outputs[0])
+                    inside[name] = View(node.outputs[0])
         elif isinstance(node.op, Overwrite):
             root = resolve(node.inputs[0]).buffer
             shared = [name for name in (root, *inside) if resolve(name).buffer == root]
             unread = all(last.get(name, -1) <= time for name in shared)
             if unread and graph[root].data is None and not set(shared) & set(node.inputs[1:]):
-                inside[node.outputs[0]] = Place(node.inputs[0])
+                inside[node.outputs[0]] = View(node.inputs[0])
 
     return {name: resolve(name) for name in graph.tensors}
 

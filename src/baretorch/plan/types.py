@@ -1,20 +1,129 @@
-"""The Plan: which kernel computes each node, and where every byte lies."""
+"""The Plan: a Schedule, which kernel computes what and when, and a Layout, where every byte lies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from baretorch.ir import Array, Graph, Node
 from baretorch.ops.kernel import Call, Kernel, Params
 
 
+class Executor(Enum):
+    """What runs steps, one after the other."""
+
+    CORE0 = 0
+    CORE1 = 1
+
+
+@dataclass(frozen=True)
+class View:
+    """The memory of a tensor, before anything has an address: so many bytes into a buffer."""
+
+    buffer: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a step reads or writes: `size` bytes from `offset` on of the buffer or the constant `storage`, seen as
+    `tensor`."""
+
+    tensor: str
+    storage: str
+    size: int
+    offset: int = 0
+    constant: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory of a step's own, while it runs."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A truth value in RAM, and what it must be for a step to run."""
+
+    condition: Operand
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel call. It runs only if all `guards` hold, the outermost first; one is looked at only if those before it
+    hold."""
+
+    kernel: Kernel[Any]
+    call: Call[Any]
+    nodes: tuple[Node, ...]
+    params: Params
+    operands: tuple[Operand, ...]  # what it reads, then what it writes
+    scratch: Scratch | None = None
+    guards: tuple[Guard, ...] = ()
+    executor: Executor = Executor.CORE0
+
+    @property
+    def reads(self) -> tuple[Operand, ...]:
+        """The activations that its kernel reads."""
+        return tuple(o for o in self.operands[: -len(self.call.outputs)] if not o.constant)
+
+    @property
+    def writes(self) -> tuple[Operand, ...]:
+        return self.operands[-len(self.call.outputs) :]
+
+    @property
+    def uses(self) -> tuple[Operand, ...]:
+        """All of RAM that it reads, conditions first, then all that it writes."""
+        return (*(g.condition for g in self.guards), *self.reads, *self.writes)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps that run at the same time, each on an executor of its own. If they `meet`, none of them begins before all
+    that came earlier is done; else each only waits for its own executor."""
+
+    steps: tuple[Step, ...]
+    meet: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Phases one after the other: they are the time in which lifetimes are counted."""
+
+    phases: tuple[Phase, ...]
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for phase in self.phases for step in phase.steps)
+
+    def on(self, executor: Executor) -> Iterator[Step | None]:
+        """What an executor does: its steps, and None where it meets the others."""
+        for phase in self.phases:
+            if phase.meet:
+                yield None
+            yield from (step for step in phase.steps if step.executor is executor)
+
+
+def one_by_one(steps: Iterable[Step]) -> Schedule:
+    """Each step in a phase of its own."""
+    return Schedule(tuple(Phase((step,)) for step in steps))
+
+
 @dataclass(frozen=True)
 class Buffer:
-    """A stretch of RAM and when it is alive: from the step `first` (-1: before the run) through `last`
-    (the number of steps: after the run)."""
+    """A stretch of RAM and when it is alive: from the phase `first` (-1: before the run) through `last`
+    (the number of phases: after the run)."""
 
     name: str
     size: int
@@ -28,7 +137,7 @@ class Buffer:
         return self.offset + self.size
 
     def meets(self, other: Buffer) -> bool:
-        """Both are alive at some step."""
+        """Both are alive in some phase."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -52,76 +161,101 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a tensor lies: so many bytes into a buffer."""
-
-    buffer: str
-    offset: int = 0
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """Memory of a step's own, while it runs."""
-
-    name: str
-    size: int
-
-
-@dataclass(frozen=True)
 class Constant:
-    """A constant as it lies in flash: packed for its kernel. It is copied to the `bank` of RAM at start, if any."""
+    """A constant, packed for its kernel."""
 
     name: str
     data: Array
-    bank: str = ""
 
 
 @dataclass(frozen=True)
-class Operand:
-    """A view: bytes from `offset` of the buffer or the constant `storage`, seen as `tensor`."""
+class InArena:
+    """In the model's RAM: so many bytes into its arena in a bank."""
 
-    tensor: str
-    storage: str
-    constant: bool
-    offset: int = 0
+    bank: str
+    offset: int
 
 
 @dataclass(frozen=True)
-class Region:
-    """The part of the output that a step makes: [start, stop) per dimension."""
+class InFlash:
+    """A constant where the image has it."""
 
-    start: tuple[int, ...]
-    stop: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A truth value in RAM, and what it must be for a step to run."""
-
-    condition: Operand
-    holds: bool
+    constant: str
 
 
 @dataclass(frozen=True)
-class Step:
-    """One kernel call. `region` None is the whole output; `after` are the steps it waits for. It runs only if all
-    `guards` hold, the outermost first; one is looked at only if those before it hold."""
+class InRam:
+    """A constant that start-up code copies to a bank of RAM."""
 
-    kernel: Kernel[Any]
-    call: Call[Any]
-    nodes: tuple[Node, ...]
-    params: Params
-    operands: tuple[Operand, ...]
-    scratch: Scratch | None = None
-    region: Region | None = None
-    executor: str = "core0"
-    after: tuple[int, ...] = ()
-    guards: tuple[Guard, ...] = ()
+    constant: str
+    bank: str
+
+
+@dataclass(frozen=True)
+class WithCaller:
+    """In the memory that the caller gives for an input or output: so many bytes into the buffer of that name."""
+
+    buffer: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class FromStream:
+    """An input that is nowhere as a whole: the caller gives its rows when they are asked for."""
+
+    input: str
+
+
+Place: TypeAlias = InArena | InFlash | InRam | WithCaller | FromStream
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything lies. `banks` are the bytes of RAM the buffers need, the main bank's first; no offsets need less
+    than `lower_bound` altogether. Where the arena is larger, `optimal` says that none need less than it."""
+
+    buffers: tuple[Buffer, ...]
+    constants: tuple[Constant, ...]
+    banks: tuple[Bank, ...]
+    lower_bound: int
+    optimal: bool
+    lent: frozenset[str] = frozenset()  # buffers of inputs and outputs that lie with the caller
+    streamed: frozenset[str] = frozenset()  # inputs of which the caller gives rows
+    copies: Mapping[str, str] = field(default_factory=dict)  # constants that are copied to RAM, and the bank
+
+    def place(self, operand: Operand) -> Place:
+        if operand.constant:
+            bank = self.copies.get(operand.storage)
+            return InFlash(operand.storage) if bank is None else InRam(operand.storage, bank)
+        if operand.storage in self.streamed:
+            return FromStream(operand.storage)
+        if operand.storage in self.lent:
+            return WithCaller(operand.storage, operand.offset)
+        buffer = self.buffer(operand.storage)
+        return InArena(buffer.bank, buffer.offset + operand.offset)
+
+    def scratch(self, scratch: Scratch) -> InArena:
+        buffer = self.buffer(scratch.name)
+        return InArena(buffer.bank, buffer.offset)
+
+    def buffer(self, name: str) -> Buffer:
+        return self._buffers[name]
+
+    def constant(self, name: str) -> Constant:
+        return self._constants[name]
 
     @property
-    def uses(self) -> tuple[Operand, ...]:
-        """All that it reads, conditions first, then all that it writes."""
-        return (*(g.condition for g in self.guards), *self.operands)
+    def arena(self) -> int:
+        """The bytes of RAM the buffers need, in all banks."""
+        return sum(b.size for b in self.banks)
+
+    @cached_property
+    def _buffers(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.buffers}
+
+    @cached_property
+    def _constants(self) -> dict[str, Constant]:
+        return {c.name: c for c in self.constants}
 
 
 @dataclass(frozen=True)
@@ -162,58 +296,46 @@ class Memory:
 
 @dataclass(frozen=True)
 class Plan:
-    """`banks` are the bytes of RAM the buffers need, the main bank's first; for these steps in this order no offsets
-    need less than `lower_bound` altogether. Where the arena is larger, `optimal` says that none need less than it."""
+    """A Graph as a board computes it."""
 
     graph: Graph
     cpu: str  # whose kernels were chosen
-    steps: tuple[Step, ...]
-    buffers: tuple[Buffer, ...]
-    constants: tuple[Constant, ...]
+    schedule: Schedule
+    layout: Layout
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     state: tuple[StateBuffer, ...]
-    banks: tuple[Bank, ...]
-    lower_bound: int
-    optimal: bool
     patches: Patches | None = None
-    direct: frozenset[str] = frozenset()  # buffers of inputs and outputs that lie with the caller, not in the arena
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.schedule.steps
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        return self.schedule.phases
 
     @property
     def arena(self) -> int:
-        """The bytes of RAM the buffers need, in all banks."""
-        return sum(b.size for b in self.banks)
+        return self.layout.arena
 
     @property
     def proof(self) -> str:
         """How good the arena is."""
-        if self.optimal:
+        if self.layout.optimal:
             return "optimal"
-        return f"within {100 * (self.arena / self.lower_bound - 1):.1f} % of the bound"
+        return f"within {100 * (self.arena / self.layout.lower_bound - 1):.1f} % of the bound"
 
-    def buffer(self, name: str) -> Buffer:
-        return self._buffers[name]
-
-    def constant(self, name: str) -> Constant:
-        return self._constants[name]
-
-    @cached_property
-    def _buffers(self) -> dict[str, Buffer]:
-        return {b.name: b for b in self.buffers}
-
-    @cached_property
-    def _constants(self) -> dict[str, Constant]:
-        return {c.name: c for c in self.constants}
-
-    def live_bytes(self, step: int) -> int:
-        """Bytes of the arena that are in use at a step; what two buffers share counts once."""
+    def live_bytes(self, phase: int) -> int:
+        """Bytes of the arena that are in use in a phase; what two buffers share counts once."""
+        alive = (b for b in self.layout.buffers if b.first <= phase <= b.last)
         total = end = 0
         bank = ""
-        for b in sorted((b for b in self.buffers if b.first <= step <= b.last), key=lambda b: (b.bank, b.offset)):
+        for b in sorted(alive, key=lambda b: (b.bank, b.offset)):
             end = end if b.bank == bank else 0
             total += max(0, b.end - max(b.offset, end))
             end, bank = max(end, b.end), b.bank
         return total
 
     def weight_bytes(self) -> int:
-        return sum(c.data.nbytes for c in self.constants)
+        return sum(c.data.nbytes for c in self.layout.constants)

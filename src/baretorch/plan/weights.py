@@ -7,11 +7,10 @@ nothing else are filled first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ops.pull import pulled
 from baretorch.plan.banks import room
 from baretorch.plan.types import Constant, Plan
 from baretorch.targets.types import Board, Chip
@@ -42,16 +41,23 @@ def in_ram(plans: Mapping[str, Plan], board: Board) -> dict[str, Plan]:
             banks[content] = bank
             free[bank] -= size
     return {
-        name: replace(plan, constants=tuple(replace(c, bank=banks.get(_content(c), "")) for c in plan.constants))
+        name: replace(plan, layout=replace(plan.layout, copies=_copies(plan.layout.constants, banks)))
         for name, plan in plans.items()
     }
+
+
+def _copies(constants: Sequence[Constant], banks: Mapping[Content, str]) -> dict[str, str]:
+    return {c.name: banks[_content(c)] for c in constants if _content(c) in banks}
 
 
 def _free(plans: Mapping[str, Plan], chip: Chip) -> dict[str, int]:
     """Bytes that no method needs of each bank of RAM, that of the program's data last."""
     names = sorted((m.name for m in chip.memories if m.kind == "ram"), key=lambda name: name == chip.data)
-    used = {name: max((b.size for p in plans.values() for b in p.banks if b.name == name), default=0) for name in names}
-    lent = max(sum(p.graph[name].bytes for name in pulled(p.graph) | p.direct) for p in plans.values())
+    used = {
+        name: max((b.size for p in plans.values() for b in p.layout.banks if b.name == name), default=0)
+        for name in names
+    }
+    lent = max(sum(p.graph[name].bytes for name in p.layout.streamed | p.layout.lent) for p in plans.values())
     own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # an image of ours has what callers lend
     return {name: room(chip, name) - used[name] - own[name] - 2 * SECTION for name in names}
 
@@ -61,13 +67,13 @@ def _reads(plans: Mapping[str, Plan]) -> dict[Content, float]:
     outputs, are shared out evenly over each of its constants."""
     reads: Counter[Content] = Counter()
     for plan in plans.values():
-        contents = {c.name: _content(c) for c in plan.constants}
+        contents = {c.name: _content(c) for c in plan.layout.constants}
         for step in plan.steps:
             call = step.call
             work = max(call.op.macs(call.inputs, call.outputs), call.y.count)
             for operand in step.operands:
                 if operand.constant:
-                    size = plan.constant(operand.storage).data.size
+                    size = plan.layout.constant(operand.storage).data.size
                     reads[contents[operand.storage]] += work / max(size, 1)
     return dict(reads)
 

@@ -163,9 +163,9 @@ def _portable(case: _Case) -> Iterator[Advice]:
 
 def _largest_weights(case: _Case) -> Iterator[Advice]:
     plan = case.plan
-    if not plan.constants:
+    if not plan.layout.constants:
         return
-    largest, whole = max(plan.constants, key=lambda c: c.data.nbytes), plan.weight_bytes()
+    largest, whole = max(plan.layout.constants, key=lambda c: c.data.nbytes), plan.weight_bytes()
     if whole > 1024 and largest.data.nbytes > _NOTABLE * whole:
         part = share(largest.data.nbytes, whole)
         yield Advice("", f"{largest.name} is {part} of the weights: fewer channels there save most flash")

@@ -119,7 +119,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
             "total": image.ram.total,
             "banks": [{"memory": m.name, "size": m.size, "used": used} for m, used in ram_banks(image)],
         },
-        "arena_lower_bound": compiled.plan.lower_bound,
+        "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
         "bands": compiled.plan.patches.to_json() if compiled.plan.patches else None,
         "files": {kind: str(path) for kind, path in image_files(image).items()},

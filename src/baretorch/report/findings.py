@@ -119,9 +119,9 @@ class Report:
         plan = self.plan
         if not plan.steps or not plan.arena:
             return None
-        step = max(range(len(plan.steps)), key=plan.live_bytes)
-        alive = (b for b in plan.buffers if b.size and b.first <= step <= b.last)
-        y = plan.steps[step].call.y
+        step = max(range(len(plan.phases)), key=plan.live_bytes)
+        alive = (b for b in plan.layout.buffers if b.size and b.first <= step <= b.last)
+        y = plan.phases[step].steps[0].call.y
         ordered = tuple(sorted(alive, key=lambda b: -b.size))
         return Peak(step, y.origin.path or y.name, plan.live_bytes(step), ordered)
 
@@ -197,7 +197,7 @@ class Report:
             "memory_map": [bank.to_json() for bank in self.banks],
             "buffers": [
                 {"name": b.name, "bank": b.bank, "offset": b.offset, "size": b.size, "first": b.first, "last": b.last}
-                for b in self.plan.buffers
+                for b in self.plan.layout.buffers
             ],
             "per_layer": [row.to_json() for row in self.rows],
             "advice": [a.to_json() for a in self.advice],
@@ -218,8 +218,8 @@ def layer_of(plan: Plan, buffer: Buffer) -> str:
 
 def _arena_note(plan: Plan) -> str:
     bands = f"; {plan.patches}" if plan.patches else ""
-    caller = "; without what lies with the caller" if plan.direct else ""
-    return f"{plan.proof}, lower bound {plan.lower_bound:,}{bands}{caller}"
+    caller = "; without what lies with the caller" if plan.layout.lent else ""
+    return f"{plan.proof}, lower bound {plan.layout.lower_bound:,}{bands}{caller}"
 
 
 def _total(kind: str, total: int, banks: Sequence[tuple[Bank, int]]) -> Figure:
@@ -250,7 +250,7 @@ def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[Layer
             kernel=last.kernel.symbol,
             variant=layers[-1].variant,
             macs=sum(layer.macs for layer in layers),
-            weights=sum(plan.constant(name).data.nbytes for name in constants),
+            weights=sum(plan.layout.constant(name).data.nbytes for name in constants),
             instructions=sum(layer.instructions for layer in layers),
             steps=len(members),
             accuracy=found,

@@ -342,7 +342,7 @@ def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, bu
     uses = [Use(chip.memory(chip.code), built.flash), Use(chip.memory(chip.data), built.data + chip.stack_bytes)]
     banks: dict[str, int] = {}
     for plan in compiled.plans.values():
-        for bank in plan.banks:
+        for bank in plan.layout.banks:
             banks[bank.name] = max(banks.get(bank.name, 0), bank.size)
     uses += [Use(chip.memory(name), size) for name, size in banks.items() if name != chip.data]
     patches = next((p.patches for p in compiled.plans.values() if p.patches), None)

@@ -18,7 +18,7 @@ class Lifetimes:
     """Draws a plan as wide as the terminal; more steps or bytes than there are cells share cells."""
 
     def __init__(self, plan: Plan) -> None:
-        self._buffers = sorted((b for b in plan.buffers if b.size), key=lambda b: (b.first, b.offset))
+        self._buffers = sorted((b for b in plan.layout.buffers if b.size), key=lambda b: (b.first, b.offset))
         self._plan = plan
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -26,7 +26,7 @@ class Lifetimes:
         if not self._buffers or not plan.arena:
             yield Segment("no buffers\n")
             return
-        moments = len(plan.steps) + 2  # before, each step, after
+        moments = len(plan.phases) + 2  # before, each phase, after
         gutter = len(f"{plan.arena:,}") + 2
         columns = min(options.max_width - gutter, 4 * moments)
         rows = min(HEIGHT, max(len(self._buffers), 4))
@@ -81,7 +81,7 @@ class Lifetimes:
             yield Segment(_letter(i), _style(i))
             place = f"{b.size:>9,} bytes at {b.offset:<9,}"
             yield Segment(
-                f" {_short(b.name, name_width):<{name_width}} {place} {when(b, len(self._plan.steps))}"[:width]
+                f" {_short(b.name, name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width]
             )
             yield Segment("\n")
         if len(self._buffers) > len(shown):

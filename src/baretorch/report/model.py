@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import markup
 from baretorch.frontends import Source
 from baretorch.ir import DType, Graph, Tensor
-from baretorch.plan.types import Plan
+from baretorch.plan.types import InArena, Plan
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.sheet import Sheet, boards_table, sheet_table
 from baretorch.targets.types import Board
@@ -58,12 +58,12 @@ class ModelFacts:
             "plan": {
                 "board": self.board.name if self.board else None,
                 "arena": plan.arena,
-                "lower_bound": plan.lower_bound,
+                "lower_bound": plan.layout.lower_bound,
                 "proof": plan.proof,
                 "weights": plan.weight_bytes(),
                 "buffers": [
                     {"name": b.name, "size": b.size, "offset": b.offset, "first": b.first, "last": b.last}
-                    for b in plan.buffers
+                    for b in plan.layout.buffers
                 ],
             },
         }
@@ -93,15 +93,17 @@ def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
 
 def plan_text(plan: Plan) -> str:
     """One line per step: kernel, operands with their addresses, layer."""
-    lines = [f"arena {plan.arena} bytes, lower bound {plan.lower_bound}, {plan.proof}, weights {plan.weight_bytes()}"]
+    lines = [
+        f"arena {plan.arena} bytes, lower bound {plan.layout.lower_bound}, {plan.proof}, weights {plan.weight_bytes()}"
+    ]
     for i, step in enumerate(plan.steps):
         operands = []
         for o in step.operands:
-            place = "" if o.constant else f"@{plan.buffer(o.storage).offset + o.offset}"
-            operands.append(f"{o.tensor}{place}")
+            place = plan.layout.place(o)
+            operands.append(f"{o.tensor}@{place.offset}" if isinstance(place, InArena) else o.tensor)
         origin = str(plan.graph[step.nodes[0].outputs[0]].origin)
         lines.append(f"{i:>3}  {step.kernel.symbol}({', '.join(operands)}){f'  # {origin}' if origin else ''}")
-    for b in sorted(plan.buffers, key=lambda b: (b.first, b.offset)):
+    for b in sorted(plan.layout.buffers, key=lambda b: (b.first, b.offset)):
         lines.append(f"buffer {b.name}: {b.size} bytes at {b.offset}, steps {b.first} to {b.last}")
     return "\n".join(lines)
 

@@ -98,12 +98,12 @@ def _tiles(figures: Sequence[Figure]) -> Html:
 def _lifetimes(report: Report) -> Html:
     plan = report.plan
     parts: list[Html] = []
-    for bank in (b for b in plan.banks if b.size):
-        if len(plan.banks) > 1:
+    for bank in (b for b in plan.layout.banks if b.size):
+        if len(plan.layout.banks) > 1:
             parts.append(el("h3", f"{bank.name}, {bank.size:,} bytes"))
         inside = report.peak if report.peak and any(b.bank == bank.name for b in report.peak.buffers) else None
         parts.append(el("div", lifetimes_picture(plan, bank, inside), class_="scroll"))
-    if sum(b.size > 0 for b in plan.buffers) > DRAWN:
+    if sum(b.size > 0 for b in plan.layout.buffers) > DRAWN:
         parts.append(el("p", f"Only the {DRAWN} largest buffers are drawn.", class_="note"))
     return joined(parts) if parts else el("p", "The model needs no buffers.")
 

@@ -73,7 +73,7 @@ def _piece_tip(piece: Piece) -> str:
 
 def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
     """The buffers of a bank: steps across, addresses up."""
-    moments = len(plan.steps) + 2  # before, each step, after
+    moments = len(plan.phases) + 2  # before, each phase, after
     column = (WIDTH - _AXIS) / moments
     up = _PLOT / max(bank.size, 1)
     bottom = _TOP + _PLOT
@@ -81,7 +81,7 @@ def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
     for tick in _ticks(bank.size):
         y = bottom - tick * up
         parts += [line(_AXIS, y, WIDTH, y, "grid"), text(_AXIS - 8, y + 4, f"{tick:,}", "axis end")]
-    inside = [b for b in plan.buffers if b.size and b.bank == bank.name]
+    inside = [b for b in plan.layout.buffers if b.size and b.bank == bank.name]
     drawn = sorted(sorted(inside, key=lambda b: -b.size)[:DRAWN], key=lambda b: (b.first, b.offset))
     parts += [_buffer(plan, b, i % COLOURS, drawn[i + 1 :], column, up) for i, b in enumerate(drawn)]
     parts.append(line(_AXIS, bottom, WIDTH, bottom, "base"))
@@ -89,7 +89,8 @@ def lifetimes_picture(plan: Plan, bank: Bank, peak: Peak | None) -> Html:
         x = _AXIS + (peak.step + 1) * column
         parts.append(rect(x, _TOP - 4, column, _PLOT + 4, class_="peak"))
         parts.append(text(x + column / 2, 13, f"peak {peak.live:,}", "here middle"))
-    names = ["input", *(s.call.y.origin.path or s.call.y.name for s in plan.steps), "output"]
+    made = [phase.steps[0].call.y for phase in plan.phases]
+    names = ["input", *(y.origin.path or y.name for y in made), "output"]
     parts += _steps(names, column, peak)
     longest = max(min(len(name), _STEP) for name in names)
     return svg(WIDTH, bottom + 22 + 4.2 * longest, f"buffers in {bank.name}: time across, addresses up", *parts)
@@ -100,7 +101,7 @@ def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column:
     x, y = _AXIS + (b.first + 1) * column, _TOP + _PLOT - b.end * up
     width, height = (b.last - b.first + 1) * column, b.size * up
     layer = layer_of(plan, b)
-    tip = f"{b.name}\n{b.size:,} bytes at {b.offset:,}\n{layer}\n{when(b, len(plan.steps))}"
+    tip = f"{b.name}\n{b.size:,} bytes at {b.offset:,}\n{layer}\n{when(b, len(plan.phases))}"
     box = rect(x + 0.5, y + 0.5, width - 1, max(height - 1, 2.5), class_=f"buffer c{colour}", rx=2)
     hidden = min((o.first for o in above if o.meets(b) and o.offset < b.end and b.offset < o.end), default=b.last + 1)
     room = int(((hidden - b.first) * column - 10) / _LABEL)

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
-from baretorch.ops.pull import pulled
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
@@ -104,7 +103,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     if ram.weights:
         table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {markup(code.slow)}")
     lent = "with inputs and outputs as the host sends and gets them"
-    apart = pulled(compiled.plan.graph) | compiled.plan.direct
+    apart = compiled.plan.layout.streamed | compiled.plan.layout.lent
     table.add_row("  static", f"{ram.static:,}", lent if apart else "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)

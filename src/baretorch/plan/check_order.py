@@ -1,0 +1,93 @@
+"""The judge of what runs at the same time: steps of different executors, between two meetings, touch the same byte only
+if both read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from baretorch.errors import InternalError
+from baretorch.plan.types import InArena, Operand, Plan, Step, WithCaller
+
+
+@dataclass(frozen=True)
+class _Touch:
+    """Bytes of a memory: `rows` stretches of `width` bytes, `pitch` apart, from `start` on."""
+
+    memory: str
+    start: int
+    rows: int
+    width: int
+    pitch: int
+    writes: bool
+    what: str
+
+    @property
+    def end(self) -> int:
+        return self.start + (self.rows - 1) * self.pitch + self.width
+
+    def meets(self, other: _Touch) -> bool:
+        """Both touch some byte, and one of them writes it."""
+        if self.memory != other.memory or not (self.writes or other.writes):
+            return False
+        low, high = max(self.start, other.start), min(self.end, other.end)
+        return low < high and bool((self.bytes(low, high) & other.bytes(low, high)).any())
+
+    def bytes(self, low: int, high: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of the bytes from `low` to `high` it touches."""
+        at = np.arange(low - self.start, high - self.start)
+        inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (at >= 0) & (at < self.end - self.start)
+        return inside & (at % self.pitch < self.width)
+
+
+def check_order(plan: Plan) -> None:
+    if len({step.executor for step in plan.steps}) < 2:
+        return  # all is done in the order of the steps
+    open_: list[tuple[Step, list[_Touch]]] = []  # since the executors met
+    for phase in plan.phases:
+        executors = [step.executor for step in phase.steps]
+        if len(set(executors)) < len(executors):
+            raise InternalError("an executor has two steps at the same time")
+        if phase.meet:
+            open_ = []
+        for step in phase.steps:
+            touches = list(_touches(plan, step))
+            for earlier, others in open_:
+                if earlier.executor is not step.executor:
+                    _need_apart(step, touches, earlier, others)
+            open_.append((step, touches))
+
+
+def _need_apart(step: Step, touches: list[_Touch], earlier: Step, others: list[_Touch]) -> None:
+    for a in touches:
+        for b in others:
+            if a.meets(b):
+                raise InternalError(
+                    f"{step.call.op.name} on {step.executor.name} and {earlier.call.op.name} on "
+                    f"{earlier.executor.name} touch the same bytes of {a.memory}, as {a.what} and {b.what}, "
+                    "and nothing orders them"
+                )
+
+
+def _touches(plan: Plan, step: Step) -> Iterator[_Touch]:
+    for o in (*(g.condition for g in step.guards), *step.reads):
+        yield from _touch(plan, o, o.size, o.size, False)
+    for o, t in zip(step.writes, step.call.outputs, strict=True):
+        width = t.shape[-1] * t.dtype.size if step.call.pitch else o.size
+        yield from _touch(plan, o, width, step.call.pitch * t.dtype.size or o.size, True)
+    if step.scratch:
+        place = plan.layout.scratch(step.scratch)
+        yield _Touch(place.bank, place.offset, 1, step.scratch.size, step.scratch.size, True, step.scratch.name)
+
+
+def _touch(plan: Plan, o: Operand, width: int, pitch: int, writes: bool) -> Iterator[_Touch]:
+    rows = -(-o.size // pitch) if pitch else 0
+    match plan.layout.place(o):
+        case InArena(bank, offset) if rows:
+            yield _Touch(bank, offset, rows, width, pitch, writes, o.tensor)
+        case WithCaller(buffer, offset) if rows:
+            yield _Touch(f"the caller's {buffer}", offset, rows, width, pitch, writes, o.tensor)
+        case _:
+            pass
