@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from tests.ops.merge import merged, shared_out
 
 HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
+CLANG = (sys.executable, "-m", "ziglang", "cc")
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-strict-aliasing")
 
@@ -60,6 +62,7 @@ def run_host(
     inline: bool,
     arrange: Callable[[Plan], Plan] = spread,
     flags: Sequence[str] = ("-O1", "-g", *SANITIZERS),
+    compiler: Sequence[str] = ("gcc",),
 ) -> list[Outputs]:
     """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
     graph, arrays = merged(cases)
@@ -72,7 +75,7 @@ def run_host(
             (folder / path).write_text(text)
         (folder / "inputs").write_bytes(b"".join(a.tobytes() for a in arrays))
         sources = [folder / s for s in (*c.sources, "main.c")]
-        run("gcc", *flags, *WARNINGS, f"-I{folder}", *sources, "-o", folder / "cases")
+        run(*compiler, *flags, *WARNINGS, f"-I{folder}", *sources, "-o", folder / "cases")
         run(folder / "cases", folder / "inputs", folder / "outputs")
         raw = (folder / "outputs").read_bytes()
     outputs = []

@@ -1,35 +1,55 @@
-"""Portable kernels compile without a warning, alone and inlined, and need nothing but arithmetic helpers."""
+"""Kernels compile without a warning with gcc and clang, alone and inlined; portable ones need few helpers."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from baretorch.ops import OPS, PLAN_OPS
-from tests.ops.host import KERNELS, WARNINGS, run
+from baretorch.targets.cpus import CPUS
+from tests.ops.host import CLANG, KERNELS, WARNINGS, run
 
-PORTABLE = sorted({kernel.source for row in (*OPS, *PLAN_OPS) for kernel in row.kernels if not kernel.needs})
-CLANG = (sys.executable, "-m", "ziglang", "cc")
-COMPILERS = {
-    "gcc": ("gcc",),
-    "clang": CLANG,
-    "cortex-m0plus": (*CLANG, "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m0plus", "-fno-unwind-tables"),
-}
+ALL = [kernel for row in (*OPS, *PLAN_OPS) for kernel in row.kernels]
+PORTABLE = sorted({kernel.source for kernel in ALL if not kernel.needs})
+CPU = {cpu.name: cpu for cpu in CPUS}
+M0 = (*CLANG, *CPU["cortex-m0plus"].zig, "-fno-unwind-tables")
+PORTABLY = {"gcc": ("gcc",), "clang": CLANG, "cortex-m0plus": M0}
+VARIANTS = ("cortex-m0plus", "cortex-m55", "rv32")  # which together run every kernel there is
+FORMS = pytest.mark.parametrize("form", [(), ("-DBT_INLINE_KERNELS",)], ids=["out-of-line", "inlined"])
 
 
-@pytest.mark.parametrize("form", [(), ("-DBT_INLINE_KERNELS",)], ids=["out-of-line", "inlined"])
-@pytest.mark.parametrize("compiler", COMPILERS.values(), ids=COMPILERS)
-def test_no_warning(compiler: tuple[str, ...], form: tuple[str, ...], tmp_path: Path) -> None:
-    everything = tmp_path / "all.c"
-    everything.write_text("".join(f'#include "{s}"\n' for s in PORTABLE))
-    run(*compiler, *WARNINGS, *form, "-O2", f"-I{KERNELS}", "-c", everything, "-o", tmp_path / "all.o")
-    assert (tmp_path / "all.o").stat().st_size > 0
+def compile_all(compiler: tuple[str, ...], sources: list[str], folder: Path) -> None:
+    """All of them in one file, as a model includes what it uses: they must not be in each other's way."""
+    everything = folder / "all.c"
+    everything.write_text("".join(f'#include "{s}"\n' for s in sources))
+    run(*compiler, *WARNINGS, "-O2", f"-I{KERNELS}", "-c", everything, "-o", folder / "all.o")
+    assert (folder / "all.o").stat().st_size > 0
+
+
+@FORMS
+@pytest.mark.parametrize("compiler", PORTABLY.values(), ids=PORTABLY)
+def test_portable_kernels_give_no_warning(compiler: tuple[str, ...], form: tuple[str, ...], tmp_path: Path) -> None:
+    compile_all((*compiler, *form), PORTABLE, tmp_path)
+
+
+@FORMS
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_kernels_of_a_cpu_give_no_warning(name: str, compiler: str, form: tuple[str, ...], tmp_path: Path) -> None:
+    cpu = CPU[name]
+    command = (f"{cpu.gcc_prefix}gcc", *cpu.gcc) if compiler == "gcc" else (*CLANG, *cpu.zig, "-fno-unwind-tables")
+    own = sorted({k.source for k in ALL if k.needs and k.needs.met_by(cpu.features)})
+    compile_all((*command, "-ffreestanding", *form), own, tmp_path)
+
+
+def test_the_variants_are_all_there_are() -> None:
+    features = [CPU[name].features for name in VARIANTS]
+    assert all(any(k.needs.met_by(f) for f in features) for k in ALL)
 
 
 def test_every_source_belongs_to_a_kernel() -> None:
-    sources = sorted({kernel.source for row in (*OPS, *PLAN_OPS) for kernel in row.kernels})
+    sources = sorted({kernel.source for kernel in ALL})
     assert sources == sorted(str(p.relative_to(KERNELS)) for p in KERNELS.glob("*/*.c"))
 
 
@@ -38,7 +58,7 @@ def test_armv6m_needs_only_arithmetic_helpers(tmp_path: Path) -> None:
     objects = []
     for source in PORTABLE:
         objects.append(tmp_path / source.replace("/", "_").replace(".c", ".o"))
-        run(*COMPILERS["cortex-m0plus"], "-std=c99", "-Oz", f"-I{KERNELS}", "-c", KERNELS / source, "-o", objects[-1])
+        run(*M0, "-std=c99", "-Oz", f"-I{KERNELS}", "-c", KERNELS / source, "-o", objects[-1])
     symbols = {line.split()[-1] for o in objects for line in run("nm", "-u", o).splitlines()}
     assert symbols
     allowed = ("__aeabi_f", "__aeabi_i", "__aeabi_l", "__aeabi_u", "__aeabi_cf", "__aeabi_mem", "memcpy", "memmove")

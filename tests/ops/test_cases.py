@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from baretorch.ops import OPS
 from tests.ops.case import Case, Outputs, run_reference, run_torch
 from tests.ops.cases import TABLE
-from tests.ops.host import run_host
+from tests.ops.host import CLANG, run_host
 
 
 def by_name(case: Case) -> str:
@@ -33,6 +33,20 @@ def test_reference_means_what_pytorch_does(case: Case) -> None:
 @pytest.mark.parametrize("case", TABLE, ids=by_name)
 def test_portable_c_is_the_reference(case: Case, host: Mapping[str, Outputs]) -> None:
     case.check(host[case.name], run_reference([case])[0])
+
+
+def first_of_each_operator() -> list[Case]:
+    return list({type(c.op): c for c in reversed(TABLE)}.values())
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [pytest.param(first_of_each_operator(), id="one-each"), pytest.param(TABLE, id="all", marks=pytest.mark.slow)],
+)
+def test_clang_computes_the_reference_too(cases: Sequence[Case]) -> None:
+    outputs = run_host(cases, inline=False, flags=("-O1", "-fno-sanitize=all"), compiler=CLANG)
+    for case, found, want in zip(cases, outputs, run_reference(cases), strict=True):
+        case.check(found, want)
 
 
 def test_every_operator_has_cases() -> None:
