@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir import Graph
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
+from baretorch.options import Compiler, Io, Options
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -40,7 +42,7 @@ FAST = (M4F, "mps2-an500", M33, M55, "virt-rv32")  # QEMU, with floating point i
 INT8 = (M4F, "mps2-an500", M33, M55, M0PLUS, "virt-rv32")
 
 SINE = "examples/sine/model.py"
-LEFT_OUT = ("outputs", "files", "layers")  # of a run's facts
+LEFT_OUT = ("outputs", "files", "layers", "options")  # of a run's facts
 
 # (model file, in int8), boards; the slowest first, so that two processes end at about the same time
 MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
@@ -85,8 +87,8 @@ def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) ->
         return
     folder = ROOT / "build" / "bench" / f"{source.name}-{dtype}-{board.name}-{toolchain}"
     try:
-        compiled = _compiled(source, int8, board)
-        image = pipeline.build_image(compiled, folder, toolchain)
+        compiled = _compiled(source, int8, board, Compiler(toolchain))
+        image = pipeline.build_image(compiled, folder)
     except CompileError as error:
         if "too small" not in error.what:
             raise
@@ -97,14 +99,15 @@ def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) ->
     yield {k: v for k, v in facts.items() if k not in LEFT_OUT} | (_raw(compiled.graph) if int8 else {})
 
 
-def _compiled(source: frontends.Source, int8: bool, board: Board) -> pipeline.Compiled:
+def _compiled(source: frontends.Source, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
     """An int8 model with int8 inputs and outputs, unless its first layers compute in float."""
+    options = Options(toolchain=toolchain, io=Io.INT8 if int8 else Io.FLOAT)
     try:
-        return pipeline.compile_source(source, board, io="int8" if int8 else "float")
+        return pipeline.compile_source(source, board, options)
     except CompileError as error:
         if not error.what.startswith("--io int8"):
             raise
-        return pipeline.compile_source(source, board)
+        return pipeline.compile_source(source, board, replace(options, io=Io.FLOAT))
 
 
 def _raw(graph: Graph) -> dict[str, int]:

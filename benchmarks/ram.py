@@ -19,9 +19,10 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
 from baretorch.ir import Graph
+from baretorch.options import Input, Io, Options
 from baretorch.plan import make_plan
 from baretorch.plan.offsets import lower_bound, place
-from baretorch.plan.types import Memory, Plan
+from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,7 +76,7 @@ def measure(path: str, int8: bool) -> list[Row]:
     peers = PEERS.get((source.name, dtype, M4F))
     pulled = None
     if (source.name, dtype) == ("vww", "int8"):
-        pulled = make_plan(graph, board, Memory(ram=ROWS_GOAL, rows=True)).arena
+        pulled = make_plan(graph, board, Options(ram=ROWS_GOAL, input=Input.ROWS)).arena
     shared = Packed(plan.arena, plan.layout.lower_bound, plan.layout.optimal)
     return [Row(source.name, dtype, _apart(plan), shared, peers.goal.ram if peers else None, pulled)]
 
@@ -83,7 +84,7 @@ def measure(path: str, int8: bool) -> list[Row]:
 def _bare(graph: Graph) -> Graph:
     """With int8 inputs and outputs, where the first and last layers are in int8."""
     try:
-        return pipeline.with_io(graph, "int8")
+        return pipeline.with_io(graph, Io.INT8)
     except CompileError:
         return graph
 

@@ -9,6 +9,7 @@ from baretorch import pipeline
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import run_on
 from baretorch.frontends import Source, load
+from baretorch.options import Compiler, Optimize, Options
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import board_names, load_board
 
@@ -21,10 +22,10 @@ def sine(request: pytest.FixtureRequest) -> Source:
     return load(str(request.config.rootpath / SINE))
 
 
-def run(source: Source, board: str, folder, toolchain: str, emulator: str | None = None) -> RunFacts:  # type: ignore[no-untyped-def]
-    compiled = pipeline.compile_source(source, load_board(board))
-    image = pipeline.build_image(compiled, folder, toolchain)
-    return compare(compiled, image, pipeline.run_image(compiled, image, emulator))
+def run(source: Source, board: str, folder, toolchain: str) -> RunFacts:  # type: ignore[no-untyped-def]
+    compiled = pipeline.compile_source(source, load_board(board), Options(toolchain=Compiler(toolchain)))
+    image = pipeline.build_image(compiled, folder)
+    return compare(compiled, image, pipeline.run_image(compiled, image))
 
 
 def test_every_board_of_the_design_is_emulated() -> None:
@@ -56,8 +57,8 @@ def test_the_goals_on_cortex_m4f(sine: Source, tmp_path) -> None:  # type: ignor
 @pytest.mark.parametrize("board", ["mps2-an386", "mps2-an385", "mps2-an500", "mps2-an505", "microbit"])
 def test_qemu_and_unicorn_count_alike(sine: Source, board: str, toolchain: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
     """The same image, two emulators, one count."""
-    compiled = pipeline.compile_source(sine, load_board(board))
-    image = pipeline.build_image(compiled, tmp_path, toolchain)
+    compiled = pipeline.compile_source(sine, load_board(board), Options(toolchain=Compiler(toolchain)))
+    image = pipeline.build_image(compiled, tmp_path)
     runs = []
     for emulator in ("qemu", "unicorn"):
         machine = open_machine(image, compiled.c.run, emulator)
@@ -69,6 +70,6 @@ def test_qemu_and_unicorn_count_alike(sine: Source, board: str, toolchain: str, 
 
 @pytest.mark.parametrize("board", ["mps2-an386", "pico", "virt-rv32"])
 def test_optimizing_for_size_gives_the_same_answers(sine: Source, board: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    compiled = pipeline.compile_source(sine, load_board(board), "size")
-    image = pipeline.build_image(compiled, tmp_path, "gcc")
+    compiled = pipeline.compile_source(sine, load_board(board), Options(toolchain=Compiler.GCC, optimize=Optimize.SIZE))
+    image = pipeline.build_image(compiled, tmp_path)
     assert compare(compiled, image, pipeline.run_image(compiled, image)).max_error < 1e-5

@@ -15,7 +15,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.ops.move import Copy
-from baretorch.plan.types import Memory
+from baretorch.options import Options
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
@@ -219,11 +219,11 @@ class Halves(nn.Module):
 def test_a_method_may_lack_the_layer_that_is_placed() -> None:
     x = (torch.ones(1, 8),)
     source = frontends.from_methods(Halves(), {"encode": x, "decode": x}, "halves", "encode")
-    compiled = pipeline.compile_source(source, load_board("pico"), memory=Memory({"into": "SCRATCH"}))
+    compiled = pipeline.compile_source(source, load_board("pico"), Options(place={"into": "SCRATCH"}))
     banks = {name: [bank.name for bank in plan.layout.banks] for name, plan in compiled.plans.items()}
     assert banks == {"encode": ["SRAM", "SCRATCH"], "decode": ["SRAM"]}
     with pytest.raises(CompileError, match="no layer is called nothing"):
-        pipeline.compile_source(source, load_board("pico"), memory=Memory({"nothing": "SCRATCH"}))
+        pipeline.compile_source(source, load_board("pico"), Options(place={"nothing": "SCRATCH"}))
 
 
 def test_a_layer_that_is_a_states_next_value_can_be_placed() -> None:
@@ -239,7 +239,7 @@ def test_a_layer_that_is_a_states_next_value_can_be_placed() -> None:
             return x.sum(1)
 
     source = frontends.from_module(Next(), (torch.ones(1, 8),), "m")
-    plan = pipeline.compile_source(source, load_board("pico"), memory=Memory({"a": "SCRATCH"})).plan
+    plan = pipeline.compile_source(source, load_board("pico"), Options(place={"a": "SCRATCH"})).plan
     assert [bank.name for bank in plan.layout.banks] == ["SRAM", "SCRATCH"]
 
 

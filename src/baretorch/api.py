@@ -15,6 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,10 @@ from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.firmware.types import Image
-from baretorch.plan import ANY
-from baretorch.plan import types as plan
+from baretorch.options import OPTIONS, read_options
 from baretorch.ports import Answer, Runner
 from baretorch.report.facts import is_int8, warnings_of
 from baretorch.targets.boards import load_board
-
-WORDS = {  # what options of compile() may be, beside those that are numbers or names
-    "optimize": ("speed", "size"),
-    "observer": ("histogram", "minmax"),
-    "io": ("float", "int8"),
-    "input": ("whole", "rows"),
-    "buffers": ("arena", "caller"),
-    "weights": ("flash", "ram"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,9 +45,6 @@ class Model:
     """A model compiled for a board. Building and running happen when asked for, once."""
 
     compiled: pipeline.Compiled
-    toolchain: str | None = None
-    emulator: str | None = None
-    _asked: plan.Memory = ANY
     _image: Image | None = None
     _session: Session | None = None
     _folder: weakref.finalize[..., Model] | None = None  # removes the temporary one
@@ -89,7 +77,7 @@ class Model:
                 folder = tempfile.mkdtemp(prefix="baretorch-")
                 self._folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             self._stop()
-            self._image = pipeline.build_image(self.compiled, Path(folder), self.toolchain)
+            self._image = pipeline.build_image(self.compiled, Path(folder))
         return self._image
 
     def run(self, *inputs: Any) -> Answer:
@@ -113,9 +101,9 @@ class Model:
         from baretorch.report.profile import make_profile
 
         image = self.build()
-        run = pipeline.run_image(self.compiled, image, self.emulator)
+        run = pipeline.run_image(self.compiled, image)
         facts = compare(self.compiled, image, run)
-        write_page(Report(facts, make_profile(self.compiled, image, run), memory=self._asked), Path(path))
+        write_page(Report(facts, make_profile(self.compiled, image, run)), Path(path))
 
     @property
     def instructions(self) -> int | None:
@@ -137,7 +125,7 @@ class Model:
 
     def _running(self) -> Session:
         if self._session is None:
-            machine = open_machine(self.build(), self.compiled.c.run, self.emulator)
+            machine = open_machine(self.build(), self.compiled.c.run, self.compiled.options.emulator)
             self._session = Session(machine, self.compiled.graph)
         return self._session
 
@@ -148,46 +136,20 @@ def compile(
     *,
     board: str,
     name: str = "model",
-    optimize: str = "speed",
-    toolchain: str | None = None,
-    emulator: str | None = None,
-    int8: bool = False,
     calibration: Iterable[Any] | None = None,
-    keep_float: Sequence[str] = (),
-    observer: str = "histogram",
-    io: str = "float",
-    ram: int | None = None,
-    input: str = "whole",
-    buffers: str = "arena",
-    weights: str = "flash",
-    place: Mapping[str, str] | None = None,
-    trust: bool = False,
-    check_inputs: bool = False,
+    **options: Any,
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
-    `observer` "histogram" cuts outliers off, "minmax" keeps them. With `io="int8"` the image takes and gives int8. The
-    rest are the command line's options of these names; `place` is a dict of layers and banks. A .py file runs;
-    nothing in a .pt2 or .pte does, unless `trust` says so. With `check_inputs` run() refuses NaN and infinity.
+    options are those of the command line, by the same names and with the same words; `keep_float` is a list of layers,
+    `place` a dict of layers and banks. A .py file runs; nothing in a .pt2 or .pte does, unless `trust` says so.
     Calibration that does not fit is a Python warning, too."""
-    for option, value in (
-        ("optimize", optimize),
-        ("observer", observer),
-        ("io", io),
-        ("input", input),
-        ("buffers", buffers),
-        ("weights", weights),
-    ):
-        if value not in WORDS[option]:
-            raise CompileError(f"compile(): {option} is {value!r}", need=" or ".join(map(repr, WORDS[option])))
-    if keep_float and not int8 and calibration is None:
-        raise CompileError("compile(): keep_float goes with int8", need="int8=True, or calibration data")
-    memory = plan.Memory(place or {}, ram, input == "rows", buffers == "caller", weights == "ram")
+    asked = read_options({**options, "int8": True} if calibration is not None else options)
     frontends.check_name(name)
     target = load_board(board)  # first: it fails faster
-    how = frontends.Int8(tuple(keep_float), observer) if int8 or calibration is not None else None
+    how = frontends.Int8(asked.keep_float, asked.observer) if asked.int8 else None
     if isinstance(model, (str, Path)):
-        source = frontends.load(str(model), int8=how if calibration is None else None, trust=trust)
+        source = frontends.load(str(model), int8=how if calibration is None else None, trust=asked.trust)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
     else:
@@ -196,5 +158,15 @@ def compile(
         source = frontends.quantized(source, how, calibration)
     for text in source.warnings:
         warnings.warn(line(text), stacklevel=2)
-    compiled = pipeline.compile_source(source, target, optimize, io=io, memory=memory, check_inputs=check_inputs)
-    return Model(compiled, toolchain, emulator, memory)
+    return Model(pipeline.compile_source(source, target, asked))
+
+
+def _signature() -> Signature:
+    """The signature of compile() with the options that it takes, for help() and editors."""
+    own = signature(compile)
+    taken = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    options = [Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default) for o in OPTIONS.values()]
+    return own.replace(parameters=[*taken, *options])
+
+
+compile.__signature__ = _signature()  # type: ignore[attr-defined]

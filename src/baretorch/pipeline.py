@@ -18,6 +18,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends import Source, random_inputs
 from baretorch.ir import Array, DType, Graph, verify
 from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, quantized, rounds, unrounded
+from baretorch.options import DEFAULT, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
 from baretorch.passes.dead_code import dead_code
@@ -35,8 +36,8 @@ from baretorch.passes.split_depth import split_depth
 from baretorch.passes.split_linear import split_linear
 from baretorch.passes.to_int8 import to_int8
 from baretorch.passes.views import views
-from baretorch.plan import ANY, make_plan
-from baretorch.plan.types import Memory, Plan
+from baretorch.plan import make_plan
+from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
@@ -74,7 +75,7 @@ class Compiled:
     plan: Plan
     plans: Mapping[str, Plan]
     c: CFiles
-    optimize: str
+    options: Options
 
 
 def optimized(graph: Graph, trace: Path | None = None) -> Graph:
@@ -135,50 +136,34 @@ def _check_passes(source: Source, method: str, stages: Sequence[tuple[str, Graph
             check(f"the pass {name}" if name != "frontend" else "lowering", answers(graph), reference)
 
 
-def with_io(graph: Graph, io: str) -> Graph:
-    """The optimized graph with "float" inputs and outputs, or "int8" ones."""
-    return verify(bare_io(graph)) if io == "int8" else graph
+def with_io(graph: Graph, io: Io) -> Graph:
+    """The optimized graph with float inputs and outputs, or int8 ones."""
+    return verify(bare_io(graph)) if io is Io.INT8 else graph
 
 
-def compile_source(
-    source: Source,
-    board: Board,
-    optimize: str = "speed",
-    trace: Path | None = None,
-    io: str = "float",
-    memory: Memory = ANY,
-    check_inputs: bool = False,
-) -> Compiled:
-    """All the way to C; with `trace`, the graph of the served method after each pass is written there. `memory`:
-    what the user asks of RAM. `check_inputs`: the C can tell whether inputs have NaN or infinite values."""
+def compile_source(source: Source, board: Board, options: Options = DEFAULT, trace: Path | None = None) -> Compiled:
+    """All the way to C; with `trace`, the graph of the served method after each pass is written there."""
     with timed("passes"):
-        graphs = {name: with_io(graph, io) for name, graph in optimized_methods(source, trace).items()}
-    return compile_graphs(source, graphs, board, optimize, memory, check_inputs)
+        graphs = {name: with_io(graph, options.io) for name, graph in optimized_methods(source, trace).items()}
+    return compile_graphs(source, graphs, board, options)
 
 
-def compile_graphs(
-    source: Source,
-    graphs: Mapping[str, Graph],
-    board: Board,
-    optimize: str = "speed",
-    memory: Memory = ANY,
-    check_inputs: bool = False,
-) -> Compiled:
+def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, options: Options = DEFAULT) -> Compiled:
     """From optimized graphs, one per method."""
-    if check_inputs:
-        _need_checkable(graphs, memory)
+    if options.check_inputs:
+        _need_checkable(graphs, options)
     with timed("plan"):
-        plans = {name: make_plan(graph, board, _own(memory, name, graphs)) for name, graph in graphs.items()}
-        if memory.weights:
+        plans = {name: make_plan(graph, board, _own(options, name, graphs)) for name, graph in graphs.items()}
+        if options.weights is Weights.RAM:
             plans = in_ram(plans, board)
     with timed("emit"):
-        c = emit(source.name, plans, optimize, source.method, checked=check_inputs)
-    return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, optimize)
+        c = emit(source.name, plans, options.optimize, source.method, checked=options.check_inputs)
+    return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, options)
 
 
-def _need_checkable(graphs: Mapping[str, Graph], memory: Memory) -> None:
+def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
     inputs = [graph[name] for graph in graphs.values() for name in graph.inputs]
-    if memory.rows:
+    if options.input is Input.ROWS:
         raise CompileError(
             "--check-inputs does not go with --input rows",
             need="inputs that are there before the run",
@@ -192,7 +177,7 @@ def _need_checkable(graphs: Mapping[str, Graph], memory: Memory) -> None:
         )
 
 
-def _own(memory: Memory, method: str, graphs: Mapping[str, Graph]) -> Memory:
+def _own(options: Options, method: str, graphs: Mapping[str, Graph]) -> Options:
     """Without the layers to place that only other methods have."""
 
     def has(graph: Graph, layer: str) -> bool:
@@ -201,15 +186,15 @@ def _own(memory: Memory, method: str, graphs: Mapping[str, Graph]) -> Memory:
     others = [graph for name, graph in graphs.items() if name != method]
     own = {
         layer: bank
-        for layer, bank in memory.elsewhere.items()
+        for layer, bank in options.place.items()
         if has(graphs[method], layer) or not any(has(graph, layer) for graph in others)
     }
-    return replace(memory, elsewhere=own)
+    return replace(options, place=own)
 
 
-def compile_graph(source: Source, graph: Graph, board: Board, optimize: str = "speed") -> Compiled:
+def compile_graph(source: Source, graph: Graph, board: Board, options: Options = DEFAULT) -> Compiled:
     """From one optimized graph: the served method alone."""
-    return compile_graphs(source, {source.method: graph}, board, optimize)
+    return compile_graphs(source, {source.method: graph}, board, options)
 
 
 def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
@@ -227,7 +212,6 @@ def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
 def build_image(
     compiled: Compiled,
     folder: Path,
-    toolchain: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Image:
     """C files, runtime and board -> an image in `folder`."""
@@ -242,16 +226,16 @@ def build_image(
         sources,
         folder,
         compiled.c.run,
-        toolchain,
-        compiled.optimize,
+        compiled.options.toolchain,
+        compiled.options.optimize,
         progress,
         compiled.c.checked,
     )
 
 
-def run_image(compiled: Compiled, image: Image, emulator: str | None = None) -> Run:
+def run_image(compiled: Compiled, image: Image) -> Run:
     """Run the example inputs on the emulated chip."""
-    machine = open_machine(image, compiled.c.run, emulator)
+    machine = open_machine(image, compiled.c.run, compiled.options.emulator)
     try:
         return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
     finally:

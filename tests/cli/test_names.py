@@ -17,7 +17,7 @@ import baretorch as api
 from baretorch import escape, frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.ir import interpret
-from baretorch.plan.types import Memory
+from baretorch.options import Buffers, Compiler, Options
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report
 from baretorch.report.html import el
@@ -86,15 +86,17 @@ def test_a_layer_may_be_called_anything(case: str) -> None:
 
 @pytest.mark.parametrize(("board", "toolchain"), [("host", "gcc"), ("mps2-an386", "zig")])
 def test_such_layers_run_right(board: str, toolchain: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(source_of(list(LAYERS.values())), load_board(board))
-    image = pipeline.build_image(compiled, tmp_path, toolchain)
+    compiled = pipeline.compile_source(
+        source_of(list(LAYERS.values())), load_board(board), Options(toolchain=Compiler(toolchain))
+    )
+    image = pipeline.build_image(compiled, tmp_path)
     assert compare(compiled, image, pipeline.run_image(compiled, image)).max_error < 1e-6
 
 
-@pytest.mark.parametrize("memory", [Memory(), Memory(direct=True)], ids=["arena", "caller"])
-def test_an_input_called_asm_and_one_that_nobody_reads(memory: Memory, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [Options(), Options(buffers=Buffers.CALLER)], ids=["arena", "caller"])
+def test_an_input_called_asm_and_one_that_nobody_reads(options: Options, tmp_path: Path) -> None:
     source = frontends.from_module(Named(), (torch.randn(1, 4), torch.randn(1, 4)), "named")
-    compiled = pipeline.compile_source(source, load_board("host"), memory=memory)
+    compiled = pipeline.compile_source(source, load_board("host"), options)
     image = pipeline.build_image(compiled, tmp_path)
     assert compare(compiled, image, pipeline.run_image(compiled, image)).max_error < 1e-6
 
@@ -184,7 +186,7 @@ def page_of(names: list[str], folder: Path, board: str) -> str:
     compiled = pipeline.compile_source(source_of(names), load_board(board))
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    return make_page(Report(facts, make_profile(compiled, image, facts.run), None, Memory()))
+    return make_page(Report(facts, make_profile(compiled, image, facts.run)))
 
 
 EVIL = "*/ #error ran /* </title><script>x</script> ' \\\" \\n\\\\\\n [/] \\u001b[2J \\u202e"

@@ -14,8 +14,8 @@ from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.ops.softmax import Softmax
+from baretorch.options import Buffers, Input, Options
 from baretorch.plan import make_plan
-from baretorch.plan.types import Memory
 from baretorch.targets.boards import load_board
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -89,26 +89,34 @@ def test_the_same_input_gives_the_same_bytes() -> None:
     assert generated("edge-speed") == generated("edge-speed")
 
 
-def header(graph: Graph, memory: Memory) -> str:
-    return emit(graph.name, {"forward": make_plan(graph, load_board("host"), memory)}).files["model.h"]
+def header(graph: Graph, options: Options) -> str:
+    return emit(graph.name, {"forward": make_plan(graph, load_board("host"), options)}).files["model.h"]
 
 
 @pytest.mark.parametrize(
-    ("graph", "memory", "sentences"),
+    ("graph", "options", "sentences"),
     [
-        (picture(), Memory(), ["inputs and outputs included", "Where they lie", "Each pointer may be NULL"]),
+        (picture(), Options(), ["inputs and outputs included", "Where they lie", "Each pointer may be NULL"]),
         (
             picture(),
-            Memory(rows=True),
+            Options(input=Input.ROWS),
             ["that have an offset", "Where y lies. Pass NULL", "x must not be NULL; y may be"],
         ),
-        (picture(), Memory(direct=True), ["without inputs", "x, y must not be NULL. It works in x, y: align"]),
-        (picture(), Memory(rows=True, direct=True), ["x, y must not be NULL. It works in y: align"]),
-        (ports(), Memory(direct=True), ["that have an offset", "Where a, y1, y2 lie. Write", "There a, y1 lie at"]),
+        (
+            picture(),
+            Options(buffers=Buffers.CALLER),
+            ["without inputs", "x, y must not be NULL. It works in x, y: align"],
+        ),
+        (picture(), Options(input=Input.ROWS, buffers=Buffers.CALLER), ["x, y must not be NULL. It works in y: align"]),
+        (
+            ports(),
+            Options(buffers=Buffers.CALLER),
+            ["that have an offset", "Where a, y1, y2 lie. Write", "There a, y1 lie at"],
+        ),
     ],
 )
-def test_the_header_tells_which_pointers_are_needed(graph: Graph, memory: Memory, sentences: list[str]) -> None:
-    text = header(graph, memory)
+def test_the_header_tells_which_pointers_are_needed(graph: Graph, options: Options, sentences: list[str]) -> None:
+    text = header(graph, options)
     assert [s for s in sentences if s not in text.replace("\n * ", " ")] == []
     assert "\n\n\n" not in text and "*/\n\nvoid" not in text
 

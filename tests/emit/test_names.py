@@ -22,8 +22,8 @@ from baretorch.firmware.build import build
 from baretorch.ir import Builder, DType, Graph, Origin, State, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
-from baretorch.plan import ANY, make_plan
-from baretorch.plan.types import Memory
+from baretorch.options import DEFAULT, Buffers, Options
+from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.runtime import RUNTIME
 
@@ -60,8 +60,8 @@ def graph_of(names: list[str], model: str = "model") -> Graph:
     return Graph(graph.name, graph.tensors, graph.nodes, graph.inputs, graph.outputs, graph.state, tuple(names))
 
 
-def files_of(names: list[str], memory: Memory = ANY, optimize: str = "speed", model: str = "model") -> CFiles:
-    plan = make_plan(graph_of(names, model), load_board("host"), memory)
+def files_of(names: list[str], options: Options = DEFAULT, optimize: str = "speed", model: str = "model") -> CFiles:
+    plan = make_plan(graph_of(names, model), load_board("host"), options)
     return emit(model, {"forward": plan}, optimize)
 
 
@@ -80,10 +80,10 @@ def check(files: CFiles, folder: Path, *compilers: tuple[str, ...]) -> None:
         assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("memory", [Memory(), Memory(direct=True)], ids=["arena", "caller"])
+@pytest.mark.parametrize("options", [Options(), Options(buffers=Buffers.CALLER)], ids=["arena", "caller"])
 @pytest.mark.parametrize("optimize", ["speed", "size"])
-def test_odd_names_compile(memory: Memory, optimize: str, tmp_path: Path) -> None:
-    files = files_of(list(ODD), memory, optimize)
+def test_odd_names_compile(options: Options, optimize: str, tmp_path: Path) -> None:
+    files = files_of(list(ODD), options, optimize)
     check(files, tmp_path, GCC, CPP)
     assert "extern int injected" not in re.sub(r"/\*.*?\*/", "", files.files["model.c"], flags=re.DOTALL)
 
@@ -139,14 +139,14 @@ def test_methods_that_would_be_called_alike_are_not(tmp_path: Path) -> None:
     assert len(runs) == len(set(runs)) == 2 * len(methods) + 2
 
 
-@pytest.mark.parametrize("memory", [Memory(), Memory(direct=True)], ids=["arena", "caller"])
-def test_what_is_not_used_is_said_so(memory: Memory, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [Options(), Options(buffers=Buffers.CALLER)], ids=["arena", "caller"])
+def test_what_is_not_used_is_said_so(options: Options, tmp_path: Path) -> None:
     b = Builder("unused")
     a, c = (b.input(name, (1, 2), DType.FLOAT32) for name in ("a", "c"))
     y = b.add(Linear(), c, b.const("AT(", np.ones((2, 2), np.float32)), name="AT(")
-    files = emit("unused", {"forward": make_plan(b.graph([a, c], [y]), load_board("host"), memory)})
+    files = emit("unused", {"forward": make_plan(b.graph([a, c], [y]), load_board("host"), options)})
     check(files, tmp_path)
-    assert ("(void)a;" in files.files["model.c"]) == memory.direct
+    assert ("(void)a;" in files.files["model.c"]) == (options.buffers is Buffers.CALLER)
 
 
 @pytest.mark.parametrize(

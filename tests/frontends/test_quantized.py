@@ -23,6 +23,7 @@ from baretorch.frontends.pte import read_pte
 from baretorch.frontends.torch_read import read_plain
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
+from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.report.facts import compare, is_int8
@@ -185,13 +186,13 @@ def test_a_float_layer_at_the_border_is_named() -> None:
     for layer in ("0", "1"):
         source = quantized(from_module(net.eval(), (x,), "m"), Int8(keep_float=(layer,)), [(x,)])
         with pytest.raises(CompileError, match="its layer is computed in float") as caught:
-            compile_source(source, load_board("host"), io="int8")
+            compile_source(source, load_board("host"), Options(io=Io.INT8))
         assert [at.split()[0] for at in caught.value.at] == [layer]
         assert caught.value.have[0].startswith("linear gives ")
 
 
 def test_it_can_take_and_give_int8(tmp_path: Path) -> None:
-    compiled = compile_source(load(str(DATA / "cortex_m4.pte")), load_board("host"), io="int8")
+    compiled = compile_source(load(str(DATA / "cortex_m4.pte")), load_board("host"), Options(io=Io.INT8))
     image = build_image(compiled, tmp_path)
     facts = compare(compiled, image, run_image(compiled, image))
     assert {compiled.graph[n].dtype for n in (*compiled.graph.inputs, *compiled.graph.outputs)} == {DType.INT8}

@@ -23,6 +23,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.torch_export import run_module
 from baretorch.ir import Array, Graph, Node, State, interpret, verify
 from baretorch.ops.quantize import Dequantize
+from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
 from tests.fuzz.program import Program
@@ -148,7 +149,7 @@ def run_image(subjects: Sequence[Subject], which: int, board: str, folder: Path,
     graph = merged(subjects, which)
     inputs = [x for s in subjects for x in s.inputs]
     source = frontends.Source("fuzz", {"forward": graph}, tuple(inputs))
-    done = pipeline.compile_graph(source, graph, load_board(board), optimize)
+    done = pipeline.compile_graph(source, graph, load_board(board), Options(optimize=Optimize(optimize)))
     machine = open_machine(pipeline.build_image(done, folder), done.c.run)
     try:
         link = Link(machine)

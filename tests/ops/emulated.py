@@ -11,6 +11,7 @@ from baretorch.emit import emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import call
 from baretorch.frontends import Source
+from baretorch.options import Compiler, Optimize, Options
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -36,8 +37,9 @@ def run_emulated(
         source = Source("cases", {"forward": graph}, tuple(inputs))
         plan = arrange(make_plan(graph, load_board(board)))
         c = emit("cases", {"forward": plan}, optimize)
-        compiled = Compiled(source, load_board(board), graph, plan, {"forward": plan}, c, optimize)
-        image = pipeline.build_image(compiled, folder / str(number), "gcc")
+        options = Options(toolchain=Compiler.GCC, optimize=Optimize(optimize))
+        compiled = Compiled(source, load_board(board), graph, plan, {"forward": plan}, c, options)
+        image = pipeline.build_image(compiled, folder / str(number))
         machine = open_machine(image, compiled.c.run)
         try:
             outputs += shared_out(some, call(Link(machine), graph, inputs))

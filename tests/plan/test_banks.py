@@ -11,8 +11,9 @@ import pytest
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Source, from_module
+from baretorch.options import Compiler, Options
 from baretorch.plan import make_plan
-from baretorch.plan.types import Bank, Memory, Plan
+from baretorch.plan.types import Bank, Plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.models import cnn, cnn_input
@@ -25,7 +26,7 @@ def source() -> Source:
 
 
 def plan(board: Board, **elsewhere: str) -> Plan:
-    return make_plan(pipeline.optimized(source().graph), board, Memory(elsewhere))
+    return make_plan(pipeline.optimized(source().graph), board, Options(place=elsewhere))
 
 
 def smaller(board: Board, bank: str, size: int) -> Board:
@@ -77,9 +78,9 @@ def test_what_no_bank_can_hold_is_refused() -> None:
 
 def test_the_image_computes_the_same(tmp_path: Path) -> None:
     board = smaller(M55, "DTCM", 1024)
-    compiled = pipeline.compile_source(source(), board)
+    compiled = pipeline.compile_source(source(), board, Options(toolchain=Compiler.GCC))
     assert {b.bank for b in compiled.plan.layout.buffers} == {"DTCM", "SRAM"}
-    image = pipeline.build_image(compiled, tmp_path, "gcc")
+    image = pipeline.build_image(compiled, tmp_path)
     run = pipeline.run_image(compiled, image)
     expected = compiled.source.expected
     assert expected is not None

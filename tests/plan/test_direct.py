@@ -14,14 +14,15 @@ from baretorch.errors import InternalError
 from baretorch.frontends import Source, from_module
 from baretorch.ir import Builder, DType, interpret
 from baretorch.ops.elementwise import Clamp
+from baretorch.options import Buffers, Options
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.types import Memory, one_by_one
+from baretorch.plan.types import one_by_one
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 
 BOARD = load_board("mps2-an386")
-DIRECT = Memory(direct=True)
+DIRECT = Options(buffers=Buffers.CALLER)
 
 
 def source() -> Source:
@@ -38,7 +39,7 @@ def test_they_take_no_arena() -> None:
 
 @pytest.mark.parametrize("board", ["host", "mps2-an386"])
 def test_the_image_answers_the_same(board: str, tmp_path: Path) -> None:
-    compiled = compile_source(source(), load_board(board), memory=DIRECT)
+    compiled = compile_source(source(), load_board(board), DIRECT)
     assert "must not be NULL" in compiled.c.files["model.h"]
     assert "__builtin_memcpy" not in compiled.c.files["model.c"]
     run = run_image(compiled, build_image(compiled, tmp_path))
@@ -68,6 +69,6 @@ def test_the_judge_lets_nobody_write_to_an_input() -> None:
 
 def test_a_model_that_needs_no_arena(tmp_path: Path) -> None:
     line = from_module(nn.Linear(4, 2).eval(), (torch.ones(1, 4),), "line")
-    compiled = compile_source(line, load_board("host"), memory=Memory(direct=True))
+    compiled = compile_source(line, load_board("host"), Options(buffers=Buffers.CALLER))
     assert compiled.plan.arena == 0
     build_image(compiled, tmp_path)

@@ -21,11 +21,11 @@ from baretorch.ops.elementwise import Add, Clamp
 from baretorch.ops.move import Cat
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.pull import Pull
+from baretorch.options import Input, Io, Options
 from baretorch.passes.dead_code import dead_code
 from baretorch.pipeline import build_image, compile_source, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.bands import chains, in_bands
-from baretorch.plan.types import Memory
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,7 +188,7 @@ def test_ram_is_kept_and_told() -> None:
     graph = network(64, 64, DEEP)
     whole = make_plan(graph, BOARD)
     limit = whole.arena * 2 // 3
-    plan = make_plan(graph, BOARD, Memory(ram=limit))
+    plan = make_plan(graph, BOARD, Options(ram=limit))
     assert whole.patches is None
     assert plan.arena <= limit
     assert plan.patches is not None and plan.patches.bands > 1
@@ -197,7 +197,7 @@ def test_ram_is_kept_and_told() -> None:
 
 def test_pulled_rows_take_no_memory() -> None:
     graph = network(64, 64, DEEP)
-    plan = make_plan(graph, BOARD, Memory(ram=graph["x"].bytes, rows=True))
+    plan = make_plan(graph, BOARD, Options(ram=graph["x"].bytes, input=Input.ROWS))
     assert plan.arena <= graph["x"].bytes
     assert plan.layout.streamed == {"x"} and "x" not in {b.name for b in plan.layout.buffers}
     assert same(graph, plan.graph)
@@ -217,7 +217,7 @@ def test_a_board_that_is_too_small_asks_for_bands() -> None:
 def test_too_little_ram_names_the_peak() -> None:
     graph = network(64, 64, DEEP)
     with pytest.raises(CompileError, match="does not fit 2,000 bytes of RAM") as caught:
-        make_plan(graph, BOARD, Memory(ram=2000))
+        make_plan(graph, BOARD, Options(ram=2000))
     assert "arena" in caught.value.render()
 
 
@@ -225,7 +225,7 @@ def test_rows_of_what_is_no_image() -> None:
     x, y = Tensor("x", (1, 10), DType.FLOAT32), Tensor("y", (1, 10), DType.FLOAT32)
     graph = Graph("m", {"x": x, "y": y}, (Node(Clamp(0.0, 1.0), ("x",), ("y",)),), ("x",), ("y",))
     with pytest.raises(CompileError, match="--input rows"):
-        make_plan(graph, BOARD, Memory(rows=True))
+        make_plan(graph, BOARD, Options(input=Input.ROWS))
 
 
 # How far the arena of a zoo model goes down, int8 in and out, and whether its input's rows are pulled for it.
@@ -249,7 +249,9 @@ SMALLER = {"tinyrps": (12_000, False), "ic": (24_500, False), "vww": (20_000, Tr
 def test_zoo_models_in_bands_answer_the_same_on_the_chip(model: str, board: str, tmp_path: Path) -> None:
     ram, rows = SMALLER[model]
     source = load(str(ROOT / "zoo" / f"{model}.py"), int8=Int8())
-    compiled = compile_source(source, load_board(board), io="int8", memory=Memory(ram=ram, rows=rows))
+    compiled = compile_source(
+        source, load_board(board), Options(io=Io.INT8, ram=ram, input=Input.ROWS if rows else Input.WHOLE)
+    )
     assert compiled.plan.arena <= ram
     assert compiled.plan.patches is not None
     run = run_image(compiled, build_image(compiled, tmp_path))
@@ -289,14 +291,14 @@ class TwoHeads(nn.Module):
 def test_rows_of_an_image_that_others_read_are_not_pulled(module: nn.Module) -> None:
     source = from_module(module.eval(), (torch.randn(1, 16, 16, 3),), "m")
     with pytest.raises(CompileError, match="--input rows"):
-        compile_source(source, BOARD, memory=Memory(rows=True))
+        compile_source(source, BOARD, Options(input=Input.ROWS))
 
 
 def test_a_limit_out_of_reach_tells_how_near_it_comes() -> None:
     graph = network(64, 64, DEEP)
     whole = make_plan(graph, BOARD)
     with pytest.raises(CompileError, match="does not fit 100 bytes of RAM") as caught:
-        make_plan(graph, BOARD, Memory(ram=100))
+        make_plan(graph, BOARD, Options(ram=100))
     (have,) = caught.value.have
     assert "bands" in have and int(have.split()[1].replace(",", "")) < whole.arena
 
@@ -314,7 +316,7 @@ class Wide(nn.Module):
 def test_bands_are_tried_for_the_bank_that_is_too_small() -> None:
     """Though another one, which the user also fills, has more room than is missing."""
     source = from_module(Wide(3).eval(), (torch.randn(1, 100, 162, 3),), "m")
-    plan = compile_source(source, load_board("pico2w"), memory=Memory({"last": "SCRATCH"})).plan
+    plan = compile_source(source, load_board("pico2w"), Options(place={"last": "SCRATCH"})).plan
     assert plan.patches is not None and len(plan.layout.banks) == 2
 
 

@@ -19,8 +19,8 @@ from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import from_methods, from_module
+from baretorch.options import Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
-from baretorch.plan.types import Memory
 from baretorch.plan.weights import STATIC
 from baretorch.report.memory_map import memory_map
 from baretorch.targets.boards import load_board
@@ -29,12 +29,12 @@ from tests.models import cnn, cnn_input
 from tests.plan.test_banks import smaller
 from tests.test_structure import coder
 
-RAM = Memory(weights=True)
+RAM = Options(toolchain=Compiler.GCC, weights=Weights.RAM)
 PICO = load_board("pico")
 
 
-def compiled_for(board: Board, memory: Memory = RAM) -> Compiled:
-    return pipeline.compile_source(from_module(cnn(), (cnn_input(),), "cnn"), board, memory=memory)
+def compiled_for(board: Board, options: Options = RAM) -> Compiled:
+    return pipeline.compile_source(from_module(cnn(), (cnn_input(),), "cnn"), board, options)
 
 
 def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]:
@@ -61,18 +61,18 @@ def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]
     return count, run.outputs[0]
 
 
-@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("toolchain", Compiler)
 @pytest.mark.parametrize(("board", "bank"), [("pico", "SCRATCH"), ("nucleo-h743zi", "DTCM")])
-def test_no_weight_is_read_from_flash(board: str, bank: str, toolchain: str, tmp_path: Path) -> None:
+def test_no_weight_is_read_from_flash(board: str, bank: str, toolchain: Compiler, tmp_path: Path) -> None:
     answers = []
-    for memory in (Memory(), RAM):
-        compiled = compiled_for(load_board(board), memory)
-        image = pipeline.build_image(compiled, tmp_path / str(memory.weights), toolchain)
+    for options in (Options(toolchain=toolchain), Options(toolchain=toolchain, weights=Weights.RAM)):
+        compiled = compiled_for(load_board(board), options)
+        image = pipeline.build_image(compiled, tmp_path / options.weights)
         reads, answer = reads_of_weights(compiled, image)
         answers.append(answer)
         weights = compiled.plan.weight_bytes()
         assert image.flash.weights == weights, "they are stored once"
-        if memory.weights:
+        if options.weights is Weights.RAM:
             assert reads == 0
             assert image.ram.weights == weights
             assert set(compiled.plan.layout.copies.values()) == {bank}, "a bank that nothing else lies in comes first"
@@ -91,13 +91,13 @@ def test_what_is_read_most_comes_first(tmp_path: Path) -> None:
     banks = {c.name: compiled.plan.layout.copies.get(c.name, "") for c in compiled.plan.layout.constants}
     assert banks["fc.weight"] == "" and compiled.plan.layout.constant("fc.weight").data.nbytes == 2560
     assert all(banks[f"{layer}.weight"] == "SRAM" for layer in ("c1", "dw", "c3"))
-    pipeline.build_image(compiled, tmp_path, "gcc")  # and there is room for it
+    pipeline.build_image(compiled, tmp_path)  # and there is room for it
 
 
 def test_methods_share_copies() -> None:
     module, methods = coder()
     source = from_methods(module, methods, "coder", "encode")
-    compiled = pipeline.compile_source(source, PICO, memory=RAM)
+    compiled = pipeline.compile_source(source, PICO, RAM)
     weights = compiled.c.files["weights.c"]
     assert weights.count("BT_WEIGHTS_IN(SCRATCH, coder_layer_weight)") == 1
     assert "BT_WEIGHTS(coder_layer_weight)" not in weights
@@ -130,8 +130,10 @@ class Large(nn.Module):
 
 def test_what_the_caller_lends_has_room_too(tmp_path: Path) -> None:
     source = from_module(Large(16384).eval(), (torch.randn(1, 16384),), "m")
-    compiled = pipeline.compile_source(source, load_board("pico2w"), memory=Memory(weights=True, direct=True))
-    pipeline.build_image(compiled, tmp_path, "gcc")
+    compiled = pipeline.compile_source(
+        source, load_board("pico2w"), Options(toolchain=Compiler.GCC, weights=Weights.RAM, buffers=Buffers.CALLER)
+    )
+    pipeline.build_image(compiled, tmp_path)
     assert "a.weight" not in compiled.plan.layout.copies
 
 
@@ -141,5 +143,7 @@ def test_weights_beside_an_arena_in_the_same_bank(less: int, tmp_path: Path) -> 
     weights = nn.Linear(count, 1, bias=False)
     module = nn.Sequential(nn.Linear(4, 9, bias=False), nn.Tanh(), nn.Linear(9, count), weights)
     source = from_module(module.eval(), (torch.randn(1, 4),), "m")
-    compiled = pipeline.compile_source(source, PICO, memory=Memory({"0": "SCRATCH"}, weights=True))
-    pipeline.build_image(compiled, tmp_path, "gcc")
+    compiled = pipeline.compile_source(
+        source, PICO, Options(toolchain=Compiler.GCC, place={"0": "SCRATCH"}, weights=Weights.RAM)
+    )
+    pipeline.build_image(compiled, tmp_path)

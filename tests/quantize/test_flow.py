@@ -16,6 +16,7 @@ from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module, quantized
 from baretorch.ir import DType, interpret
+from baretorch.options import Io, Options
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.models import mlp
@@ -35,7 +36,7 @@ def int8(data: Iterable[Any] | None, *keep_float: str) -> frontends.Source:
 @pytest.mark.parametrize("io", ["float", "int8"])
 @pytest.mark.parametrize("board", ["mps2-an386", "mps2-an385-v6m"])
 def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(int8(samples()), load_board(board), io=io)
+    compiled = pipeline.compile_source(int8(samples()), load_board(board), Options(io=Io(io)))
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples)).values()

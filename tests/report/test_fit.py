@@ -12,7 +12,8 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.frontends import Int8, Source, from_module, quantized
-from baretorch.report.fit import Finding, Fitter, Options, Trial
+from baretorch.options import Options
+from baretorch.report.fit import Finding, Fitter, Trial
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 
@@ -62,7 +63,7 @@ def followed(make: Callable[[], Source], found: Finding, folder: Path) -> Option
     options = found.change.options
     source = make()
     source = quantized(source, Int8(), None) if options.int8 else source
-    compiled = pipeline.compile_source(source, found.board, options.optimize, None, options.io, options.memory)
+    compiled = pipeline.compile_source(source, found.board, options)
     pipeline.build_image(compiled, folder)
     return options
 
@@ -76,7 +77,7 @@ def test_bands_where_the_runtime_takes_the_last_bytes(tmp_path: Path) -> None:
     found = maker.find(tight)
     options = followed(convolutions, found, tmp_path)
     assert options.ram is not None and options.ram < arena
-    assert options.beside(AS_IS) == ("--ram", str(options.ram))
+    assert options.words(AS_IS) == ("--ram", str(options.ram))
     assert found.change and found.change.patches
 
 
@@ -92,7 +93,7 @@ def test_size_where_the_code_is_too_large(tmp_path: Path) -> None:
     maker = fitter(kinds)
     maker.read = lambda int8: kinds()
     options = followed(kinds, maker.find(resized(board, {"CODE": need - 1})), tmp_path)
-    assert options.beside(AS_IS) == ("--optimize", "size")
+    assert options.words(AS_IS) == ("--optimize", "size")
 
 
 def test_a_larger_bank_where_state_fills_the_main_one(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_a_larger_bank_where_state_fills_the_main_one(tmp_path: Path) -> None:
     maker = fitter(streaming)
     maker.read = lambda int8: streaming()
     options = followed(streaming, maker.find(tight), tmp_path)
-    assert options.beside(AS_IS) == ("--place", "arena=SRAM")
+    assert options.words(AS_IS) == ("--place", "arena=SRAM")
 
 
 def test_int8_at_the_border(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_int8_at_the_border(tmp_path: Path) -> None:
     tight = resized(board, {"SRAM": trial.ram.need - 1024})
     found = fitter(convolutions, given).find(tight)
     options = followed(convolutions, found, tmp_path)
-    assert options.beside(given) == ("--io", "int8")
+    assert options.words(given) == ("--io", "int8")
 
 
 def test_a_model_that_cannot_be_quantized_says_so() -> None:

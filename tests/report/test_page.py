@@ -16,8 +16,9 @@ from torch import nn
 import baretorch
 from baretorch import frontends, pipeline
 from baretorch.ir import Graph
+from baretorch.options import Io, Optimize, Options
 from baretorch.plan import make_plan
-from baretorch.plan.types import Bank, Buffer, Layout, Memory, Plan, Schedule
+from baretorch.plan.types import Bank, Buffer, Layout, Plan, Schedule
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of
 from baretorch.report.html import Html, el
@@ -144,11 +145,11 @@ def test_layers_have_weights_and_accuracy_and_add_up(made: Report) -> None:
 
 
 def test_layers_in_bands_stay_layers(floating: Report, tmp_path: Path) -> None:
-    memory = Memory(ram=int(0.9 * floating.plan.arena))
-    compiled = pipeline.compile_source(floating.facts.compiled.source, floating.facts.compiled.board, memory=memory)
+    options = Options(ram=int(0.9 * floating.plan.arena))
+    compiled = pipeline.compile_source(floating.facts.compiled.source, floating.facts.compiled.board, options)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    banded = Report(facts, make_profile(compiled, image, facts.run), memory=memory)
+    banded = Report(facts, make_profile(compiled, image, facts.run))
     assert banded.plan.patches
     stem = next(row for row in banded.rows if (row.name, row.op) == ("stem", "conv2d"))
     known = next(row for row in floating.rows if (row.name, row.op) == ("stem", "conv2d"))
@@ -185,10 +186,10 @@ def test_advice_keeps_its_promise(made: Report, floating: Report) -> None:
     assert "--int8" in in_float
     options = {a.option: a.text for a in made.advice}
     assert "--int8" not in options
-    bare = pipeline.compile_source(made.facts.compiled.source, made.facts.compiled.board, io="int8")
+    bare = pipeline.compile_source(made.facts.compiled.source, made.facts.compiled.board, Options(io=Io.INT8))
     assert f"arena {bare.plan.arena:,} instead of {made.plan.arena:,} bytes" in options["--io int8"]
     (ram,) = (int(option.split()[1]) for option in in_float if option.startswith("--ram"))
-    plan = make_plan(floating.graph, floating.facts.compiled.board, Memory(ram=ram))
+    plan = make_plan(floating.graph, floating.facts.compiled.board, Options(ram=ram))
     assert plan.patches and plan.arena <= ram < floating.plan.arena
 
 
@@ -198,8 +199,8 @@ def test_size_is_advised_where_it_makes_the_code_smaller(layers: int, tmp_path: 
     many = [nn.Linear(3 + i, 4 + i) for i in range(layers)]
     source = frontends.from_module(nn.Sequential(*many), (torch.randn(1, 3),), "net")
     codes = {}
-    for optimize in ("size", "speed"):
-        compiled = pipeline.compile_source(source, load_board("pico"), optimize)
+    for optimize in (Optimize.SIZE, Optimize.SPEED):
+        compiled = pipeline.compile_source(source, load_board("pico"), Options(optimize=optimize))
         image = pipeline.build_image(compiled, tmp_path)
         codes[optimize] = image.flash.model_code
     facts = compare(compiled, image, pipeline.run_image(compiled, image))

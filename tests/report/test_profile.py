@@ -14,6 +14,7 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
+from baretorch.options import Compiler, Emulator, Optimize, Options
 from baretorch.report.profile import Profile, make_profile
 from baretorch.report.profile_table import disassembly
 from baretorch.targets.boards import load_board
@@ -36,9 +37,10 @@ class Net(nn.Module):
 def profiled(board: str, emulator: str, toolchain: str, optimize: str = "speed") -> tuple[Profile, Image]:
     torch.manual_seed(0)
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
-    compiled = pipeline.compile_source(source, load_board(board), optimize)
-    image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")), toolchain)
-    run = pipeline.run_image(compiled, image, emulator)
+    options = Options(toolchain=Compiler(toolchain), emulator=Emulator(emulator), optimize=Optimize(optimize))
+    compiled = pipeline.compile_source(source, load_board(board), options)
+    image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")))
+    run = pipeline.run_image(compiled, image)
     profile = make_profile(compiled, image, run)
     assert profile.instructions == run.instructions
     return profile, image
@@ -111,8 +113,8 @@ class Branching(nn.Module):
 def test_a_branch_that_is_not_taken_costs_nothing(sign: int, linears: list[bool]) -> None:
     torch.manual_seed(0)
     source = frontends.from_module(Branching(), (sign * torch.ones(1, 16),), "net")
-    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
-    image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")), "gcc")
+    compiled = pipeline.compile_source(source, load_board("mps2-an386"), Options(toolchain=Compiler.GCC))
+    image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")))
     run = pipeline.run_image(compiled, image)
     profile = make_profile(compiled, image, run)
     layers = [layer for layer in profile.layers if layer.op == "linear"]

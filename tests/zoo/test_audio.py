@@ -13,6 +13,7 @@ import torch
 
 import baretorch
 from baretorch import pipeline
+from baretorch.options import Compiler, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
@@ -40,8 +41,8 @@ def test_piece_by_piece_gives_the_scores_of_the_whole(zoo: tuple[ModuleType, Mod
 
 @pytest.mark.parametrize("board", ["mps2-an386", "pico2w"])
 def test_int8_leaves_the_front_end_in_float_up_to_the_logarithm(board: str, tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(source("kws_raw", int8=True), load_board(board))
-    image = pipeline.build_image(compiled, tmp_path, "gcc")
+    compiled = pipeline.compile_source(source("kws_raw", int8=True), load_board(board), Options(toolchain=Compiler.GCC))
+    image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     names = [layer.split()[0] for layer in float_layers(compiled.graph)]
     assert names.index("rfft") < names.index("linear") < names.index("log")

@@ -9,6 +9,7 @@ from pathlib import Path
 from baretorch import pipeline
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, load
+from baretorch.options import Compiler, Io, Options
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
@@ -31,8 +32,9 @@ def source(name: str, int8: bool = False) -> Source:
 
 def run(name: str, board: str, toolchain: str, folder: Path, int8: bool = False) -> RunFacts:
     """The model, run on the board's emulator; in int8 with int8 inputs and outputs."""
-    compiled = pipeline.compile_source(source(name, int8), load_board(board), io="int8" if int8 else "float")
-    image = pipeline.build_image(compiled, folder, toolchain)
+    options = Options(toolchain=Compiler(toolchain), io=Io.INT8 if int8 else Io.FLOAT)
+    compiled = pipeline.compile_source(source(name, int8), load_board(board), options)
+    image = pipeline.build_image(compiled, folder)
     return compare(compiled, image, pipeline.run_image(compiled, image))
 
 

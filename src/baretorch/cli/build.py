@@ -4,44 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    int8_options,
-    memory_options,
-    model_argument,
-    optimize_option,
-    out_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.plan.types import Memory
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 
 @verb("build")
 @model_argument
 @board_option
-@toolchain_option
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes("toolchain", *COMPILE)
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,
-    model: ModelFile,
-    board: str,
-    toolchain: str | None,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    model: str,
+    board: Board,
+    options: Options,
     out: str | None,
 ) -> Answer:
     """Make the firmware image: UF2, ELF, HEX, BIN."""
@@ -50,7 +30,7 @@ def build(
     from baretorch.report.tables import build_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
-        image = built_image(compiled, out, toolchain, stage)
+        compiled = compiled_model(model, board, options, stage)
+        image = built_image(compiled, out, stage)
     data = image_json(compiled, image) | {"warnings": list(warnings_of(compiled))}
     return Answer(data, build_screen(compiled, image))

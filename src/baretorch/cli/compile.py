@@ -6,41 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    int8_options,
-    memory_options,
-    model_argument,
-    optimize_option,
-    stages,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.plan.types import Memory
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 
 @verb("compile")
 @model_argument
 @board_option
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes(*COMPILE)
 def compile_(
     as_json: bool,
-    model: ModelFile,
-    board: str,
+    model: str,
+    board: Board,
     out: str,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    options: Options,
 ) -> Answer:
     """Write the model as C files."""
     from pathlib import Path
@@ -51,7 +35,7 @@ def compile_(
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
+        compiled = compiled_model(model, board, options, stage)
         folder = Path(out)
         with staged(folder) as work:
             written = write_c(compiled, work)
@@ -59,7 +43,8 @@ def compile_(
     data = {
         "model": compiled.graph.name,
         "board": compiled.board.name,
-        "optimize": optimize,
+        "optimize": options.optimize,
+        "options": options.to_json(),
         "run": compiled.c.run,
         "arena": compiled.plan.arena,
         "arena_lower_bound": compiled.plan.layout.lower_bound,

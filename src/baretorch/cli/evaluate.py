@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    Stage,
-    board_option,
-    check_inputs_option,
-    emulator_option,
-    io_option,
-    memory_options,
-    model_argument,
-    observer_option,
-    optimize_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import MEMORY, flags, gathered, model_argument
+from baretorch.cli.verb import Answer, Body, Stage, board_option, stages, verb
+from baretorch.options import Io, Options
 
 if TYPE_CHECKING:
     from baretorch.frontends.model_file import Evaluate
     from baretorch.pipeline import Compiled
-    from baretorch.plan.types import Memory
     from baretorch.ports import Answer as Outputs
     from baretorch.ports import Runner
     from baretorch.report.evaluation import Column, Evaluation
+    from baretorch.targets.types import Board
 
 
 @dataclass
@@ -57,37 +44,36 @@ class _Watched:
         self.run.reset()
 
 
+def _int8_by_default(body: Body) -> Body:
+    """--int8 is what --float leaves out."""
+
+    @wraps(body)
+    def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
+        if as_float and (int8 or rest["keep_float"] or rest["io"] != Io.FLOAT):
+            raise click.UsageError("--float excludes --int8, --keep-float and --io int8")
+        return body(*arguments, int8=not as_float, **rest)
+
+    return decided
+
+
 @verb("evaluate")
 @model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@emulator_option
-@toolchain_option
-@optimize_option
+@flags("emulator", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
-@click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable.")
-@observer_option
-@io_option
-@memory_options
-@check_inputs_option
+@flags("keep_float", "observer", "io", *MEMORY, "check_inputs")
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")
+@_int8_by_default
+@gathered
 def evaluate(
     as_json: bool,
-    model: ModelFile,
-    board: str,
+    model: str,
+    board: Board,
     port: str | None,
-    emulator: str | None,
-    toolchain: str | None,
-    optimize: str,
-    as_float: bool,
-    keep_float: tuple[str, ...],
-    observer: str,
-    io: str,
-    int8: bool,
-    memory: Memory,
-    check_inputs: bool,
+    options: Options,
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
@@ -100,29 +86,22 @@ def evaluate(
     from baretorch.emulators import choose_emulator
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.report.evaluation import evaluation_screen
-    from baretorch.targets.boards import load_board
 
-    if port and emulator:
+    if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")
-    if as_float and (int8 or keep_float or io != "float"):
-        raise click.UsageError("--float excludes --int8, --keep-float and --io int8")
-    quantization = Quantization(not as_float, keep_float, io, True, observer)
-    task = load_evaluate(model.path.partition("::")[0], samples)
+    task = load_evaluate(model.partition("::")[0], samples)
     if not port:
-        emulator = choose_emulator(load_board(board), emulator)
+        choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
-        found = evaluated(compiled, task, quantization.io, port, emulator, toolchain, target_samples, stage)
+        compiled = compiled_model(model, board, options, stage, unless_done=True)
+        found = evaluated(compiled, task, port, target_samples, stage)
     return Answer(found.to_json(), evaluation_screen(found))
 
 
 def evaluated(
     compiled: Compiled,
     task: Evaluate,
-    io: str,
     port: str | None,
-    emulator: str | None,
-    toolchain: str | None,
     target_samples: int | None,
     stage: Stage,
 ) -> Evaluation:
@@ -145,15 +124,16 @@ def evaluated(
     pytorch = _Watched(source.eager(), "PyTorch", 0, stage)
     in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
 
-    host = compile_source(source, load_board("host"), compiled.optimize, None, io)
-    session = Session(opened(host, None, None, None, stage), host.graph)
+    same = Options(optimize=compiled.options.optimize, io=compiled.options.io)
+    host = compile_source(source, load_board("host"), same)
+    session = Session(opened(host, None, stage), host.graph)
     recorder = Recorder(session)
     on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, stage))
     session.close()
 
     total = len(recorder.answers)
     every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
-    session = Session(opened(compiled, port, emulator, toolchain, stage), graph)
+    session = Session(opened(compiled, port, stage), graph)
     checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
     on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, stage))
     session.close()

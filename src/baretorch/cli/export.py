@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
-from baretorch.cli.verb import Answer, ModelFile, model_argument, stages, verb
+from baretorch.cli.flags import model_argument, takes
+from baretorch.cli.verb import Answer, stages, verb
+from baretorch.options import Options
 
 
 @verb("export")
 @model_argument
 @click.option("--out", type=click.Path(), metavar="FILE", required=True, help="The .pte file to write.")
-def export(as_json: bool, model: ModelFile, out: str) -> Answer:
+@takes()
+def export(as_json: bool, model: str, options: Options, out: str) -> Answer:
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
@@ -20,10 +23,10 @@ def export(as_json: bool, model: ModelFile, out: str) -> Answer:
     from baretorch.frontends.executorch_export import write_pte
 
     with stages(as_json) as stage:
-        source = read_model(model, stage)
+        source = read_model(model, options, stage)
         if source.torch is None or source.torch.module is None:
             raise CompileError(
-                f"{model.path} holds no nn.Module to export",
+                f"{model} holds no nn.Module to export",
                 need="a Python file with model() and inputs()",
             )
         stage("export to ExecuTorch")

@@ -6,18 +6,9 @@ from dataclasses import replace
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    complete_boards,
-    int8_options,
-    model_argument,
-    optimize_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import INT8, model_argument, takes
+from baretorch.cli.verb import Answer, complete_boards, stages, verb
+from baretorch.options import Options
 
 
 @verb("fit")
@@ -30,42 +21,36 @@ from baretorch.cli.verb import (
     shell_complete=complete_boards,
     help="Look at this board only; repeatable.",
 )
-@toolchain_option
-@optimize_option
-@int8_options
+@takes("toolchain", "optimize", *INT8)
 def fit(
     as_json: bool,
-    model: ModelFile,
+    model: str,
     boards: tuple[str, ...],
-    toolchain: str | None,
-    optimize: str,
-    quantization: Quantization,
+    options: Options,
 ) -> Answer:
     """Show which boards hold a model, and how to fit the others."""
     from baretorch.cli.work import read_model
-    from baretorch.report.fit import Finding, Fitter, Options
+    from baretorch.report.fit import Finding, Fitter
     from baretorch.report.fit_table import fit_screen
     from baretorch.targets.boards import board_names, load_board
 
     targets = [load_board(name) for name in boards or board_names()]
     targets = [board for board in targets if board.chip.boot != "host"]  # this computer has room for everything
-    given = Options(quantization.io, quantization.int8, optimize)
     with stages(as_json) as stage:
         findings: list[Finding] = []
         fitter = Fitter(
-            lambda int8: read_model(model, stage, replace(quantization, int8=int8)),
-            given,
-            toolchain,
+            lambda int8: read_model(model, replace(options, int8=int8), stage),
+            options,
             lambda what: stage.show(what, len(findings), len(targets)),
         )
-        name = fitter.source(given.int8).name
+        name = fitter.source(options.int8).name
         dtype = "int8" if fitter.is_int8() else "float32"
         for board in targets:
             findings.append(fitter.find(board))
     data = {
         "model": name,
         "dtype": dtype,
-        "boards": [found.to_json(given) for found in findings],
+        "boards": [found.to_json(options) for found in findings],
         "notes": fitter.notes,
     }
-    return Answer(data, fit_screen(name, dtype, given, findings, fitter.notes))
+    return Answer(data, fit_screen(name, dtype, options, findings, fitter.notes))

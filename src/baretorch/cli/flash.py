@@ -6,26 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    int8_options,
-    memory_options,
-    model_or_image_argument,
-    optimize_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_or_image_argument, takes
+from baretorch.cli.verb import Answer, board_option, stages, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from baretorch.firmware.types import Image
-    from baretorch.plan.types import Memory
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 IMAGES = (".uf2", ".hex", ".elf")
 
@@ -35,22 +24,14 @@ IMAGES = (".uf2", ".hex", ".elf")
 @board_option
 @click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
-@toolchain_option
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes("toolchain", *COMPILE)
 def flash(
     as_json: bool,
-    model: ModelFile,
-    board: str,
+    model: str,
+    board: Board,
     method: str | None,
     drive: str | None,
-    toolchain: str | None,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    options: Options,
 ) -> Answer:
     """Put a model, or an image (.uf2, .hex, .elf), on a board."""
     from pathlib import Path
@@ -58,14 +39,14 @@ def flash(
     from baretorch.devices.flash import flash as put
 
     with stages(as_json) as stage:
-        path = Path(model.path)
+        path = Path(model)
         if path.suffix in IMAGES:
             image = _image(path, board)
         else:
             from baretorch.cli.work import built_image, compiled_model
 
-            compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
-            image = built_image(compiled, None, toolchain, stage)
+            compiled = compiled_model(model, board, options, stage)
+            image = built_image(compiled, None, stage)
         stage("flash")
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
@@ -73,18 +54,16 @@ def flash(
     return Answer(data, f"{file} is on {where}")
 
 
-def _image(path: Path, board: str) -> Image:
+def _image(path: Path, board: Board) -> Image:
     """An image that was built before: only its file is known."""
     from baretorch.errors import CompileError
     from baretorch.firmware.types import FlashUse, Image, RamUse
-    from baretorch.targets.boards import load_board
 
-    target = load_board(board)
     if not path.is_file():
         raise CompileError(f"there is no file {path}", try_="`baretorch build` makes images")
     return Image(
         name=path.stem,
-        board=target,
+        board=board,
         toolchain="",
         elf=path,
         bin=None,

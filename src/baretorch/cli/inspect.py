@@ -6,23 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    Stage,
-    complete_boards,
-    int8_options,
-    model_argument,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import INT8, model_argument, takes
+from baretorch.cli.verb import Answer, Stage, complete_boards, stages, verb
 
 if TYPE_CHECKING:
     from baretorch.errors import CompileError
     from baretorch.frontends import Source
     from baretorch.ir import Graph
+    from baretorch.options import Options
     from baretorch.report.sheet import Sheet
     from baretorch.targets.types import Board
 
@@ -38,15 +29,13 @@ STAGES = ("aten", "core", "graph", "plan")
     help="Show what it takes of a board's memory, or which boards it fits.",
 )
 @click.option("--stage", type=click.Choice(STAGES), help="Show one stage as text.")
-@toolchain_option
-@int8_options
+@takes("toolchain", *INT8)
 def inspect(
     as_json: bool,
-    model: ModelFile,
+    model: str,
     board: str | None,
     stage: str | None,
-    toolchain: str | None,
-    quantization: Quantization,
+    options: Options,
 ) -> Answer:
     """Show a model's stages, operators, memory plan and fit."""
     from rich.text import Text
@@ -60,17 +49,17 @@ def inspect(
 
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
     with stages(as_json) as progress:
-        source = read_model(model, progress, quantization)
+        source = read_model(model, options, progress)
         if stage in ("aten", "core"):  # what can be shown of a model that cannot be compiled
             text = about.text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        graph = with_io(optimized_methods(source)[source.method], quantization.io)
+        graph = with_io(optimized_methods(source)[source.method], options.io)
         planned_for = targets[0] if len(targets) == 1 else load_board("host")
         plan = make_plan(graph, planning_board(planned_for))
         if stage is not None:
             text = about.stage_text(stage, graph, plan)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        rows = [_sheet(source, graph, target, toolchain, progress) for target in targets]
+        rows = [_sheet(source, graph, target, options, progress) for target in targets]
         if board != "all" and rows and isinstance(rows[0], tuple):
             raise rows[0][1]
     facts = about.ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
@@ -78,7 +67,7 @@ def inspect(
 
 
 def _sheet(
-    source: Source, graph: Graph, board: Board, toolchain: str | None, progress: Stage
+    source: Source, graph: Graph, board: Board, options: Options, progress: Stage
 ) -> Sheet | tuple[Board, CompileError]:
     """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
     import tempfile
@@ -90,8 +79,8 @@ def _sheet(
 
     progress(f"build for {board.name}")
     try:
-        compiled = compile_graph(source, graph, planning_board(board))
+        compiled = compile_graph(source, graph, planning_board(board), options)
         with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            return make_sheet(board, build_image(compiled, Path(folder), toolchain))
+            return make_sheet(board, build_image(compiled, Path(folder)))
     except CompileError as error:
         return board, error

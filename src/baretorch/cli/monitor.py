@@ -10,30 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    console,
-    emulator_option,
-    int8_options,
-    memory_options,
-    model_argument,
-    optimize_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, console, stages, verb
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from baretorch.emulators.types import Machine
+    from baretorch.options import Options
     from baretorch.pipeline import Compiled
-    from baretorch.plan.types import Memory
     from baretorch.report.sweep import Sweep, Trace
+    from baretorch.targets.types import Board
 
 LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done before anyone has looked
 
@@ -42,27 +29,17 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@emulator_option
-@toolchain_option
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes("emulator", "toolchain", *COMPILE)
 @click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
 @click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")
 @click.option("--rate", type=click.FloatRange(min=0.1), help="At most so many answers per second.")
 def monitor(
     as_json: bool,
-    model: ModelFile,
-    board: str,
+    model: str,
+    board: Board,
     port: str | None,
-    emulator: str | None,
-    toolchain: str | None,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    options: Options,
     plot: bool,
     png: str | None,
     count: int | None,
@@ -77,18 +54,17 @@ def monitor(
     from baretorch.cli.work import compiled_model, opened
     from baretorch.emulators import choose_emulator
     from baretorch.report.sweep import Trace, need_matplotlib, read_sweep, write_png
-    from baretorch.targets.boards import load_board
 
-    if port and emulator:
+    if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")
     if png:
         need_matplotlib()
     if not port:
-        emulator = choose_emulator(load_board(board), emulator)
+        choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
-        sweep = read_sweep(model.path, compiled.source, compiled.graph)
-        machine = opened(compiled, port, emulator, toolchain, stage)
+        compiled = compiled_model(model, board, options, stage)
+        sweep = read_sweep(model, compiled.source, compiled.graph)
+        machine = opened(compiled, port, stage)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
     total = count or len(sweep.inputs)

@@ -6,48 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    emulator_option,
-    int8_options,
-    memory_options,
-    model_argument,
-    optimize_option,
-    out_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.plan.types import Memory
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 
 @verb("profile")
 @model_argument
 @board_option
-@toolchain_option
-@emulator_option
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes("toolchain", "emulator", *COMPILE)
 @out_option("build/MODEL-BOARD")
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(
     as_json: bool,
-    model: ModelFile,
-    board: str,
-    toolchain: str | None,
-    emulator: str | None,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    model: str,
+    board: Board,
+    options: Options,
     out: str | None,
     loops: bool,
 ) -> Answer:
@@ -58,14 +35,13 @@ def profile(
     from baretorch.report.facts import image_json
     from baretorch.report.profile import make_profile
     from baretorch.report.profile_table import profile_screen
-    from baretorch.targets.boards import load_board
 
-    emulator = choose_emulator(load_board(board), emulator)
+    choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
-        image = built_image(compiled, out, toolchain, stage)
+        compiled = compiled_model(model, board, options, stage)
+        image = built_image(compiled, out, stage)
         stage("emulate")
-        run = run_image(compiled, image, emulator)
+        run = run_image(compiled, image)
     made = make_profile(compiled, image, run)
     data = image_json(compiled, image) | {"emulator": run.emulator} | made.to_json()
     return Answer(data, profile_screen(compiled, image, run.emulator, made, loops))

@@ -6,47 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    emulator_option,
-    int8_options,
-    memory_options,
-    model_argument,
-    optimize_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.plan.types import Memory
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 
 @verb("report")
 @model_argument
 @board_option
-@toolchain_option
-@emulator_option
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes("toolchain", "emulator", *COMPILE)
 @click.option("--evaluate", "task", is_flag=True, help="Measure the file's evaluate() too.")
 @click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
 def report(
     as_json: bool,
-    model: ModelFile,
-    board: str,
-    toolchain: str | None,
-    emulator: str | None,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    model: str,
+    board: Board,
+    options: Options,
     task: bool,
     out: str | None,
 ) -> Answer:
@@ -63,21 +41,18 @@ def report(
     from baretorch.report.page import write_page
     from baretorch.report.profile import make_profile
     from baretorch.report.screen import report_screen
-    from baretorch.targets.boards import load_board
 
-    emulator = choose_emulator(load_board(board), emulator)
-    measure = load_evaluate(model.path.partition("::")[0]) if task else None
+    choose_emulator(board, options.emulator)
+    measure = load_evaluate(model.partition("::")[0]) if task else None
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, None, quantization, memory, check_inputs)
+        compiled = compiled_model(model, board, options, stage)
         page = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}" / "report.html"
-        image = built_image(compiled, None, toolchain, stage)
+        image = built_image(compiled, None, stage)
         stage("emulate")
-        facts = compare(compiled, image, run_image(compiled, image, emulator))
+        facts = compare(compiled, image, run_image(compiled, image))
         profile = make_profile(compiled, image, facts.run)
-        found = (
-            evaluated(compiled, measure, quantization.io, None, emulator, toolchain, None, stage) if measure else None
-        )
+        found = evaluated(compiled, measure, None, None, stage) if measure else None
         stage("report")
-        made = Report(facts, profile, found, memory)
+        made = Report(facts, profile, found)
         write_page(made, page)
     return Answer(made.to_json() | {"report": str(page)}, report_screen(made, page))

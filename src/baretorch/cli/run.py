@@ -6,48 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import (
-    Answer,
-    ModelFile,
-    Quantization,
-    board_option,
-    check_inputs_option,
-    emulator_option,
-    int8_options,
-    memory_options,
-    model_argument,
-    optimize_option,
-    out_option,
-    stages,
-    toolchain_option,
-    verb,
-)
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.plan.types import Memory
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
 
 
 @verb("run")
 @model_argument
 @board_option
-@toolchain_option
-@emulator_option
-@optimize_option
-@int8_options
-@memory_options
-@check_inputs_option
+@takes("toolchain", "emulator", *COMPILE)
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(
     as_json: bool,
-    model: ModelFile,
-    board: str,
-    toolchain: str | None,
-    emulator: str | None,
-    optimize: str,
-    quantization: Quantization,
-    memory: Memory,
-    check_inputs: bool,
+    model: str,
+    board: Board,
+    options: Options,
     out: str | None,
     trace: str | None,
 ) -> Answer:
@@ -58,16 +35,15 @@ def run(
     from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen
     from baretorch.stopwatch import timed, watch
-    from baretorch.targets.boards import load_board
 
-    emulator = choose_emulator(load_board(board), emulator)  # first of all: what cannot run need not be built
+    choose_emulator(board, options.emulator)  # first of all: what cannot run need not be built
     with watch() as seconds, stages(as_json) as stage:
-        compiled = compiled_model(model, board, stage, optimize, trace, quantization, memory, check_inputs)
+        compiled = compiled_model(model, board, options, stage, trace)
         with timed("build"):
-            image = built_image(compiled, out, toolchain, stage)
+            image = built_image(compiled, out, stage)
         stage("emulate")
         with timed("emulate"):
-            answer = run_image(compiled, image, emulator)
+            answer = run_image(compiled, image)
         with timed("compare"):
             facts = compare(compiled, image, answer)
     return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts))

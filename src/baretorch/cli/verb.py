@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 Body: TypeAlias = Callable[..., "Answer"]
 
-TOOLCHAINS = ("gcc", "zig")
-EMULATORS = ("unicorn", "qemu", "native")
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -144,182 +141,22 @@ def stages(as_json: bool) -> Iterator[Stage]:
         )
 
 
-@dataclass(frozen=True)
-class ModelFile:
-    """What MODEL and --trust say: the path, which may end in `::method`, and whether what it holds may run code."""
-
-    path: str
-    trust: bool = False
-
-
-def model_argument(body: Body, metavar: str = "MODEL") -> Body:
-    """MODEL and --trust; the verb's body gets them together as `model`."""
+def board_option(body: Body) -> Body:
+    """--board; the verb's body gets the board itself. It is looked up before anything is done: it fails faster."""
 
     @wraps(body)
-    def gathered(*arguments: Any, model: str, trust: bool, **rest: Any) -> Answer:
-        return body(*arguments, model=ModelFile(model, trust), **rest)
+    def with_board(*arguments: Any, board: str, **rest: Any) -> Answer:
+        from baretorch.targets.boards import load_board
 
-    option = click.option("--trust", is_flag=True, help="Let a .pt2 run code of its own: for files you made yourself.")
-    return click.argument("model", metavar=metavar, type=click.Path())(option(gathered))
+        return body(*arguments, board=load_board(board), **rest)
 
-
-def model_or_image_argument(body: Body) -> Body:
-    return model_argument(body, "MODEL_OR_IMAGE")
-
-
-def board_option(body: Body) -> Body:
     return click.option(
         "--board",
         required=True,
         metavar="BOARD",
         shell_complete=complete_boards,
         help="A name from `baretorch boards`, or your own .toml.",
-    )(body)
-
-
-def toolchain_option(body: Body) -> Body:
-    return click.option("--toolchain", type=click.Choice(TOOLCHAINS), help="Default: gcc if installed, else zig.")(body)
-
-
-def emulator_option(body: Body) -> Body:
-    return click.option("--emulator", type=click.Choice(EMULATORS), help="Default: the board's first installed one.")(
-        body
-    )
-
-
-def optimize_option(body: Body) -> Body:
-    return click.option(
-        "--optimize",
-        type=click.Choice(["speed", "size"]),
-        default="speed",
-        show_default=True,
-        help="One instance of a kernel per kind of layer, or one per kernel.",
-    )(body)
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """What --int8, --keep-float, --observer and --io say."""
-
-    int8: bool = False
-    keep_float: tuple[str, ...] = ()
-    io: str = "float"
-    unless_done: bool = False  # a model that is int8 already stays as it is
-    observer: str = "histogram"
-
-
-def io_option(body: Body) -> Body:
-    return click.option(
-        "--io",
-        type=click.Choice(["float", "int8"]),
-        default="float",
-        show_default=True,
-        help="What an int8 model takes and gives.",
-    )(body)
-
-
-def observer_option(body: Body) -> Body:
-    return click.option(
-        "--observer",
-        type=click.Choice(["histogram", "minmax"]),
-        default="histogram",
-        show_default=True,
-        help="How scales follow from calibration data: without its outliers, or with all of it.",
-    )(body)
-
-
-def int8_options(body: Body) -> Body:
-    """--int8 and what goes with it; the verb's body gets them together as `quantization`."""
-
-    @wraps(body)
-    def gathered(
-        *arguments: Any, int8: bool, keep_float: tuple[str, ...], observer: str, io: str, **rest: Any
-    ) -> Answer:
-        if not int8 and (keep_float or observer != "histogram"):  # --io also goes with models that are int8 already
-            raise click.UsageError("--keep-float and --observer go with --int8")
-        return body(*arguments, quantization=Quantization(int8, keep_float, io, observer=observer), **rest)
-
-    result: Body = gathered
-    for option in (
-        io_option,
-        observer_option,
-        click.option("--keep-float", multiple=True, metavar="LAYER", help="Leave this layer in float; repeatable."),
-        click.option("--int8", is_flag=True, help="Quantize to int8, with data from the file's calibration()."),
-    ):
-        result = option(result)
-    return result
-
-
-def memory_options(body: Body) -> Body:
-    """--ram, --input, --buffers, --weights and --place; the verb's body gets them together as `memory`."""
-
-    @wraps(body)
-    def gathered(
-        *arguments: Any,
-        ram: int | None,
-        input_: str,
-        buffers: str,
-        weights: str,
-        place: tuple[str, ...],
-        **rest: Any,
-    ) -> Answer:
-        from baretorch.plan.types import Memory
-
-        pairs = [p.rpartition("=") for p in place]
-        wrong = [p for p, (layer, _, bank) in zip(place, pairs, strict=True) if not layer or not bank]
-        if wrong:
-            raise click.UsageError(f"--place takes LAYER=BANK, not {wrong[0]}")
-        elsewhere = {layer: bank for layer, _, bank in pairs}
-        memory = Memory(elsewhere, ram, input_ == "rows", buffers == "caller", weights == "ram")
-        return body(*arguments, memory=memory, **rest)
-
-    result: Body = gathered
-    for option in (
-        click.option(
-            "--place",
-            multiple=True,
-            metavar="LAYER=BANK",
-            help="Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.",
-        ),
-        click.option(
-            "--weights",
-            type=click.Choice(["flash", "ram"]),
-            default="flash",
-            show_default=True,
-            help="Read weights from flash, or copy those read most to RAM at start, as far as there is room.",
-        ),
-        click.option(
-            "--buffers",
-            type=click.Choice(["arena", "caller"]),
-            default="arena",
-            show_default=True,
-            help="Copy inputs and outputs to and from the arena, or leave them where the caller has them.",
-        ),
-        click.option(
-            "--input",
-            "input_",
-            type=click.Choice(["whole", "rows"]),
-            default="whole",
-            show_default=True,
-            help="Whether the run function takes an image, or a callback that gives its rows.",
-        ),
-        click.option(
-            "--ram",
-            type=click.IntRange(min=0),
-            metavar="BYTES",
-            help="How large the arena may be; layers run in bands of rows to reach it.",
-        ),
-    ):
-        result = option(result)
-    return result
-
-
-def check_inputs_option(body: Body) -> Body:
-    return click.option(
-        "--check-inputs",
-        is_flag=True,
-        help="Refuse NaN and infinity: the C gets a function that finds them, which images call before a run.",
-    )(body)
+    )(with_board)
 
 
 def out_option(default: str) -> Callable[[Body], Body]:

@@ -9,63 +9,51 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from baretorch.cli.verb import ModelFile, Quantization, Stage
+from baretorch.cli.verb import Stage
 from baretorch.emulators import open_machine
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
+from baretorch.options import Options
 from baretorch.outputs import check_files
 from baretorch.pipeline import Compiled, build_image, compile_source
-from baretorch.plan import ANY
-from baretorch.plan.types import Memory
-from baretorch.targets.boards import load_board
-
-FLOAT = Quantization()
+from baretorch.targets.types import Board
 
 
 def compiled_model(
-    model: ModelFile,
-    board: str,
-    stage: Stage,
-    optimize: str = "speed",
-    trace: str | None = None,
-    quantization: Quantization = FLOAT,
-    memory: Memory = ANY,
-    check_inputs: bool = False,
+    model: str, board: Board, options: Options, stage: Stage, trace: str | None = None, unless_done: bool = False
 ) -> Compiled:
-    """Read the model and compile it for the board, which is looked up first: it fails faster."""
-    target = load_board(board)
-    source = read_model(model, stage, quantization)
+    """Read the model and compile it for the board."""
+    source = read_model(model, options, stage, unless_done)
     stage("compile to C")
-    folder = Path(trace) if trace else None
-    return compile_source(source, target, optimize, folder, quantization.io, memory, check_inputs)
+    return compile_source(source, board, options, Path(trace) if trace else None)
 
 
-def read_model(model: ModelFile, stage: Stage, quantization: Quantization = FLOAT) -> Source:
-    """The model at a path, which may end in `::method`."""
-    path, _, method = model.path.partition("::")
-    how = Int8(quantization.keep_float, quantization.observer, quantization.unless_done)
-    stage(f"{'quantize' if quantization.int8 else 'read'} {Path(path).name}")
-    return load(path, method or None, how if quantization.int8 else None, model.trust)
+def read_model(model: str, options: Options, stage: Stage, unless_done: bool = False) -> Source:
+    """The model at a path, which may end in `::method`. With `unless_done` one that is int8 already stays so."""
+    path, _, method = model.partition("::")
+    how = Int8(options.keep_float, options.observer, unless_done) if options.int8 else None
+    stage(f"{'quantize' if how else 'read'} {Path(path).name}")
+    return load(path, method or None, how, options.trust)
 
 
-def built_image(compiled: Compiled, out: str | None, toolchain: str | None, stage: Stage) -> Image:
+def built_image(compiled: Compiled, out: str | None, stage: Stage) -> Image:
     """Build into `out`, or build/<model>-<board>."""
     folder = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}"
     stage("build")
     with staged(folder) as work:
-        image = build_image(compiled, work, toolchain, stage.build)
+        image = build_image(compiled, work, stage.build)
     return moved(image, work, folder)
 
 
-def opened(compiled: Compiled, port: str | None, emulator: str | None, toolchain: str | None, stage: Stage) -> Machine:
+def opened(compiled: Compiled, port: str | None, stage: Stage) -> Machine:
     """The model running on the board at a serial port, or built and booted on an emulator."""
     if port:
         from baretorch.devices.serial import SerialMachine
 
         return SerialMachine(port, compiled.board.chip.uart.baud)
-    return open_machine(built_image(compiled, None, toolchain, stage), compiled.c.run, emulator)
+    return open_machine(built_image(compiled, None, stage), compiled.c.run, compiled.options.emulator)
 
 
 @contextmanager

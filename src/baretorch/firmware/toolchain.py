@@ -20,9 +20,10 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.cache import cache_folder, fingerprint, keep
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.tools import run_tool
+from baretorch.options import Compiler
 from baretorch.targets.types import Board, Cpu
 
-NAMES = ("gcc", "zig")
+NAMES = tuple(map(str, Compiler))
 
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 _CODE = (

@@ -9,6 +9,7 @@ from functools import partial
 from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Graph, State
 from baretorch.ops.pull import pulled
+from baretorch.options import DEFAULT, Buffers, Input, Options
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.guards import guarded
@@ -19,43 +20,42 @@ from baretorch.plan.patches import patched
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
-from baretorch.plan.types import Buffer, Layout, Memory, Operand, Plan, Schedule, StateBuffer, View, one_by_one
+from baretorch.plan.types import Buffer, Layout, Operand, Plan, Schedule, StateBuffer, View, one_by_one
 from baretorch.targets.types import Board
 
-ANY = Memory()
 
-
-def make_plan(graph: Graph, board: Board, memory: Memory = ANY) -> Plan:
+def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
     it, or for what the user allows, a stage of the model runs in bands."""
-    plan = _whole(graph, board, memory)
+    plan = _whole(graph, board, options)
     _need_flash(plan, board)
-    limit = _limit(plan, board, memory)
-    if memory.rows or plan.arena > limit:
-        fits = partial(_fits, board=board, memory=memory)
-        smaller = patched(plan, lambda g: _whole(g, board, memory), limit, memory.rows, fits)
-        _need_image(smaller, memory)
-        plan = smaller if memory.rows else min(plan, smaller, key=lambda p: p.arena)
-        _need_ram(plan, memory)
+    limit = _limit(plan, board, options)
+    rows = options.input is Input.ROWS
+    if rows or plan.arena > limit:
+        fits = partial(_fits, board=board, options=options)
+        smaller = patched(plan, lambda g: _whole(g, board, options), limit, rows, fits)
+        _need_image(smaller, options)
+        plan = smaller if rows else min(plan, smaller, key=lambda p: p.arena)
+        _need_ram(plan, options)
     _need_room(plan, board)
     return plan
 
 
-def _fits(plan: Plan, board: Board, memory: Memory) -> bool:
+def _fits(plan: Plan, board: Board, options: Options) -> bool:
     banks = all(bank.size <= room(board.chip, bank.name) for bank in plan.layout.banks)
-    return banks and (memory.ram is None or plan.arena <= memory.ram)
+    return banks and (options.ram is None or plan.arena <= options.ram)
 
 
-def _limit(plan: Plan, board: Board, memory: Memory) -> int:
+def _limit(plan: Plan, board: Board, options: Options) -> int:
     """How large the arena may be: as the user says, and as the board has room. It need not be smaller than it is."""
     short = sum(max(0, bank.size - room(board.chip, bank.name)) for bank in plan.layout.banks)
-    return min(memory.ram if memory.ram is not None else plan.arena, plan.arena - short)
+    return min(options.ram if options.ram is not None else plan.arena, plan.arena - short)
 
 
-def _need_image(plan: Plan, memory: Memory) -> None:
+def _need_image(plan: Plan, options: Options) -> None:
     """Rows were asked for, so some must be pulled."""
-    fits = memory.ram is None or plan.arena <= memory.ram  # else that is the error
-    if memory.rows and fits and plan.patches is None:
+    fits = options.ram is None or plan.arena <= options.ram  # else that is the error
+    if options.input is Input.ROWS and fits and plan.patches is None:
         graph = plan.graph
         raise CompileError(
             "--input rows: the input is not an image that convolutions or pools read",
@@ -65,25 +65,25 @@ def _need_image(plan: Plan, memory: Memory) -> None:
         )
 
 
-def _need_ram(plan: Plan, memory: Memory) -> None:
-    if memory.ram is not None and plan.arena > memory.ram:
+def _need_ram(plan: Plan, options: Options) -> None:
+    if options.ram is not None and plan.arena > options.ram:
         raise CompileError(
-            f"the model does not fit {memory.ram:,} bytes of RAM: it needs {plan.arena - memory.ram:,} more",
+            f"the model does not fit {options.ram:,} bytes of RAM: it needs {plan.arena - options.ram:,} more",
             at=peak_layers(plan),
             have=f"arena {plan.arena:,} bytes" + (f", with {plan.patches}" if plan.patches else ""),
-            need=f"at most {memory.ram:,} bytes, as --ram says",
+            need=f"at most {options.ram:,} bytes, as --ram says",
         )
 
 
-def _whole(graph: Graph, board: Board, memory: Memory) -> Plan:
+def _whole(graph: Graph, board: Board, options: Options) -> Plan:
     """The plan of a graph as it is."""
     found = guarded(settled(graph))
     graph, storage = found.graph, views(found.graph, found.needs)
     constants = Constants()
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs)
-    wished = wishes(graph, storage, board, memory.elsewhere)
+    wished = wishes(graph, storage, board, options.place)
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
-    lent = with_the_caller(graph, steps, storage) if memory.direct else frozenset()
+    lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
     given = one_by_one(steps)
     best = _place(graph, given, storage, board, wished, absent)
@@ -188,4 +188,4 @@ def peak_layers(plan: Plan) -> list[str]:
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
-__all__ = ["ANY", "check_budget", "check_plan", "make_plan", "peak_layers"]
+__all__ = ["check_budget", "check_plan", "make_plan", "peak_layers"]

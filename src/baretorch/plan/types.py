@@ -282,19 +282,6 @@ class Patches:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What the user asks of RAM: layers that lie in other banks; how large the arena may be; whether the rows of the
-    input come from the caller as they are needed; whether inputs and outputs stay in the caller's buffers; and whether
-    weights are copied to RAM."""
-
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
-    ram: int | None = None
-    rows: bool = False
-    direct: bool = False
-    weights: bool = False
-
-
-@dataclass(frozen=True)
 class Plan:
     """A Graph as a board computes it."""
 

@@ -10,12 +10,14 @@ from typing import Any
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
+from baretorch.ir import Graph
 from baretorch.ops.fft import Fft, Irfft, Rfft, points
 from baretorch.ops.kernel import Call
+from baretorch.options import Buffers, Input, Io, Optimize, Options
 from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, with_io
 from baretorch.plan import make_plan
-from baretorch.plan.types import Memory, Plan
+from baretorch.plan.types import Plan
 from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.profile import Profile
 from baretorch.report.words import share
@@ -37,21 +39,24 @@ class Advice:
 
 @dataclass(frozen=True)
 class _Case:
-    """What was built, how it ran, and what the user asked of memory."""
+    """What was built, and how it ran."""
 
     facts: RunFacts
     profile: Profile
-    memory: Memory
 
     @property
     def plan(self) -> Plan:
         return self.facts.compiled.plan
 
-    def tried(self, memory: Memory, io: str = "float") -> Plan | None:
-        """The plan with other options; None if there is none."""
+    @property
+    def options(self) -> Options:
+        return self.facts.compiled.options
+
+    def tried(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
+        """The plan of another graph, or with other options; None if there is none."""
         compiled = self.facts.compiled
         try:
-            return make_plan(with_io(compiled.graph, io), compiled.board, memory)
+            return make_plan(graph or compiled.graph, compiled.board, replace(self.options, **changes))
         except CompileError:
             return None
 
@@ -62,9 +67,9 @@ class _Case:
         return f"arena {plan.arena:,} instead of {self.plan.arena:,} bytes"
 
 
-def advise(facts: RunFacts, profile: Profile, memory: Memory) -> tuple[Advice, ...]:
+def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
     """The rules in the order of how much they usually bring."""
-    case = _Case(facts, profile, memory)
+    case = _Case(facts, profile)
     rules = (_quantize, _bare_io, _bands, _pulled_rows, _callers_buffers, _size)
     hints = (_float_layers, _portable, _largest_weights, _hottest)
     return tuple(advice for rule in (*rules, *hints) for advice in rule(case))
@@ -85,12 +90,12 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
     if not is_int8(graph):
         return
     try:
-        bare = with_io(graph, "int8")
+        bare = with_io(graph, Io.INT8)
     except CompileError:  # a layer at the border computes in float
         return
     if len(bare.nodes) == len(graph.nodes):
         return
-    smaller = case.smaller(case.tried(case.memory, "int8"))
+    smaller = case.smaller(case.tried(bare))
     saved = sum(layer.instructions for layer in case.profile.layers if layer.op in ("quantize", "dequantize"))
     arena = f"{smaller}, and " if smaller else ""
     yield Advice("--io int8", f"{arena}up to {saved:,} instructions less: the caller gives and takes int8")
@@ -100,7 +105,7 @@ def _bands(case: _Case) -> Iterator[Advice]:
     if case.plan.patches is not None:
         return
     for part in _PARTS:
-        found = case.tried(replace(case.memory, ram=int(case.plan.arena * part)))
+        found = case.tried(ram=int(case.plan.arena * part))
         if found is not None and found.patches is not None:
             text = f"{case.smaller(found)}: {found.patches}; same answers, some more instructions"
             yield Advice(f"--ram {found.arena}", text)
@@ -108,14 +113,16 @@ def _bands(case: _Case) -> Iterator[Advice]:
 
 
 def _pulled_rows(case: _Case) -> Iterator[Advice]:
-    smaller = "" if case.memory.rows else case.smaller(case.tried(replace(case.memory, rows=True)))
+    pulled = case.options.input is Input.ROWS
+    smaller = "" if pulled else case.smaller(case.tried(input=Input.ROWS))
     if smaller:
         text = f"{smaller}: a callback gives the image's rows, which need not lie in RAM"
         yield Advice("--input rows", text)
 
 
 def _callers_buffers(case: _Case) -> Iterator[Advice]:
-    smaller = "" if case.memory.direct else case.smaller(case.tried(replace(case.memory, direct=True)))
+    direct = case.options.buffers is Buffers.CALLER
+    smaller = "" if direct else case.smaller(case.tried(buffers=Buffers.CALLER))
     if smaller:
         yield Advice("--buffers caller", f"{smaller}: inputs and outputs stay where the caller has them")
 
@@ -130,13 +137,13 @@ def _size(case: _Case) -> Iterator[Advice]:
 def _code_for_size(case: _Case) -> int | None:
     """Bytes of the model's code where each kernel is compiled once, measured; None if it is so, or cannot be built."""
     compiled = case.facts.compiled
-    if compiled.optimize == "size":
+    if case.options.optimize is Optimize.SIZE:
         return None
-    c = emit(compiled.source.name, compiled.plans, "size", compiled.source.method, blank=True)
-    small = replace(compiled, c=c, optimize="size")
+    c = emit(compiled.source.name, compiled.plans, Optimize.SIZE, compiled.source.method, blank=True)
+    small = replace(compiled, c=c, options=replace(case.options, optimize=Optimize.SIZE))
     with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
         try:
-            return build_image(small, Path(folder), case.facts.image.toolchain).flash.model_code
+            return build_image(small, Path(folder)).flash.model_code
         except CompileError:  # more code than the board holds
             return None
 

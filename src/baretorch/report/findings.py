@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from baretorch.ir import Graph
 from baretorch.passes.to_int8 import told_float
-from baretorch.plan import ANY
-from baretorch.plan.types import Buffer, Memory, Plan
+from baretorch.plan.types import Buffer, Plan
 from baretorch.report.advice import Advice, advise
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, is_int8
@@ -87,12 +86,11 @@ class Peak:
 
 @dataclass(frozen=True)
 class Report:
-    """A verified and profiled run; `evaluation` if the task was measured too; what the user asked of `memory`."""
+    """A verified and profiled run; `evaluation` if the task was measured too."""
 
     facts: RunFacts
     profile: Profile
     evaluation: Evaluation | None = None
-    memory: Memory = ANY
 
     @property
     def plan(self) -> Plan:
@@ -132,7 +130,7 @@ class Report:
 
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
-        return advise(self.facts, self.profile, self.memory)
+        return advise(self.facts, self.profile)
 
     def ram(self) -> tuple[Figure, ...]:
         """In the words users know: activations, the rest, and both."""

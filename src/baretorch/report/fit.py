@@ -20,10 +20,11 @@ from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
 from baretorch.ir import Graph
+from baretorch.options import Input, Io, Optimize, Options
 from baretorch.pipeline import Compiled, build_image, optimized_methods, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA
-from baretorch.plan.types import Memory, Patches
+from baretorch.plan.types import Patches
 from baretorch.report.facts import is_int8
 from baretorch.targets import types as target
 from baretorch.targets.types import Board
@@ -49,31 +50,6 @@ class Use:
 
     def to_json(self) -> dict[str, Any]:
         return {"memory": self.memory.name, "size": self.memory.size, "need": self.need, "room": self.room}
-
-
-@dataclass(frozen=True)
-class Options:
-    """What is on the command line. `bank` is where the arena lies, empty for where it usually does."""
-
-    io: str = "float"
-    int8: bool = False
-    optimize: str = "speed"
-    ram: int | None = None
-    bank: str = ""
-
-    @property
-    def memory(self) -> Memory:
-        return Memory({ARENA: self.bank} if self.bank else {}, self.ram)
-
-    def beside(self, given: Options) -> tuple[str, ...]:
-        """What to write beside what was given."""
-        words: list[str] = []
-        words += ["--int8"] if self.int8 and not given.int8 else []
-        words += ["--io", "int8"] if self.io != given.io else []
-        words += ["--optimize", "size"] if self.optimize != given.optimize else []
-        words += ["--ram", str(self.ram)] if self.ram is not None else []
-        words += ["--place", f"{ARENA}={self.bank}"] if self.bank else []
-        return tuple(words)
 
 
 @dataclass(frozen=True)
@@ -144,7 +120,7 @@ class Finding:
             return data | {"fits": None} | (self.error.to_json() if self.error else {})
         change = None
         if self.change:
-            change = {"options": list(self.change.options.beside(given))} | self.change.to_json()
+            change = {"options": list(self.change.options.words(given))} | self.change.to_json()
         return data | {"fits": self.as_is.fits} | self.as_is.to_json() | {"change": change, "advice": self.advice}
 
 
@@ -164,16 +140,16 @@ def _largest_bank(trial: Trial) -> target.Memory:
 # combinations of cheaper ones.
 _CHANGES: tuple[_Change, ...] = (
     _Change(
-        lambda t: t.short_of_ram and t.options.io == "float",
-        lambda t: replace(t.options, io="int8"),
+        lambda t: t.short_of_ram and t.options.io is Io.FLOAT,
+        lambda t: replace(t.options, io=Io.INT8),
     ),
     _Change(
         lambda t: True,
         lambda t: replace(t.options, int8=True),
     ),
     _Change(
-        lambda t: t.flash.room < 0 and t.options.optimize == "speed",
-        lambda t: replace(t.options, optimize="size"),
+        lambda t: t.flash.room < 0 and t.options.optimize is Optimize.SPEED,
+        lambda t: replace(t.options, optimize=Optimize.SIZE),
     ),
     _Change(  # the plan fits, and what the runtime needs beside it does not: bands make the plan smaller
         lambda t: t.planned and t.short_of_ram,
@@ -181,7 +157,7 @@ _CHANGES: tuple[_Change, ...] = (
     ),
     _Change(
         lambda t: t.short_of_ram and _largest_bank(t).size > t.ram.memory.size,
-        lambda t: replace(t.options, bank=_largest_bank(t).name),
+        lambda t: replace(t.options, place={ARENA: _largest_bank(t).name}),
     ),
 )
 _IO, _INT8 = 1, 2
@@ -203,7 +179,6 @@ class Fitter:
 
     read: Callable[[bool], Source]
     given: Options
-    toolchain: str | None = None
     progress: Callable[[str], None] = lambda what: None
     notes: list[str] = field(default_factory=list)  # what the user should know of int8, if it was tried
     _sources: dict[bool, tuple[Source, dict[str, Graph]] | CompileError] = field(default_factory=dict)
@@ -257,15 +232,15 @@ class Fitter:
         graphs = {name: with_io(graph, options.io) for name, graph in graphs.items()}
         large = roomy(board)
         try:
-            plans = {name: make_plan(graph, board, options.memory) for name, graph in graphs.items()}
+            plans = {name: make_plan(graph, board, options) for name, graph in graphs.items()}
             planned = True
         except CompileError:
-            memory = replace(options.memory, ram=None)
-            plans = {name: make_plan(graph, large, memory) for name, graph in graphs.items()}
+            whole = replace(options, ram=None)
+            plans = {name: make_plan(graph, large, whole) for name, graph in graphs.items()}
             planned = False
         c = emit(source.name, plans, options.optimize, source.method, blank=True)
         served = source.method
-        compiled = Compiled(source, large, graphs[served], plans[served], plans, c, options.optimize)
+        compiled = Compiled(source, large, graphs[served], plans[served], plans, c, options)
         key = (board.chip.cpu.name, options.optimize, compiled.c.files["model.c"])
         if key not in self._built:
             self._built[key] = self._build(compiled)
@@ -296,7 +271,7 @@ class Fitter:
         board, chip = compiled.board.name, compiled.board.chip
         self.progress(f"build for {board}")
         with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            image = build_image(compiled, Path(folder), self.toolchain)
+            image = build_image(compiled, Path(folder))
             elf = read_elf(image.elf.read_bytes())
         flash, data = (needed(compiled.board, elf, bank) for bank in (chip.code, chip.data))
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
@@ -307,12 +282,12 @@ class Fitter:
             if trial.planned or trial.flash.room < 0:
                 continue
             source, graphs = self._read(trial.options.int8)
-            memory = replace(trial.options.memory, rows=True)
+            pulled = replace(trial.options, input=Input.ROWS)
             try:
-                plan = make_plan(with_io(graphs[source.method], trial.options.io), trial.board, memory)
+                plan = make_plan(with_io(graphs[source.method], trial.options.io), trial.board, pulled)
             except CompileError:  # still too large, or the input is no image
                 continue
-            words = " ".join([*trial.options.beside(self.given), "--input", "rows"])
+            words = " ".join([*trial.options.words(self.given), "--input", "rows"])
             yield (
                 f"`baretorch compile` with {words} makes C for a program of your own that takes {plan.arena:,} bytes: "
                 "it gives the image row by row"
@@ -333,7 +308,7 @@ class Fitter:
                 f"activations must shrink from {trial.arena:,} to {max(most, 0):,} bytes"
                 + _side(self.source(trial.options.int8), max(most, 0) / trial.arena)
             )
-        options = " ".join(trial.options.beside(self.given))
+        options = " ".join(trial.options.words(self.given))
         return f"{f'with {options} ' if options else ''}{'; '.join(words)}"
 
 

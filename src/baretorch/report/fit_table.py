@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
-from baretorch.report.fit import Finding, Options, Trial, Use
+from baretorch.options import Options
+from baretorch.report.fit import Finding, Trial, Use
 from baretorch.report.words import bar, share
 
 _BAR = 10
@@ -67,7 +68,7 @@ def _changes(findings: Sequence[Finding], given: Options) -> list[RenderableType
         trial = found.change
         if trial is None:
             continue
-        words = " ".join(trial.options.beside(given))
+        words = " ".join(trial.options.words(given))
         uses = ", ".join(f"{share(use.need, use.memory.size)} of {use.memory.name}" for use in trial.uses)
         table.add_row(found.board.name, f"[green]{markup(words)}[/]", uses, str(trial.patches or ""))
     lost = [f"{f.board.name}: {markup(f.advice)}" for f in findings if f.advice]

@@ -4,6 +4,7 @@ style and the little script are files in template/."""
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
@@ -76,8 +77,9 @@ def _about(report: Report) -> Html:
         ("arithmetic", "int8" if report.int8 else "float32"),
         ("input", ", ".join(map(repr, graph.of(graph.inputs)))),
         ("output", ", ".join(map(repr, graph.of(graph.outputs)))),
-        ("built with", f"{image.toolchain}, optimized for {compiled.optimize}"),
+        ("built with", f"{image.toolchain}, optimized for {compiled.options.optimize}"),
         ("emulator", facts.run.emulator),
+        ("options", shlex.join(compiled.options.words()) or "none"),
     )
     return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in rows), class_="about")
 

@@ -74,7 +74,7 @@ def heading(compiled: Compiled, image: Image, emulator: str | None) -> Table:
     table.add_row("CPU", f"{board.chip.cpu.name} at {frequency(board.chip.clock_hz)}")
     if emulator is not None:
         table.add_row("emulator", emulator)
-    table.add_row("toolchain", f"{image.toolchain}, optimized for {compiled.optimize}")
+    table.add_row("toolchain", f"{image.toolchain}, optimized for {compiled.options.optimize}")
     return table
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from baretorch.errors import CompileError
+from baretorch.options import Emulator
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.runtime import RUNTIME
 from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, Memory, Ready, Uart
@@ -22,7 +23,7 @@ _CHIPS = _BOARDS / "chips"
 
 _ADDRESSES = 1 << 32  # every target has a 32-bit address space
 _BOOTS = ("vectors", "boot2", "image_def", "riscv", "host")
-_EMULATORS = ("unicorn", "qemu", "native")
+_EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
 _LINKER_WORDS = """
     ABSOLUTE ADDR ALIGN ALIGNOF AS_NEEDED ASSERT AT BIND BLOCK BYTE COMMON CONSTANT CONSTRUCTORS DEFINED DISCARD ENTRY

@@ -1,0 +1,91 @@
+"""The flags of the command line, made from the declarations of Options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import click
+
+from baretorch.cli.verb import Answer, Body
+from baretorch.errors import CompileError
+from baretorch.options import OPTIONS, Option, Options
+
+INT8 = ("int8", "keep_float", "observer", "io")
+MEMORY = ("ram", "input", "buffers", "weights", "place")
+COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
+
+
+def model_argument(body: Body, metavar: str = "MODEL") -> Body:
+    """MODEL, a path that may end in `::method`, and --trust."""
+    return click.argument("model", metavar=metavar, type=click.Path())(flags("trust")(body))
+
+
+def model_or_image_argument(body: Body) -> Body:
+    return model_argument(body, "MODEL_OR_IMAGE")
+
+
+def takes(*names: str) -> Callable[[Body], Body]:
+    """These flags; the verb's body gets them together as `options`."""
+    return lambda body: flags(*names)(gathered(body))
+
+
+def flags(*names: str) -> Callable[[Body], Body]:
+    """Just the flags, in this order, where others stand between them: `gathered` is to follow."""
+
+    def decorate(body: Body) -> Body:
+        for name in reversed(names):
+            body = _flag(OPTIONS[name])(body)
+        return body
+
+    return decorate
+
+
+def gathered(body: Body) -> Body:
+    """The verb's body with one argument `options` instead of those that are its fields."""
+
+    @wraps(body)
+    def with_options(*arguments: Any, **given: Any) -> Answer:
+        values = {name: _value(option, given.pop(name)) for name, option in OPTIONS.items() if name in given}
+        try:
+            options = Options(**values)
+        except CompileError as error:  # flags that do not go together
+            raise click.UsageError(error.what) from None
+        return body(*arguments, options=options, **given)
+
+    return with_options
+
+
+def _flag(option: Option) -> Callable[[Body], Body]:
+    if option.kind is bool:
+        return click.option(option.flag, is_flag=True, help=option.about.help)
+    if option.kind is int:
+        number = click.IntRange(min=option.about.least)
+        return click.option(
+            option.flag, type=number, metavar=option.about.metavar, default=option.default, help=option.about.help
+        )
+    if option.choices:
+        return click.option(
+            option.flag,
+            type=click.Choice(option.choices),
+            default=option.default and str(option.default),
+            show_default=not option.optional,
+            help=option.about.help,
+        )
+    return click.option(option.flag, multiple=True, metavar=option.about.metavar, help=option.about.help)
+
+
+def _value(option: Option, given: Any) -> Any:
+    """What click gives, as Options has it."""
+    if option.kind is dict:
+        return _pairs(option, given)
+    return option.kind(given) if given is not None else None
+
+
+def _pairs(option: Option, given: Sequence[str]) -> dict[str, str]:
+    pairs = {word: word.rpartition("=") for word in given}
+    for word, (key, _, value) in pairs.items():
+        if not key or not value:
+            raise click.UsageError(f"{option.flag} takes {option.about.metavar}, not {word}")
+    return {key: value for key, _, value in pairs.values()}

@@ -1,0 +1,216 @@
+"""What a user may ask of the compiler. Each option is declared once, in Options: its type, its default, and what to
+read about it. The command line, Python's compile(), JSON and reports all go by that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from numbers import Integral
+from types import UnionType
+from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
+
+from baretorch.errors import CompileError
+
+
+class Optimize(StrEnum):
+    SPEED = "speed"
+    SIZE = "size"
+
+
+class Observer(StrEnum):
+    HISTOGRAM = "histogram"
+    MINMAX = "minmax"
+
+
+class Io(StrEnum):
+    FLOAT = "float"
+    INT8 = "int8"
+
+
+class Input(StrEnum):
+    WHOLE = "whole"
+    ROWS = "rows"
+
+
+class Buffers(StrEnum):
+    ARENA = "arena"
+    CALLER = "caller"
+
+
+class Weights(StrEnum):
+    FLASH = "flash"
+    RAM = "ram"
+
+
+class Compiler(StrEnum):
+    GCC = "gcc"
+    ZIG = "zig"
+
+
+class Emulator(StrEnum):
+    UNICORN = "unicorn"
+    QEMU = "qemu"
+    NATIVE = "native"
+
+
+@dataclass(frozen=True)
+class About:
+    """What people read of an option. `metavar` stands for a value that is not one of a few words; a number is `least`
+    at least. What is not `offered` has no flag and no keyword yet."""
+
+    help: str
+    metavar: str = ""
+    least: int = 0
+    offered: bool = True
+
+
+@dataclass(frozen=True)
+class Options:
+    """In the order in which they are told."""
+
+    trust: Annotated[bool, About("Let a .pt2 run code of its own: for files you made yourself.")] = False
+    toolchain: Annotated[Compiler | None, About("Default: gcc if installed, else zig.")] = None
+    emulator: Annotated[Emulator | None, About("Default: the board's first installed one.")] = None
+    int8: Annotated[bool, About("Quantize to int8, with data from the file's calibration().")] = False
+    keep_float: Annotated[tuple[str, ...], About("Leave this layer in float; repeatable.", "LAYER")] = ()
+    observer: Annotated[
+        Observer, About("How scales follow from calibration data: without its outliers, or with all of it.")
+    ] = Observer.HISTOGRAM
+    io: Annotated[Io, About("What an int8 model takes and gives.")] = Io.FLOAT
+    optimize: Annotated[Optimize, About("One instance of a kernel per kind of layer, or one per kernel.")] = (
+        Optimize.SPEED
+    )
+    ram: Annotated[
+        int | None, About("How large the arena may be; layers run in bands of rows to reach it.", "BYTES")
+    ] = None
+    input: Annotated[Input, About("Whether the run function takes an image, or a callback that gives its rows.")] = (
+        Input.WHOLE
+    )
+    buffers: Annotated[
+        Buffers, About("Copy inputs and outputs to and from the arena, or leave them where the caller has them.")
+    ] = Buffers.ARENA
+    weights: Annotated[
+        Weights, About("Read weights from flash, or copy those read most to RAM at start, as far as there is room.")
+    ] = Weights.FLASH
+    place: Annotated[
+        Mapping[str, str],
+        About("Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.", "LAYER=BANK"),
+    ] = field(default_factory=dict)
+    check_inputs: Annotated[
+        bool, About("Refuse NaN and infinity: the C gets a function that finds them, which images call before a run.")
+    ] = False
+    cores: Annotated[int, About("On how many cores of the chip the model runs.", "N", least=1, offered=False)] = 1
+    core: Annotated[int, About("The core that the model has for itself.", "N", offered=False)] = 0
+
+    def __post_init__(self) -> None:
+        if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM):
+            raise CompileError(  # --io goes with models that are int8 already, too
+                "--keep-float and --observer go with --int8",
+                need="--int8; in Python int8=True, or calibration data",
+            )
+
+    def words(self, given: Options | None = None) -> tuple[str, ...]:
+        """What to write on the command line, beside what is `given` there."""
+        before = given or DEFAULT
+        changed = (o for o in OPTIONS.values() if getattr(self, o.name) != getattr(before, o.name))
+        return tuple(word for o in changed for word in o.words(getattr(self, o.name)))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of them by name."""
+        values = {name: getattr(self, name) for name in OPTIONS}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of Options, as it is declared. `kind` is bool, int, tuple (of names), dict (of names by names) or an
+    enum; None for an `optional` one says that the user leaves it open."""
+
+    name: str
+    kind: type
+    optional: bool
+    default: Any
+    about: About
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it may be, if those are few."""
+        return tuple(str(word.value) for word in self.kind) if issubclass(self.kind, StrEnum) else ()
+
+    def read(self, value: object) -> Any:
+        """What a caller in Python gave, as Options has it; CompileError if it may not be that."""
+        if value is None and self.optional:
+            return None
+        if self.choices and isinstance(value, str) and value in self.choices:
+            return self.kind(value)
+        if self.kind is bool and isinstance(value, bool):
+            return value
+        if self.kind is int and _whole(value) and value >= self.about.least:
+            return int(value)
+        if self.kind is tuple and isinstance(value, Collection) and not isinstance(value, str) and _names(value):
+            return tuple(value)
+        if self.kind is dict and isinstance(value, Mapping) and _names([*value.keys(), *value.values()]):
+            return dict(value)
+        raise CompileError(f"compile(): {self.name} is {value!r}", need=self._need())
+
+    def _need(self) -> str:
+        needs = {
+            bool: "True or False",
+            int: f"a whole number, at least {self.about.least}",
+            tuple: "a list of layers",
+            dict: "a dict of layers and banks",
+        }
+        return " or ".join(map(repr, self.choices)) or needs[self.kind]
+
+    def words(self, value: Any) -> list[str]:
+        """How the command line says it; nothing where it says so by leaving it out."""
+        if self.kind is bool or value is None:
+            return [self.flag] if value else []
+        pairs = [f"{k}={v}" for k, v in value.items()] if self.kind is dict else []
+        values = value if self.kind is tuple else pairs if self.kind is dict else [value]
+        return [word for v in values for word in (self.flag, str(v))]
+
+
+DEFAULT = Options()
+
+
+def _whole(value: object) -> TypeGuard[int]:
+    """Also NumPy's, but no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _names(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _declared() -> Iterator[Option]:
+    """The options that are offered, from the fields of Options."""
+    for name, hint in get_type_hints(Options, include_extras=True).items():
+        declared, about = get_args(hint)
+        optional = isinstance(declared, UnionType)
+        kind = get_args(declared)[0] if optional else declared
+        if about.offered:
+            plain = {Mapping: dict, tuple: tuple}.get(get_origin(kind), kind)
+            yield Option(name, plain, optional, getattr(DEFAULT, name), about)
+
+
+OPTIONS: Mapping[str, Option] = {option.name: option for option in _declared()}
+
+
+def read_options(given: Mapping[str, object]) -> Options:
+    """Options from the keywords of a call."""
+    unknown = [name for name in given if name not in OPTIONS]
+    if unknown:
+        near = get_close_matches(unknown[0], OPTIONS, n=1)
+        raise CompileError(
+            f"compile() has no option {unknown[0]!r}",
+            have=", ".join(OPTIONS),
+            try_=f"did you mean {near[0]!r}?" if near else None,
+        )
+    return Options(**{name: OPTIONS[name].read(value) for name, value in given.items()})

@@ -1,0 +1,115 @@
+"""Each option is declared once, and the command line, Python and JSON go by that."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+import baretorch
+from baretorch.cli import VERBS
+from baretorch.cli.flags import gathered
+from baretorch.errors import CompileError
+from baretorch.options import DEFAULT, OPTIONS, Io, Options, read_options
+
+OTHER: dict[str, Any] = {  # a value for each option that is not its default
+    "trust": True,
+    "toolchain": "zig",
+    "emulator": "qemu",
+    "int8": True,
+    "keep_float": ["a", "b.0"],
+    "observer": "minmax",
+    "io": "int8",
+    "optimize": "size",
+    "ram": 6000,
+    "input": "rows",
+    "buffers": "caller",
+    "weights": "ram",
+    "place": {"arena": "SCRATCH", "a=b": "SRAM"},
+    "check_inputs": True,
+}
+
+
+def parsed(words: tuple[str, ...]) -> Options:
+    """What `baretorch run` makes of these words."""
+    (run,) = (verb for verb in VERBS if verb.name == "run")
+    found: list[Options] = []
+    probe = click.Command("run", params=run.params, callback=gathered(lambda options, **_: found.append(options)))
+    probe.main(["model.py", "--board", "pico", *words], standalone_mode=False)
+    return found[0]
+
+
+def test_the_command_line_takes_what_python_takes() -> None:
+    options = read_options(OTHER)
+    assert all(getattr(options, name) != getattr(DEFAULT, name) for name in OPTIONS)
+    words = options.words()
+    assert parsed(words) == options
+    assert shlex.join(words) == (
+        "--trust --toolchain zig --emulator qemu --int8 --keep-float a --keep-float b.0 --observer minmax --io int8 "
+        "--optimize size --ram 6000 --input rows --buffers caller --weights ram --place arena=SCRATCH --place a=b=SRAM "
+        "--check-inputs"
+    )
+    assert parsed(()) == DEFAULT and DEFAULT.words() == ()
+
+
+def test_json_has_all_of_them_by_name() -> None:
+    assert json.loads(json.dumps(read_options(OTHER).to_json())) == OTHER
+
+
+def test_words_beside_what_was_given() -> None:
+    given = Options(int8=True, ram=6000)
+    assert Options(int8=True, io=Io.INT8, ram=6000).words(given) == ("--io", "int8")
+    assert given.words(given) == ()
+
+
+def test_help_of_python_tells_every_option_and_its_default() -> None:
+    parameters = inspect.signature(baretorch.compile).parameters
+    assert list(parameters) == ["model", "inputs", "board", "name", "calibration", *OPTIONS]
+    assert parameters["io"].default == "float" and parameters["ram"].default is None
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "need"),
+    [
+        ("io", "fast", "'float' or 'int8'"),
+        ("io", None, "'float' or 'int8'"),
+        ("toolchain", "icc", "'gcc' or 'zig'"),
+        ("emulator", 1, "'unicorn' or 'qemu' or 'native'"),
+        ("ram", -1, "a whole number, at least 0"),
+        ("ram", "6000", "a whole number, at least 0"),
+        ("ram", True, "a whole number, at least 0"),
+        ("int8", "yes", "True or False"),
+        ("keep_float", "conv", "a list of layers"),
+        ("keep_float", [1], "a list of layers"),
+        ("place", [("a", "SRAM")], "a dict of layers and banks"),
+        ("place", {"a": 1}, "a dict of layers and banks"),
+    ],
+)
+def test_a_value_that_an_option_may_not_have(option: str, value: object, need: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        baretorch.compile("net.pte", board="pico", **{option: value})
+    assert (caught.value.what, caught.value.need) == (f"compile(): {option} is {value!r}", (need,))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert read_options({"ram": np.int64(6000)}) == Options(ram=6000)
+
+
+def test_an_option_that_is_none() -> None:
+    with pytest.raises(CompileError) as caught:
+        baretorch.compile("net.pte", board="pico", optimise="speed")
+    assert caught.value.what == "compile() has no option 'optimise'"
+    assert caught.value.try_ == ("did you mean 'optimize'?",)
+
+
+def test_the_same_words_for_options_that_do_not_go_together() -> None:
+    with pytest.raises(CompileError) as in_python:
+        baretorch.compile("net.pte", board="pico", observer="minmax")
+    with pytest.raises(click.UsageError) as on_the_command_line:
+        parsed(("--observer", "minmax"))
+    assert in_python.value.what == on_the_command_line.value.message == "--keep-float and --observer go with --int8"
