@@ -250,6 +250,7 @@ def test_ops() -> None:
     assert {"symbol", "source", "dtypes", "needs"} == set(rows["linear"]["kernels"][0])
     needs = {k["symbol"]: k["needs"] for k in rows["qlinear"]["kernels"]}
     assert needs["bt_qlinear_fours"] == [["v6m"], ["v7m"], ["rv32"]] and needs["bt_qlinear_ref"] == []
+    assert rows["gru"]["aten"] == ["gru", "gru_cell"]  # and not what else shares its code
     assert "needs v6m or v7m or rv32" in baretorch("ops", "qlinear").out
     assert "clamp" in baretorch("ops", "relu").out.splitlines()[0]
     assert "\\n" not in baretorch("ops", "conv2d").out  # its meaning has several lines

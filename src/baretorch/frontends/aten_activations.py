@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.activations import (
     Elu,
     Gelu,
@@ -64,23 +64,23 @@ def threshold(g: Lowering, x: str, limit: Scalar, value: Scalar) -> str:
     return g.b.add(Threshold(float(limit), float(value)), x)
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "aten::leaky_relu": leaky_relu,
-    "aten::rrelu": rrelu,
-    "aten::prelu": prelu,
-    "aten::_prelu_kernel": prelu,
-    "aten::elu": elu,
-    "aten::selu": lambda g, x: g.b.add(Elu(*SELU), x),
-    "aten::celu": celu,
-    "aten::gelu": gelu,
-    "aten::silu": lambda g, x: g.b.add(Silu(), x),
-    "aten::mish": lambda g, x: g.b.add(Mish(), x),
-    "aten::hardsigmoid": lambda g, x: g.b.add(Hardsigmoid(), x),
-    "aten::hardswish": lambda g, x: g.b.add(Hardswish(), x),
-    "aten::softplus": softplus,
-    "aten::log_sigmoid": lambda g, x: g.b.add(LogSigmoid(), x),
-    "aten::log_sigmoid_forward": lambda g, x: g.b.add(LogSigmoid(), x),
-    "aten::hardshrink": lambda g, x, limit=0.5: g.b.add(Hardshrink(float(limit)), x),
-    "aten::softshrink": lambda g, x, limit=0.5: g.b.add(Softshrink(float(limit)), x),
-    "aten::threshold": threshold,
+ROWS: dict[str, Row] = {
+    "aten::leaky_relu": Row(leaky_relu, (LeakyRelu,), Scales.OWN),
+    "aten::rrelu": Row(rrelu, (LeakyRelu,)),
+    "aten::prelu": Row(prelu, (Prelu,), Scales.OWN),
+    "aten::_prelu_kernel": Row(prelu, (Prelu,)),
+    "aten::elu": Row(elu, (Elu,), Scales.OWN),
+    "aten::selu": Row(lambda g, x: g.b.add(Elu(*SELU), x), (Elu,), Scales.OWN),
+    "aten::celu": Row(celu, (Elu,), Scales.OWN),
+    "aten::gelu": Row(gelu, (Gelu,), Scales.OWN),
+    "aten::silu": Row(lambda g, x: g.b.add(Silu(), x), (Silu,), Scales.OWN),
+    "aten::mish": Row(lambda g, x: g.b.add(Mish(), x), (Mish,), Scales.OWN),
+    "aten::hardsigmoid": Row(lambda g, x: g.b.add(Hardsigmoid(), x), (Hardsigmoid,), Scales.OWN),
+    "aten::hardswish": Row(lambda g, x: g.b.add(Hardswish(), x), (Hardswish,), Scales.OWN),
+    "aten::softplus": Row(softplus, (Softplus,), Scales.OWN),
+    "aten::log_sigmoid": Row(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,), Scales.OWN),
+    "aten::log_sigmoid_forward": Row(lambda g, x: g.b.add(LogSigmoid(), x), (LogSigmoid,)),
+    "aten::hardshrink": Row(lambda g, x, limit=0.5: g.b.add(Hardshrink(float(limit)), x), (Hardshrink,), Scales.OWN),
+    "aten::softshrink": Row(lambda g, x, limit=0.5: g.b.add(Softshrink(float(limit)), x), (Softshrink,), Scales.OWN),
+    "aten::threshold": Row(threshold, (Threshold,), Scales.OWN),
 }

@@ -12,9 +12,10 @@ from baretorch.frontends.aten_index import cut, embedding, known_value, put_back
 from baretorch.frontends.aten_shapes import slice_
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.promotion import cast, operand
+from baretorch.frontends.rows import Row
 from baretorch.ir import DType
-from baretorch.ops.elementwise import Maximum, Mul
-from baretorch.ops.index import Scatter
+from baretorch.ops.elementwise import Div, Maximum, Mul
+from baretorch.ops.index import IndexSelect, Scatter
 from baretorch.ops.logic import Ne
 from baretorch.ops.move import Cat
 from baretorch.ops.reduce import Amax, Mean, Sum
@@ -125,3 +126,11 @@ def _mean(g: Lowering, sums: str, axis: int, index: str, include_self: bool) -> 
     begin = g.b.const("count", np.full(g.shape(sums), float(include_self), np.float32))
     counts = g.b.add(Scatter(axis, accumulate=True), begin, index, ones)
     return div(g, sums, g.b.add(Maximum(), counts, operand(g, 1.0, DType.FLOAT32)))
+
+
+ROWS: dict[str, Row] = {
+    "aten::embedding_bag": Row(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
+    "aten::_embedding_bag": Row(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
+    "aten::_embedding_bag_forward_only": Row(embedding_bag, (IndexSelect, Sum, Mean, Amax, Mul, Div, Maximum, Ne)),
+    "aten::scatter_reduce": Row(scatter_reduce, (ScatterReduce, Scatter, Mul, Div, Maximum)),
+}

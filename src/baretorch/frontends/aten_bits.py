@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.frontends.promotion import common_type, promoted
+from baretorch.frontends.rows import Row
 from baretorch.ir import DType
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from baretorch.ops.elementwise import Elementwise
@@ -35,16 +34,16 @@ def invert(g: Lowering, x: str) -> str:
     return bitwise(g, BitXor(), None, x, 255 if g[x].dtype is DType.UINT8 else -1)
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "aten::bitwise_and": lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y),
-    "aten::bitwise_or": lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y),
-    "aten::bitwise_xor": lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y),
-    "aten::bitwise_not": invert,
-    "aten::bitwise_left_shift": lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y),
-    "aten::bitwise_right_shift": lambda g, x, y: bitwise(g, ShiftRight(), None, x, y),
-    "aten::__and__": lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y),
-    "aten::__or__": lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y),
-    "aten::__xor__": lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y),
-    "aten::__lshift__": lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y),
-    "aten::__rshift__": lambda g, x, y: bitwise(g, ShiftRight(), None, x, y),
+ROWS: dict[str, Row] = {
+    "aten::bitwise_and": Row(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
+    "aten::bitwise_or": Row(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
+    "aten::bitwise_xor": Row(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
+    "aten::bitwise_not": Row(invert, (LogicalNot, BitXor)),
+    "aten::bitwise_left_shift": Row(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
+    "aten::bitwise_right_shift": Row(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
+    "aten::__and__": Row(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
+    "aten::__or__": Row(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
+    "aten::__xor__": Row(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
+    "aten::__lshift__": Row(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
+    "aten::__rshift__": Row(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
 }

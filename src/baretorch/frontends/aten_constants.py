@@ -11,8 +11,10 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten_index import known_value
 from baretorch.frontends.aten_shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.frontends.rows import Row
 from baretorch.ir import Array, DType
 from baretorch.ops.index import IndexPut
+from baretorch.ops.move import Slice
 
 
 def known(g: Lowering, name: str, data: Array) -> str:
@@ -94,3 +96,23 @@ def diagonal(g: Lowering, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1)
     flat = reshape(g, x, (*outer, rows * columns))
     stop = start + (count - 1) * (columns + 1) + 1 if count else start
     return slice_(g, flat, len(outer), start, stop, columns + 1) if prod(g.shape(flat)) else flat
+
+
+ROWS: dict[str, Row] = {
+    "aten::full": Row(full),
+    "aten::tril": Row(tril, (IndexPut,)),
+    "aten::triu": Row(triu, (IndexPut,)),
+    "aten::diagonal": Row(diagonal, (Slice,)),
+    "aten::arange": Row(arange),
+    "aten::eye": Row(eye),
+    "aten::full_like": Row(full_like),
+    "aten::new_full": Row(new_full),
+    "aten::zeros": Row(lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
+    "aten::ones": Row(lambda g, shape, dtype=None, *_: full(g, shape, 1, dtype or "float32")),
+    "aten::empty": Row(lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
+    "aten::zeros_like": Row(lambda g, x, dtype=None, *_: full_like(g, x, 0, dtype)),
+    "aten::ones_like": Row(lambda g, x, dtype=None, *_: full_like(g, x, 1, dtype)),
+    "aten::new_zeros": Row(lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 0, dtype)),
+    "aten::new_ones": Row(lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 1, dtype)),
+    "aten::scalar_tensor": Row(lambda g, value, dtype=None, *_: full(g, (), value, dtype or "float32")),
+}

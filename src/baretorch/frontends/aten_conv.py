@@ -5,8 +5,10 @@ from __future__ import annotations
 from baretorch.errors import CompileError
 from baretorch.frontends.aten_volumes import conv3d
 from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.depth import DepthWindows
 from baretorch.ops.window import Padding, Pair
 
 
@@ -89,3 +91,12 @@ def _same(kernel: Pair, dilation: Pair) -> Padding:
     """Padding that keeps the size at stride 1; PyTorch puts the odd one at the end."""
     h, w = (d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
     return (h // 2, h - h // 2, w // 2, w - w // 2)
+
+
+ROWS: dict[str, Row] = {
+    "aten::convolution": Row(convolution, (Conv2d, ConvTranspose2d, DepthWindows)),
+    "aten::conv1d": Row(conv, (Conv2d,), Scales.LAYER),
+    "aten::conv2d": Row(conv, (Conv2d,), Scales.LAYER),
+    "aten::conv_transpose1d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
+    "aten::conv_transpose2d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
+}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.frontends.lowering import Lowering, Scalar
 from baretorch.frontends.promotion import cast, common_type, floating, operand, promoted, truths
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ir import DType
 from baretorch.ops.elementwise import (
     Add,
@@ -26,6 +26,7 @@ from baretorch.ops.elementwise import (
     Sub,
     TruncDivide,
 )
+from baretorch.ops.fft import Magnitude
 from baretorch.ops.functions import (
     Abs,
     Ceil,
@@ -48,7 +49,7 @@ from baretorch.ops.functions import (
     Tanh,
     Trunc,
 )
-from baretorch.ops.logic import Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
 
 Operand = str | Scalar
 
@@ -197,63 +198,61 @@ def to(g: Lowering, x: str, *args: Any) -> str:
     return x
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "aten::add": add,
-    "aten::sub": sub,
-    "aten::rsub": lambda g, x, y, alpha=1: sub(g, y, x, alpha),
-    "aten::mul": mul,
-    "aten::div": div,
-    "aten::floor_divide": lambda g, x, y: div(g, x, y, "floor"),
-    "aten::remainder": lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y)),
-    "aten::fmod": lambda g, x, y: g.b.add(Fmod(), *promoted(g, x, y)),
-    "aten::pow": pow_,
-    "aten::square": square,
-    "aten::minimum": lambda g, x, y: g.b.add(Minimum(), *promoted(g, x, y)),
-    "aten::maximum": lambda g, x, y: g.b.add(Maximum(), *promoted(g, x, y)),
-    "aten::clamp": clamp,
-    "aten::clamp_min": lambda g, x, lo: clamp(g, x, lo),
-    "aten::clamp_max": lambda g, x, hi: clamp(g, x, None, hi),
-    "aten::relu": lambda g, x: clamp(g, x, 0),
-    "aten::relu6": lambda g, x: clamp(g, x, 0, 6),
-    "aten::hardtanh": lambda g, x, lo=-1, hi=1: clamp(g, x, lo, hi),
-    "aten::neg": lambda g, x: g.b.add(Neg(), x),
-    "aten::abs": lambda g, x: g.b.add(Abs(), x),
-    "aten::sign": lambda g, x: g.b.add(Sign(), x),
-    "aten::sgn": lambda g, x: g.b.add(Sign(), x),
-    "aten::floor": lambda g, x: rounded(g, Floor(), x),
-    "aten::ceil": lambda g, x: rounded(g, Ceil(), x),
-    "aten::trunc": lambda g, x: rounded(g, Trunc(), x),
-    "aten::round": round_,
-    "aten::sqrt": lambda g, x: g.b.add(Sqrt(), *floating(g, x)),
-    "aten::rsqrt": lambda g, x: g.b.add(Rsqrt(), *floating(g, x)),
-    "aten::reciprocal": lambda g, x: g.b.add(Reciprocal(), *floating(g, x)),
-    "aten::exp": lambda g, x: g.b.add(Exp(), *floating(g, x)),
-    "aten::expm1": lambda g, x: g.b.add(Expm1(), *floating(g, x)),
-    "aten::log": lambda g, x: g.b.add(Log(), *floating(g, x)),
-    "aten::log1p": lambda g, x: g.b.add(Log1p(), *floating(g, x)),
-    "aten::log2": lambda g, x: g.b.add(Log2(), *floating(g, x)),
-    "aten::sin": lambda g, x: g.b.add(Sin(), *floating(g, x)),
-    "aten::cos": lambda g, x: g.b.add(Cos(), *floating(g, x)),
-    "aten::tan": tan,
-    "aten::tanh": lambda g, x: g.b.add(Tanh(), *floating(g, x)),
-    "aten::sigmoid": lambda g, x: g.b.add(Sigmoid(), *floating(g, x)),
-    "aten::erf": lambda g, x: g.b.add(Erf(), *floating(g, x)),
-    "aten::eq": lambda g, x, y: compared(g, Eq(), x, y),
-    "aten::ne": lambda g, x, y: compared(g, Ne(), x, y),
-    "aten::lt": lambda g, x, y: compared(g, Lt(), x, y),
-    "aten::le": lambda g, x, y: compared(g, Le(), x, y),
-    "aten::gt": lambda g, x, y: compared(g, Lt(), y, x),
-    "aten::ge": lambda g, x, y: compared(g, Le(), y, x),
-    "aten::isnan": lambda g, x: compared(g, Ne(), x, x),
-    "aten::isinf": isinf,
-    "aten::isfinite": isfinite,
-    "aten::logical_and": lambda g, x, y: g.b.add(LogicalAnd(), *truths(g, x, y)),
-    "aten::logical_or": lambda g, x, y: g.b.add(LogicalOr(), *truths(g, x, y)),
-    "aten::logical_xor": lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)),
-    "aten::logical_not": lambda g, x: g.b.add(LogicalNot(), *truths(g, x)),
-    "aten::where": where,
-    "aten::masked_fill": masked_fill,
-    "aten::to": to,
-    "aten::_to_copy": to,
-    "aten::type_as": to,
+ROWS: dict[str, Row] = {
+    "aten::add": Row(add, (Add, Mul, LogicalOr), Scales.SUM),
+    "aten::sub": Row(sub, (Add, Sub, Mul), Scales.SUM),
+    "aten::rsub": Row(lambda g, x, y, alpha=1: sub(g, y, x, alpha), (Add, Sub, Mul), Scales.PAIR),
+    "aten::mul": Row(mul, (Mul, LogicalAnd), Scales.PAIR),
+    "aten::div": Row(div, (Mul, Div, FloorDivide, TruncDivide, Magnitude), Scales.PAIR),
+    "aten::floor_divide": Row(lambda g, x, y: div(g, x, y, "floor"), (FloorDivide,)),
+    "aten::remainder": Row(lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y)), (Remainder,)),
+    "aten::fmod": Row(lambda g, x, y: g.b.add(Fmod(), *promoted(g, x, y)), (Fmod,)),
+    "aten::pow": Row(pow_, (Mul, Pow, Sqrt, Rsqrt, Reciprocal), Scales.PAIR),
+    "aten::square": Row(square, (Mul,), Scales.OWN),
+    "aten::minimum": Row(lambda g, x, y: g.b.add(Minimum(), *promoted(g, x, y)), (Minimum,), Scales.ALIKE),
+    "aten::maximum": Row(lambda g, x, y: g.b.add(Maximum(), *promoted(g, x, y)), (Maximum,), Scales.ALIKE),
+    "aten::clamp": Row(clamp, (Clamp, Minimum, Maximum), Scales.LIMITS),
+    "aten::clamp_min": Row(lambda g, x, lo: clamp(g, x, lo), (Clamp, Maximum), Scales.LIMITS),
+    "aten::clamp_max": Row(lambda g, x, hi: clamp(g, x, None, hi), (Clamp, Minimum), Scales.LIMITS),
+    "aten::relu": Row(lambda g, x: clamp(g, x, 0), (Clamp, Maximum), Scales.LIMITS),
+    "aten::relu6": Row(lambda g, x: clamp(g, x, 0, 6), (Clamp, Minimum, Maximum), Scales.LIMITS),
+    "aten::hardtanh": Row(lambda g, x, lo=-1, hi=1: clamp(g, x, lo, hi), (Clamp, Minimum, Maximum), Scales.LIMITS),
+    "aten::neg": Row(lambda g, x: g.b.add(Neg(), x), (Neg,), Scales.OWN),
+    "aten::abs": Row(lambda g, x: g.b.add(Abs(), x), (Abs, Magnitude), Scales.OWN),
+    "aten::sign": Row(lambda g, x: g.b.add(Sign(), x), (Sign,), Scales.OWN),
+    "aten::sgn": Row(lambda g, x: g.b.add(Sign(), x), (Sign,)),
+    "aten::floor": Row(lambda g, x: rounded(g, Floor(), x), (Floor,), Scales.OWN),
+    "aten::ceil": Row(lambda g, x: rounded(g, Ceil(), x), (Ceil,), Scales.OWN),
+    "aten::trunc": Row(lambda g, x: rounded(g, Trunc(), x), (Trunc,), Scales.OWN),
+    "aten::round": Row(round_, (Mul, Div, Round), Scales.OWN),
+    "aten::sqrt": Row(lambda g, x: g.b.add(Sqrt(), *floating(g, x)), (Sqrt,), Scales.OWN),
+    "aten::rsqrt": Row(lambda g, x: g.b.add(Rsqrt(), *floating(g, x)), (Rsqrt,), Scales.OWN),
+    "aten::reciprocal": Row(lambda g, x: g.b.add(Reciprocal(), *floating(g, x)), (Reciprocal,), Scales.OWN),
+    "aten::exp": Row(lambda g, x: g.b.add(Exp(), *floating(g, x)), (Exp,), Scales.OWN),
+    "aten::expm1": Row(lambda g, x: g.b.add(Expm1(), *floating(g, x)), (Expm1,), Scales.OWN),
+    "aten::log": Row(lambda g, x: g.b.add(Log(), *floating(g, x)), (Log,), Scales.OWN),
+    "aten::log1p": Row(lambda g, x: g.b.add(Log1p(), *floating(g, x)), (Log1p,), Scales.OWN),
+    "aten::log2": Row(lambda g, x: g.b.add(Log2(), *floating(g, x)), (Log2,), Scales.OWN),
+    "aten::sin": Row(lambda g, x: g.b.add(Sin(), *floating(g, x)), (Sin,), Scales.OWN),
+    "aten::cos": Row(lambda g, x: g.b.add(Cos(), *floating(g, x)), (Cos,), Scales.OWN),
+    "aten::tan": Row(tan, (Div, Sin, Cos), Scales.OWN),
+    "aten::tanh": Row(lambda g, x: g.b.add(Tanh(), *floating(g, x)), (Tanh,), Scales.SIGNED),
+    "aten::sigmoid": Row(lambda g, x: g.b.add(Sigmoid(), *floating(g, x)), (Sigmoid,), Scales.UNIT),
+    "aten::erf": Row(lambda g, x: g.b.add(Erf(), *floating(g, x)), (Erf,), Scales.OWN),
+    "aten::eq": Row(lambda g, x, y: compared(g, Eq(), x, y), (Eq,)),
+    "aten::ne": Row(lambda g, x, y: compared(g, Ne(), x, y), (Ne,)),
+    "aten::lt": Row(lambda g, x, y: compared(g, Lt(), x, y), (Lt,)),
+    "aten::le": Row(lambda g, x, y: compared(g, Le(), x, y), (Le,)),
+    "aten::gt": Row(lambda g, x, y: compared(g, Lt(), y, x), (Lt,)),
+    "aten::ge": Row(lambda g, x, y: compared(g, Le(), y, x), (Le,)),
+    "aten::isnan": Row(lambda g, x: compared(g, Ne(), x, x), (Ne,)),
+    "aten::isinf": Row(isinf, (Abs, Eq)),
+    "aten::isfinite": Row(isfinite, (Abs, Lt)),
+    "aten::logical_and": Row(lambda g, x, y: g.b.add(LogicalAnd(), *truths(g, x, y)), (LogicalAnd,)),
+    "aten::logical_or": Row(lambda g, x, y: g.b.add(LogicalOr(), *truths(g, x, y)), (LogicalOr,)),
+    "aten::logical_xor": Row(lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)), (Ne,)),
+    "aten::logical_not": Row(lambda g, x: g.b.add(LogicalNot(), *truths(g, x)), (LogicalNot,)),
+    "aten::where": Row(where, (Where,), Scales.ALIKE),
+    "aten::masked_fill": Row(masked_fill, (Where,), Scales.ALIKE),
+    "aten::type_as": Row(to, (Cast,)),
 }

@@ -19,10 +19,12 @@ from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.aten_moves import expand, flip
 from baretorch.frontends.lowering import Complex, Ints, Lowering, Result
 from baretorch.frontends.promotion import floating
+from baretorch.frontends.rows import Row
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.fft import Fft, Irfft, Magnitude, Rfft
 from baretorch.ops.functions import Cos, Neg, Sin
-from baretorch.ops.logic import Lt, Ne
+from baretorch.ops.logic import Cast, Lt, Ne, Where
+from baretorch.ops.move import Cat, Slice
 from baretorch.ops.special import Atan2
 
 Value = str | complex | float
@@ -262,32 +264,32 @@ def summary(row: Callable[..., str]) -> Callable[..., Complex]:
     return lifted
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "aten::_fft_r2c": r2c,
-    "aten::_fft_c2r": c2r,
-    "aten::_fft_c2c": c2c,
-    "aten::complex": make,
-    "aten::polar": polar,
-    "aten::view_as_complex": view_as_complex,
-    "aten::view_as_real": lambda g, z: _plain(z),
-    "aten::real": lambda g, z: part(g, z, 0),
-    "aten::imag": lambda g, z: part(g, z, 1),
-    "aten::angle": angle_of_real,
-    "aten::to": to,
-    "aten::_to_copy": to,
-    "aten::_conj": shapes.same,
-    "aten::_conj_physical": shapes.same,
-    "aten::conj_physical": shapes.same,
-    "aten::resolve_conj": shapes.same,
-    "aten::resolve_neg": shapes.same,
+ROWS: dict[str, Row] = {
+    "aten::_fft_r2c": Row(r2c, (Rfft, Fft, Mul)),
+    "aten::_fft_c2r": Row(c2r, (Irfft, Fft)),
+    "aten::_fft_c2c": Row(c2c, (Fft,)),
+    "aten::complex": Row(make, (Cat,)),
+    "aten::polar": Row(polar, (Mul, Sin, Cos)),
+    "aten::view_as_complex": Row(view_as_complex),
+    "aten::view_as_real": Row(lambda g, z: _plain(z)),
+    "aten::real": Row(lambda g, z: part(g, z, 0), (Slice,)),
+    "aten::imag": Row(lambda g, z: part(g, z, 1), (Slice,)),
+    "aten::angle": Row(angle_of_real, (Ne, Lt, Where, Atan2)),
+    "aten::to": Row(to, (Cast,)),
+    "aten::_to_copy": Row(to, (Cast,)),
+    "aten::_conj": Row(shapes.same),
+    "aten::_conj_physical": Row(shapes.same),
+    "aten::conj_physical": Row(shapes.same),
+    "aten::resolve_conj": Row(shapes.same),
+    "aten::resolve_neg": Row(shapes.same),
 }
 
 COMPLEX: dict[str, Callable[..., Result]] = {
     "aten::_fft_c2r": c2r,
     "aten::_fft_c2c": c2c,
-    "aten::view_as_real": ROWS["aten::view_as_real"],
-    "aten::real": ROWS["aten::real"],
-    "aten::imag": ROWS["aten::imag"],
+    "aten::view_as_real": ROWS["aten::view_as_real"].build,
+    "aten::real": ROWS["aten::real"].build,
+    "aten::imag": ROWS["aten::imag"].build,
     "aten::_conj": lambda g, z: Complex(_conj(g, z)),
     "aten::_conj_physical": lambda g, z: Complex(_conj(g, z)),
     "aten::conj_physical": lambda g, z: Complex(_conj(g, z)),

@@ -12,6 +12,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten_shapes import permute, reshape, slice_
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ir import Array, DType
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
@@ -237,3 +238,22 @@ def put_back(g: Lowering, x: str, part: str) -> str:
     if len(shorter) > 1:
         part = put_back(g, slice_(g, x, axis, 0, g.shape(part)[axis]), part)
     return g.b.add(SliceScatter(axis, 0), x, part)
+
+
+ROWS: dict[str, Row] = {
+    "aten::index_select": Row(index_select, (IndexSelect,), Scales.SAME),
+    "aten::embedding": Row(embedding, (IndexSelect,), Scales.SAME),
+    "aten::one_hot": Row(one_hot, (IndexSelect,)),
+    "aten::unfold": Row(unfold, (Unfold,), Scales.SAME),
+    "aten::gather": Row(gather, (Gather,), Scales.SAME),
+    "aten::take_along_dim": Row(take_along_dim, (Gather,), Scales.SAME),
+    "aten::scatter": Row(scatter, (Scatter, ScatterReduce)),
+    "aten::scatter_add": Row(scatter_add, (Scatter,)),
+    "aten::index": Row(index, (IndexSelect, RavelIndex), Scales.SAME),
+    "aten::_unsafe_index": Row(index, (IndexSelect, RavelIndex)),
+    "aten::index_put": Row(index_put, (IndexPut, RavelIndex)),
+    "aten::_unsafe_index_put": Row(index_put, (IndexPut, RavelIndex)),
+    "aten::index_copy": Row(index_copy, (IndexPut,)),
+    "aten::index_add": Row(index_add, (Mul, IndexPut)),
+    "aten::index_fill": Row(index_fill, (IndexPut,)),
+}

@@ -8,6 +8,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.linear import Linear
 
@@ -57,3 +58,9 @@ def batch_norm(
     column = (channels, *(1,) * (len(g.shape(x)) - 2))
     scaled = g.b.add(Mul(), x, g.b.const("bn_scale", scale.astype(np.float32).reshape(column)))
     return g.b.add(Add(), scaled, g.b.const("bn_shift", shift.astype(np.float32).reshape(column)))
+
+
+ROWS: dict[str, Row] = {
+    "aten::batch_norm": Row(batch_norm, (Add, Mul), Scales.NORM),
+    "aten::_native_batch_norm_legit_no_training": Row(batch_norm, (Add, Mul)),
+}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from baretorch.frontends.aten_moves import expand
 from baretorch.frontends.aten_shapes import transpose
-from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.lowering import Lowering
+from baretorch.frontends.rows import Row
 from baretorch.ops.solve import Det, Solve
 
 
@@ -34,8 +34,8 @@ def det(g: Lowering, x: str) -> str:
     return g.b.add(Det(), x)
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    **dict.fromkeys(("aten::linalg_inv", "aten::linalg_inv_ex", "aten::inverse"), inv),
-    **dict.fromkeys(("aten::linalg_solve", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"), solve),
-    **dict.fromkeys(("aten::linalg_det", "aten::det", "aten::_linalg_det"), det),
+ROWS: dict[str, Row] = {
+    **dict.fromkeys(("aten::linalg_inv", "aten::linalg_inv_ex", "aten::inverse"), Row(inv, (Solve,))),
+    **dict.fromkeys(("aten::linalg_solve", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"), Row(solve, (Solve,))),
+    **dict.fromkeys(("aten::linalg_det", "aten::det", "aten::_linalg_det"), Row(det, (Det,))),
 }

@@ -11,9 +11,11 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten_index import take
 from baretorch.frontends.aten_shapes import cat, constant_pad, reshape, slice_, transpose, unsqueeze
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ir import Array
-from baretorch.ops.layout import Expand, Flip
-from baretorch.ops.move import SliceScatter
+from baretorch.ops.index import IndexSelect
+from baretorch.ops.layout import Expand, Flip, Pad
+from baretorch.ops.move import Cat, Slice, SliceScatter
 
 # --- repeating ----------------------------------------------------------------------------------------------
 
@@ -175,3 +177,29 @@ def copy(g: Lowering, x: str, source: str, non_blocking: bool = False) -> str:
 
 def fill(g: Lowering, x: str, value: str | Scalar) -> str:
     return expand(g, g.operand(value, x), g.shape(x))
+
+
+ROWS: dict[str, Row] = {
+    "aten::expand": Row(expand, (Expand,), Scales.SAME),
+    "aten::broadcast_to": Row(expand, (Expand,)),
+    "aten::expand_as": Row(expand_as, (Expand,), Scales.SAME),
+    "aten::broadcast_tensors": Row(broadcast_tensors, (Expand,)),
+    "aten::meshgrid": Row(meshgrid, (Expand,)),
+    "aten::repeat": Row(repeat, (Expand,), Scales.SAME),
+    "aten::tile": Row(tile, (Expand,), Scales.SAME),
+    "aten::repeat_interleave": Row(repeat_interleave, (Expand, IndexSelect), Scales.SAME),
+    "aten::flip": Row(flip, (Flip,), Scales.SAME),
+    "aten::rot90": Row(rot90, (Flip,), Scales.SAME),
+    "aten::roll": Row(roll, (Slice, Cat), Scales.SAME),
+    "aten::pad": Row(pad, (Pad, IndexSelect), Scales.SAME),
+    "aten::reflection_pad1d": Row(reflection_pad, (IndexSelect,), Scales.SAME),
+    "aten::reflection_pad2d": Row(reflection_pad, (IndexSelect,), Scales.SAME),
+    "aten::reflection_pad3d": Row(reflection_pad, (IndexSelect,)),
+    "aten::replication_pad1d": Row(replication_pad, (IndexSelect,), Scales.SAME),
+    "aten::replication_pad2d": Row(replication_pad, (IndexSelect,), Scales.SAME),
+    "aten::replication_pad3d": Row(replication_pad, (IndexSelect,)),
+    "aten::slice_scatter": Row(slice_scatter, (SliceScatter,)),
+    "aten::select_scatter": Row(select_scatter, (SliceScatter,)),
+    "aten::copy": Row(copy, (Expand,), Scales.COPIED),
+    "aten::fill": Row(fill, (Expand,)),
+}

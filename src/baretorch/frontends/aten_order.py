@@ -9,6 +9,7 @@ import numpy as np
 from baretorch.frontends.aten_index import expanded
 from baretorch.frontends.lowering import Lowering, Result, Scalar
 from baretorch.frontends.promotion import floating
+from baretorch.frontends.rows import Row
 from baretorch.ops.cdist import Cdist
 from baretorch.ops.ordered import Chosen, KthValue, Median, Mode
 
@@ -52,3 +53,13 @@ def cdist(g: Lowering, a: str, b: str, order: Scalar = 2.0, *_: object) -> str:
     batch = np.broadcast_shapes(g.shape(a)[:-2], g.shape(b)[:-2])
     a, b = (expanded(g, t, (*batch, *g.shape(t)[-2:])) for t in (a, b))
     return g.b.add(Cdist(float(order)), a, b)
+
+
+ROWS: dict[str, Row] = {
+    "aten::kthvalue": Row(kthvalue, (KthValue,)),
+    "aten::median": Row(median, (Median,)),
+    "aten::nanmedian": Row(nanmedian, (Median,)),
+    "aten::mode": Row(mode, (Mode,)),
+    "aten::cdist": Row(cdist, (Cdist,)),
+    "aten::_cdist_forward": Row(cdist, (Cdist,)),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baretorch.frontends.lowering import Ints, Lowering, sides, spatial
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 
@@ -85,3 +86,17 @@ def _equal(g: Lowering, x: str, size: Ints) -> tuple[int, int] | None:
     if any(n == 0 or h % n for h, n in zip(have, size, strict=True)):
         return None
     return spatial([h // n for h, n in zip(have, size, strict=True)], len(size), 1)
+
+
+ROWS: dict[str, Row] = {
+    "aten::max_pool1d": Row(max_pool1d, (MaxPool2d,), Scales.SAME),
+    "aten::max_pool2d": Row(max_pool2d, (MaxPool2d,), Scales.SAME),
+    "aten::max_pool2d_with_indices": Row(max_pool2d, (MaxPool2d,)),
+    "aten::avg_pool1d": Row(avg_pool1d, (AvgPool2d,), Scales.OWN),
+    "aten::avg_pool2d": Row(avg_pool2d, (AvgPool2d,), Scales.OWN),
+    "aten::adaptive_avg_pool1d": Row(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean), Scales.OWN),
+    "aten::adaptive_avg_pool2d": Row(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean), Scales.OWN),
+    "aten::_adaptive_avg_pool2d": Row(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
+    "aten::adaptive_max_pool1d": Row(adaptive_max_pool, (MaxPool2d, AdaptiveMaxPool2d), Scales.SAME),
+    "aten::adaptive_max_pool2d": Row(adaptive_max_pool, (MaxPool2d, AdaptiveMaxPool2d), Scales.SAME),
+}

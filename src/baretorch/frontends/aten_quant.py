@@ -9,6 +9,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Lowering
+from baretorch.frontends.rows import Row
 from baretorch.ir import Array, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
@@ -88,3 +89,10 @@ def _offset(what: str, lo: int, hi: int, dtype: str | int) -> int:
             try_="quantize with `baretorch run --int8`, or a quantizer for int8",
         )
     return offset
+
+
+ROWS: dict[str, Row] = {
+    "quantized_decomposed::quantize_per_tensor": Row(quantize_per_tensor, (Quantize,)),
+    "quantized_decomposed::dequantize_per_tensor": Row(dequantize_per_tensor, (Dequantize,)),
+    "quantized_decomposed::dequantize_per_channel": Row(dequantize_per_channel),
+}

@@ -14,8 +14,9 @@ from baretorch.frontends import aten_elementwise as elementwise
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.along import ArgMax, ArgMin, CumSum, TopK
-from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.elementwise import Add, Maximum, Minimum, Mul
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
 from baretorch.ops.softmax import LogSoftmax, Softmax
@@ -230,3 +231,43 @@ def instance_norm(
 def batch_norm_of_batch(g: Lowering, x: str, weight: str | None, bias: str | None, *rest: Any) -> str:
     """batch_norm by the statistics of the batch itself."""
     raise layers.trains("batch_norm", running=not isinstance(rest[0], bool))
+
+
+ROWS: dict[str, Row] = {
+    "aten::sum": Row(sum_, (Sum,), Scales.OWN),
+    "aten::mean": Row(mean, (Mean,), Scales.OWN),
+    "aten::prod": Row(prod, (Prod,)),
+    "aten::amax": Row(amax, (Amax,), Scales.SAME),
+    "aten::amin": Row(amin, (Amin,)),
+    "aten::aminmax": Row(aminmax, (Amax, Amin)),
+    "aten::max": Row(max_, (Amax, ArgMax, Maximum)),
+    "aten::min": Row(min_, (Amin, ArgMin, Minimum)),
+    "aten::any": Row(any_, (AnyOf,)),
+    "aten::all": Row(all_, (AllOf,)),
+    "aten::var": Row(var, (Var,)),
+    "aten::std": Row(std, (Std,)),
+    "aten::var_mean": Row(var_mean, (Mean, Var)),
+    "aten::std_mean": Row(std_mean, (Mean, Std)),
+    "aten::logsumexp": Row(logsumexp, (LogSumExp,)),
+    "aten::linalg_vector_norm": Row(vector_norm, (VectorNorm,)),
+    "aten::norm": Row(norm, (VectorNorm,)),
+    "aten::argmax": Row(argmax, (ArgMax,)),
+    "aten::argmin": Row(argmin, (ArgMin,)),
+    "aten::cumsum": Row(cumsum, (CumSum,)),
+    "aten::topk": Row(topk, (TopK,)),
+    "aten::sort": Row(sort, (TopK,)),
+    "aten::argsort": Row(argsort, (TopK,)),
+    "aten::softmax": Row(softmax, (Softmax,), Scales.SOFTMAX),
+    "aten::_softmax": Row(softmax, (Softmax,), Scales.SOFTMAX),
+    "aten::log_softmax": Row(log_softmax, (LogSoftmax,), Scales.OWN),
+    "aten::_log_softmax": Row(log_softmax, (LogSoftmax,)),
+    "aten::layer_norm": Row(layer_norm, (LayerNorm,), Scales.OWN),
+    "aten::native_layer_norm": Row(layer_norm, (LayerNorm,)),
+    "aten::rms_norm": Row(rms_norm, (LayerNorm,), Scales.OWN),
+    "aten::_fused_rms_norm": Row(rms_norm, (LayerNorm,)),
+    "aten::group_norm": Row(group_norm, (GroupNorm,), Scales.OWN),
+    "aten::native_group_norm": Row(native_group_norm, (GroupNorm,)),
+    "aten::instance_norm": Row(instance_norm, (GroupNorm, Add, Mul), Scales.OWN),
+    "aten::_native_batch_norm_legit": Row(batch_norm_of_batch, refused=True),
+    "aten::_native_batch_norm_legit_functional": Row(batch_norm_of_batch, refused=True),
+}

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
+from baretorch.frontends.rows import Row, Scales
+from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 
@@ -103,3 +105,19 @@ def channel_shuffle(g: Lowering, x: str, groups: int) -> str:
     parts = g.reshape(x, (n, groups, channels // groups, *rest))
     moved = g.permute(parts, (0, 2, 1, *range(3, len(rest) + 3)))
     return g.reshape(moved, (n, channels, *rest))
+
+
+ROWS: dict[str, Row] = {
+    "aten::upsample_nearest1d": Row(nearest, (UpsampleNearest2d,), Scales.SAME),
+    "aten::upsample_nearest2d": Row(nearest, (UpsampleNearest2d,), Scales.SAME),
+    "aten::_upsample_nearest_exact1d": Row(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
+    "aten::_upsample_nearest_exact2d": Row(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
+    "aten::upsample_linear1d": Row(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_bilinear2d": Row(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_bicubic2d": Row(bicubic, (UpsampleBicubic2d,)),
+    "aten::grid_sampler_2d": Row(grid_sample, (GridSample2d,)),
+    "aten::pixel_shuffle": Row(pixel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::pixel_unshuffle": Row(pixel_unshuffle, (Permute, Reshape), Scales.SAME),
+    "aten::channel_shuffle": Row(channel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::native_channel_shuffle": Row(channel_shuffle, (Permute, Reshape)),
+}

@@ -12,8 +12,10 @@ from baretorch.errors import CompileError
 from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.attention import Attention
 from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.move import Cat
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
@@ -215,3 +217,25 @@ def _is_causal(g: Lowering, mask: str) -> bool:
     seen = np.tri(*data.shape[-2:], dtype=np.bool_)
     wanted = seen if data.dtype == np.bool_ else np.where(seen, np.float32(0), np.float32(-inf))
     return bool(np.array_equal(data.reshape(seen.shape), wanted))
+
+
+ROWS: dict[str, Row] = {
+    "aten::linear": Row(linear, (Linear, Matmul, Add), Scales.LAYER),
+    "aten::addmm": Row(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::baddbmm": Row(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::addmv": Row(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::matmul": Row(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::mm": Row(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::bmm": Row(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::mv": Row(matmul, (Linear, Matmul)),
+    "aten::dot": Row(matmul, (Linear, Matmul)),
+    "aten::lstm": Row(lstm, (Lstm,), Scales.RECURRENT),
+    "aten::gru": Row(gru, (Gru,), Scales.RECURRENT),
+    "aten::rnn_tanh": Row(lambda g, *args: rnn(g, False, *args), (Rnn,)),
+    "aten::rnn_relu": Row(lambda g, *args: rnn(g, True, *args), (Rnn,)),
+    "aten::lstm_cell": Row(lstm_cell, (Lstm,), Scales.CELL),
+    "aten::gru_cell": Row(gru_cell, (Gru,), Scales.CELL),
+    "aten::rnn_tanh_cell": Row(lambda g, *args: rnn_cell(g, False, *args), (Rnn,)),
+    "aten::rnn_relu_cell": Row(lambda g, *args: rnn_cell(g, True, *args), (Rnn,)),
+    "aten::scaled_dot_product_attention": Row(attention, (Attention,), Scales.ATTENTION),
+}

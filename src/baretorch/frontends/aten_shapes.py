@@ -9,7 +9,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
-from baretorch.ops.layout import Pad, Reshape
+from baretorch.frontends.rows import Row, Scales
+from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.move import Cat, Slice
 
 
@@ -129,6 +130,10 @@ def slice_(g: Lowering, x: str, axis: int = 0, start: int | None = None, stop: i
     return g.b.add(Slice(axis, begin, max(begin, end), step), x)
 
 
+def narrow(g: Lowering, x: str, axis: int, start: int, length: int) -> str:
+    return slice_(g, x, axis, start, start + length)
+
+
 def select(g: Lowering, x: str, axis: int, index: int) -> str:
     axis = g.axis(x, axis)
     at = index + g.shape(x)[axis] if index < 0 else index
@@ -150,3 +155,46 @@ def chunk(g: Lowering, x: str, chunks: int, axis: int = 0) -> tuple[str, ...]:
 
 def unbind(g: Lowering, x: str, axis: int = 0) -> tuple[str, ...]:
     return tuple(select(g, x, axis, i) for i in range(g.shape(x)[g.axis(x, axis)]))
+
+
+ROWS: dict[str, Row] = {
+    "aten::view": Row(reshape, (Reshape,), Scales.SAME),
+    "aten::reshape": Row(reshape, (Reshape,), Scales.SAME),
+    "aten::_unsafe_view": Row(reshape, (Reshape,)),
+    "aten::flatten": Row(flatten, (Reshape,), Scales.SAME),
+    "aten::squeeze": Row(squeeze, (Reshape,), Scales.SAME),
+    "aten::unsqueeze": Row(unsqueeze, (Reshape,), Scales.SAME),
+    "aten::permute": Row(permute, (Permute,), Scales.SAME),
+    "aten::transpose": Row(transpose, (Permute,), Scales.SAME),
+    "aten::t": Row(t, (Permute,), Scales.SAME),
+    "aten::constant_pad_nd": Row(constant_pad, (Pad,), Scales.SAME),
+    "aten::cat": Row(cat, (Cat,), Scales.ALIKE),
+    "aten::concat": Row(cat, (Cat,), Scales.ALIKE),
+    "aten::stack": Row(stack, (Cat,), Scales.ALIKE),
+    "aten::slice": Row(slice_, (Slice,), Scales.SAME),
+    "aten::narrow": Row(
+        lambda g, x, axis, start, length: slice_(g, x, axis, start, start + length), (Slice,), Scales.SAME
+    ),
+    "aten::select": Row(select, (Slice,), Scales.SAME),
+    "aten::split": Row(split, (Slice,), Scales.PARTS),
+    "aten::split_with_sizes": Row(split, (Slice,), Scales.PARTS),
+    "aten::chunk": Row(chunk, (Slice,), Scales.PARTS),
+    "aten::unbind": Row(unbind, (Slice,), Scales.PARTS),
+    "aten::view_as": Row(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
+    "aten::reshape_as": Row(lambda g, x, other: reshape(g, x, g.shape(other)), (Reshape,), Scales.SAME),
+    "aten::unflatten": Row(unflatten, (Reshape,), Scales.SAME),
+    "aten::movedim": Row(movedim, (Permute,), Scales.SAME),
+    "aten::moveaxis": Row(movedim, (Permute,)),
+    "aten::swapaxes": Row(transpose, (Permute,), Scales.SAME),
+    "aten::swapdims": Row(transpose, (Permute,)),
+    "aten::numpy_T": Row(reverse, (Permute,)),
+    "aten::mT": Row(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
+    "aten::adjoint": Row(lambda g, x: transpose(g, x, -2, -1), (Permute,)),
+    "aten::as_strided": Row(as_strided, refused=True),
+    "aten::clone": Row(same, scales=Scales.SAME),
+    "aten::contiguous": Row(same, scales=Scales.SAME),
+    "aten::detach": Row(same, scales=Scales.SAME),
+    "aten::alias": Row(same, scales=Scales.SAME),
+    "aten::lift_fresh": Row(same),
+    "aten::dropout": Row(dropout, scales=Scales.SAME),
+}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from baretorch.frontends.lowering import Result
 from baretorch.frontends.promotion import floating
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ops.special import (
     Acos,
     Acosh,
@@ -24,20 +22,20 @@ from baretorch.ops.special import (
     Sinh,
 )
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "aten::exp2": lambda g, x: g.b.add(Exp2(), *floating(g, x)),
-    "aten::log10": lambda g, x: g.b.add(Log10(), *floating(g, x)),
-    "aten::asin": lambda g, x: g.b.add(Asin(), *floating(g, x)),
-    "aten::acos": lambda g, x: g.b.add(Acos(), *floating(g, x)),
-    "aten::atan": lambda g, x: g.b.add(Atan(), *floating(g, x)),
-    "aten::sinh": lambda g, x: g.b.add(Sinh(), *floating(g, x)),
-    "aten::cosh": lambda g, x: g.b.add(Cosh(), *floating(g, x)),
-    "aten::asinh": lambda g, x: g.b.add(Asinh(), *floating(g, x)),
-    "aten::acosh": lambda g, x: g.b.add(Acosh(), *floating(g, x)),
-    "aten::atanh": lambda g, x: g.b.add(Atanh(), *floating(g, x)),
-    "aten::erfc": lambda g, x: g.b.add(Erfc(), *floating(g, x)),
-    "aten::special_erfcx": lambda g, x: g.b.add(Erfcx(), *floating(g, x)),
-    "aten::erfinv": lambda g, x: g.b.add(Erfinv(), *floating(g, x)),
-    "aten::atan2": lambda g, x, y: g.b.add(Atan2(), *floating(g, x, y)),
-    "aten::hypot": lambda g, x, y: g.b.add(Hypot(), *floating(g, x, y)),
+ROWS: dict[str, Row] = {
+    "aten::exp2": Row(lambda g, x: g.b.add(Exp2(), *floating(g, x)), (Exp2,), Scales.OWN),
+    "aten::log10": Row(lambda g, x: g.b.add(Log10(), *floating(g, x)), (Log10,), Scales.OWN),
+    "aten::asin": Row(lambda g, x: g.b.add(Asin(), *floating(g, x)), (Asin,), Scales.OWN),
+    "aten::acos": Row(lambda g, x: g.b.add(Acos(), *floating(g, x)), (Acos,), Scales.OWN),
+    "aten::atan": Row(lambda g, x: g.b.add(Atan(), *floating(g, x)), (Atan,), Scales.OWN),
+    "aten::sinh": Row(lambda g, x: g.b.add(Sinh(), *floating(g, x)), (Sinh,), Scales.OWN),
+    "aten::cosh": Row(lambda g, x: g.b.add(Cosh(), *floating(g, x)), (Cosh,), Scales.OWN),
+    "aten::asinh": Row(lambda g, x: g.b.add(Asinh(), *floating(g, x)), (Asinh,), Scales.OWN),
+    "aten::acosh": Row(lambda g, x: g.b.add(Acosh(), *floating(g, x)), (Acosh,), Scales.OWN),
+    "aten::atanh": Row(lambda g, x: g.b.add(Atanh(), *floating(g, x)), (Atanh,), Scales.OWN),
+    "aten::erfc": Row(lambda g, x: g.b.add(Erfc(), *floating(g, x)), (Erfc,), Scales.OWN),
+    "aten::special_erfcx": Row(lambda g, x: g.b.add(Erfcx(), *floating(g, x)), (Erfcx,), Scales.OWN),
+    "aten::erfinv": Row(lambda g, x: g.b.add(Erfinv(), *floating(g, x)), (Erfinv,), Scales.OWN),
+    "aten::atan2": Row(lambda g, x, y: g.b.add(Atan2(), *floating(g, x, y)), (Atan2,)),
+    "aten::hypot": Row(lambda g, x, y: g.b.add(Hypot(), *floating(g, x, y)), (Hypot,)),
 }

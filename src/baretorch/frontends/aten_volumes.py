@@ -7,11 +7,11 @@ neither has to gather the frames of each window (ops/depth.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.frontends.lowering import Ints, Lowering, Result, pair
+from baretorch.frontends.lowering import Ints, Lowering, pair
+from baretorch.frontends.rows import Row, Scales
 from baretorch.ir import Op
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.depth import DepthWindows
@@ -168,12 +168,12 @@ def _triple(value: Ints | int) -> Triple:
     return (a, b, c)
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "aten::conv3d": conv3d,
-    "aten::max_pool3d": max_pool3d,
-    "aten::max_pool3d_with_indices": max_pool3d,
-    "aten::avg_pool3d": avg_pool3d,
-    "aten::adaptive_avg_pool3d": adaptive_avg_pool3d,
-    "aten::_adaptive_avg_pool3d": adaptive_avg_pool3d,
-    "aten::adaptive_max_pool3d": adaptive_max_pool3d,
+ROWS: dict[str, Row] = {
+    "aten::conv3d": Row(conv3d, (Conv2d, DepthWindows), Scales.LAYER),
+    "aten::max_pool3d": Row(max_pool3d, (MaxPool2d,), Scales.SAME),
+    "aten::max_pool3d_with_indices": Row(max_pool3d, (MaxPool2d,)),
+    "aten::avg_pool3d": Row(avg_pool3d, (AvgPool2d,), Scales.OWN),
+    "aten::adaptive_avg_pool3d": Row(adaptive_avg_pool3d, (AvgPool2d, AdaptiveAvgPool2d, Mean), Scales.OWN),
+    "aten::_adaptive_avg_pool3d": Row(adaptive_avg_pool3d, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
+    "aten::adaptive_max_pool3d": Row(adaptive_max_pool3d, (MaxPool2d, AdaptiveMaxPool2d), Scales.SAME),
 }

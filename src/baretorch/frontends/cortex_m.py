@@ -6,7 +6,7 @@ docs/arithmetic.md), which rounds once where CMSIS-NN rounds twice: a result may
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite, ldexp, prod
 
@@ -14,19 +14,22 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends import aten_quant as quant
-from baretorch.frontends.lowering import Ints, Lowering, Result, pair, sides
+from baretorch.frontends.lowering import Ints, Lowering, pair, sides
+from baretorch.frontends.rows import Row
 from baretorch.ir import Array, DType, Quant
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.layout import Permute
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import product_of, sum_of
+from baretorch.ops.qbinary import QAdd, QMul, product_of, sum_of
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qmatmul import QMatmul
 from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ops.quantize import Dequantize, Quantize
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
 INPUT_BITS = 20  # by which CMSIS-NN shifts the inputs of a sum to the left
@@ -274,21 +277,21 @@ def _bias(g: Lowering, bias: str | None, w: Array, x_offset: int) -> Array:
     return whole.astype(np.int32)
 
 
-ROWS: dict[str, Callable[..., Result]] = {
-    "cortex_m::quantize_per_tensor": quant.quantize_per_tensor,
-    "cortex_m::dequantize_per_tensor": quant.dequantize_per_tensor,
-    "cortex_m::quantized_linear": linear,
-    "cortex_m::quantized_conv2d": conv2d,
-    "cortex_m::quantized_depthwise_conv2d": depthwise_conv2d,
-    "cortex_m::quantized_transpose_conv2d": transpose_conv2d,
-    "cortex_m::quantized_batch_matmul": batch_matmul,
-    "cortex_m::quantized_avg_pool2d": avg_pool2d,
-    "cortex_m::quantized_max_pool2d": max_pool2d,
-    "cortex_m::quantized_add": add,
-    "cortex_m::quantized_mul": mul,
-    "cortex_m::quantized_activation": activation,
-    "cortex_m::maximum": lambda g, a, b: g.b.add(Maximum(), a, b),
-    "cortex_m::minimum": lambda g, a, b: g.b.add(Minimum(), a, b),
-    "cortex_m::softmax": softmax,
-    "cortex_m::transpose": lambda g, x, dims: g.permute(x, dims),
+ROWS: dict[str, Row] = {
+    "cortex_m::quantize_per_tensor": Row(quant.quantize_per_tensor, (Quantize,)),
+    "cortex_m::dequantize_per_tensor": Row(quant.dequantize_per_tensor, (Dequantize,)),
+    "cortex_m::quantized_linear": Row(linear, (QLinear,)),
+    "cortex_m::quantized_conv2d": Row(conv2d, (QConv2d,)),
+    "cortex_m::quantized_depthwise_conv2d": Row(depthwise_conv2d, (QConv2d,)),
+    "cortex_m::quantized_transpose_conv2d": Row(transpose_conv2d, (QConvTranspose2d,)),
+    "cortex_m::quantized_batch_matmul": Row(batch_matmul, (QMatmul,)),
+    "cortex_m::quantized_avg_pool2d": Row(avg_pool2d, (QAvgPool2d,)),
+    "cortex_m::quantized_max_pool2d": Row(max_pool2d, (MaxPool2d, Lookup)),
+    "cortex_m::quantized_add": Row(add, (QAdd,)),
+    "cortex_m::quantized_mul": Row(mul, (QMul,)),
+    "cortex_m::quantized_activation": Row(activation, (Lookup,)),
+    "cortex_m::maximum": Row(lambda g, a, b: g.b.add(Maximum(), a, b), (Maximum,)),
+    "cortex_m::minimum": Row(lambda g, a, b: g.b.add(Minimum(), a, b), (Minimum,)),
+    "cortex_m::softmax": Row(softmax, (QSoftmax,)),
+    "cortex_m::transpose": Row(lambda g, x, dims: g.permute(x, dims), (Permute,)),
 }

@@ -15,8 +15,7 @@ from baretorch.frontends.torch_plain import state_kept
 from baretorch.frontends.torch_read import origin_of
 from baretorch.quantize.accuracy import sqnr_db
 from baretorch.quantize.observers import meant
-from baretorch.quantize.quantizer import PARTS, SAME
-from baretorch.quantize.spectra import name_of
+from baretorch.quantize.quantizer import MOVES, scales_of
 
 LEAST_DB = 15.0  # of the answer against float; below, a user should know
 SATURATED = 0.05  # of a tensor's values at an end of int8, where float has larger ones
@@ -178,7 +177,7 @@ def _blamed(plain: GraphModule, outputs: Sequence[Node], sums: _Sums) -> list[st
 
 def _maker(node: Node) -> Node:
     """What made the values that a node only moves or picks out."""
-    while (node.target is operator.getitem or name_of(node) in {*SAME, *PARTS}) and isinstance(node.args[0], Node):
+    while (node.target is operator.getitem or scales_of(node) in MOVES) and isinstance(node.args[0], Node):
         node = node.args[0]
     return node
 

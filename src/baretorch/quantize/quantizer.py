@@ -3,7 +3,8 @@
 Weights are symmetric per output channel, activations affine per tensor. An operator that only moves or selects values
 (max pools, views, cat) keeps its input's scale. ReLU and its kin belong to the operator before them: nothing is rounded
 in between. What masks attention is neither rounded nor observed; scores that a softmax takes have a scale for those
-that matter to it. Operators are named as in ATen; the forms that work in place mean the same.
+that matter to it. Which of these an operator is, its row of the ATen table says; the forms that work in place mean the
+same.
 """
 
 from __future__ import annotations
@@ -24,56 +25,37 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 
+from baretorch.frontends.aten import TABLE
+from baretorch.frontends.rows import Scales
+from baretorch.frontends.torch_read import table_name
 from baretorch.quantize import observers
 from baretorch.quantize.spectra import around_spectra, name_of
 
-# Layers: an input, a weight and a bias; by the weight's axis of output channels.
-WEIGHTED = {"linear": 0, "conv1d": 0, "conv2d": 0, "conv3d": 0, "conv_transpose1d": 1, "conv_transpose2d": 1}
-# Two inputs; one of them may be a number.
-BINARY = {"add", "sub", "rsub", "mul", "div", "true_divide", "pow", "matmul", "bmm", "mm"}
-# Any number of inputs, of which the output is made: all have one scale.
-ALIKE = {"cat", "concat", "concatenate", "stack", "minimum", "maximum", "where", "masked_fill", "choose"}
-# Its input is scores: what is far below the largest does not matter.
-SOFTMAX = {"softmax", "_softmax"}
-SUMS = {"add", "sub"}
-# One input, one output with a scale of its own.
-UNARY = {
-    *("mean", "sum", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
-    *("avg_pool3d", "adaptive_avg_pool3d"),
-    *("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm", "log_softmax"),
-    *("hardswish", "silu", "gelu", "elu", "selu", "celu", "mish", "leaky_relu", "hardsigmoid", "softplus", "prelu"),
-    *("log_sigmoid", "hardshrink", "softshrink", "threshold", "softsign", "tanhshrink", "logsigmoid"),
-    *("neg", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "erf"),
-    *("exp", "expm1", "log", "log1p", "log2", "sin", "cos", "glu"),
-    *("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "log10"),
-    *("erfc", "erfinv", "special_erfcx", "special_ndtr", "special_log_ndtr"),
+# Operators that torch takes apart after quantization, so that they have no row in the ATen table.
+APART = {
+    "aten::concatenate": Scales.ALIKE,
+    "aten::feature_dropout": Scales.SAME,
+    "aten::glu": Scales.OWN,
+    "aten::special_log_ndtr": Scales.OWN,
+    "aten::special_ndtr": Scales.OWN,
+    "aten::tensor_split": Scales.PARTS,
+    "aten::true_divide": Scales.PAIR,
 }
-# The same with three inputs before the rest.
-ATTENTION = "scaled_dot_product_attention"
+LAYERS = (Scales.LAYER, Scales.TRANSPOSED)
+RECURRENT = (Scales.RECURRENT, Scales.CELL)
+TAKE_LIMITS = (*LAYERS, Scales.PAIR, Scales.SUM)  # operators that can take along what follows
+MOVES = (Scales.SAME, Scales.PARTS)
 # Outputs whose range is known: scale and zero point.
-FIXED = {"sigmoid": (1 / 256, -128), "softmax": (1 / 256, -128), "_softmax": (1 / 256, -128), "tanh": (1 / 128, 0)}
-# The output is made of the input's own values, or of values between them.
-SAME = {
-    *("max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "amax"),
-    *("max_pool3d", "adaptive_max_pool3d"),
-    *("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as", "contiguous"),
-    *("permute", "transpose", "t", "movedim", "swapaxes", "slice", "select", "narrow", "expand", "expand_as", "clone"),
-    *("repeat", "tile", "repeat_interleave", "flip", "roll", "rot90", "detach", "alias", "dropout", "feature_dropout"),
-    *("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"),
-    *("upsample_nearest1d", "upsample_nearest2d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d"),
-    *("upsample_linear1d", "upsample_bilinear2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
-    *("index_select", "gather", "embedding", "unfold", "index", "take_along_dim"),
-}
-# As SAME, in several parts.
-PARTS = {"split", "split_with_sizes", "chunk", "unbind", "tensor_split"}
-# Recurrent layers, and which of their results are hidden states; cell states have a fixed point of their own.
-HIDDEN = {"lstm": (0, 1), "gru": (0, 1), "lstm_cell": (0,), "gru_cell": (0,)}
-# Limits that the operator before them can take along.
-LIMITS = {"relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max"}
-NORM = "batch_norm"
+FIXED = {Scales.UNIT: (1 / 256, -128), Scales.SOFTMAX: (1 / 256, -128), Scales.SIGNED: (1 / 128, 0)}
 
 OBSERVERS = {"histogram": observers.Histogram, "minmax": observers.MinMax}
 SCORES = {"histogram": observers.ScoresHistogram, "minmax": observers.ScoresMinMax}
+
+
+def scales_of(node: Any) -> Scales | None:
+    """Which int8 scales an operator has; None if it stays float, or is no operator."""
+    name = table_name(node.target) if isinstance(node, Node) and node.op == "call_function" else ""
+    return TABLE[name].scales if name in TABLE else APART.get(name.rstrip("_"))
 
 
 def activation_spec(observer: Any, qat: bool = False) -> QuantizationSpec:
@@ -118,7 +100,8 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return model
 
     def annotate(self, model: Any) -> Any:
-        apart = around_spectra(model, {*WEIGHTED, *HIDDEN}) | _masks(model.graph.nodes)
+        apart = around_spectra(model, lambda node: scales_of(node) in (*LAYERS, *RECURRENT))
+        apart |= _masks(model.graph.nodes)
         self.constants = _constants(model.graph.nodes)
         for node in reversed(model.graph.nodes):
             self._find_scores(node)
@@ -129,65 +112,73 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
 
     def _find_scores(self, node: Node) -> None:
         """Scores are what a softmax takes, what that is a view of, and their summands, one of which may be a mask."""
-        name = name_of(node)
-        if name in SOFTMAX:
+        scales = scales_of(node)
+        if scales is Scales.SOFTMAX:
             value, axis = node.args[:2]
             axis -= value.meta["val"].dim() if axis >= 0 else 0
             self._offer(value, activation_spec(self.scoring.with_args(axis=axis), self.qat))
-        elif node in self.scores and name in SAME:
+        elif node in self.scores and scales is Scales.SAME:
             self._offer(node.args[0], self.scores[node])
-        elif node in self.scores and name in SUMS:
+        elif node in self.scores and scales is Scales.SUM:
             for value in _floats(node)[:2]:
                 self._offer(value, self.mask)
 
     def _offer(self, value: Node, spec: QuantizationSpec) -> None:
         """For the value, if it is nothing but scores, to all its readers."""
-        if all(name_of(u) in SOFTMAX or (u in self.scores and name_of(u) in {*SAME, *SUMS}) for u in value.users):
+        through = (Scales.SAME, Scales.SUM)
+        if all(scales_of(u) is Scales.SOFTMAX or (u in self.scores and scales_of(u) in through) for u in value.users):
             self.scores.setdefault(value, spec)
 
     def validate(self, model: Any) -> None:
         """Nothing can be wrong with our own annotations."""
 
     def _annotate(self, node: Node) -> None:
-        name = name_of(node)
+        scales = scales_of(node)
         values = _floats(node)
-        if name in WEIGHTED:
+        if scales in LAYERS:
             x, weight = node.args[:2]
             _note(node, {x: self._spec(x), weight: self._weight(node)}, self._output(node))
-        elif name in {*LIMITS, NORM} and self._taken_along(node):
-            _note(node, {}, self._output(node) if name == NORM else self._own(node))
-        elif node.target is operator.getitem and name_of(node.args[0]) in PARTS:
-            self.settled[node] = SharedQuantizationSpec((node.args[0].args[0], node.args[0]))
-        elif node.target is operator.getitem and name_of(node.args[0]) in HIDDEN:
-            if node.args[1] in HIDDEN[name_of(node.args[0])]:
-                _note(node, {}, self._hidden(node.args[0], node))
+        elif scales in (Scales.LIMITS, Scales.NORM) and self._taken_along(node):
+            _note(node, {}, self._output(node) if scales is Scales.NORM else self._own(node))
+        elif node.target is operator.getitem:
+            self._part(node, node.args[0], node.args[1])
         elif not values:
             return
-        elif name == "copy":
+        elif scales is Scales.COPIED:
             self._same(node, values[-1:])
-        elif name in HIDDEN:
+        elif scales in RECURRENT:
             begins = dict.fromkeys(_begins(node), self.activation)
-            output = self._hidden(node, node) if name == "gru_cell" else None
-            _note(node, {values[0]: self._spec(values[0]), **begins}, output)
-        elif name in FIXED:
-            scale, zero = FIXED[name]
+            single = isinstance(node.meta["val"], torch.Tensor)
+            _note(node, {values[0]: self._spec(values[0]), **begins}, self._hidden(node, node) if single else None)
+        elif scales in FIXED:
+            scale, zero = FIXED[scales]
             fixed = FixedQParamsQuantizationSpec(torch.int8, scale, zero, -128, 127, torch.per_tensor_affine)
             self.settled[node] = fixed
             _note(node, {values[0]: self._spec(values[0])}, fixed)
-        elif name in BINARY:
+        elif scales in (Scales.PAIR, Scales.SUM):
             _note(node, {v: self._spec(v) for v in values[:2]}, self._output(node))
-        elif name in UNARY or name in LIMITS:
-            _note(node, {values[0]: self._spec(values[0])}, self._output(node) if name in UNARY else self._own(node))
-        elif name == ATTENTION:
+        elif scales in (Scales.OWN, Scales.NORM):
+            _note(node, {values[0]: self._spec(values[0])}, self._output(node))
+        elif scales is Scales.LIMITS:
+            _note(node, {values[0]: self._spec(values[0])}, self._own(node))
+        elif scales is Scales.ATTENTION:
             _note(node, {v: self._spec(v) for v in node.args[:3]}, self._own(node))
-        elif name in SAME and node in self.constants:
+        elif scales is Scales.SAME and node in self.constants:
             return
-        elif name in SAME or name in PARTS:
-            self._same(node, values[:1], name in PARTS)
-        elif name in ALIKE and node in self.scores:
+        elif scales in MOVES:
+            self._same(node, values[:1], scales is Scales.PARTS)
+        elif scales is Scales.ALIKE and node in self.scores:
             _note(node, {v: self._spec(v) for v in values if v not in self.constants}, self.scores[node])
-        elif name in ALIKE:
+        elif scales is Scales.ALIKE:
             self._same(node, values)
+
+    def _part(self, node: Node, whole: Node, index: int) -> None:
+        """One of several results."""
+        scales = scales_of(whole)
+        if scales is Scales.PARTS:
+            self.settled[node] = SharedQuantizationSpec((whole.args[0], whole))
+        elif scales in RECURRENT and index in ((0, 1) if scales is Scales.RECURRENT else (0,)):
+            _note(node, {}, self._hidden(whole, node))
 
     def _same(self, node: Node, values: list[Node], parts: bool = False) -> None:
         """All in one scale. Where an input's scale is settled otherwise, the others keep theirs, and the output its
@@ -217,14 +208,14 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
 
     def _weight(self, node: Node) -> QuantizationSpec:
         """By output channel; the groups of a transposed convolution do not have them along one axis."""
-        transposed = WEIGHTED[name_of(node)] == 1
+        transposed = scales_of(node) is Scales.TRANSPOSED
         groups = node.args[6] if transposed and len(node.args) > 6 else 1
         return self.whole if groups != 1 else self.weights[transposed]
 
     def _output(self, node: Node) -> QuantizationSpec | None:
         """None where limits follow, or a BatchNorm: they are part of this operator, and the scale is theirs."""
         (user,) = node.users if len(node.users) == 1 else (None,)
-        follows = user is not None and name_of(user) in {*LIMITS, NORM}
+        follows = user is not None and scales_of(user) in (Scales.LIMITS, Scales.NORM)
         return None if follows and self._taken_along(user) else self._own(node)
 
     def _taken_along(self, node: Node) -> bool:
@@ -233,9 +224,9 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         before = node.args[0]
         if not isinstance(before, Node) or len(before.users) != 1:
             return False
-        if name_of(node) == NORM:
-            return self.qat and name_of(before) in WEIGHTED
-        return name_of(before) in {*WEIGHTED, *BINARY} or (name_of(before) == NORM and self._taken_along(before))
+        if scales_of(node) is Scales.NORM:
+            return self.qat and scales_of(before) in LAYERS
+        return scales_of(before) in TAKE_LIMITS or (scales_of(before) is Scales.NORM and self._taken_along(before))
 
     def _keeps(self, node: Node) -> bool:
         stack = node.meta.get("nn_module_stack") or {}
@@ -265,7 +256,7 @@ def _masks(nodes: Iterable[Node]) -> set[Node]:
 
 
 def _is_mask(value: Node, user: Node) -> bool:
-    return name_of(user) == ATTENTION and value not in user.args[:3]
+    return scales_of(user) is Scales.ATTENTION and value not in user.args[:3]
 
 
 def _begins(node: Node) -> list[Node]:

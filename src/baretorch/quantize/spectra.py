@@ -5,7 +5,7 @@ A spectrum's powers differ by more than eight bits can tell; their logarithm is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch.fx import Node
@@ -14,16 +14,16 @@ FORWARD = {"fft_rfft", "fft_rfft2", "fft_rfftn", "fft_fft", "fft_fft2", "_fft_r2
 LOGARITHMS = {"log", "log2", "log10", "log1p"}
 
 
-def around_spectra(model: Any, layers: Collection[str]) -> set[Node]:
-    """The nodes that are not to be quantized. `layers` name operators with weights: what such a layer makes on the way
-    to a transform is a network's, not a front end's."""
+def around_spectra(model: Any, is_layer: Callable[[Node], bool]) -> set[Node]:
+    """The nodes that are not to be quantized. A layer is an operator with weights: what it makes on the way to a
+    transform is a network's, not a front end's."""
     calls = [node for node in model.graph.nodes if node.op == "call_function"]
     transforms = [node for node in calls if name_of(node) in FORWARD]
     if not transforms:
         return set()
     found = {node for node in calls if any(map(_is_complex, (node, *node.all_input_nodes)))}
     for node in transforms:
-        found |= set(_walk(node, lambda n: n.all_input_nodes, lambda n: name_of(n) in layers))
+        found |= set(_walk(node, lambda n: n.all_input_nodes, is_layer))
     after = {n for node in transforms for n in _walk(node, lambda n: n.users, lambda n: name_of(n) in LOGARITHMS)}
     after |= {user for node in after for user in node.users if name_of(user) in LOGARITHMS}
     for node in after:
