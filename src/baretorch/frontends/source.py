@@ -67,6 +67,7 @@ class Source:
     examples: tuple[Array, ...]
     expected: tuple[Array, ...] | None = None
     expected_again: tuple[Array, ...] | None = None
+    library: str = "PyTorch"  # whose answers these are
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where the model can be asked
     eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is

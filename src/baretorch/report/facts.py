@@ -34,7 +34,7 @@ class RunFacts:
     compiled: Compiled
     image: Image
     run: Run
-    reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no PyTorch model
+    reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no model to ask
     max_error: float
     largest: float = 0.0  # largest magnitude among the expected outputs
     max_lsb: float | None = None  # int8: largest difference from pt2e's int8, in steps of the output's scale
@@ -134,9 +134,9 @@ def image_files(image: Image) -> dict[str, Path]:
 
 
 def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
-    """Compare the image's answers with PyTorch's, or with the interpreted graph where there is no PyTorch model."""
+    """Compare the image's answers with the model's own, or with the interpreted graph where it cannot be asked."""
     first, again = compiled.source.expected, compiled.source.expected_again
-    reference = "PyTorch"
+    reference = compiled.source.library
     if first is None or again is None:
         graph, memory = compiled.graph, dict[str, Array]()
         inputs = stored(graph, compiled.source.examples)

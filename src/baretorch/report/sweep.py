@@ -96,7 +96,7 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     torch = source.torch
     if torch is None or torch.module is None or torch.inputs[source.method] == ():
         expected = source.expected or tuple(interpret(graph, source.examples).values())
-        return Sweep((source.examples,), (expected,), None, "PyTorch" if source.expected else "the graph")
+        return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
 
     from baretorch.frontends.torch_export import flat_inputs, run_module, to_numpy
 
