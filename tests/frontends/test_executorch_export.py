@@ -15,7 +15,8 @@ from test_pte_torch import Flattened
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.executorch_export import write_pte
+from baretorch.frontends import Int8, from_module, quantized
+from baretorch.frontends.executorch_export import write_programs, write_pte
 from baretorch.frontends.executorch_host import HostRuntime, run_pte
 from baretorch.frontends.torch_export import export_module, functional, plain_programs
 from baretorch.frontends.torch_norms import fold_norms
@@ -203,3 +204,30 @@ def test_missing_executorch_says_how_to_get_it(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(CompileError) as caught:
         write_pte(case("sine").module(), case("sine").inputs(), tmp_path / "model.pte")
     assert caught.value.try_ == ('pip install "baretorch[executorch]"',)
+
+
+def test_torch_export_runs_as_seldom_as_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for a model, also if it is quantized or written; once more if what is written is not what was exported:
+    BatchNorm folded, or strides that ExecuTorch cannot take."""
+    exports = []
+    own = torch.export.export
+    monkeypatch.setattr(torch.export, "export", lambda *args: exports.append(1) or own(*args))
+
+    def count(module: torch.nn.Module, x: torch.Tensor) -> int:
+        exports.clear()
+        source = from_module(module, (x,), "m")
+        quantized(source, Int8(), [(x,)])
+        assert len(exports) == 1
+        assert source.torch is not None
+        before = [t.stride() for t in module.parameters()]
+        assert write_programs(source.torch, tmp_path / "m.pte").notes in ((), ("BatchNorm folded: 1",))
+        assert [t.stride() for t in module.parameters()] == before
+        return len(exports)
+
+    torch.manual_seed(0)
+    depthwise = torch.nn.Conv2d(4, 4, 3, groups=4).eval()
+    image = torch.randn(1, 4, 6, 6)
+    assert count(torch.nn.Sequential(depthwise, torch.nn.ReLU()), image) == 1
+    assert count(torch.nn.Sequential(depthwise, torch.nn.BatchNorm2d(4)).eval(), image) == 2
+    assert count(depthwise.to(memory_format=torch.channels_last), image) == 2
+    assert count(torch.nn.ReLU(), torch.randn(1, 1, 6, 6).to(memory_format=torch.channels_last)) == 2

@@ -20,7 +20,7 @@ def export(as_json: bool, model: str, options: Options, out: str) -> Answer:
     from baretorch.cli.work import read_model
     from baretorch.errors import CompileError
     from baretorch.escape import markup
-    from baretorch.frontends.executorch_export import write_pte
+    from baretorch.frontends.executorch_export import write_programs
 
     with stages(as_json) as stage:
         source = read_model(model, options, stage)
@@ -30,7 +30,7 @@ def export(as_json: bool, model: str, options: Options, out: str) -> Answer:
                 need="a Python file with model() and inputs()",
             )
         stage("export to ExecuTorch")
-        info = write_pte(source.torch.module, source.torch.inputs, Path(out))
+        info = write_programs(source.torch, Path(out))
     calls = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in info.operators.items())
     data = {
         "model": source.name,

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.frontends.executorch_host import differences, importing_executorch
+from baretorch.frontends.source import Torch
 from baretorch.net import check
 from baretorch.outputs import check_file, pte
 
@@ -34,17 +35,21 @@ class PteInfo:
 
 
 def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) -> PteInfo:
-    """Export `module` to `path`, for the example `inputs` of forward, or of each of several methods. The file appears
-    whole or not at all. Then it is run on the host: the notes warn where that does not give what PyTorch gives."""
-    with importing_executorch():
-        import executorch.exir  # noqa: F401  (first, as it may be missing)
+    """Export `module` to `path`, for the example `inputs` of forward, or of each of several methods."""
+    _need_executorch()
+    from baretorch.frontends.torch_source import exported
+
     given = inputs if isinstance(inputs, Mapping) else {"forward": inputs}
-    methods = {m: tuple(_usual_strides(x) for x in some) for m, some in given.items()}
-    own = copy.deepcopy(module)
-    for t in (*own.parameters(), *own.buffers()):
-        t.data = _usual_strides(t.data)
-    exported, norms = _folded(own, methods)
-    lowered = _lower(exported)
+    return write_programs(exported(copy.deepcopy(module), {m: tuple(x) for m, x in given.items()}), path)
+
+
+def write_programs(torch: Torch, path: str | Path) -> PteInfo:
+    """Write what torch.export made of a module to `path`. The file appears whole or not at all. Then it is run on the
+    host: the notes warn where that does not give what PyTorch gives."""
+    _need_executorch()
+    methods = {m: tuple(map(_usual_strides, inputs)) for m, inputs in torch.inputs.items()}
+    programs, norms = _folded(torch, methods)
+    lowered = _lower(programs)
     operators: Counter[str] = Counter()
     for plan in lowered.executorch_program.execution_plan:
         calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
@@ -52,26 +57,35 @@ def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) ->
     data = bytes(lowered.buffer)
     _write_whole(Path(path), data)
     notes = [f"BatchNorm folded: {', '.join(norms)}"] if norms else []
-    notes += [f"warning: {text}" for text in differences(data, module, methods)]
+    notes += [f"warning: {text}" for text in differences(data, torch.module, methods)]
     return PteInfo(len(data), dict(operators), tuple(notes))
 
 
-def _folded(module: Any, methods: Methods) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """torch.export of each method, with BatchNorm folded where it may be in all of them, and what was folded."""
-    from baretorch.frontends.torch_export import export_module, functional, plain_programs, reference_of
-    from baretorch.frontends.torch_norms import fold_norms
-    from baretorch.frontends.torch_plain import answers, writes
+def _need_executorch() -> None:
+    with importing_executorch():
+        import executorch.exir  # noqa: F401
 
-    exported = {m: export_module(module, inputs, m) for m, inputs in methods.items()}
-    made = {m: functional(e) for m, e in exported.items()}
-    known = {m: (x, reference_of(getattr(copy.deepcopy(module), m), made[m], x)) for m, x in methods.items()}
-    plain = plain_programs(made, known)
+
+def _folded(torch: Torch, methods: Methods) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The program of each method, with BatchNorm folded where it may be in all of them, and what was folded. Where
+    nothing is, nor a stride is unusual, that is what torch.export made of the module: ExecuTorch evaluates constants
+    itself."""
+    from baretorch.frontends.torch_export import export_module
+    from baretorch.frontends.torch_norms import fold_norms
+    from baretorch.frontends.torch_plain import answers, copied, writes
+
+    plain = copied(dict(torch.plain))  # what they share stays shared
     changing = {n.args[0].target for p in plain.values() for n in writes(p)}
     norms = fold_norms(list(plain.values()), changing)
-    if not norms:  # ExecuTorch evaluates constants itself
-        return exported, ()
-    for method, (inputs, reference) in known.items():
-        check("the folding of BatchNorm", answers(plain[method], inputs, reference.runs), reference)
+    stored = [t for p in plain.values() for t in (*p.parameters(), *p.buffers())]
+    unusual = [t for t in stored if t.stride() != _usual_strides(t.data).stride()]
+    given = zip(torch.inputs.values(), methods.values(), strict=True)
+    if not (norms or unusual or any(a is not b for x, y in given for a, b in zip(x, y, strict=True))):
+        return torch.exported, ()
+    for t in unusual:
+        t.data = _usual_strides(t.data)
+    for method, reference in torch.references.items() if norms else ():
+        check("the folding of BatchNorm", answers(plain[method], methods[method], reference.runs), reference)
     return {m: export_module(plain[m], inputs) for m, inputs in methods.items()}, norms
 
 
@@ -102,11 +116,14 @@ def _lower(exported: Mapping[str, Any]) -> Any:
 
 
 def _usual_strides(x: Any) -> Any:
-    """A contiguous tensor with the strides of one. Where a dimension is 1, channels_last leaves others, from which
-    ExecuTorch makes a dimension order that its kernels refuse."""
+    """A contiguous tensor with the strides of one, itself if it has them. Where a dimension is 1, channels_last leaves
+    others, from which ExecuTorch makes a dimension order that its kernels refuse."""
     import torch
 
-    return x.clone(memory_format=torch.contiguous_format) if isinstance(x, torch.Tensor) and x.is_contiguous() else x
+    if not isinstance(x, torch.Tensor) or not x.is_contiguous():
+        return x
+    usual = torch.empty(x.shape, device="meta").stride()
+    return x if x.stride() == usual else x.clone(memory_format=torch.contiguous_format)
 
 
 def _write_whole(path: Path, data: bytes) -> None:

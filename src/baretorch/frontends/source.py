@@ -47,12 +47,13 @@ class Asked:
 @dataclass(frozen=True)
 class Torch:
     """What PyTorch keeps of a model that was read with it: the nn.Module, if it comes from one; and by method its
-    example inputs and its programs, as exported, and in the plain form that is read and quantized."""
+    example inputs, its programs, as exported, and in the plain form that is read and quantized, and its answers."""
 
     module: Any
     inputs: Mapping[str, tuple[Any, ...]]
     exported: Mapping[str, Any]
     plain: Mapping[str, Any]
+    references: Mapping[str, Reference]
 
 
 @dataclass(frozen=True)

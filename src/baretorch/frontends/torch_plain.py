@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from baretorch.frontends.control_flow import flatten
 from baretorch.ir import Array
 from baretorch.net import MOVE
 
+T = TypeVar("T")
 aten = torch.ops.aten
 
 
@@ -85,11 +86,11 @@ def _whole_norm(graph: Graph, node: Node) -> None:
             user.replace_all_uses_with(whole)
 
 
-def copied(module: GraphModule) -> GraphModule:
-    """A program that may be rewritten while this one stays."""
+def copied(program: T) -> T:
+    """A program, or several that share tensors, to be rewritten while this one stays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch about itself
-        return deepcopy(module)
+        return deepcopy(program)
 
 
 def writes(module: GraphModule) -> list[Node]:

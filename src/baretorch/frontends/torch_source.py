@@ -50,11 +50,16 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     method = one_of(methods, method)
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
-    exported = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
-    plain, references = _plain(exported, methods, module)
     odd = torch_export.has_odd_values(methods[method])
-    source = _source(name, method, Torch(module, methods, exported, plain), references)
-    return replace(source, warnings=(ODD_INPUTS,) if odd else ())
+    return replace(_source(name, method, exported(module, methods)), warnings=(ODD_INPUTS,) if odd else ())
+
+
+def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
+    """What torch.export makes of each method of a module."""
+    from baretorch.frontends import torch_export
+
+    programs = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
+    return Torch(module, methods, programs, *_plain(programs, methods, module))
 
 
 def load_pt2(asked: Asked) -> Source:
@@ -62,24 +67,23 @@ def load_pt2(asked: Asked) -> Source:
     from baretorch.frontends.pt2 import example_inputs, load_pt2, read_pt2, told
 
     with timed("model"):
-        exported, samples = load_pt2(asked.file, asked.trust)
-        program = read_pt2(exported, asked.file, asked.name)
+        read, samples = load_pt2(asked.file, asked.trust)
+        program = read_pt2(read, asked.file, asked.name)
         if not asked.trust:
             check_sizes(program)  # before anything is computed
         args = example_inputs(samples, program)
         methods = {} if args is None else {"forward": args}
-        programs = {"forward": exported}
-        plain, references = told(asked.file, lambda: _plain(programs, methods, exported.module(check_guards=False)))
-        torch = Torch(None, methods, programs, plain)
-        return _source(asked.name, "forward", torch, references, str(asked.file))
+        programs = {"forward": read}
+        plain, references = told(asked.file, lambda: _plain(programs, methods, read.module(check_guards=False)))
+        return _source(asked.name, "forward", Torch(None, methods, programs, plain, references), str(asked.file))
 
 
-def _source(name: str, method: str, torch: Torch, references: Mapping[str, Reference], file: str = "") -> Source:
+def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
     """What there is to say of a model's plain programs, and of the answers to its example inputs, if it has any."""
     from baretorch.frontends.torch_export import core_aten
     from baretorch.frontends.torch_read import read_plain
 
-    plain = torch.plain
+    plain, references = torch.plain, torch.references
     programs = shared_state({m: replace(read_plain(p, name, plain.values()), file=file) for m, p in plain.items()})
     program, graphs = programs[method], Lowered(programs)
     source = Source(
