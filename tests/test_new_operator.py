@@ -1,0 +1,64 @@
+"""What a new operator costs: tests/new_operator/ holds one in float, in int8 and for one more CPU, and this test adds
+it to a copy of the package by the steps of docs/how-it-works.md."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import baretorch
+
+PACKAGE = Path(baretorch.__file__).parent
+NEW = Path(__file__).parent / "new_operator"
+MOST_FILES = 8
+
+# What is written into tables: file, the line that it stands behind, and the new lines.
+ROWS = (
+    ("ops/__init__.py", "    layout,\n", "    lerp,\n"),
+    (
+        "ops/__init__.py",
+        "\n\nOPS: tuple[OpRow, ...] = (\n",
+        "    OpRow(lerp.Lerp, lerp.KERNELS, lerp.int8),\n    OpRow(lerp.QLerp, lerp.INT8_KERNELS),\n",
+    ),
+    ("frontends/aten_elementwise.py", "from __future__ import annotations\n", "from baretorch.ops.lerp import Lerp\n"),
+    (
+        "frontends/aten_elementwise.py",
+        "ROWS: dict[str, Row] = {\n",
+        '    "aten::lerp": Row(lambda g, a, b, weight: g.b.add(Lerp(weight), a, b), (Lerp,), Scales.PAIR),\n',
+    ),
+)
+
+
+def test_a_new_operator_costs_eight_files_at_most(tmp_path: Path) -> None:
+    tree = tmp_path / "src" / "baretorch"
+    shutil.copytree(PACKAGE, tree, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("ops", "kernels"):
+        shutil.copytree(NEW / part, tree / part, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for file, behind, lines in ROWS:
+        text = (tree / file).read_text()
+        assert text.count(behind) == 1, f"{file} has no line {behind!r}"
+        (tree / file).write_text(text.replace(behind, behind + lines))
+
+    written = [f.relative_to(tree).as_posix() for f in tree.rglob("*") if f.is_file()]
+    same = filecmp.cmpfiles(PACKAGE, tree, written, shallow=False)[0]
+    changed = sorted(set(written) - set(same))
+    assert len(changed) <= MOST_FILES, f"it costs {len(changed)} files: {', '.join(changed)}"
+
+    environment = {**os.environ, "PYTHONPATH": str(tree.parent)}
+    command = [sys.executable, str(NEW / "compiled.py")]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout.splitlines()[-1])
+    assert made["float"]["kernels"] == ["bt_lerp_f32_ref"]
+    assert made["int8"]["kernels"] == ["bt_qlerp_ref"]
+    assert made["emulated"]["kernels"] == ["bt_qlerp_dsp"]
+    # It is computed in the convolutions' order, and only the result is moved.
+    assert made["float"]["steps"][-3:] == ["conv2d", "lerp", "permute"]
+    assert made["float"]["error"] < 1e-5
+    assert made["int8"]["error"] < 0.1
+    assert made["emulated"]["outputs"] == made["int8"]["outputs"]
