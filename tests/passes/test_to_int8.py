@@ -259,7 +259,7 @@ def layer(op: Op, shape: Shape) -> Callable[[Builder, str], str]:
 @pytest.mark.parametrize(
     "made, after",
     [
-        (layer(Linear(), (5, 4)), "reshape qconv2d reshape"),
+        (layer(Linear(), (5, 4)), "qlinear"),
         (layer(Conv2d(padding=(1, 1, 1, 1)), (5, 3, 3, 4)), "qconv2d"),
         (layer(ConvTranspose2d((2, 2), (1, 0, 1, 0), lo=0.0), (5, 3, 3, 4)), "qconv_transpose2d"),
     ],

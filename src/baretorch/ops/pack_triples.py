@@ -49,19 +49,8 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
 
 
 def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
-    """The rows of qlinear: three or more inputs are a pointwise convolution of as many positions."""
+    """The rows of qlinear."""
     return (
-        Kernel(
-            "bt_qconv2d_triples",
-            "qconv2d/triples.c",
-            _pointwise_params,
-            needs=TRIPLES,
-            fits=_fits_pointwise,
-            pack=_pack_dense,
-            scratch=_scratch_pointwise,
-            overlap=overlap.rows(0),
-            splits=cut.rows_or_channels(1),
-        ),
         Kernel(
             "bt_qlinear_fours",
             "qlinear/fours.c",
@@ -99,27 +88,10 @@ def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
     return Packed("weight", np.ascontiguousarray(rows.reshape(-1, 4, in_).transpose(0, 2, 1))), _terms(call)
 
 
-def _pointwise_params(call: Call[Any]) -> Params:
-    (out, in_), op = call.inputs[1].shape, call.op
-    sizes = {"batch": 1, "in_h": 1, "in_w": _batch(call), "in": in_, "out_h": 1, "out_w": _batch(call), "out": out}
-    window = {"kernel_h": 1, "kernel_w": 1, "stride_h": 1, "stride_w": 1, "pad_top": 0, "pad_left": 0}
-    others = {"dilation_h": 1, "dilation_w": 1, "groups": 1, "pool_h": 1, "pool_w": 1}
-    own = {"shift": op.shift, "x_zero": 0, "zero": op.zero, "lo": op.lo, "hi": op.hi}
-    return Params("bt_qconv2d", tuple((sizes | window | others | own).items()))
-
-
-def _batch(call: Call[Any]) -> int:
-    return prod(call.x.shape[:-1])
-
-
 def _terms(call: Call[Any]) -> Packed:
     """[out, 2]: bias and multiplier << shift."""
     factors = (data_of(call.inputs, 3).astype(np.int64) << call.op.shift).astype(np.uint32).view(np.int32)
     return Packed("terms", np.stack([data_of(call.inputs, 2), factors], axis=1))
-
-
-def _fits_pointwise(call: Call[Any]) -> bool:
-    return _batch(call) >= 3 and _small_sums(call) and _small_outputs(call)
 
 
 def _fits_dense(call: Call[Any]) -> bool:
@@ -163,11 +135,6 @@ def _scratch_dense(call: Call[Any]) -> int:
     _, kernel_h, kernel_w, in_ = call.inputs[1].shape
     pooled = 3 * call.y.shape[3] if call.op.pool != (1, 1) else 0
     return _scratch(kernel_h * kernel_w * in_, kernel_w * in_ + pooled)
-
-
-def _scratch_pointwise(call: Call[Any]) -> int:
-    in_ = call.inputs[1].shape[1]
-    return _scratch(in_, in_)
 
 
 def _scratch(taps: int, bytes_: int) -> int:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, pack_dsp, pack_mve, pack_triples
+from baretorch.ops import cut, pack_dsp, pack_mve, pack_triples, qconv2d
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.layout import Reshape
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
 from baretorch.ops.linear import Linear
 from baretorch.ops.qconv2d import QConv2d
 
@@ -48,9 +47,10 @@ class QLinear(Op):
         return (Signature((*x.shape[:-1], weight.shape[0]), DType.INT8),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Exact in float64: accumulators are integers below 2^53."""
         x, weight, bias, multiplier = inputs
-        acc = x.astype(np.int64) @ weight.T.astype(np.int64) + bias
-        return (requantize(acc, multiplier, self.shift, self.zero, self.lo, self.hi),)
+        acc = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
+        return (requantize(acc.astype(np.int64), multiplier, self.shift, self.zero, self.lo, self.hi),)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
         if axis == len(y.shape) - 1:
@@ -64,25 +64,12 @@ class QLinear(Op):
         return Permuted(self, dims) if dims[-1] == len(dims) - 1 else None
 
 
-ROWS = 3  # from which on convolutions are faster
-
-
 def linear(walk: Walk, node: Node) -> None:
-    """The int8 form of linear. Of several rows: as a convolution of as many pixels, whose kernels take several at a
-    time."""
-    op, x, (out,) = node.op, node.inputs[0], node.outputs
+    """The int8 form of linear."""
+    op = node.op
     assert isinstance(op, Linear)
     made = layer_of(walk, node, op.lo, op.hi)
-    *outer, in_ = walk.graph[x].shape
-    if prod(outer) < ROWS:
-        walk.emit(node, QLinear(made.zero, made.shift, made.lo, made.hi), walk.int8(x), *made.constants)
-        return
-    shape = walk.graph[out].shape
-    taps = walk.constant(walk.graph[node.inputs[1]], "int8", data_of([walk.new[made.weight]], 0).reshape(-1, 1, 1, in_))
-    image = walk.view(Reshape((1, prod(outer), 1, in_)), x, walk.int8(x))
-    pixels = QConv2d(made.x_zero, made.zero, made.shift, made.lo, made.hi)
-    y = walk.add(pixels, out, (1, prod(outer), 1, shape[-1]), walk.scale(out), image, taps, made.bias, made.multiplier)
-    walk.stored[out] = walk.view(Reshape(shape), out, y)
+    walk.emit(node, QLinear(made.zero, made.shift, made.lo, made.hi), walk.int8(node.inputs[0]), *made.constants)
 
 
 def _params(call: Call[QLinear]) -> Params:
@@ -91,7 +78,7 @@ def _params(call: Call[QLinear]) -> Params:
     return Params(
         "bt_qlinear",
         (
-            ("batch", prod(call.x.shape[:-1])),
+            ("batch", _rows(call)),
             ("in", in_),
             ("out", out),
             ("shift", op.shift),
@@ -110,7 +97,48 @@ def _fits(call: Call[QLinear]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
+ROWS = 3  # from which on a convolution's kernels are faster, on every core that has some of its own
+
+
+def _pixels(call: Call[QLinear]) -> Call[QConv2d]:
+    """The layer as a convolution of as many pixels as x has rows."""
+    op, (x, weight, *others) = call.op, call.inputs
+    out, in_ = weight.shape
+    image = replace(x, shape=(1, _rows(call), 1, in_))
+    taps = replace(weight, shape=(out, 1, 1, in_), data=data_of(call.inputs, 1).reshape(out, 1, 1, in_))
+    y = replace(call.y, shape=(1, _rows(call), 1, out))
+    return Call(QConv2d(0, op.zero, op.shift, op.lo, op.hi), (image, taps, *others), (y,), call.pitch)
+
+
+def _rows(call: Call[QLinear]) -> int:
+    return prod(call.x.shape[:-1])
+
+
+def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
+    """A convolution's kernel for a linear layer of several rows: it takes several pixels at a time."""
+    pack = kernel.pack
+    assert pack is not None, f"{kernel.symbol} takes weights as they are"
+
+    def splits(call: Call[QLinear]) -> tuple[Split, ...]:
+        last = len(call.y.shape) - 1
+        found = kernel.splits(_pixels(call))
+        return tuple(s for f in found for s in (cut.rows(call) if f.axis == 1 else (Split(last, f.step),)))
+
+    return Kernel(
+        kernel.symbol,
+        kernel.source,
+        lambda call: kernel.params(_pixels(call)),
+        kernel.needs,
+        lambda call: _rows(call) >= ROWS and _fits(call) and kernel.fits(_pixels(call)),
+        lambda call: pack(_pixels(call)),
+        lambda call: kernel.scratch(_pixels(call)),
+        lambda call: kernel.overlap(_pixels(call)),
+        splits=splits,
+    )
+
+
 KERNELS: tuple[Kernel[QLinear], ...] = (
+    *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs),
     *pack_mve.linears(_params),
     *pack_dsp.linears(_params),
     *pack_triples.linears(_params),
