@@ -95,6 +95,7 @@ class Model:
 
     def report(self, path: str | Path) -> None:
         """Write one HTML page about memory, time and accuracy, measured on the emulated chip with the examples."""
+        from baretorch.explore.advice import advise
         from baretorch.report.facts import compare
         from baretorch.report.findings import Report
         from baretorch.report.page import write_page
@@ -103,7 +104,8 @@ class Model:
         image = self.build()
         run = pipeline.run_image(self.compiled, image)
         facts = compare(self.compiled, image, run)
-        write_page(Report(facts, make_profile(self.compiled, image, run)), Path(path))
+        profile = make_profile(self.compiled, image, run)
+        write_page(Report(facts, profile, advise(facts, profile)), Path(path))
 
     @property
     def instructions(self) -> int | None:

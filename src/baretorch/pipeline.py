@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from baretorch.emit import CFiles, emit
@@ -67,15 +68,30 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model compiled for a board, up to C. `graph` and `plan` are those of the method that an image serves."""
+    """A model compiled for a board, up to C: a graph after all passes and a plan per method."""
 
     source: Source
     board: Board
-    graph: Graph
-    plan: Plan
+    graphs: Mapping[str, Graph]
     plans: Mapping[str, Plan]
     c: CFiles
     options: Options
+
+    @property
+    def graph(self) -> Graph:
+        """That of the method that an image serves."""
+        return self.graphs[self.source.method]
+
+    @property
+    def plan(self) -> Plan:
+        """That of the method that an image serves."""
+        return self.plans[self.source.method]
+
+    @cached_property
+    def twin(self) -> Graph | None:
+        """Of a model that was quantized: its graph before that, after the same passes."""
+        before = self.source.float_graphs.get(self.source.method)
+        return optimized(before) if before is not None else None
 
 
 def optimized(graph: Graph, trace: Path | None = None) -> Graph:
@@ -158,7 +174,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
             plans = in_ram(plans, board)
     with timed("emit"):
         c = emit(source.name, plans, options.optimize, source.method, checked=options.check_inputs)
-    return Compiled(source, board, graphs[source.method], plans[source.method], plans, c, options)
+    return Compiled(source, board, graphs, plans, c, options)
 
 
 def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:

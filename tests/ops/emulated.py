@@ -38,7 +38,7 @@ def run_emulated(
         plan = arrange(make_plan(graph, load_board(board)))
         c = emit("cases", {"forward": plan}, optimize)
         options = Options(toolchain=Compiler.GCC, optimize=Optimize(optimize))
-        compiled = Compiled(source, load_board(board), graph, plan, {"forward": plan}, c, options)
+        compiled = Compiled(source, load_board(board), {"forward": graph}, {"forward": plan}, c, options)
         image = pipeline.build_image(compiled, folder / str(number))
         machine = open_machine(image, compiled.c.run)
         try:

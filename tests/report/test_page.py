@@ -15,9 +15,9 @@ from torch import nn
 
 import baretorch
 from baretorch import frontends, pipeline
+from baretorch.explore.advice import advise
 from baretorch.ir import Graph
-from baretorch.options import Io, Optimize, Options
-from baretorch.plan import make_plan
+from baretorch.options import Options
 from baretorch.plan.types import Bank, Buffer, Layout, Plan, Schedule
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of
@@ -58,7 +58,8 @@ def report(folder: Path, int8: bool) -> Report:
     compiled = pipeline.compile_source(source, load_board("mps2-an386"))
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    return Report(facts, make_profile(compiled, image, facts.run))
+    profile = make_profile(compiled, image, facts.run)
+    return Report(facts, profile, advise(facts, profile))
 
 
 @pytest.fixture(scope="module")
@@ -179,60 +180,6 @@ def test_the_memory_map_holds_the_image(made: Report) -> None:
     assert 0 <= flash.total - code.used < 64  # gaps for alignment
     arena = sum(p.size for b in made.banks for p in b.pieces if p.kind == "arena")
     assert arena == made.facts.image.ram.arena
-
-
-def test_advice_keeps_its_promise(made: Report, floating: Report) -> None:
-    in_float = {a.option: a.text for a in floating.advice}
-    assert "--int8" in in_float
-    options = {a.option: a.text for a in made.advice}
-    assert "--int8" not in options
-    bare = pipeline.compile_source(made.facts.compiled.source, made.facts.compiled.board, Options(io=Io.INT8))
-    assert f"arena {bare.plan.arena:,} instead of {made.plan.arena:,} bytes" in options["--io int8"]
-    (ram,) = (int(option.split()[1]) for option in in_float if option.startswith("--ram"))
-    plan = make_plan(floating.graph, floating.facts.compiled.board, Options(ram=ram))
-    assert plan.patches and plan.arena <= ram < floating.plan.arena
-
-
-@pytest.mark.parametrize("layers", [1, 16])
-def test_size_is_advised_where_it_makes_the_code_smaller(layers: int, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    many = [nn.Linear(3 + i, 4 + i) for i in range(layers)]
-    source = frontends.from_module(nn.Sequential(*many), (torch.randn(1, 3),), "net")
-    codes = {}
-    for optimize in (Optimize.SIZE, Optimize.SPEED):
-        compiled = pipeline.compile_source(source, load_board("pico"), Options(optimize=optimize))
-        image = pipeline.build_image(compiled, tmp_path)
-        codes[optimize] = image.flash.model_code
-    facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    advised = [a for a in Report(facts, make_profile(compiled, image, facts.run)).advice if "size" in a.option]
-    assert (codes["size"] < codes["speed"]) == bool(advised) == (layers > 1)
-    assert all(f"model code {codes['size']:,} instead of {codes['speed']:,} bytes" in a.text for a in advised)
-
-
-def test_a_float_layer_at_the_border_is_no_error(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    x = torch.randn(1, 8)
-    source = frontends.from_module(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), (x,), "net")
-    source = frontends.quantized(source, frontends.Int8(keep_float=("0",)), [(x,)])
-    compiled = pipeline.compile_source(source, load_board("mps2-an386"))
-    image = pipeline.build_image(compiled, tmp_path)
-    facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    assert "--io int8" not in [a.option for a in Report(facts, make_profile(compiled, image, facts.run)).advice]
-
-
-@pytest.mark.parametrize("n, advice", [(60, "make n_fft a power of two (32 or 64 instead of 60)"), (64, "shorter")])
-def test_slow_transforms(n: int, advice: str, tmp_path: Path) -> None:
-    class Power(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.fft.rfft(x).abs()
-
-    compiled = pipeline.compile_source(
-        frontends.from_module(Power(), (torch.ones(2, n),), "net"), load_board("mps2-an386")
-    )
-    image = pipeline.build_image(compiled, tmp_path)
-    facts = compare(compiled, image, pipeline.run_image(compiled, image))
-    *_, last = Report(facts, make_profile(compiled, image, facts.run)).advice
-    assert "of the instructions: " in last.text and advice in last.text and "channels" not in last.text
 
 
 def test_a_float_model_says_so(floating: Report) -> None:

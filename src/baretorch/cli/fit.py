@@ -30,7 +30,8 @@ def fit(
 ) -> Answer:
     """Show which boards hold a model, and how to fit the others."""
     from baretorch.cli.work import read_model
-    from baretorch.report.fit import Finding, Fitter
+    from baretorch.explore.fit import Fitter
+    from baretorch.report.fit import Finding
     from baretorch.report.fit_table import fit_screen
     from baretorch.targets.boards import board_names, load_board
 

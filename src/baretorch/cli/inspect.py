@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from baretorch.cli.flags import INT8, model_argument, takes
-from baretorch.cli.verb import Answer, Stage, complete_boards, stages, verb
+from baretorch.cli.verb import Answer, complete_boards, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.errors import CompileError
-    from baretorch.frontends import Source
-    from baretorch.ir import Graph
     from baretorch.options import Options
-    from baretorch.report.sheet import Sheet
-    from baretorch.targets.types import Board
 
 STAGES = ("aten", "core", "graph", "plan")
 
@@ -41,10 +36,10 @@ def inspect(
     from rich.text import Text
 
     from baretorch.cli.work import read_model
+    from baretorch.explore.sheet import find_sheet, planning_board
     from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan
     from baretorch.report import model as about
-    from baretorch.report.sheet import planning_board
     from baretorch.targets.boards import board_names, load_board
 
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
@@ -59,28 +54,11 @@ def inspect(
         if stage is not None:
             text = about.stage_text(stage, graph, plan)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
-        rows = [_sheet(source, graph, target, options, progress) for target in targets]
+        rows = []
+        for target in targets:
+            progress(f"build for {target.name}")
+            rows.append(find_sheet(source, graph, target, options))
         if board != "all" and rows and isinstance(rows[0], tuple):
             raise rows[0][1]
     facts = about.ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))
     return Answer(facts.to_json(), about.model_screen(facts))
-
-
-def _sheet(
-    source: Source, graph: Graph, board: Board, options: Options, progress: Stage
-) -> Sheet | tuple[Board, CompileError]:
-    """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
-    import tempfile
-    from pathlib import Path
-
-    from baretorch.errors import CompileError
-    from baretorch.pipeline import build_image, compile_graph
-    from baretorch.report.sheet import make_sheet, planning_board
-
-    progress(f"build for {board.name}")
-    try:
-        compiled = compile_graph(source, graph, planning_board(board), options)
-        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            return make_sheet(board, build_image(compiled, Path(folder)))
-    except CompileError as error:
-        return board, error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,9 +15,7 @@ from baretorch.cli.verb import Answer, board_option, console, stages, verb
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from baretorch.emulators.types import Machine
     from baretorch.options import Options
-    from baretorch.pipeline import Compiled
     from baretorch.report.sweep import Sweep, Trace
     from baretorch.targets.types import Board
 
@@ -51,9 +48,10 @@ def monitor(
     """
     from pathlib import Path
 
-    from baretorch.cli.work import compiled_model, opened
+    from baretorch.cli.work import compiled_model, opener
     from baretorch.emulators import choose_emulator
-    from baretorch.report.sweep import Trace, need_matplotlib, read_sweep, write_png
+    from baretorch.explore.sweep import read_sweep, stream
+    from baretorch.report.sweep import Trace, need_matplotlib, write_png
 
     if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")
@@ -64,7 +62,7 @@ def monitor(
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)
         sweep = read_sweep(model, compiled.source, compiled.graph)
-        machine = opened(compiled, port, stage)
+        machine = opener(stage)(compiled, port)
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
     total = count or len(sweep.inputs)
@@ -72,7 +70,7 @@ def monitor(
     try:
         with _display(trace, f"{title}: {total} inputs", total, as_json, plot) as show:
             drawn = plot and sys.stdout.isatty() and not as_json
-            _stream(machine, compiled, trace, total, rate or (LIVE_RATE if drawn else None), show)
+            stream(machine, compiled.graph, trace, total, rate or (LIVE_RATE if drawn else None), show)
     except KeyboardInterrupt:
         pass  # what there is so far is the answer
     finally:
@@ -82,34 +80,6 @@ def monitor(
     data = {"model": compiled.graph.name, "board": compiled.board.name, "where": port or machine.name}
     data |= trace.to_json() | {"png": png if trace.x else None}
     return Answer(data, _summary(trace, png))
-
-
-def _stream(
-    machine: Machine,
-    compiled: Compiled,
-    trace: Trace,
-    total: int,
-    rate: float | None,
-    show: Callable[[], None],
-) -> None:
-    """Send input after input, and show each answer as it comes."""
-    from baretorch.devices.link import Link
-    from baretorch.emulators.run import call, real, stored
-    from baretorch.escape import c_prefix
-
-    link = Link(machine)
-    link.hello(c_prefix(compiled.graph.name))
-    due = time.monotonic()
-    for i in range(total):
-        inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
-        if compiled.graph.state and i % len(trace.sweep.inputs) == 0:
-            link.reset()  # the reference, too, begins each sweep with nothing remembered
-        answer = call(link, compiled.graph, stored(compiled.graph, inputs))
-        trace.add(i, real(compiled.graph, answer))
-        show()
-        if rate is not None:
-            due = max(due + 1 / rate, time.monotonic() - 1)
-            time.sleep(max(0.0, due - time.monotonic()))
 
 
 @contextmanager

@@ -31,9 +31,10 @@ def report(
     """Write an HTML page about memory, time and accuracy."""
     from pathlib import Path
 
-    from baretorch.cli.evaluate import evaluated
-    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.cli.work import built_image, compiled_model, opener
     from baretorch.emulators import choose_emulator
+    from baretorch.explore.advice import advise
+    from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
@@ -51,8 +52,8 @@ def report(
         stage("emulate")
         facts = compare(compiled, image, run_image(compiled, image))
         profile = make_profile(compiled, image, facts.run)
-        found = evaluated(compiled, measure, None, None, stage) if measure else None
+        found = evaluated(compiled, measure, opener(stage), stage.show) if measure else None
         stage("report")
-        made = Report(facts, profile, found)
+        made = Report(facts, profile, advise(facts, profile), found)
         write_page(made, page)
     return Answer(made.to_json() | {"report": str(page)}, report_screen(made, page))

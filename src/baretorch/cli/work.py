@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,13 +47,17 @@ def built_image(compiled: Compiled, out: str | None, stage: Stage) -> Image:
     return moved(image, work, folder)
 
 
-def opened(compiled: Compiled, port: str | None, stage: Stage) -> Machine:
-    """The model running on the board at a serial port, or built and booted on an emulator."""
-    if port:
-        from baretorch.devices.serial import SerialMachine
+def opener(stage: Stage) -> Callable[[Compiled, str | None], Machine]:
+    """Opens what was compiled: on the board at a serial port, or built and booted on an emulator."""
 
-        return SerialMachine(port, compiled.board.chip.uart.baud)
-    return open_machine(built_image(compiled, None, stage), compiled.c.run, compiled.options.emulator)
+    def opened(compiled: Compiled, port: str | None) -> Machine:
+        if port:
+            from baretorch.devices.serial import SerialMachine
+
+            return SerialMachine(port, compiled.board.chip.uart.baud)
+        return open_machine(built_image(compiled, None, stage), compiled.c.run, compiled.options.emulator)
+
+    return opened
 
 
 @contextmanager

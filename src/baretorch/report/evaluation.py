@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,8 +12,10 @@ from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import Compiled
 from baretorch.report.facts import is_int8, number
+
+if TYPE_CHECKING:
+    from baretorch.pipeline import Compiled
 
 
 @dataclass(frozen=True)

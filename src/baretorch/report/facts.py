@@ -15,13 +15,13 @@ from baretorch.frontends import ODD_INT8
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.pipeline import Compiled, optimized
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.words import figure
 from baretorch.targets.cycles import TIMINGS
 
 if TYPE_CHECKING:
+    from baretorch.pipeline import Compiled
     from baretorch.quantize.accuracy import LayerAccuracy
 
 TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far below
@@ -150,13 +150,12 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
 
 def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     """What each layer loses, over the examples and what is kept of the calibration data."""
-    source = compiled.source
-    twin = source.float_graphs.get(source.method)
-    if twin is None:
+    if compiled.twin is None:
         return ()
     from baretorch.quantize.accuracy import compare_layers
 
-    return compare_layers(compiled.graph, optimized(twin), (source.examples, *source.samples))
+    samples = (compiled.source.examples, *compiled.source.samples)
+    return compare_layers(compiled.graph, compiled.twin, samples)
 
 
 def is_int8(graph: Graph) -> bool:

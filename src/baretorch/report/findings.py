@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from baretorch.ir import Graph
 from baretorch.passes.to_int8 import told_float
 from baretorch.plan.types import Buffer, Plan
-from baretorch.report.advice import Advice, advise
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.memory_map import BankMap, memory_map, ram_banks
@@ -85,11 +84,23 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What to do and what it brings; `option` is what to write on the command line, empty if the model must change."""
+
+    option: str
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"option": self.option, "text": self.text}
+
+
+@dataclass(frozen=True)
 class Report:
-    """A verified and profiled run; `evaluation` if the task was measured too."""
+    """A verified and profiled run, and what was found out besides; `evaluation` if the task was measured too."""
 
     facts: RunFacts
     profile: Profile
+    advice: tuple[Advice, ...] = ()
     evaluation: Evaluation | None = None
 
     @property
@@ -127,10 +138,6 @@ class Report:
     def floats(self) -> list[tuple[str, str]]:
         """Of an int8 model: (layers that compute in float, why)."""
         return told_float(self.graph)
-
-    @cached_property
-    def advice(self) -> tuple[Advice, ...]:
-        return advise(self.facts, self.profile)
 
     def ram(self) -> tuple[Figure, ...]:
         """In the words users know: activations, the rest, and both."""

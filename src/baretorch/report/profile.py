@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baretorch.emulators.run import Run, stored
 from baretorch.emulators.types import Block
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
-from baretorch.pipeline import Compiled
 from baretorch.plan.types import Step
 from baretorch.report.cycles import Cycles, Listing, cycles_json, cycles_of, read_listing
 from baretorch.report.loops import Loop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
+
+if TYPE_CHECKING:
+    from baretorch.pipeline import Compiled
 
 
 @dataclass(frozen=True)

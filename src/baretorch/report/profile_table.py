@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,13 +13,15 @@ from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
-from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
 from baretorch.report.loops import Loop
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
 from baretorch.report.words import bar, figure, share
 from baretorch.targets.cycles import TIMINGS
+
+if TYPE_CHECKING:
+    from baretorch.pipeline import Compiled
 
 BAR = 16
 HOTTEST = 5

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from baretorch.escape import markup
 from baretorch.firmware.elf import read_elf
-from baretorch.firmware.fit import needed, roomy
+from baretorch.firmware.fit import needed
 from baretorch.firmware.types import Image
 from baretorch.report.words import bar, capacity, share
 from baretorch.targets.types import Board, Memory
@@ -57,13 +57,8 @@ class Sheet:
         return {"board": self.board.name, "fits": self.fits, "flash": flash, "ram": ram}
 
 
-def planning_board(board: Board) -> Board:
-    """The board with memories in which everything fits, to find out what a model needs. This computer has room."""
-    return board if board.chip.boot == "host" else roomy(board)
-
-
 def make_sheet(board: Board, image: Image) -> Sheet:
-    """The worksheet of an image that was built for planning_board(board)."""
+    """The worksheet of an image that was built for a board like it in which everything fits."""
     chip, flash, ram = board.chip, image.flash, image.ram
     code, data = chip.memory(chip.code), chip.memory(chip.data)
     flash_items = (

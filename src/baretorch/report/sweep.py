@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Source
-from baretorch.frontends.model_file import import_file
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir import Array
 from baretorch.outputs import check_file, png
 from baretorch.report.facts import largest_error, number
 
@@ -79,48 +75,6 @@ def value_of(array: Array) -> float:
     return float(flat[0]) if flat.size == 1 else float(np.argmax(flat))
 
 
-def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
-    """The sweep() and truth() of a model file, or just the example inputs."""
-    shapes = [graph[name].shape for name in graph.outputs]
-    if not shapes or 0 in shapes[0]:
-        raise CompileError(
-            "the model's answers are empty",
-            at=model,
-            have=", ".join(f"{name} {list(shape)}" for name, shape in zip(graph.outputs, shapes, strict=True)) or None,
-            need="a first output with at least one number",
-        )
-    path = model.partition("::")[0]
-    file = import_file(Path(path)) if path.endswith(".py") else None
-    sweep: Callable[[], Sequence[Any]] | None = getattr(file, "sweep", None)
-    truth: Callable[..., Any] | None = getattr(file, "truth", None)
-    torch = source.torch
-    if torch is None or torch.module is None or torch.inputs[source.method] == ():
-        expected = source.expected or tuple(interpret(graph, source.examples).values())
-        return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
-
-    from baretorch.frontends.torch_export import flat_inputs, run_module, to_numpy
-
-    samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
-    if not samples:
-        raise CompileError("sweep() gives no inputs", at=model)
-    inputs, expected_all, truths = [], [], []
-    module = getattr(deepcopy(torch.module) if graph.state else torch.module, source.method)
-    for sample in samples:
-        arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
-        if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
-            raise CompileError(
-                "an input of sweep() differs in shape or type from inputs()",
-                at=model,
-                have=", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays),
-                need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
-            )
-        inputs.append(arrays)
-        expected_all.append(run_module(module, sample, [port.order for port in graph.gives()]))
-        if truth is not None:
-            truths.append(value_of(np.asarray(truth(*sample))))
-    return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")
-
-
 def need_matplotlib() -> None:
     """Fails before anything is run if a picture cannot be drawn."""
     import importlib.util
@@ -160,7 +114,3 @@ def write_png(trace: Trace, title: str, path: Path) -> None:
         raise CompileError(f"cannot write {path}", have=str(error)) from error
     finally:
         part.unlink(missing_ok=True)
-
-
-def _tuple(sample: Any) -> tuple[Any, ...]:
-    return tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)

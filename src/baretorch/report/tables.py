@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,12 +13,14 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import Compiled
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.words import capacity, figure, frequency, share
 from baretorch.targets.types import Memory
+
+if TYPE_CHECKING:
+    from baretorch.pipeline import Compiled
 
 
 def run_screen(facts: RunFacts) -> RenderableType:

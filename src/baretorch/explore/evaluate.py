@@ -1,0 +1,84 @@
+"""A model's own task, measured in PyTorch, on the host and on the target, whose answers must be the host's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from baretorch.emulators.session import Checker, Recorder, Session
+from baretorch.emulators.types import Machine
+from baretorch.errors import CompileError
+from baretorch.frontends.model_file import Evaluate
+from baretorch.options import Options
+from baretorch.passes.to_int8 import float_layers
+from baretorch.pipeline import Compiled, compile_graphs
+from baretorch.ports import Answer, Runner
+from baretorch.report.evaluation import Column, Evaluation
+from baretorch.report.facts import is_int8
+from baretorch.targets.boards import load_board
+
+Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass
+class _Watched:
+    """Runs, counts and shows how far it is."""
+
+    run: Runner
+    title: str
+    total: int
+    show: Show
+    began: float = field(default_factory=time.monotonic)
+    count: int = 0
+
+    def __call__(self, *inputs: Any) -> Answer:
+        answer = self.run(*inputs)
+        self.count += 1
+        rate = self.count / max(time.monotonic() - self.began, 1e-3)
+        self.show(f"{self.title} {rate:,.0f}/s", self.count, self.total)
+        return answer
+
+    def reset(self) -> None:
+        self.run.reset()
+
+
+def evaluated(
+    compiled: Compiled,
+    task: Evaluate,
+    opened: Callable[[Compiled, str | None], Machine],
+    show: Show,
+    port: str | None = None,
+    target_samples: int | None = None,
+) -> Evaluation:
+    """The task's metrics. What was compiled is `opened` on the board at a port, or emulated. The target runs
+    `target_samples` of the inputs, evenly spread, or all of them."""
+    source, graph, name = compiled.source, compiled.graph, compiled.board.name
+    fp32 = bool(source.float_graphs) or source.quantized is None
+    dtype = "int8" if is_int8(graph) else "fp32"
+    if source.eager is None:
+        raise CompileError(f"{source.name} is not a Python model file, so PyTorch cannot run it")
+
+    pytorch = _Watched(source.eager(), "PyTorch", 0, show)
+    in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
+
+    same = Options(optimize=compiled.options.optimize, io=compiled.options.io)
+    host = compile_graphs(source, compiled.graphs, load_board("host"), same)
+    session = Session(opened(host, None), graph)
+    recorder = Recorder(session)
+    on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, show))
+    session.close()
+
+    total = len(recorder.answers)
+    every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
+    session = Session(opened(compiled, port), graph)
+    checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
+    on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, show))
+    session.close()
+    return Evaluation(compiled, port or session.machine.name, total, checker.ran, (in_pytorch, on_host, on_target))
+
+
+def _measured(key: str, title: str, task: Evaluate, run: Runner) -> Column:
+    began = time.monotonic()
+    return Column(key, title, task(run), time.monotonic() - began)

@@ -1,0 +1,238 @@
+"""Which boards hold a model, and the cheapest change that makes it fit the others. Every change is tried.
+
+A model is planned for the board itself, so bands and banks are chosen as a build would choose them. Code is measured
+by building; boards that compile the same C for the same CPU share one build, and only their start-up code may differ:
+what is measured for one is an estimate for the others, and where it is a close thing the board is built for itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import floor, sqrt
+from pathlib import Path
+
+from baretorch.emit import emit
+from baretorch.errors import CompileError
+from baretorch.firmware.elf import read_elf
+from baretorch.firmware.fit import needed, roomy
+from baretorch.frontends import Source
+from baretorch.ir import Graph
+from baretorch.options import Input, Io, Optimize, Options
+from baretorch.pipeline import Compiled, build_image, optimized_methods, with_io
+from baretorch.plan import make_plan
+from baretorch.plan.banks import ARENA
+from baretorch.report.facts import is_int8
+from baretorch.report.fit import Finding, Trial, Use
+from baretorch.targets.types import Board, Memory
+
+
+@dataclass(frozen=True)
+class _Change:
+    """An option, and what was tried without it that it may help."""
+
+    helps: Callable[[Trial], bool]
+    apply: Callable[[Trial], Options]
+
+
+def _largest_bank(trial: Trial) -> Memory:
+    return max((m for m in trial.board.chip.memories if m.kind == "ram"), key=lambda m: m.size)
+
+
+# From the cheapest to the dearest. Combinations are tried as binary numbers count, so that an option comes after all
+# combinations of cheaper ones.
+_CHANGES: tuple[_Change, ...] = (
+    _Change(
+        lambda t: t.short_of_ram and t.options.io is Io.FLOAT,
+        lambda t: replace(t.options, io=Io.INT8),
+    ),
+    _Change(
+        lambda t: True,
+        lambda t: replace(t.options, int8=True),
+    ),
+    _Change(
+        lambda t: t.flash.room < 0 and t.options.optimize is Optimize.SPEED,
+        lambda t: replace(t.options, optimize=Optimize.SIZE),
+    ),
+    _Change(  # the plan fits, and what the runtime needs beside it does not: bands make the plan smaller
+        lambda t: t.planned and t.short_of_ram,
+        lambda t: replace(t.options, ram=t.arena + min(use.room for use in t.uses[1:])),
+    ),
+    _Change(
+        lambda t: t.short_of_ram and _largest_bank(t).size > t.ram.memory.size,
+        lambda t: replace(t.options, place={ARENA: _largest_bank(t).name}),
+    ),
+)
+_IO, _INT8 = 1, 2
+
+
+@dataclass(frozen=True)
+class _Built:
+    """What an image takes, measured for a board: all of its flash, and of its main bank without the stack."""
+
+    board: str
+    flash: int
+    data: int
+    weights: int
+
+
+@dataclass
+class Fitter:
+    """Tries a model on boards. `read` gives it as it is, or in int8; what was found out is kept for the next board."""
+
+    read: Callable[[bool], Source]
+    given: Options
+    progress: Callable[[str], None] = lambda what: None
+    notes: list[str] = field(default_factory=list)  # what the user should know of int8, if it was tried
+    _sources: dict[bool, tuple[Source, dict[str, Graph]] | CompileError] = field(default_factory=dict)
+    _built: dict[tuple[str, str, str], _Built] = field(default_factory=dict)
+
+    def find(self, board: Board) -> Finding:
+        """Whether the model fits the board, and if not, what makes it fit."""
+        try:
+            as_is = self._try(board, self.given)
+        except CompileError as error:
+            return Finding(board, error=error)
+        if as_is.fits:
+            return Finding(board, as_is)
+        tried = {0: as_is}
+        for number in range(1, 1 << len(_CHANGES)):
+            trial = self._changed(board, number, tried)
+            if trial is not None and trial.fits:
+                return Finding(board, as_is, trial)
+            if trial is not None:
+                tried[number] = trial
+        smaller = self._smaller(min(tried.values(), key=lambda t: t.missing))
+        return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
+
+    def source(self, int8: bool) -> Source:
+        return self._read(int8)[0]
+
+    def is_int8(self) -> bool:
+        """The model is, as it was given."""
+        return any(map(is_int8, self._read(self.given.int8)[1].values()))
+
+    def _changed(self, board: Board, number: int, tried: Mapping[int, Trial]) -> Trial | None:
+        """A combination of changes, if the dearest of them helps where the others did not suffice. int8 goes with all
+        and may help everywhere; --io goes with int8."""
+        int8 = number & _INT8
+        if (self.is_int8() and int8) or (number & _IO and not (self.is_int8() or int8)):
+            return None
+        dearest = 1 << ((number & ~_INT8 or number).bit_length() - 1)
+        before = tried.get(number & ~dearest)
+        change = _CHANGES[dearest.bit_length() - 1]
+        if before is None or not change.helps(before) or (before.hopeless and dearest != _INT8):
+            return None
+        try:
+            return self._try(board, change.apply(before))
+        except CompileError:  # a model that cannot be quantized
+            return None
+
+    def _try(self, board: Board, options: Options) -> Trial:
+        """The model with these options on the board. Where no plan fits it, what whole tensors need."""
+        source, graphs = self._read(options.int8)
+        self.progress(f"plan for {board.name}")
+        graphs = {name: with_io(graph, options.io) for name, graph in graphs.items()}
+        large = roomy(board)
+        try:
+            plans = {name: make_plan(graph, board, options) for name, graph in graphs.items()}
+            planned = True
+        except CompileError:
+            whole = replace(options, ram=None)
+            plans = {name: make_plan(graph, large, whole) for name, graph in graphs.items()}
+            planned = False
+        c = emit(source.name, plans, options.optimize, source.method, blank=True)
+        compiled = Compiled(source, large, graphs, plans, c, options)
+        key = (board.chip.cpu.name, options.optimize, compiled.c.files["model.c"])
+        if key not in self._built:
+            self._built[key] = self._build(compiled)
+        trial = _trial(options, board, compiled, planned, self._built[key])
+        if not trial.measured and any(use.close for use in trial.uses):
+            trial = _trial(options, board, compiled, planned, self._build(compiled))
+        return trial
+
+    def _read(self, int8: bool) -> tuple[Source, dict[str, Graph]]:
+        if int8 not in self._sources:
+            self._sources[int8] = self._read_once(int8)
+        found = self._sources[int8]
+        if isinstance(found, CompileError):
+            raise found
+        return found
+
+    def _read_once(self, int8: bool) -> tuple[Source, dict[str, Graph]] | CompileError:
+        try:
+            source = self.read(int8)
+            graphs = optimized_methods(source)
+        except CompileError as error:
+            self.notes.append(f"int8 was not tried: {error.what}")
+            return error
+        self.notes.extend(source.warnings)
+        return source, graphs
+
+    def _build(self, compiled: Compiled) -> _Built:
+        board, chip = compiled.board.name, compiled.board.chip
+        self.progress(f"build for {board}")
+        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+            image = build_image(compiled, Path(folder))
+            elf = read_elf(image.elf.read_bytes())
+        flash, data = (needed(compiled.board, elf, bank) for bank in (chip.code, chip.data))
+        return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
+
+    def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
+        """Pulling the input's rows, which helps in a program of the user's own: ours holds a whole input."""
+        for trial in tried:
+            if trial.planned or trial.flash.room < 0:
+                continue
+            source, graphs = self._read(trial.options.int8)
+            pulled = replace(trial.options, input=Input.ROWS)
+            try:
+                plan = make_plan(with_io(graphs[source.method], trial.options.io), trial.board, pulled)
+            except CompileError:  # still too large, or the input is no image
+                continue
+            words = " ".join([*trial.options.words(self.given), "--input", "rows"])
+            yield (
+                f"`baretorch compile` with {words} makes C for a program of your own that takes {plan.arena:,} bytes: "
+                "it gives the image row by row"
+            )
+            return
+
+    def _smaller(self, trial: Trial) -> str:
+        """What would have to become smaller, where no option helps."""
+        words = []
+        if trial.flash.room < 0:
+            words.append(
+                f"weights and code must shrink by {-trial.flash.room:,} of {trial.flash.need:,} bytes: fewer channels "
+                "or layers"
+            )
+        if trial.short_of_ram:
+            most = trial.arena + min(use.room for use in trial.uses[1:])
+            words.append(
+                f"activations must shrink from {trial.arena:,} to {max(most, 0):,} bytes"
+                + _side(self.source(trial.options.int8), max(most, 0) / trial.arena)
+            )
+        options = " ".join(trial.options.words(self.given))
+        return f"{f'with {options} ' if options else ''}{'; '.join(words)}"
+
+
+def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, built: _Built) -> Trial:
+    chip = board.chip
+    uses = [Use(chip.memory(chip.code), built.flash), Use(chip.memory(chip.data), built.data + chip.stack_bytes)]
+    banks: dict[str, int] = {}
+    for plan in compiled.plans.values():
+        for bank in plan.layout.banks:
+            banks[bank.name] = max(banks.get(bank.name, 0), bank.size)
+    uses += [Use(chip.memory(name), size) for name, size in banks.items() if name != chip.data]
+    patches = next((p.patches for p in compiled.plans.values() if p.patches), None)
+    measured = built.board == board.name
+    return Trial(options, board, tuple(uses), planned, measured, built.weights, sum(banks.values()), patches)
+
+
+def _side(source: Source, part: float) -> str:
+    """The words for an image of which so small a part remains; activations go with its area."""
+    inputs = [port for graph in source.graphs.values() for port in graph.takes()]
+    if len(inputs) != 1 or len(inputs[0].shape) != 4:
+        return ""
+    _, _, height, width = inputs[0].shape
+    side = sqrt(part)
+    return f": an image of about {floor(height * side)} x {floor(width * side)} instead of {height} x {width}"

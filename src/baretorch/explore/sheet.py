@@ -1,0 +1,30 @@
+"""What a graph takes of a board, measured by building it where everything fits."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from baretorch.errors import CompileError
+from baretorch.firmware.fit import roomy
+from baretorch.frontends import Source
+from baretorch.ir import Graph
+from baretorch.options import Options
+from baretorch.pipeline import build_image, compile_graph
+from baretorch.report.sheet import Sheet, make_sheet
+from baretorch.targets.types import Board
+
+
+def planning_board(board: Board) -> Board:
+    """The board with memories in which everything fits, to find out what a model needs. This computer has room."""
+    return board if board.chip.boot == "host" else roomy(board)
+
+
+def find_sheet(source: Source, graph: Graph, board: Board, options: Options) -> Sheet | tuple[Board, CompileError]:
+    """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
+    try:
+        compiled = compile_graph(source, graph, planning_board(board), options)
+        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+            return make_sheet(board, build_image(compiled, Path(folder)))
+    except CompileError as error:
+        return board, error

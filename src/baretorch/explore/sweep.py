@@ -1,0 +1,91 @@
+"""Streams inputs through a board: those that a model file gives, or the examples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.devices.link import Link
+from baretorch.emulators.run import call, real, stored
+from baretorch.emulators.types import Machine
+from baretorch.errors import CompileError
+from baretorch.escape import c_prefix
+from baretorch.frontends import Source
+from baretorch.frontends.model_file import import_file
+from baretorch.ir import Graph, interpret
+from baretorch.report.sweep import Sweep, Trace, value_of
+
+
+def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
+    """The sweep() and truth() of a model file, or just the example inputs."""
+    shapes = [graph[name].shape for name in graph.outputs]
+    if not shapes or 0 in shapes[0]:
+        raise CompileError(
+            "the model's answers are empty",
+            at=model,
+            have=", ".join(f"{name} {list(shape)}" for name, shape in zip(graph.outputs, shapes, strict=True)) or None,
+            need="a first output with at least one number",
+        )
+    path = model.partition("::")[0]
+    file = import_file(Path(path)) if path.endswith(".py") else None
+    sweep: Callable[[], Sequence[Any]] | None = getattr(file, "sweep", None)
+    truth: Callable[..., Any] | None = getattr(file, "truth", None)
+    torch = source.torch
+    if torch is None or torch.module is None or torch.inputs[source.method] == ():
+        expected = source.expected or tuple(interpret(graph, source.examples).values())
+        return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
+
+    from baretorch.frontends.torch_export import flat_inputs, run_module, to_numpy
+
+    samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
+    if not samples:
+        raise CompileError("sweep() gives no inputs", at=model)
+    inputs, expected_all, truths = [], [], []
+    module = getattr(deepcopy(torch.module) if graph.state else torch.module, source.method)
+    for sample in samples:
+        arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
+        if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:
+            raise CompileError(
+                "an input of sweep() differs in shape or type from inputs()",
+                at=model,
+                have=", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays),
+                need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
+            )
+        inputs.append(arrays)
+        expected_all.append(run_module(module, sample, [port.order for port in graph.gives()]))
+        if truth is not None:
+            truths.append(value_of(np.asarray(truth(*sample))))
+    return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")
+
+
+def stream(
+    machine: Machine,
+    graph: Graph,
+    trace: Trace,
+    total: int,
+    rate: float | None,
+    show: Callable[[], None],
+) -> None:
+    """Send input after input, and show each answer as it comes."""
+    link = Link(machine)
+    link.hello(c_prefix(graph.name))
+    due = time.monotonic()
+    for i in range(total):
+        inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
+        if graph.state and i % len(trace.sweep.inputs) == 0:
+            link.reset()  # the reference, too, begins each sweep with nothing remembered
+        answer = call(link, graph, stored(graph, inputs))
+        trace.add(i, real(graph, answer))
+        show()
+        if rate is not None:
+            due = max(due + 1 / rate, time.monotonic() - 1)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _tuple(sample: Any) -> tuple[Any, ...]:
+    return tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
