@@ -67,9 +67,6 @@ class SerialMachine:
     def instructions(self) -> tuple[int, ...]:
         return ()
 
-    def cores(self) -> None:
-        return None
-
     def blocks(self) -> tuple[Block, ...]:
         return ()
 

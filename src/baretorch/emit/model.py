@@ -180,7 +180,7 @@ class _Writer:
             arguments += f", {at(method, method.plan.layout.scratch(step.scratch), 'void')}"
         if self.inline:
             return f"{about}\n    {self.instance(method, step)}({arguments});"
-        return f"{about}\n    {step.kernel.symbol}(&{self.parameters(step)}, {arguments});"
+        return f"{about}\n    {step.kernel.function(step.call)}(&{self.parameters(step)}, {arguments});"
 
     def argument(self, method: Method, operand: Operand) -> str:
         tensor = method.plan.graph.tensors.get(operand.tensor)  # packed constants are none
@@ -188,7 +188,7 @@ class _Writer:
 
     def instance(self, method: Method, step: Step) -> str:
         """The function that is this kernel with these parameters; equal layers share it."""
-        key = (step.kernel.symbol, step.params, tuple(kind for kind, _ in self.arguments(method, step)))
+        key = (step.kernel.function(step.call), step.params, tuple(kind for kind, _ in self.arguments(method, step)))
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name
@@ -197,7 +197,7 @@ class _Writer:
             passed = ", ".join(arg for _, arg in arguments)
             self.definitions.append(
                 f"BT_LAYER void {name}({declared})\n{{\n    static const {_struct(step.params, 'p', 4)}\n"
-                f"    {step.kernel.symbol}(&p, {passed});\n}}\n"
+                f"    {step.kernel.function(step.call)}(&p, {passed});\n}}\n"
             )
         return self.instances[key]
 

@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.check import need, need_float32
-from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights, with_pitch
 from baretorch.ops.limits import both
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, per_group
 from baretorch.targets.features import FPU, MVE, Needs
@@ -180,7 +180,8 @@ def geometry_params(call: Call[Conv2d]) -> tuple[tuple[str, int], ...]:
 
 
 def _params(call: Call[Conv2d]) -> Params:
-    return Params("bt_conv2d_f32", (*geometry_params(call), ("lo", call.op.lo), ("hi", call.op.hi)))
+    params = Params("bt_conv2d_f32", (*geometry_params(call), ("lo", call.op.lo), ("hi", call.op.hi)))
+    return with_pitch("bt_conv2d_channels_f32", params, call)
 
 
 def _flat_params(call: Call[Conv2d]) -> Params:
@@ -253,8 +254,11 @@ def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
         splits = cut.rows if kind == "_depthwise" else cut.rows_or_channels(8)
         return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together), splits=splits)
 
+    plain = row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), 2)
+    if variant == "fpu":
+        plain = replace(plain, splits=cut.rows_and_channels(8), channels="bt_conv2d_channels_f32_fpu")
     return (
-        row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), 2),
+        plain,
         row("_pool", _params, _fits_dense, 0, _pool_scratch),
         row("_depthwise", _params, _fits_depthwise, 0),
     )
@@ -270,6 +274,7 @@ KERNELS: tuple[Kernel[Conv2d], ...] = (
         fits=_fits,
         pack=_pack,
         overlap=trailing(1),
-        splits=cut.rows_or_channels(1),
+        splits=cut.rows_and_channels(1),
+        channels="bt_conv2d_channels_f32_ref",
     ),
 )

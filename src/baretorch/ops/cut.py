@@ -107,6 +107,15 @@ def rows_or_channels(step: int) -> Splits:
     return splits
 
 
+def rows_and_channels(step: int) -> Splits:
+    """Rows, and channels at multiples of `step`: of a kernel that knows a pitch."""
+
+    def splits(call: Call[Any]) -> tuple[Split, ...]:
+        return (*rows(call), Split(len(call.y.shape) - 1, step))
+
+    return splits
+
+
 def fitting(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
     """Where the smallest parts, at both ends, are something that the kernel fits."""
 

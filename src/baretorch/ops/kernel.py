@@ -115,11 +115,25 @@ class Kernel(Generic[O]):
     overlap: Callable[[Call[O]], Distances] = apart  # see above
     renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
     splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
+    channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
+
+    def function(self, call: Call[O]) -> str:
+        """The C function of a call."""
+        assert self.channels or not call.pitch, f"{self.symbol} knows no pitch"
+        return self.channels if call.pitch else self.symbol
 
     @property
     def header(self) -> str:
         folder = self.source.split("/", 1)[0]
         return f"{folder}/{folder}.h"
+
+
+def with_pitch(struct: str, params: Params, call: Call[O]) -> Params:
+    """What a call with a pitch needs more: a struct that has the other one as `layer`."""
+    if not call.pitch:
+        return params
+    layer = tuple((f"layer.{name}", value) for name, value in params.fields)
+    return Params(struct, (*layer, ("y_stride", call.pitch)))
 
 
 def data_of(tensors: Sequence[Tensor], index: int) -> Array:

@@ -53,7 +53,8 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             pack=_pack_three,
             scratch=_scratch_three,
             overlap=lambda call: _overlap_positions(call, 3),
-            splits=cut.rows_or_channels(2),
+            splits=cut.rows_and_channels(2),
+            channels="bt_qconv2d_channels_dsp",
         ),
         Kernel(
             "bt_qconv2d_pairs_dsp",
@@ -64,7 +65,8 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             pack=_pack_pairs,
             scratch=_scratch_pairs,
             overlap=lambda call: _overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
-            splits=cut.rows_or_channels(2),
+            splits=cut.rows_and_channels(2),
+            channels="bt_qconv2d_channels_pairs_dsp",
         ),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops import cut, overlap
 from baretorch.ops.conv2d import trailing
-from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, Split, data_of
 from baretorch.targets.features import TRIPLES
 
 TAPS = 64  # BT_TRIPLES_TAPS
@@ -43,7 +43,8 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             pack=_pack_dense,
             scratch=_scratch_dense,
             overlap=_overlap_dense,
-            splits=cut.rows_or_channels(1),
+            splits=_splits_dense,
+            channels="bt_qconv2d_channels_triples",
         ),
     )
 
@@ -146,6 +147,10 @@ def _scratch_depthwise(call: Call[Any]) -> int:
     taps = kernel_h * kernel_w
     columns: int = (call.y.shape[2] - 1) * call.op.stride[1] + kernel_w
     return 4 * (2 * kernel_h * columns + 2 + taps + taps % 2 + 2 + 3 * kernel_h)
+
+
+def _splits_dense(call: Call[Any]) -> tuple[Split, ...]:
+    return (cut.rows_and_channels if call.op.pool == (1, 1) else cut.rows_or_channels)(1)(call)
 
 
 def _overlap_dense(call: Call[Any]) -> Distances:

@@ -14,7 +14,7 @@ from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, with_pitch
 from baretorch.ops.window import Padding, Pair
 
 
@@ -77,7 +77,7 @@ def _params(call: Call[QConv2d]) -> Params:
     op = call.op
     shape = conv2d.geometry_params(Call(op.geometry, call.inputs, call.outputs))
     own = (("shift", op.shift), ("x_zero", op.x_zero), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi))
-    return Params("bt_qconv2d", (*shape, *own))
+    return with_pitch("bt_qconv2d_channels", Params("bt_qconv2d", (*shape, *own)), call)
 
 
 def _pack(call: Call[QConv2d]) -> tuple[Packed, ...]:
@@ -92,5 +92,13 @@ KERNELS: tuple[Kernel[QConv2d], ...] = (
     *pack_mve.convolutions(_params),
     *pack_dsp.convolutions(_params),
     *pack_triples.convolutions(_params),
-    Kernel("bt_qconv2d_ref", "qconv2d/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)),
+    Kernel(
+        "bt_qconv2d_ref",
+        "qconv2d/ref.c",
+        _params,
+        fits=_fits,
+        pack=_pack,
+        splits=cut.rows_and_channels(1),
+        channels="bt_qconv2d_channels_ref",
+    ),
 )

@@ -134,6 +134,7 @@ def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
         lambda call: kernel.scratch(_pixels(call)),
         lambda call: kernel.overlap(_pixels(call)),
         splits=splits,
+        channels=kernel.channels,
     )
 
 

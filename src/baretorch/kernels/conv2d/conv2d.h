@@ -21,13 +21,24 @@ typedef struct {
     float hi;
 } bt_conv2d_f32;
 
+/* Some output channels of a wider tensor: `layer` tells of these alone. */
+typedef struct {
+    bt_conv2d_f32 layer;
+    int32_t y_stride; /* from one pixel of y to the next */
+} bt_conv2d_channels_f32;
+
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
 void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 
+void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
+                                const float *bias, float *y);
+
 /* For dilation_w of 1, or kernels one wide. weight: packed in eights, see windows.h.
  * pool: groups of 1; scratch: [pool_h][pool_w][out]. depthwise: groups and out that are in, no pool. */
 void bt_conv2d_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_channels_f32_fpu(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
+                                const float *bias, float *y);
 void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
                             void *scratch);
 void bt_conv2d_depthwise_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,

@@ -7,6 +7,12 @@ BT_SHARED void bt_conv2d_fpu(const bt_conv2d_f32 *p, const float *x, const float
     bt_conv2d_rows(p, x, weight, bias, y, p->in, bt_fpu_dense, bt_fpu_limit);
 }
 
+BT_SHARED void bt_conv2d_channels_fpu(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
+                                      const float *bias, float *y)
+{
+    bt_conv2d_channels(p, x, weight, bias, y, bt_fpu_dense, bt_fpu_limit);
+}
+
 BT_SHARED void bt_conv2d_pool_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                   float *y, float *part)
 {
@@ -23,6 +29,12 @@ BT_KERNEL void bt_conv2d_f32_fpu(const bt_conv2d_f32 *p, const float *x, const f
                                  float *y)
 {
     bt_conv2d_fpu(p, x, weight, bias, y);
+}
+
+BT_KERNEL void bt_conv2d_channels_f32_fpu(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
+                                          const float *bias, float *y)
+{
+    bt_conv2d_channels_fpu(p, x, weight, bias, y);
 }
 
 BT_KERNEL void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,

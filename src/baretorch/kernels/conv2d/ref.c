@@ -22,8 +22,9 @@ BT_INLINE float bt_conv2d_f32_ref_dot(const bt_conv2d_f32 *p, const float *x, co
     return sum;
 }
 
-BT_KERNEL void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
-                                 float *y)
+/* Pixels of y are *y_stride apart, which is p->out itself where nothing is cut. */
+BT_INLINE void bt_conv2d_f32_ref_any(const bt_conv2d_f32 *p, const int32_t *y_stride, const float *x,
+                                     const float *weight, const float *bias, float *y)
 {
     int32_t depth = p->in / p->groups;
     int32_t group = p->out / p->groups; /* output channels that read the same input channels */
@@ -40,7 +41,20 @@ BT_KERNEL void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const f
                                                                         pw * p->stride_w - p->pad_left));
                     *y++ = bt_clamp_f32(max + bias[o], p->lo, p->hi);
                 }
+                y += *y_stride - p->out;
             }
         }
     }
+}
+
+BT_KERNEL void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                 float *y)
+{
+    bt_conv2d_f32_ref_any(p, &p->out, x, weight, bias, y);
+}
+
+BT_KERNEL void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
+                                          const float *bias, float *y)
+{
+    bt_conv2d_f32_ref_any(&p->layer, &p->y_stride, x, weight, bias, y);
 }

@@ -57,6 +57,21 @@ BT_INLINE void bt_conv2d_rows(const bt_conv2d_f32 *p, const float *x, const floa
     }
 }
 
+/* Some channels of a wider tensor, pixel by pixel; without a pool. */
+BT_INLINE void bt_conv2d_channels(const bt_conv2d_channels_f32 *c, const float *x, const float *weight,
+                                  const float *bias, float *y, bt_sums sums, bt_limit limit)
+{
+    const bt_conv2d_f32 *const p = &c->layer;
+    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
+        for (int32_t h = 0; h < p->out_h; h++) {
+            for (int32_t w = 0; w < p->out_w; w++, y += c->y_stride) {
+                bt_conv2d_row(p, x, weight, bias, y, h, w, 1, p->in, sums);
+                limit(y, p->out, p->lo, p->hi);
+            }
+        }
+    }
+}
+
 /* With a pool: the pixels of one of its windows go to `part`, [pool_h][pool_w][out].
  * A ReLU comes before the maximum, since positive numbers are easier to compare. */
 BT_INLINE void bt_conv2d_pool(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,

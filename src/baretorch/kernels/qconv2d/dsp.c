@@ -76,9 +76,9 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
 #undef BT_OUTPUT
 }
 
-/* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; and unless the kernel is 1x1 on channels in
- * fours without padding, the taps as bytes, rounded up to a multiple of four */
-BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
+/* Positions of y are *y_stride apart; `dense`: that is p->out itself, nothing is cut. */
+BT_INLINE void bt_qconv2d_threes(const bt_qconv2d *p, const int32_t *y_stride, int dense, const int8_t *x,
+                                 const int32_t *weight, int8_t *y, void *scratch)
 {
     const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
     int32_t *const windows = scratch;
@@ -102,14 +102,28 @@ BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_
             }
             state->y = y;
             state->end = y + p->out;
-            state->second = outputs > 1 ? p->out : 0;
-            state->third = outputs > 2 ? 2 * p->out : state->second;
+            state->second = outputs > 1 ? *y_stride : 0;
+            state->third = outputs > 2 ? 2 * *y_stride : state->second;
             bt_qconv2d_three(state, weight);
             const int32_t made = state->third + p->out;
             for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < made; i++)
-                y[i] = (int8_t)bt_clamp_i32(y[i], p->lo, p->hi);
-            y += made;
+                if (dense || i % *y_stride < p->out)
+                    y[i] = (int8_t)bt_clamp_i32(y[i], p->lo, p->hi);
+            y += dense ? made : state->third + *y_stride;
         }
         x += p->in_h * p->in_w * p->in;
     }
+}
+
+/* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; and unless the kernel is 1x1 on channels in
+ * fours without padding, the taps as bytes, rounded up to a multiple of four */
+BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
+{
+    bt_qconv2d_threes(p, &p->out, 1, x, weight, y, scratch);
+}
+
+BT_KERNEL void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
+                                       void *scratch)
+{
+    bt_qconv2d_threes(&p->layer, &p->y_stride, 0, x, weight, y, scratch);
 }

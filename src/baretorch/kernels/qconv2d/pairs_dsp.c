@@ -58,10 +58,9 @@ BT_INLINE bt_qconv2d_sums bt_qconv2d_dot(const int32_t *w, const int32_t *x, int
     return sums;
 }
 
-/* scratch: for each pair of positions of a pool window (one pair without pool) 4 bytes a tap, taps rounded up to a
- * multiple of eight; then the bytes of a window, see windows_dsp.h */
-BT_KERNEL void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                                    const int32_t *multiplier, int8_t *y, void *scratch)
+/* Positions of y are *y_stride apart, which is p->out itself where nothing is cut. */
+BT_INLINE void bt_qconv2d_twos(const bt_qconv2d *p, const int32_t *y_stride, const int8_t *x, const int32_t *weight,
+                               const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch)
 {
     const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
     const int32_t window = p->pool_h * p->pool_w;
@@ -103,15 +102,29 @@ BT_KERNEL void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const 
                     y[o + 1] =
                         bt_requantize(sums.second[0] + bias[o + 1], multiplier[o + 1], p->shift, p->zero, p->lo, p->hi);
                 if (window == 1 && at + 1 < outputs) {
-                    y[p->out + o] =
+                    y[*y_stride + o] =
                         bt_requantize(sums.first[1] + bias[o], multiplier[o], p->shift, p->zero, p->lo, p->hi);
                     if (second)
-                        y[p->out + o + 1] = bt_requantize(sums.second[1] + bias[o + 1], multiplier[o + 1], p->shift,
-                                                          p->zero, p->lo, p->hi);
+                        y[*y_stride + o + 1] = bt_requantize(sums.second[1] + bias[o + 1], multiplier[o + 1], p->shift,
+                                                            p->zero, p->lo, p->hi);
                 }
             }
-            y += p->out * (window == 1 && at + 1 < outputs ? 2 : 1);
+            y += *y_stride * (window == 1 && at + 1 < outputs ? 2 : 1);
         }
         x += p->in_h * p->in_w * p->in;
     }
+}
+
+/* scratch: for each pair of positions of a pool window (one pair without pool) 4 bytes a tap, taps rounded up to a
+ * multiple of eight; then the bytes of a window, see windows_dsp.h */
+BT_KERNEL void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                                    const int32_t *multiplier, int8_t *y, void *scratch)
+{
+    bt_qconv2d_twos(p, &p->out, x, weight, bias, multiplier, y, scratch);
+}
+
+BT_KERNEL void bt_qconv2d_channels_pairs_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight,
+                                             const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch)
+{
+    bt_qconv2d_twos(&p->layer, &p->y_stride, x, weight, bias, multiplier, y, scratch);
 }

@@ -24,20 +24,33 @@ typedef struct {
     int32_t hi;
 } bt_qconv2d;
 
+/* Some output channels of a wider tensor: `layer` tells of these alone. */
+typedef struct {
+    bt_qconv2d layer;
+    int32_t y_stride; /* from one pixel of y to the next */
+} bt_qconv2d_channels;
+
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
 void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
+
+void bt_qconv2d_channels_ref(const bt_qconv2d_channels *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                             const int32_t *multiplier, int8_t *y);
 
 /* One group. weight: [out / 2][taps / 8][4] words, both counts rounded up; a tap is (kh, kw, i). Words 0 to 3 of taps t
  * hold halfwords 256 * weight[o + 1][j] + weight[o][j] for j = t and t + 2, t + 1 and t + 3, t + 4 and t + 6, t + 5 and
  * t + 7. */
 void bt_qconv2d_pairs_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                           const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qconv2d_channels_pairs_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight,
+                                   const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* One group, no pool, no shift, an even number of outputs, every output's sum with its bias below 2^23.
  * weight: for each two outputs bias[o], 256 * bias[o + 1] + bias[o], their words as above, and their multipliers. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
+void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
+                             void *scratch);
 
 /* groups == in == out, at least four channels; kernel 3x3, strides 1 or 2, up to one row and column of padding on each
  * side. channel: [in][4] words: 256 * bias + byte [2][2] of the weights; multiplier; bytes [0][0], [0][1], [1][0],
@@ -52,6 +65,8 @@ void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, const int8_t
  * terms: [out][2], bias and multiplier << shift. Sums of 64 taps stay below 2^20, outputs below 2^15 before the limits. */
 void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms, int8_t *y,
                         void *scratch);
+void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, const uint8_t *weight,
+                                 const int32_t *terms, int8_t *y, void *scratch); /* without pool */
 
 /* groups == in == out, dilation_w == 1, 64 taps at most. weight: [in][kernel_w][kernel_h]. terms and bounds as above. */
 void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *terms,

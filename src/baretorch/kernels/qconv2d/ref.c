@@ -19,8 +19,9 @@ BT_INLINE int32_t bt_qconv2d_ref_dot(const bt_qconv2d *p, const int8_t *x, const
     return sum;
 }
 
-BT_KERNEL void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y)
+/* Pixels of y are *y_stride apart, which is p->out itself where nothing is cut. */
+BT_INLINE void bt_qconv2d_ref_any(const bt_qconv2d *p, const int32_t *y_stride, const int8_t *x, const int8_t *weight,
+                                  const int32_t *bias, const int32_t *multiplier, int8_t *y)
 {
     int32_t depth = p->in / p->groups;
     int32_t group = p->out / p->groups; /* output channels that read the same input channels */
@@ -39,7 +40,20 @@ BT_KERNEL void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t
                     }
                     *y++ = bt_requantize(max + bias[o], multiplier[o], p->shift, p->zero, p->lo, p->hi);
                 }
+                y += *y_stride - p->out;
             }
         }
     }
+}
+
+BT_KERNEL void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                              const int32_t *multiplier, int8_t *y)
+{
+    bt_qconv2d_ref_any(p, &p->out, x, weight, bias, multiplier, y);
+}
+
+BT_KERNEL void bt_qconv2d_channels_ref(const bt_qconv2d_channels *p, const int8_t *x, const int8_t *weight,
+                                       const int32_t *bias, const int32_t *multiplier, int8_t *y)
+{
+    bt_qconv2d_ref_any(&p->layer, &p->y_stride, x, weight, bias, multiplier, y);
 }

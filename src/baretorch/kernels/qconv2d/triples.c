@@ -32,9 +32,9 @@ BT_INLINE void bt_qconv2d_gather_three(const bt_qconv2d *p, const int8_t *x, con
     }
 }
 
-/* All layers share this: what it does for three positions is little beside what follows for all their channels. */
-BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
-                                      const int32_t *terms, int8_t *y, void *scratch)
+/* Positions of y are *y_stride apart, which is p->out itself where nothing is cut, and with a pool. */
+BT_INLINE void bt_qconv2d_triples_any(const bt_qconv2d *p, const int32_t *y_stride, const int8_t *x,
+                                      const uint8_t *weight, const int32_t *terms, int8_t *y, void *scratch)
 {
     const int32_t taps = (p->kernel_h * p->kernel_w * p->in + 1) & ~1;
     const int32_t row = p->kernel_w * p->in;
@@ -54,27 +54,27 @@ BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, cons
     s.heads_end = heads_end;
     for (int32_t n = 0; n < p->batch; n++) {
         int32_t h = 0, w = 0; /* of the next output */
+        s.y1 = s.y2 = *y_stride;
         while (h < p->out_h) {
             int32_t top[3], left[3];
-            int32_t more = -1;
             for (int32_t k = 0; k < 3; k++) {
                 /* Behind the last output stands that one again. */
                 if (h == p->out_h) {
-                    top[k] = top[more];
-                    left[k] = left[more];
+                    s.y1 = k == 1 ? 0 : s.y1;
+                    s.y2 = 0;
+                    top[k] = top[k - 1];
+                    left[k] = left[k - 1];
                     continue;
                 }
                 top[k] = h * p->pool_h * p->stride_h - p->pad_top;
                 left[k] = w * p->pool_w * p->stride_w - p->pad_left;
-                more = k;
                 w++;
                 if (w == p->out_w) {
                     w = 0;
                     h++;
                 }
             }
-            s.y1 = more < 1 ? 0 : p->out;
-            s.y2 = more < 2 ? 0 : p->out;
+            const int32_t last = s.y1 + s.y2; /* from the first position to the last */
             for (int32_t ph = 0; ph < p->pool_h * p->stride_h; ph += p->stride_h) {
                 for (int32_t pw = 0; pw < p->pool_w * p->stride_w; pw += p->stride_w) {
                     const int first = ph == 0 && pw == 0;
@@ -86,14 +86,27 @@ BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, cons
                     s.count = p->out;
                     bt_triples_run(&s);
                     /* Outputs grow with their sums: the largest of the pool's window is that of the largest sum. */
-                    for (int32_t i = 0; !first && i < (more + 1) * p->out; i++)
+                    for (int32_t i = 0; !first && i < last + p->out; i++)
                         y[i] = others[i] > y[i] ? others[i] : y[i];
                 }
             }
-            y += (more + 1) * p->out;
+            y += last + *y_stride;
         }
         x += p->in_h * p->in_w * p->in;
     }
+}
+
+/* All layers share these: what they do for three positions is little beside what follows for all their channels. */
+BT_SHARED void bt_qconv2d_triples_run(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
+                                      const int32_t *terms, int8_t *y, void *scratch)
+{
+    bt_qconv2d_triples_any(p, &p->out, x, weight, terms, y, scratch);
+}
+
+BT_SHARED void bt_qconv2d_channels_triples_run(const bt_qconv2d_channels *p, const int8_t *x, const uint8_t *weight,
+                                               const int32_t *terms, int8_t *y, void *scratch)
+{
+    bt_qconv2d_triples_any(&p->layer, &p->y_stride, x, weight, terms, y, scratch);
 }
 
 /* scratch: 8 bytes a tap, taps rounded up to an even number; 8 bytes for each 64 taps; a row of the kernel in bytes; and
@@ -102,4 +115,10 @@ BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const ui
                                   int8_t *y, void *scratch)
 {
     bt_qconv2d_triples_run(p, x, weight, terms, y, scratch);
+}
+
+BT_KERNEL void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, const uint8_t *weight,
+                                           const int32_t *terms, int8_t *y, void *scratch)
+{
+    bt_qconv2d_channels_triples_run(p, x, weight, terms, y, scratch);
 }
