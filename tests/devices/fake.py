@@ -42,9 +42,6 @@ class FakeDevice:
     def instructions(self) -> tuple[int, ...]:
         return ()
 
-    def cores(self) -> None:
-        return None
-
     def blocks(self) -> tuple[Block, ...]:
         return ()
 

@@ -1,20 +1,35 @@
-"""Operators whose output is made part by part: together the parts are the output."""
+"""Operators and kernels that make their output part by part: together the parts are the output, to the last bit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from baretorch.ir import Array, DType, Op, Span, Tensor
+from baretorch.ops import OPS
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.cut import part_of
-from baretorch.ops.kernel import Call
+from baretorch.ops.kernel import Call, nowhere
 from baretorch.ops.linear import Linear
-from tests.ops.case import Case, run_reference
+from baretorch.plan.types import Plan
+from baretorch.targets.boards import load_board
+from tests.ops.arrange import spread
+from tests.ops.case import Case, Outputs, run_reference
 from tests.ops.cases import TABLE
+from tests.ops.cutting import WHOLE, Trial, in_parts, some_of_each, trials
+from tests.ops.emulated import run_emulated
+from tests.ops.host import run_host
+
+BOARDS = ("mps2-an385-v6m", "mps2-an386", "mps3-an547", "virt-rv32")
+FAST = ("-O2", "-fno-strict-aliasing")
+PLACES, ALL_PLACES = 3, 17  # of an axis, in `make test` and in the sweep; the sweep has odd ones
+PER_RUN = 100  # trials of the sweep in a program
+
+Run = Callable[[Sequence[Case], Callable[[Plan], Plan]], list[Outputs]]
 
 
 def call_of(case: Case) -> Call[Op]:
@@ -88,3 +103,56 @@ def test_a_part_of_the_channels_has_a_pitch_unless_there_is_one_row() -> None:
     again = part_of(several.call, 0, 1, 3)
     assert again is not None
     assert (again.call.pitch, again.at, again.offsets) == (6, 6 * 4, (5 * 4,))
+
+
+def on_host(inline: bool) -> Run:
+    return lambda cases, arrange: run_host(cases, inline, arrange, FAST)
+
+
+def on(board: str, folder: Path, optimize: str) -> Run:
+    return lambda cases, arrange: run_emulated(cases, board, folder, optimize, arrange=arrange)
+
+
+def check(found: Sequence[Trial], run: Run) -> None:
+    """What is made in parts is what is made as a whole."""
+    cases = list(dict.fromkeys(t.case for t in found))
+    table = [*((case, WHOLE) for case in cases), *((t.case, t.cut) for t in found)]
+    outputs = run([case for case, _ in table], lambda plan: in_parts(spread(plan), [cut for _, cut in table]))
+    whole = dict(zip((case.name for case in cases), outputs, strict=False))
+    for (case, cut), got in zip(table, outputs, strict=True):
+        for have, want in zip(got, whole[case.name], strict=True):
+            assert have.tobytes() == want.tobytes(), f"{case.name}, cut along {cut.axis} at {cut.places}"
+
+
+def test_portable_kernels_make_parts() -> None:
+    check(some_of_each(trials(TABLE, load_board("host"), PLACES), 2), on_host(inline=False))
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_kernels_for_a_cpu_make_parts(board: str, tmp_path: Path) -> None:
+    check(some_of_each(trials(TABLE, load_board(board), PLACES), 2), on(board, tmp_path, "speed"))
+
+
+def test_every_kernel_that_makes_parts_is_tried() -> None:
+    boards = [load_board(b) for b in ("host", *BOARDS)]
+    tried = {f for board in boards for t in trials(TABLE, board, PLACES) for f in t.functions}
+    kernels = [k for row in OPS for k in row.kernels if k.splits is not nowhere]
+    assert len(kernels) > 100
+    assert {f for k in kernels for f in (k.symbol, k.channels) if f} - tried == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inline", [False, True], ids=["out-of-line", "inlined"])
+def test_portable_kernels_make_parts_of_every_case(inline: bool) -> None:
+    found = trials(TABLE, load_board("host"), PLACES if inline else ALL_PLACES)
+    for start in range(0, len(found), 5 * PER_RUN):
+        check(found[start : start + 5 * PER_RUN], on_host(inline))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimize", ["speed", "size"])
+@pytest.mark.parametrize("board", BOARDS)
+def test_kernels_for_a_cpu_make_parts_of_every_case(board: str, optimize: str, tmp_path: Path) -> None:
+    found = trials(TABLE, load_board(board), PLACES if optimize == "speed" else ALL_PLACES)
+    for start in range(0, len(found), PER_RUN // 2):
+        check(found[start : start + PER_RUN // 2], on(board, tmp_path / str(start), optimize))

@@ -109,6 +109,7 @@ ELEMENTWISE = (
     binary("gate per place", Mul(hi=1.0), normal((1, 4, 5, 6), (1, 4, 5, 1))),
     binary("zero times infinity", Mul(), values([0.0, -0.0, inf, 1e-30], [inf, 2.0, inf, 1e-30])),
     binary("from a scalar", Sub(), normal((), (2, 3))),
+    binary("plain", Sub(), normal((3, 5), (3, 5))),
     binary("relu", Sub(lo=0.0), normal((3, 5), (3, 1))),
     binary("same shape", Div(), normal((3, 5), (3, 5))),
     binary("by zero", Div(hi=9.0), values([1.0, -1.0, 0.0, inf, nan], [0.0, 0.0, 0.0, inf, 1.0])),
