@@ -75,10 +75,20 @@ class Origin:
 NOWHERE = Origin()
 
 
+@dataclass(frozen=True)
+class InFloat:
+    """Why an operator of an int8 model computes in float."""
+
+    text: str
+    has_form: bool = True  # the operator has an int8 form, which does not fit here
+    spectrum: bool = False  # it stands before or behind a Fourier transform
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A value of the graph. `data` is set for constants. `value` is set where a pass puts something else under this
-    name, or the same as int8: the name of the tensor that it stands for."""
+    name, or the same as int8: the name of the tensor that it stands for. `in_float` says of an int8 model why this
+    tensor is computed in float."""
 
     name: str
     shape: Shape
@@ -87,6 +97,7 @@ class Tensor:
     data: Array | None = None
     origin: Origin = NOWHERE
     value: str = ""
+    in_float: InFloat | None = None
 
     @property
     def holds(self) -> str:

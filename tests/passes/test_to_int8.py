@@ -162,6 +162,9 @@ def test_softmax() -> None:
 def test_what_has_no_int8_form_stays_float(op: Op, why: str) -> None:
     graph = to_int8(one(op, (IMAGE,), (A,), A))
     assert in_float(graph) == [op.name] == float_layers(graph) and why_float(graph) == [why]
+    (x,) = graph.inputs
+    forgetful = replace(graph, tensors={**graph.tensors, x: replace(graph[x], quant=None)})
+    assert why_float(forgetful) == [why]  # it was noted, not found out again
 
 
 def test_a_sum_that_would_lose_precision_stays_float() -> None:

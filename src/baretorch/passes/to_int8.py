@@ -1,7 +1,7 @@
 """Make the notes of `note_scales` true: operators between noted tensors become int8 operators.
 
 Where an operator has no int8 form, or a tensor around it has no scale, it stays float and quantize or dequantize stand
-at the border; `float_layers` names what stayed, `why_float` says why, `told_float` tells users.
+at the border. Why, is noted at its outputs; `float_layers` names what stayed, `told_float` tells users.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, Node
+from baretorch.ir import DType, Graph, InFloat, Node
 from baretorch.ops import int8_rule
 from baretorch.ops.fft import Fft, Rfft
 from baretorch.ops.functions import Log, Log1p, Log2
@@ -24,15 +24,17 @@ SPECTRA = "the powers of a spectrum differ by more than eight bits can tell"
 
 
 def to_int8(graph: Graph) -> Graph:
-    if all(t.quant is None for t in graph.tensors.values()):
+    if not _is_int8(graph):
         return graph
-    walk = Walk(graph)
+    walk, spectra = Walk(graph), _spectra(graph)
     for node in graph.nodes:
         try:
             _convert(walk, node)
-        except StaysFloat:
+        except StaysFloat as refusal:
             walk.nodes.append(replace(node, inputs=tuple(map(walk.real, node.inputs))))
             walk.floats.update(node.outputs)
+            why = InFloat(str(refusal), not isinstance(refusal, NoInt8), spectra.issuperset(node.outputs))
+            walk.new |= {name: replace(graph[name], in_float=why) for name in node.outputs}
     outputs = tuple(walk.real(name) for name in graph.outputs)
     state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
     for name, stored in reversed(walk.stored.items()):  # the first that a tensor stands for is what was computed
@@ -54,45 +56,27 @@ def _convert(walk: Walk, node: Node) -> None:
 
 
 def float_layers(graph: Graph, but: Collection[str] = ()) -> list[str]:
-    """Of a graph with int8 operators, or scales for them: the operators that compute in float, by the user's name for
-    them, without those of the layers that are named."""
-    return [f"{node.op.name} {graph[node.outputs[0]].origin}".strip() for node in _floats(graph, but)]
+    """The operators of an int8 graph that compute in float, by the user's name for them, without those of the layers
+    that are named."""
+    return [layer for layer, _ in _floats(graph, but)]
 
 
 def why_float(graph: Graph, but: Collection[str] = ()) -> list[str]:
-    """For each of `float_layers`, why it stayed float. The notes are still there, so its rule can be asked again."""
-    return [_reason(graph, node) for node in _floats(graph, but)]
+    """For each of `float_layers`, why it stayed float."""
+    return [why.text for _, why in _floats(graph, but)]
 
 
 def told_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
     """(layers, why they stayed float): those around a spectrum together, the others one by one."""
-    spectra = _spectra(graph)
-    pairs = list(zip(_floats(graph, but), float_layers(graph, but), strict=True))
-    around = [layer for node, layer in pairs if spectra.issuperset(node.outputs)]
-    others = [(layer, _reason(graph, node)) for node, layer in pairs if not spectra.issuperset(node.outputs)]
+    found = _floats(graph, but)
+    around = [layer for layer, why in found if why.spectrum]
+    others = [(layer, why.text) for layer, why in found if not why.spectrum]
     return [*([(", ".join(around), SPECTRA)] if around else []), *others]
 
 
 def could_be_int8(graph: Graph) -> list[str]:
     """Those of `float_layers` whose operators have an int8 form, and that are not float for a spectrum's sake."""
-    spectra = _spectra(graph)
-    return [
-        layer
-        for node, layer in zip(_floats(graph), float_layers(graph), strict=True)
-        if not spectra.issuperset(node.outputs) and not isinstance(_refusal(graph, node), NoInt8)
-    ]
-
-
-def _reason(graph: Graph, node: Node) -> str:
-    return str(_refusal(graph, node) or "its inputs are float")
-
-
-def _refusal(graph: Graph, node: Node) -> StaysFloat | None:
-    try:
-        _convert(Walk(graph), node)
-    except StaysFloat as reason:
-        return reason
-    return None
+    return [layer for layer, why in _floats(graph) if why.has_form and not why.spectrum]
 
 
 def _spectra(graph: Graph) -> set[str]:
@@ -112,18 +96,23 @@ def _spectra(graph: Graph) -> set[str]:
     return before | after
 
 
-def _floats(graph: Graph, but: Collection[str] = ()) -> list[Node]:
-    if not any(t.dtype is DType.INT8 or t.quant for t in graph.tensors.values()):
+def _is_int8(graph: Graph) -> bool:
+    return any(t.dtype is DType.INT8 or t.quant for t in graph.tensors.values())
+
+
+def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]]:
+    """The user's name for each operator that computes in float, and why."""
+    if not _is_int8(graph):
         return []
     masks = _masks(graph)
-    return [
-        node
-        for node in graph.nodes
-        if graph[node.outputs[0]].dtype is DType.FLOAT32
-        and node.op.computes
-        and not masks.issuperset(node.outputs)
-        and graph[node.outputs[0]].origin.path not in but
-    ]
+    found = []
+    for node in graph.nodes:
+        y = graph[node.outputs[0]]
+        if y.dtype is not DType.FLOAT32 or not node.op.computes or masks.issuperset(node.outputs):
+            continue
+        if y.origin.path not in but:
+            found.append((f"{node.op.name} {y.origin}".strip(), y.in_float or InFloat("its inputs are float")))
+    return found
 
 
 def _masks(graph: Graph) -> set[str]:
