@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from baretorch import frontends, pipeline
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.ops.move import Copy

@@ -13,11 +13,11 @@ import pytest
 import serial
 
 from baretorch.devices import serial as ports
-from baretorch.devices.link import Link
 from baretorch.devices.serial import Port, SerialMachine, serial_ports
+from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.errors import CompileError
-from tests.devices.fake import FakeDevice
+from tests.emulators.fake import FakeDevice
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baretorch import escape
-from baretorch.devices.link import Link
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.firmware.build import build
 from baretorch.ir import Builder, DType, Graph, Origin, State, interpret

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image

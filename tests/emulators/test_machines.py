@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.devices.frames import RUN as RUN_FRAME
-from baretorch.devices.frames import Frame, encode
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
+from baretorch.emulators.frames import RUN as RUN_FRAME
+from baretorch.emulators.frames import Frame, encode
+from baretorch.emulators.link import Link
 from baretorch.emulators.types import Block, DeviceFault, DeviceHang, Machine
 from baretorch.emulators.unicorn import UnicornMachine
 from tests.emulators.images import EMULATED, REVERSE, RUN, image

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
 from baretorch.emulators.hooks import shared_library
+from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
@@ -110,7 +110,7 @@ ORPHAN = """\
 import sys
 from dataclasses import replace
 from pathlib import Path
-from baretorch.devices.link import Link
+from baretorch.emulators.link import Link
 from baretorch.emulators import open_machine
 from tests.emulators.images import RUN, image
 machine = open_machine(image({board!r}, {body!r}), RUN, {emulator!r})

@@ -17,8 +17,8 @@ from test_pte_torch import Branch, close
 from torch import nn
 
 from baretorch import frontends, pipeline
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.aten_source import shared_state

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from baretorch import frontends, pipeline
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.torch_export import run_module

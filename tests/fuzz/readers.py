@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from baretorch.devices.frames import KINDS, Decoder, Frame, encode
+from baretorch.emulators.frames import KINDS, Decoder, Frame, encode
 from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, loaded
 from baretorch.firmware.elf import read_elf

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from baretorch import pipeline
-from baretorch.devices.link import Link
 from baretorch.emit import emit
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.frontends import Source
 from baretorch.options import Compiler, Optimize, Options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.devices.link import Link
 from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
 from baretorch.report.cycles import Cycles, cycles_of, read_listing
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.cycles import TIMINGS

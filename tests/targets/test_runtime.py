@@ -11,8 +11,8 @@ from tempfile import mkdtemp
 
 import pytest
 
-from baretorch.devices.frames import Decoder, Frame, encode
 from baretorch.emulators import open_machine
+from baretorch.emulators.frames import Decoder, Frame, encode
 from baretorch.emulators.types import Machine
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image

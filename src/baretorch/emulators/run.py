@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.devices.link import Link
+from baretorch.emulators.link import Link
 from baretorch.emulators.types import Block, Machine
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.devices.link import Link
+from baretorch.emulators.link import Link
 from baretorch.emulators.run import call, real, stored
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError

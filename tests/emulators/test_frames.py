@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baretorch.devices.frames import KINDS, Decoder, Frame, encode
+from baretorch.emulators.frames import KINDS, Decoder, Frame, encode
 
 LIMIT = 4096
 frames = st.builds(Frame, st.sampled_from(KINDS), st.integers(0, 255), st.binary(max_size=300))

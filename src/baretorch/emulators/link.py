@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from baretorch.devices.frames import (
+from baretorch.emulators.frames import (
     ERROR_REPLY,
     FRAME_BYTES,
     HELLO,

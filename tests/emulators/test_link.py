@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from baretorch.devices.frames import Frame, encode
-from baretorch.devices.link import Link, Reply
+from baretorch.emulators.frames import Frame, encode
+from baretorch.emulators.link import Link, Reply
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.errors import CompileError
-from tests.devices.fake import HELLO, FakeDevice
+from tests.emulators.fake import HELLO, FakeDevice
 
 
 def test_hello_and_run() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from baretorch.devices.frames import Decoder, Frame, encode
+from baretorch.emulators.frames import Decoder, Frame, encode
 from baretorch.emulators.types import Block, DeviceHang
 
 HELLO = struct.pack("<BBBBI3I", 1, 2, 1, 0, 1000, 4, 2, 6) + b"tiny\0desk\0"
