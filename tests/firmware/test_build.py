@@ -12,6 +12,7 @@ from baretorch.firmware.build import build
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.toolchain import Toolchain
 from baretorch.firmware.types import Image
+from baretorch.options import Optimize
 from baretorch.targets.boards import board_names, load_board
 from tests.firmware.conftest import DUMMY, SOURCES, Build
 
@@ -74,7 +75,7 @@ def test_runtime_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             DUMMY,
             "dummy_run",
             "gcc",
-            "speed",
+            Optimize.SPEED,
             lambda *s: steps.append(s),
         )
     assert compiled.count("serve.c") == 1 and compiled.count("model.c") == 2

@@ -12,6 +12,7 @@ from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.stack import StackBound, frames_of_clang, frames_of_gcc, stack_bound
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.firmware.types import Image
+from baretorch.options import Optimize
 from baretorch.targets.boards import load_board
 from baretorch.targets.linker import linker_script
 from tests.firmware.conftest import Build
@@ -26,7 +27,7 @@ def linked(board_name: str, toolchain: str, folder: Path) -> tuple[Elf, dict[str
     tools = find_toolchain(board, toolchain)
     script, made = folder / "x.ld", folder / "x.o"
     script.write_text(linker_script(board))
-    tools.compile(SOURCE, made, (), "size")
+    tools.compile(SOURCE, made, (), Optimize.SIZE)
     assert tools.link([made], script, folder / "x.elf", folder / "x.map") is None
     su = made.with_suffix(".su")
     return read_elf((folder / "x.elf").read_bytes()), frames_of_gcc([su.read_text()] if su.exists() else [])

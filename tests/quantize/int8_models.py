@@ -11,6 +11,7 @@ from torch import nn
 from baretorch.emulators.run import real, stored
 from baretorch.frontends import Int8, Source, from_module, quantized
 from baretorch.ir import Array, Graph, interpret
+from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import optimized_methods
 
@@ -20,7 +21,7 @@ def both(module: nn.Module, *inputs: torch.Tensor, samples: int = 8) -> tuple[So
     generator = torch.Generator().manual_seed(1)
     data: list[tuple[Any, ...]] = [inputs]
     data += [tuple(torch.randn(x.shape, generator=generator) for x in inputs) for _ in range(samples)]
-    source = quantized(from_module(module.eval(), inputs, "m"), Int8(observer="minmax"), data)
+    source = quantized(from_module(module.eval(), inputs, "m"), Int8(observer=Observer.MINMAX), data)
     return source, optimized_methods(source)["forward"]
 
 

@@ -8,13 +8,14 @@ from torch import nn
 
 import baretorch
 from baretorch.frontends import Int8, Source, from_module, quantized
+from baretorch.options import Observer
 from tests.models import seeded
 
 X = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))
 
 
 def int8(module: nn.Module, x: torch.Tensor, samples: list[torch.Tensor]) -> Source:
-    return quantized(from_module(module.eval(), (x,), "m"), Int8(observer="minmax"), [(s,) for s in samples])
+    return quantized(from_module(module.eval(), (x,), "m"), Int8(observer=Observer.MINMAX), [(s,) for s in samples])
 
 
 def kinds(source: Source) -> list[str]:

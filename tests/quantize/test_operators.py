@@ -16,6 +16,7 @@ from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, from_module, quantized
 from baretorch.ir import interpret
 from baretorch.ops.quantize import Dequantize
+from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.quantize.quantizer import Int8Quantizer
 from baretorch.report.facts import compare
@@ -41,7 +42,9 @@ class Several(nn.Module):
 def check(operators: Mapping[str, Operator], shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)
     samples = [(torch.randn(shape, generator=generator),) for _ in range(8)]
-    source = quantized(from_module(seeded(Several(operators)), samples[0], "m"), Int8(observer="minmax"), samples)
+    source = quantized(
+        from_module(seeded(Several(operators)), samples[0], "m"), Int8(observer=Observer.MINMAX), samples
+    )
     graph = pipeline.optimized(source.graph)
     assert not float_layers(graph), why_float(graph)
     assert source.quantized is not None

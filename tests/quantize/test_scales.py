@@ -16,6 +16,7 @@ from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, Source, from_module, quantized
 from baretorch.ir import Array, Graph, Quant, interpret
 from baretorch.ops.qbinary import quotient_of
+from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, PerChannelMinMax, least_loss
 from baretorch.quantize.qat import convert_qat, prepare_qat
@@ -30,7 +31,7 @@ def normal(shape: tuple[int, ...], count: int = 8) -> list[tuple[torch.Tensor, .
 
 
 def int8_of(
-    net: nn.Module, samples: Sequence[tuple[torch.Tensor, ...]], observer: str = "histogram"
+    net: nn.Module, samples: Sequence[tuple[torch.Tensor, ...]], observer: Observer = Observer.HISTOGRAM
 ) -> tuple[Source, Graph]:
     source = quantized(from_module(net, samples[0], "m"), Int8(observer=observer), samples)
     return source, pipeline.optimized(source.graph)
@@ -71,7 +72,7 @@ def test_weights_of_nothing_leave_their_bias_alone() -> None:
         net[0].weight[1] *= 1e-12
         net[0].weight[3] = 0
         net[0].bias.copy_(torch.tensor([0.7, 0.5, 0.1, -1e9]))
-    source, graph = int8_of(net, normal((2, 8)), "minmax")
+    source, graph = int8_of(net, normal((2, 8)), Observer.MINMAX)
     assert not float_layers(graph)
     (have,) = interpret(graph, stored(graph, source.examples)).values()
     np.testing.assert_allclose(have[:, [0, 1, 3]], [[0.7, 0.5, 0.0]] * 2, atol=0.01)

@@ -10,6 +10,7 @@ import pytest
 from baretorch.errors import InternalError
 from baretorch.firmware.elf import Elf, Section, read_elf
 from baretorch.firmware.toolchain import find_toolchain
+from baretorch.options import Optimize
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.linker import linker_script
 
@@ -51,7 +52,7 @@ def _link(board: str, toolchain: str, folder: Path, arena: int = 128, cores: int
     source, script, elf = (folder / name for name in ("program.c", "program.ld", "program.elf"))
     source.write_text(text)
     script.write_text(linker_script(description, cores))
-    tools.compile(source, folder / "program.o", [], "size")
+    tools.compile(source, folder / "program.o", [], Optimize.SIZE)
     complaint = tools.link([folder / "program.o"], script, elf, folder / "program.map")
     return complaint if complaint is not None else read_elf(elf.read_bytes())
 

@@ -9,7 +9,7 @@ import click
 
 from baretorch.cli.flags import MEMORY, flags, gathered, model_argument
 from baretorch.cli.verb import Answer, Body, board_option, stages, verb
-from baretorch.options import Io, Options
+from baretorch.options import Io, Observer, Options
 
 if TYPE_CHECKING:
     from baretorch.targets.types import Board
@@ -20,8 +20,9 @@ def _int8_by_default(body: Body) -> Body:
 
     @wraps(body)
     def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
-        if as_float and (int8 or rest["keep_float"] or rest["io"] != Io.FLOAT):
-            raise click.UsageError("--float excludes --int8, --keep-float and --io int8")
+        given = (rest["keep_float"], rest["observer"] != Observer.HISTOGRAM, rest["io"] != Io.FLOAT)
+        if as_float and (int8 or any(given)):
+            raise click.UsageError("--float excludes --int8, --keep-float, --observer minmax and --io int8")
         return body(*arguments, int8=not as_float, **rest)
 
     return decided

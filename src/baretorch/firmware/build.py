@@ -26,6 +26,7 @@ from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
+from baretorch.options import Optimize
 from baretorch.outputs import check_files
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
@@ -46,7 +47,7 @@ class _Unit:
 
     source: Path
     output: Path
-    optimize: str
+    optimize: Optimize
     kept: bool
 
 
@@ -58,7 +59,7 @@ def build(
     include: Path,
     run_symbol: str,
     toolchain: str | None = None,
-    optimize: str = "speed",
+    optimize: Optimize = Optimize.SPEED,
     progress: Progress | None = None,
     checked: bool = False,
     cores: int = 1,
@@ -138,7 +139,7 @@ def _compile(
     runtime: Sequence[Path],
     model_sources: Sequence[Path],
     include: Path,
-    optimize: str,
+    optimize: Optimize,
     progress: Progress | None,
 ) -> list[Path]:
     """Object files in a fixed order, so that the same input links to the same bytes."""
@@ -146,7 +147,7 @@ def _compile(
     includes = (work.resolve(), include.resolve(), RUNTIME, KERNELS)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
-    units = [(source, "size", True) for source in runtime]
+    units = [(source, Optimize.SIZE, True) for source in runtime]
     units += [(source.resolve(), optimize, False) for source in model_sources]
     plan = [_Unit(s, work / f"{i:02}_{s.stem}.o", level, kept) for i, (s, level, kept) in enumerate(units)]
 

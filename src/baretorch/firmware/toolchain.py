@@ -20,7 +20,7 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.cache import cache_folder, fingerprint, keep
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.tools import run_tool
-from baretorch.options import Compiler
+from baretorch.options import Compiler, Optimize
 from baretorch.targets.types import Board, Cpu
 
 NAMES = tuple(map(str, Compiler))
@@ -36,7 +36,7 @@ _CODE = (
     "-fno-asynchronous-unwind-tables",
     "-ffp-contract=fast",  # fused multiply-add where the FPU has it
 )
-_LEVELS = {"speed": "-O2", "size": "-Os"}
+_LEVELS = {Optimize.SPEED: "-O2", Optimize.SIZE: "-Os"}
 _PACKAGES = {
     "arm-none-eabi-": "gcc-arm-none-eabi",
     "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf",
@@ -59,14 +59,14 @@ class Toolchain:
     def hosted(self) -> bool:
         return self.cpu.name == "host"
 
-    def compile_flags(self, optimize: str) -> tuple[str, ...]:
+    def compile_flags(self, optimize: Optimize) -> tuple[str, ...]:
         """All flags that decide what is in an object file, besides include folders."""
         target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig
         stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined", "-g0")
         place = ("-fno-pie",) if self.hosted else ("-ffreestanding",)
         return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *_WARNINGS)
 
-    def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: str) -> None:
+    def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> None:
         """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file.
 
         Paths are relative: compilers write them into assembly, unescaped, and a folder may be called anything."""

@@ -14,6 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.ir import Array, DType, Graph, Shape
 from baretorch.net import Reference
+from baretorch.options import Observer
 from baretorch.ports import Runner
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
@@ -24,11 +25,11 @@ ODD_INT8 = (
 
 @dataclass(frozen=True)
 class Int8:
-    """How to quantize: layers to leave in float, and the observer ("histogram" or "minmax"). With `unless_done` a model
+    """How to quantize: layers to leave in float, and the observer. With `unless_done` a model
     that is quantized already stays as it is."""
 
     keep_float: tuple[str, ...] = ()
-    observer: str = "histogram"
+    observer: Observer = Observer.HISTOGRAM
     unless_done: bool = False
 
 

@@ -20,6 +20,7 @@ from baretorch.frontends.torch_norms import fold_norms
 from baretorch.frontends.torch_plain import answers, copied, state_kept
 from baretorch.frontends.torch_read import origin_of
 from baretorch.net import Reference, check
+from baretorch.options import Observer
 from baretorch.quantize.health import judged
 from baretorch.quantize.observers import counted
 from baretorch.quantize.quantizer import Int8Quantizer
@@ -47,7 +48,7 @@ def quantize_module(
     samples: Iterable[Sequence[Any]] | None,
     reference: Reference,
     keep_float: Sequence[str] = (),
-    observer: str = "histogram",
+    observer: Observer = Observer.HISTOGRAM,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Quantized:
     """int8 by post-training quantization of a plain program with these calibration samples; None: seeded random data,

@@ -28,6 +28,7 @@ from torchao.quantization.pt2e.quantizer import (
 from baretorch.frontends.aten import TABLE
 from baretorch.frontends.rows import Scales
 from baretorch.frontends.torch_read import table_name
+from baretorch.options import Observer
 from baretorch.quantize import observers
 from baretorch.quantize.spectra import around_spectra, name_of
 
@@ -48,8 +49,8 @@ MOVES = (Scales.SAME, Scales.PARTS)
 # Outputs whose range is known: scale and zero point.
 FIXED = {Scales.UNIT: (1 / 256, -128), Scales.SOFTMAX: (1 / 256, -128), Scales.SIGNED: (1 / 128, 0)}
 
-OBSERVERS = {"histogram": observers.Histogram, "minmax": observers.MinMax}
-SCORES = {"histogram": observers.ScoresHistogram, "minmax": observers.ScoresMinMax}
+OBSERVERS = {Observer.HISTOGRAM: observers.Histogram, Observer.MINMAX: observers.MinMax}
+SCORES = {Observer.HISTOGRAM: observers.ScoresHistogram, Observer.MINMAX: observers.ScoresMinMax}
 
 
 def scales_of(node: Any) -> Scales | None:
@@ -78,7 +79,9 @@ def _trained(observer: Any, **how: int) -> Any:
 class Int8Quantizer(Quantizer):  # type: ignore[misc]
     """Annotates every operator that has an int8 kernel, but for the layers named in `keep_float`."""
 
-    def __init__(self, keep_float: Collection[str] = (), observer: str = "histogram", qat: bool = False) -> None:
+    def __init__(
+        self, keep_float: Collection[str] = (), observer: Observer = Observer.HISTOGRAM, qat: bool = False
+    ) -> None:
         self.keep_float = frozenset(keep_float)
         self.qat = qat
         self.activation = activation_spec(observers.MovingMinMax if qat else OBSERVERS[observer], qat)
