@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.emulators import open_machine
+from baretorch.emulators.core import HOOKS
 from baretorch.emulators.hooks import shared_library
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault
@@ -181,13 +182,15 @@ def test_a_closed_unicorn_machine_says_so() -> None:
         machine.read(1)
 
 
-@pytest.mark.parametrize("source", ["unicorn.c", "qemu.c"])
+@pytest.mark.parametrize("sources", [HOOKS, ("qemu.c",)])
 @pytest.mark.parametrize("compiler", ["cc", "zig"])
-def test_hooks_are_compiled_once(source: str, compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_are_compiled_once(
+    sources: tuple[str, ...], compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if compiler == "zig":
         monkeypatch.setenv("PATH", "")
-    library = shared_library(source)
+    library = shared_library(*sources)
     made = library.stat().st_mtime_ns
-    assert shared_library(source) == library and library.stat().st_mtime_ns == made
+    assert shared_library(*sources) == library and library.stat().st_mtime_ns == made
     assert library.is_relative_to(tmp_path) and library.read_bytes()[:4] == b"\x7fELF"

@@ -67,6 +67,9 @@ class SerialMachine:
     def instructions(self) -> tuple[int, ...]:
         return ()
 
+    def cores(self) -> None:
+        return None
+
     def blocks(self) -> tuple[Block, ...]:
         return ()
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from baretorch.firmware.elf import EXECUTE, FUNC, Elf, read_elf
 from baretorch.firmware.returns import LABEL
+from baretorch.firmware.sizes import STACK
 from baretorch.firmware.types import Image
+
+MEET = "bt_meet"  # of kernels/cores.h
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,9 @@ class Code:
     run: int  # the run function
     returned: int  # where its caller goes on
     home: tuple[int, int, int, int]  # two ranges: the run function, and the part of it that calls the layers
+    core1_home: tuple[int, int, int, int]  # the same for core 1: the function that calls its layers, and none
+    meets: tuple[tuple[int, int], ...]  # ranges: where cores wait for each other
+    stacks: tuple[int, int]  # a range: of all cores
 
     def function_at(self, address: int) -> str:
         """The name of the function there, for people."""
@@ -38,7 +44,15 @@ def read_code(image: Image, run_symbol: str) -> Code:
         run=elf.symbol(run_symbol).address,
         home=(*_range(elf, run_symbol), *_range(elf, f"{run_symbol}_in")),
         returned=elf.symbol(LABEL).address & ~1,
+        core1_home=(*_range(elf, f"{run_symbol.removesuffix('_run')}_core1"), 0, 0),
+        meets=tuple((s.address, s.address + s.size) for s in elf.symbols if s.name == MEET and s.type == FUNC),
+        stacks=_stacks(elf),
     )
+
+
+def _stacks(elf: Elf) -> tuple[int, int]:
+    found = next((s for s in elf.sections if s.name == STACK), None)
+    return (0, 0) if found is None else (found.address, found.address + found.size)
 
 
 def _range(elf: Elf, name: str) -> tuple[int, int]:

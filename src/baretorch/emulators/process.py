@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import IO
 
-from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.emulators.types import Cores, DeviceFault, DeviceHang
 
 CHUNK = 1 << 16
 
@@ -59,6 +59,9 @@ class Process:
                 self._send()
             elif time.monotonic() >= deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
+
+    def cores(self) -> Cores | None:
+        return None
 
     def _send(self) -> None:
         """Send what fits."""

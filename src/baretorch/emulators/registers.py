@@ -10,12 +10,17 @@ from baretorch.targets.types import Chip
 
 
 class Kind(IntEnum):
-    """What a register does, as hooks/unicorn.c counts them."""
+    """What a register does, as hooks/unicorn.h counts them."""
 
     CONSTANT = 0  # reads as `filled`
     CONSOLE_STATUS = 1  # reads as `filled` if a byte has arrived, else as `empty`
     CONSOLE_DATA = 2  # reading takes an arrived byte, writing sends one
     COUNTER = 3  # counts; the bits of `filled` read inverted
+    CORE_NUMBER = 4  # of the core that reads it
+    MAIL_STATUS = 5  # whether words from the other core are there (1), and whether there is room for one (2)
+    MAIL_SEND = 6  # a word to the other core
+    MAIL_TAKE = 7  # a word from it
+    KEPT = 8  # reads as written, for each core by itself; `filled` is its number in KEPT
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,26 @@ COUNTERS: dict[str, Register] = {
 }
 
 
-def chip_registers(chip: Chip) -> tuple[Register, ...]:
-    """The registers of a chip that do not simply read as zero."""
+# What images of two cores use besides.
+CORES: dict[str, tuple[Register, ...]] = {
+    "rp_sio": (  # CPUID, FIFO_ST, FIFO_WR, FIFO_RD
+        Register(0x00, Kind.CORE_NUMBER),
+        Register(0x50, Kind.MAIL_STATUS),
+        Register(0x54, Kind.MAIL_SEND),
+        Register(0x58, Kind.MAIL_TAKE),
+    ),
+}
+MAIL_ROOM = 4  # words; the RP2040 has room for eight
+
+KEPT = {"VTOR": 0, "CPACR": 1}
+_KEPT = (
+    Register(0xE000ED08, Kind.KEPT, filled=KEPT["VTOR"]),
+    Register(0xE000ED88, Kind.KEPT, filled=KEPT["CPACR"]),
+)
+
+
+def chip_registers(chip: Chip, cores: int = 1) -> tuple[Register, ...]:
+    """The registers of a chip that do not simply read as zero, for an image that uses so many of its cores."""
     if chip.uart.driver not in UARTS or chip.counter.driver not in COUNTERS:
         raise CompileError(
             f"the emulator unicorn has no model of {chip.name}'s console or counter",
@@ -71,5 +94,7 @@ def chip_registers(chip: Chip) -> tuple[Register, ...]:
         )
     at_base = [(chip.uart.base, r) for r in UARTS[chip.uart.driver]]
     at_base.append((chip.counter.base, COUNTERS[chip.counter.driver]))
+    if cores > 1 and chip.cores is not None:
+        at_base += [(chip.cores.base, r) for r in CORES[chip.cores.driver]] + [(0, r) for r in _KEPT]
     devices = tuple(Register(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)
     return devices + tuple(Register(r.address, Kind.CONSTANT, filled=r.value) for r in chip.ready)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.emulators.link import Link
-from baretorch.emulators.types import Block, Machine
+from baretorch.emulators.types import Block, Cores, Machine
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
 from baretorch.ir import Array, DType, Graph, Tensor
@@ -26,6 +26,7 @@ class Run:
     ticks: int
     stack_peak: int
     blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
+    cores: Cores | None = None  # what each core did, if there are two
 
 
 def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
@@ -56,7 +57,8 @@ def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: flo
         raise InternalError("the image gave two answers to the same inputs")
     counts = machine.instructions()
     instructions = counts[1] if len(counts) > 1 else None
-    return Run(machine.name, first, outputs, instructions, reply.ticks, reply.stack_peak, machine.blocks())
+    blocks, cores = machine.blocks(), machine.cores()
+    return Run(machine.name, first, outputs, instructions, reply.ticks, reply.stack_peak, blocks, cores)
 
 
 def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:

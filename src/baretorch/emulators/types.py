@@ -17,6 +17,45 @@ class DeviceHang(CompileError):
 
 
 @dataclass(frozen=True)
+class Access:
+    """What a core did to a byte: in the function, and behind the call at `site`, as in a Block."""
+
+    core: int
+    writes: bool
+    address: int
+    function: str
+    site: int
+
+    def __str__(self) -> str:
+        return f"core {self.core} {'writes' if self.writes else 'reads'} in {self.function}"
+
+
+class CoresRace(DeviceFault):
+    """Both cores touch a byte in the same phase, and one of them writes: which comes first is chance. The phase counts
+    the times that the cores have met since the run function was called."""
+
+    def __init__(self, phase: int, address: int, accesses: tuple[Access, Access]) -> None:
+        super().__init__(
+            f"both cores touch the byte at {address:#010x} between two meetings",
+            have=[*map(str, accesses), f"phase {phase} of the run"],
+            need="a meeting between the two, or bytes that only one core touches",
+        )
+        self.phase = phase
+        self.address = address
+        self.accesses = accesses  # of core 0 and of core 1
+
+
+@dataclass(frozen=True)
+class Cores:
+    """What a call of the run function took, from its entry on core 0 to its return: of each core its instructions and
+    how long it waited in meetings or asleep; and how long all of it took, in instructions of the core that was last."""
+
+    instructions: tuple[int, ...]
+    critical_path: int
+    waiting: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Block:
     """A stretch of code without branches in between, and how often a call of the run function executed it.
 
@@ -44,7 +83,11 @@ class Machine(Protocol):
         DeviceFault if the image stopped for good."""
 
     def instructions(self) -> tuple[int, ...]:
-        """Executed instructions of each call of the run function so far; empty if not counted."""
+        """Executed instructions of each call of the run function so far, of two cores those on the critical path; empty
+        if not counted."""
+
+    def cores(self) -> Cores | None:
+        """What each core did in the last call of the run function; None if the image uses one, or it is not known."""
 
     def blocks(self) -> tuple[Block, ...]:
         """What the last call of the run function executed, in the order of its visits to sites; empty if not known."""

@@ -12,16 +12,18 @@ from baretorch.errors import InternalError
 from baretorch.firmware.cache import cache_folder, fingerprint, keep
 from baretorch.firmware.tools import run_tool
 
+HERE = Path(__file__).parent
 FLAGS = ("-std=gnu99", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
-def shared_library(source: str) -> Path:
-    """The shared library made from a C file of this folder, from the user's cache if it is there."""
-    path = Path(__file__).with_name(source)
+def shared_library(*sources: str) -> Path:
+    """The shared library made from C files of this folder, from the user's cache if it is there."""
+    paths = [HERE / source for source in sources]
     compiler = _compiler()
-    name = fingerprint(*compiler, *FLAGS, platform.system(), platform.machine(), path.read_bytes())
-    library = cache_folder() / "hooks" / f"{path.stem}-{name}.so"
-    return library if library.exists() else _compile(compiler, path, library)
+    files = (path.read_bytes() for path in (*paths, *sorted(HERE.glob("*.h"))))
+    name = fingerprint(*compiler, *FLAGS, platform.system(), platform.machine(), *files)
+    library = cache_folder() / "hooks" / f"{paths[0].stem}-{name}.so"
+    return library if library.exists() else _compile(compiler, paths, library)
 
 
 def _compiler() -> tuple[str, ...]:
@@ -29,10 +31,10 @@ def _compiler() -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", "ziglang", "cc")
 
 
-def _compile(compiler: tuple[str, ...], source: Path, library: Path) -> Path:
+def _compile(compiler: tuple[str, ...], sources: list[Path], library: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / library.name
-        run = run_tool([*compiler, *FLAGS, str(source), "-o", str(made)], Path(folder))
+        run = run_tool([*compiler, *FLAGS, *map(str, sources), "-o", str(made)], Path(folder))
         if run.returncode:
-            raise InternalError(f"{source.name} does not compile\n{run.stderr}")
+            raise InternalError(f"{sources[0].name} does not compile\n{run.stderr}")
         return keep(made, library)

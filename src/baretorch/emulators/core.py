@@ -1,0 +1,244 @@
+"""One core of an emulated chip: a Unicorn engine with the hooks, and for core 1 the boot ROM before that."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Generator, Sequence
+
+import unicorn as uc
+from unicorn import arm_const as arm
+from unicorn.unicorn_py3.unicorn import uclib
+
+from baretorch.emulators.boot_rom import Launch, boot_rom
+from baretorch.emulators.code import Code
+from baretorch.emulators.hooks import shared_library
+from baretorch.emulators.registers import KEPT, MAIL_ROOM
+from baretorch.emulators.rows import read_rows
+from baretorch.emulators.state import Bank, ChipState, Range, Stop, core_state
+from baretorch.emulators.types import Block, DeviceFault
+from baretorch.errors import CompileError
+from baretorch.targets.types import Chip
+
+HOOKS = ("unicorn.c", "registers.c", "cores.c")
+PAGE = 0x1000
+SEV = (0xBF40).to_bytes(2, "little")
+WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
+EVERYWHERE = (1, 0)  # an empty range means all addresses to Unicorn
+
+REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
+    "sp": arm.UC_ARM_REG_SP,
+    "lr": arm.UC_ARM_REG_LR,
+    "pc": arm.UC_ARM_REG_PC,
+}
+
+
+class Memory:
+    """A bank of the chip's, for all of its cores. `touched` is what the hooks note of each byte if they are to."""
+
+    def __init__(self, origin: int, size: int, access: int, touched: mmap.mmap | None) -> None:
+        self.origin = origin
+        self.bytes = mmap.mmap(-1, -(-size // PAGE) * PAGE)
+        self.access = access
+        self.touched = touched
+
+
+class Core:
+    """A core that is alone passes over waiting for an event; of a pair, core 1 begins in its boot ROM."""
+
+    def __init__(self, chip: Chip, shared: ChipState, code: Code, memories: Sequence[Memory], number: int) -> None:
+        self.number = number
+        self.pc = 0
+        self.fault: DeviceFault | None = None
+        self.heard: list[int] = []  # words that the boot ROM got
+        self.state, self._rows = core_state(shared, code, number)
+        self._chip = chip
+        self._shared = shared
+        self._code = code
+        self._memories = memories
+        self._rom: Generator[None, None, Launch] | None = None
+        self._bad_access: tuple[str, int] | None = None
+        self._hooks = ctypes.CDLL(str(shared_library(*HOOKS)))
+        # With UC_MODE_MCLASS it would be a Cortex-M33, whatever model is asked for.
+        self.uc = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
+        self.uc.ctl_set_cpu_model(getattr(arm, chip.cpu.unicorn or ""))
+        for memory in memories:
+            place = ctypes.addressof(ctypes.c_char.from_buffer(memory.bytes))
+            self.uc.mem_map_ptr(memory.origin, len(memory.bytes), memory.access, place)
+        self._map_registers()
+        self._hook(uc.UC_HOOK_BLOCK, "bt_on_block", ctypes.pointer(self.state), EVERYWHERE)
+        self.uc.hook_add(uc.UC_HOOK_MEM_INVALID, self._on_bad_access)
+
+    def begin(self, pc: int, sp: int, lr: int) -> None:
+        self.uc.reg_write(arm.UC_ARM_REG_SP, sp)
+        self.uc.reg_write(arm.UC_ARM_REG_LR, lr)
+        self.pc = pc
+
+    def pair(self, other: Core) -> None:
+        """Let the core know of the other one, and watch what both do to memory."""
+        self.state.other = ctypes.pointer(other.state)
+        code = self._code.addresses
+        raw = self.peek(code.start, len(code))
+        at = raw.find(SEV)
+        while at >= 0:
+            if at % 2 == 0:
+                self._hook(uc.UC_HOOK_CODE, "bt_on_signal", ctypes.pointer(self.state), (code.start + at,) * 2)
+            at = raw.find(SEV, at + 1)
+        self._banks = []
+        for memory in self._memories:
+            if memory.touched is not None:
+                place = ctypes.addressof(ctypes.c_char.from_buffer(memory.touched))
+                self._banks.append(Bank(ctypes.pointer(self.state), place, memory.origin))
+                bounds = (memory.origin, memory.origin + len(memory.bytes) - 1)
+                kinds = uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE
+                self._hook(kinds, "bt_on_touch", ctypes.pointer(self._banks[-1]), bounds)
+        if self.number:
+            self._rom = boot_rom(self)
+
+    @property
+    def alone(self) -> bool:
+        return not self.state.other
+
+    @property
+    def in_rom(self) -> bool:
+        return self._rom is not None
+
+    @property
+    def can_run(self) -> bool:
+        return not self.state.halted and bool(not self.state.asleep or self.state.event)
+
+    def run(self) -> Stop:
+        """Until the hooks stop it, it sleeps, or it faults."""
+        if self.state.asleep and not self._wait():
+            return Stop.SLEEPS
+        while True:
+            waits = self._run_rom() if self.in_rom else self._emulate()
+            if self.fault is not None:
+                return Stop.FAULT
+            if self.state.halted or (waits and not self._wait()):
+                return Stop.SLEEPS
+            if self._shared.stopped:
+                return Stop(self._shared.stopped)
+
+    def blocks(self) -> tuple[Block, ...]:
+        return read_rows(memoryview(self._rows), self.state.row_count)
+
+    def peek(self, address: int, size: int) -> bytes:
+        try:
+            return bytes(self.uc.mem_read(address, size))
+        except uc.UcError:
+            return b""
+
+    def place(self) -> list[str]:
+        """Where it is, in words."""
+        if self.in_rom:
+            return ["in its boot ROM"]
+        pc, lr = (self.uc.reg_read(REGISTERS[name]) for name in ("pc", "lr"))
+        return [
+            f"at {pc:#010x} in {self._code.function_at(pc)}",
+            f"called from {lr & ~1:#010x} in {self._code.function_at(lr & ~1)}",
+        ]
+
+    def where(self) -> list[str]:
+        cells = [f"{name} {self.uc.reg_read(number):08x}" for name, number in REGISTERS.items()]
+        return [*self.place(), *("  ".join(cells[i : i + 4]) for i in range(0, len(cells), 4))]
+
+    # The boot ROM's end of the mailbox.
+
+    def has_mail(self) -> bool:
+        return bool(self.state.mail_count)
+
+    def take(self) -> int:
+        self.heard.append(int(self._hooks.bt_take_mail(ctypes.byref(self.state))) & 0xFFFFFFFF)
+        return self.heard[-1]
+
+    def has_room(self) -> bool:
+        return bool(self.state.other.contents.mail_count < MAIL_ROOM)
+
+    def send(self, word: int) -> None:
+        self._hooks.bt_send_mail(ctypes.byref(self.state), ctypes.c_uint32(word))
+        self._hooks.bt_signal(ctypes.byref(self.state))
+
+    def _wait(self) -> bool:
+        """WFE: whether the core goes on."""
+        return self.alone or bool(self._hooks.bt_wait(ctypes.byref(self.state)))
+
+    def _emulate(self) -> bool:
+        """Whether it stopped to wait for an event."""
+        error = None
+        try:
+            self.uc.emu_start(self.pc | 1, 0xFFFFFFFF)
+        except uc.UcError as raised:
+            error = raised
+        self.pc = self.uc.reg_read(arm.UC_ARM_REG_PC)
+        opcode = self.peek(self.pc - 2, 2) if error is not None or not self._shared.stopped else b""
+        if error is not None and (error.errno != uc.UC_ERR_INSN_INVALID or opcode not in (WFE, WFI)):
+            self.fault = self._describe(error)
+        self.state.halted = opcode == WFI and not self.alone  # no interrupt is ever on
+        return opcode == WFE
+
+    def _run_rom(self) -> bool:
+        assert self._rom is not None
+        try:
+            next(self._rom)
+        except StopIteration as end:
+            self._rom = None
+            self._launch(end.value)
+            return False
+        return True
+
+    def _launch(self, launch: Launch) -> None:
+        ours = self.state.other.contents.kept[KEPT["VTOR"]]
+        ram = [m for m in self._chip.memories if m.kind == "ram" and m.origin < launch.stack <= m.origin + m.size]
+        wrong = {
+            "an entry without the Thumb bit": not launch.entry & 1,
+            "another vector table than core 0's": launch.vectors != ours,
+            "a stack pointer that is no multiple of 8 in RAM": launch.stack % 8 != 0 or not ram,
+        }
+        words = {"vector table": launch.vectors, "stack pointer": launch.stack, "entry": launch.entry}
+        if any(wrong.values()):
+            self.fault = DeviceFault(
+                "core 1 cannot be started so",
+                have=[
+                    *(what for what, is_so in wrong.items() if is_so),
+                    ", ".join(f"{name} {word:#010x}" for name, word in words.items()),
+                ],
+            )
+        self.state.kept[KEPT["VTOR"]] = launch.vectors
+        self.begin(launch.entry & ~1, launch.stack, 0xFFFFFFFF)
+
+    def _hook(self, kind: int, function: str, data: object, bounds: tuple[int, int]) -> None:
+        place = ctypes.cast(self._hooks[function], ctypes.c_void_p)
+        begin, end = map(ctypes.c_uint64, bounds)
+        uclib.uc_hook_add(self.uc._uch, ctypes.byref(ctypes.c_size_t()), kind, place, data, begin, end)
+
+    def _map_registers(self) -> None:
+        read, write = (ctypes.cast(self._hooks[name], ctypes.c_void_p) for name in ("bt_on_read", "bt_on_write"))
+        self._ranges = [Range(ctypes.pointer(self.state), origin) for origin, _ in self._chip.peripherals]
+        for (origin, size), one in zip(self._chip.peripherals, self._ranges, strict=True):
+            place = ctypes.byref(one)
+            if uclib.uc_mmio_map(self.uc._uch, origin, size, read, place, write, place) != uc.UC_ERR_OK:
+                raise CompileError(
+                    f"the register space of {self._chip.name} cannot be mapped",
+                    have=f"{size:#x} bytes at {origin:#x}",
+                    need=f"multiples of {PAGE:#x} that overlap nothing",
+                )
+
+    def _on_bad_access(self, _uc: object, access: int, address: int, size: int, _value: int, _data: object) -> bool:
+        kinds = {uc.UC_MEM_WRITE_UNMAPPED: "write", uc.UC_MEM_WRITE_PROT: "write"}
+        kinds |= {uc.UC_MEM_FETCH_UNMAPPED: "instruction fetch", uc.UC_MEM_FETCH_PROT: "instruction fetch"}
+        self._bad_access = f"{kinds.get(access, 'read')} of {size} bytes", address
+        return False
+
+    def _describe(self, error: uc.UcError) -> DeviceFault:
+        what = "the image stopped" if self.alone else f"the image stopped on core {self.number}"
+        if self._bad_access is not None:
+            kind, address = self._bad_access
+            return DeviceFault(f"{what}: bad {kind} at {address:#010x}", have=self.where())
+        kind = {
+            uc.UC_ERR_INSN_INVALID: "an instruction that the core does not have",
+            uc.UC_ERR_EXCEPTION: "an exception: unaligned access, breakpoint, supervisor call or missing FPU",
+        }.get(error.errno, str(error))
+        pc = self.uc.reg_read(arm.UC_ARM_REG_PC)
+        halfwords = " ".join(f"{int.from_bytes(self.peek(pc + i, 2), 'little'):04x}" for i in (0, 2))
+        return DeviceFault(f"{what}: {kind}", have=[f"opcode {halfwords}", *self.where()])

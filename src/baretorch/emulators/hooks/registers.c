@@ -1,0 +1,87 @@
+/* The registers of the chip: Unicorn calls bt_on_read and bt_on_write for every access to register space. */
+#include "unicorn.h"
+
+static const bt_register *find(const bt_chip *m, uint32_t address)
+{
+    for (uint32_t i = 0; i < m->register_count; i++)
+        if (m->registers[i].address == address)
+            return &m->registers[i];
+    return NULL;
+}
+
+static uint32_t console_status(bt_chip *m, void *unicorn, const bt_register *r)
+{
+    if (m->input_taken < m->input_bytes)
+        return r->filled;
+    /* Senders look at the same register, but once per byte: the second look in a row waits for input. */
+    if (++m->polls > 1)
+        stop(m, unicorn, WAITS_FOR_INPUT);
+    return r->empty;
+}
+
+static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
+{
+    bt_chip *m = c->chip;
+    const bt_register *r = find(m, address);
+    if (r == NULL)
+        return 0;
+    switch (r->kind) {
+    case CONSOLE_STATUS:
+        return console_status(m, unicorn, r);
+    case CONSOLE_DATA:
+        return m->input_taken < m->input_bytes ? m->input[m->input_taken++] : 0;
+    case COUNTER:
+        return (uint32_t)(uint64_t)((double)clock_of(c) * m->ticks_per_instruction) ^ r->filled;
+    case CORE_NUMBER:
+        return c->number;
+    case MAIL_STATUS:
+        return mail_status(c);
+    case MAIL_TAKE:
+        return bt_take_mail(c);
+    case KEPT:
+        return c->kept[r->filled];
+    default:
+        return r->filled;
+    }
+}
+
+static void send_byte(bt_chip *m, void *unicorn, uint8_t byte)
+{
+    m->polls = 0;
+    m->output[m->output_bytes++] = byte;
+    if (m->output_bytes >= m->output_room / 2) /* a stop takes effect at the end of a basic block */
+        stop(m, unicorn, OUTPUT_IS_FULL);
+}
+
+static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t value)
+{
+    const bt_register *r = find(c->chip, address);
+    if (r == NULL)
+        return;
+    if (r->kind == CONSOLE_DATA)
+        send_byte(c->chip, unicorn, (uint8_t)value);
+    else if (r->kind == MAIL_SEND)
+        bt_send_mail(c, (uint32_t)value);
+    else if (r->kind == KEPT)
+        c->kept[r->filled] = (uint32_t)value;
+}
+
+/* Unicorn gives offsets into the mapped range: each range has a bt_range that tells where it starts. */
+typedef struct {
+    bt_core *core;
+    uint64_t origin;
+} bt_range;
+
+uint64_t bt_on_read(void *unicorn, uint64_t offset, unsigned size, void *range)
+{
+    const bt_range *r = range;
+    (void)size;
+    return read_register(r->core, unicorn, (uint32_t)(r->origin + offset));
+}
+
+void bt_on_write(void *unicorn, uint64_t offset, unsigned size, uint64_t value, void *range)
+{
+    const bt_range *r = range;
+    (void)size;
+    write_register(r->core, unicorn, (uint32_t)(r->origin + offset), value);
+}

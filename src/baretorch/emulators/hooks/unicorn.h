@@ -1,0 +1,154 @@
+/* What the hooks know of an emulated chip. Python fills it in: state.py mirrors the structures. */
+#ifndef BT_UNICORN_H
+#define BT_UNICORN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS, MAIL_SEND, MAIL_TAKE, KEPT };
+enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE };
+
+#define MAIL_ROOM 4u /* words; the RP2040 has room for eight */
+#define MAIL_VALID 1u
+#define MAIL_READY 2u
+#define KEPT_ROOM 2
+#define MEETINGS 4
+
+/* A register that does more than read as zero. */
+typedef struct {
+    uint32_t address;
+    uint32_t kind;
+    uint32_t empty;  /* CONSOLE_STATUS: its value while no input is there */
+    uint32_t filled; /* CONSOLE_STATUS: while some is; CONSTANT: always; COUNTER: the bits that read inverted;
+                        KEPT: which of a core's kept registers it is */
+} bt_register;
+
+/* The basic block that starts at a halfword of code; what was counted for it since it last became a row. */
+typedef struct {
+    uint64_t executed;
+    uint64_t taken; /* how often something else followed than the next instruction */
+    uint32_t bytes;
+    uint32_t instructions;
+} bt_block;
+
+/* A basic block of a call of the run function. `site` is 0 in the run function itself, and in all that it calls the
+ * address behind the call. */
+typedef struct {
+    uint64_t executed, taken;
+    uint32_t site, address, instructions, unused;
+} bt_row;
+
+/* Who touched a byte: a core's phase, block and site. A phase is a number of meetings entered, 1 for none yet. */
+typedef struct {
+    uint32_t phase, pc, site;
+} bt_access;
+
+/* What each core did to a byte of RAM last. */
+typedef struct {
+    bt_access read[2], wrote[2];
+} bt_byte;
+
+/* The first byte that both cores touched in one phase. */
+typedef struct {
+    uint32_t found, address, phase;
+    uint32_t writes[2]; /* which of the cores did */
+    bt_access by[2];
+} bt_race;
+
+typedef struct bt_core bt_core;
+
+/* What the cores share. */
+typedef struct {
+    int (*stop)(void *unicorn);
+    int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
+    int (*read_register)(void *unicorn, int number, void *value);
+    const bt_register *registers;
+    const uint16_t *code;
+    const uint8_t *input;
+    uint8_t *output;
+    uint64_t *calls; /* a ring: instructions of each call of the run function; of two cores, core 0's clock */
+    double deadline; /* in seconds of the monotonic clock */
+    double ticks_per_instruction;
+    uint64_t call_count;
+    uint32_t register_count;
+    uint32_t input_bytes, input_taken;
+    uint32_t output_bytes, output_room;
+    uint32_t call_room, row_room;
+    uint32_t code_origin, code_bytes;
+    uint32_t run, returned; /* addresses: the run function, and where it returns to */
+    uint32_t polls;         /* reads of the console's status in a row that found no input */
+    uint32_t stopped;
+    uint32_t r0;                   /* Unicorn's number of that register */
+    uint32_t meets[2 * MEETINGS];  /* ranges of addresses: the functions bt_meet */
+    uint32_t stacks[2];            /* a range of addresses */
+    uint32_t meetings[MEETINGS];   /* addresses of what bt_meet was called with */
+    uint32_t meeting_count;
+    uint32_t first_phase; /* of the call */
+    uint32_t turn;        /* instructions, after which the other core may run, and the clock gets a look */
+    uint32_t watching;    /* for races: while the run function runs */
+    uint32_t closing;     /* it has returned, and what core 1 did is not yet settled */
+    bt_race race;
+} bt_chip;
+
+struct bt_core {
+    bt_chip *chip;
+    bt_core *other;    /* NULL: there is none */
+    bt_block *blocks;  /* one for each halfword of code */
+    uint32_t *touched; /* halfwords whose blocks have been counted for */
+    bt_row *rows;      /* of the last call */
+    bt_block *last;    /* block that ran */
+    uint64_t instructions; /* since reset */
+    uint64_t idle;         /* what the clock has gone on without instructions */
+    uint64_t met;          /* instructions inside of bt_meet */
+    uint64_t entered[3];   /* instructions, met and clock when the run function was entered */
+    uint64_t taken[2];     /* instructions and met of the last call */
+    uint64_t event_clock;  /* of the latest event */
+    uint64_t signalled[2]; /* the clock when it came to the last two meetings */
+    uint64_t next_look;    /* at the clock, and for the other core */
+    uint64_t row_count;    /* those that found no room included */
+    uint32_t signalled_phase[2];
+    uint32_t number;
+    uint32_t home[4];       /* two ranges of addresses: the run function and the part of it that calls the layers */
+    uint32_t running;       /* between run and returned */
+    uint32_t at_home, site; /* of the last block */
+    uint32_t last_end;
+    uint32_t touched_count;
+    uint32_t phase; /* how often it has entered bt_meet */
+    uint32_t meeting; /* whether it is inside */
+    uint32_t pc;      /* of the last block */
+    uint32_t event, asleep, halted;
+    uint32_t mail[MAIL_ROOM], mail_count; /* words that the other core sent */
+    uint32_t kept[KEPT_ROOM];
+};
+
+static inline void stop(bt_chip *m, void *unicorn, uint32_t why)
+{
+    m->stopped = why;
+    m->stop(unicorn);
+}
+
+static inline uint64_t clock_of(const bt_core *c)
+{
+    return c->instructions + c->idle;
+}
+
+static inline void wait_until(bt_core *c, uint64_t clock)
+{
+    if (clock_of(c) < clock)
+        c->idle = clock - c->instructions;
+}
+
+static inline int can_run(const bt_core *c)
+{
+    return c != NULL && !c->halted && (!c->asleep || c->event);
+}
+
+/* cores.c */
+void look_for_meeting(bt_core *c, void *unicorn, uint32_t pc);
+uint32_t mail_status(const bt_core *c);
+void bt_signal(bt_core *c);
+int bt_wait(bt_core *c);
+uint32_t bt_take_mail(bt_core *c);
+void bt_send_mail(const bt_core *c, uint32_t word);
+
+#endif

@@ -1,0 +1,209 @@
+"""What Python and hooks/unicorn.h share: its structures, field by field, and what they are filled with."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from ctypes import POINTER, c_char, c_char_p, c_double, c_uint32, c_uint64, c_void_p
+from enum import IntEnum
+
+from unicorn import arm_const as arm
+from unicorn.unicorn_py3.unicorn import uclib
+
+from baretorch.emulators.code import MEET, Code
+from baretorch.emulators.registers import chip_registers
+from baretorch.emulators.rows import ROW_ROOM, ROWS
+from baretorch.errors import InternalError
+from baretorch.targets.types import Chip
+
+OUTPUT_ROOM = 1 << 20
+CALL_ROOM = 1 << 12
+MEETINGS = 4
+TURN = 0x10000  # instructions
+
+
+class Stop(IntEnum):
+    """Why a core does not run on: what the hooks say, and below that what only Python sees."""
+
+    NOT_STOPPED = 0
+    WAITS_FOR_INPUT = 1
+    OUTPUT_IS_FULL = 2
+    TIME_IS_UP = 3
+    OTHERS_TURN = 4
+    RACE = 5
+    SLEEPS = 6
+    FAULT = 7
+
+
+class Register(ctypes.Structure):
+    """bt_register."""
+
+    _fields_ = [(name, c_uint32) for name in ("address", "kind", "empty", "filled")]
+
+
+class Block(ctypes.Structure):
+    """bt_block."""
+
+    _fields_ = [("executed", c_uint64), ("taken", c_uint64), ("bytes", c_uint32), ("instructions", c_uint32)]
+
+
+class Access(ctypes.Structure):
+    """bt_access."""
+
+    _fields_ = [("phase", c_uint32), ("pc", c_uint32), ("site", c_uint32)]
+
+
+class Byte(ctypes.Structure):
+    """bt_byte."""
+
+    _fields_ = [("read", Access * 2), ("wrote", Access * 2)]
+
+
+class Race(ctypes.Structure):
+    """bt_race."""
+
+    _fields_ = [
+        ("found", c_uint32),
+        ("address", c_uint32),
+        ("phase", c_uint32),
+        ("writes", c_uint32 * 2),
+        ("by", Access * 2),
+    ]
+
+
+class ChipState(ctypes.Structure):
+    """bt_chip."""
+
+    _fields_ = [
+        ("stop", c_void_p),
+        ("peek", c_void_p),
+        ("read_register", c_void_p),
+        ("registers", POINTER(Register)),
+        ("code", c_char_p),
+        ("input", c_char_p),
+        ("output", POINTER(c_char)),
+        ("calls", POINTER(c_uint64)),
+        ("deadline", c_double),
+        ("ticks_per_instruction", c_double),
+        ("call_count", c_uint64),
+        ("register_count", c_uint32),
+        ("input_bytes", c_uint32),
+        ("input_taken", c_uint32),
+        ("output_bytes", c_uint32),
+        ("output_room", c_uint32),
+        ("call_room", c_uint32),
+        ("row_room", c_uint32),
+        ("code_origin", c_uint32),
+        ("code_bytes", c_uint32),
+        ("run", c_uint32),
+        ("returned", c_uint32),
+        ("polls", c_uint32),
+        ("stopped", c_uint32),
+        ("r0", c_uint32),
+        ("meets", c_uint32 * (2 * MEETINGS)),
+        ("stacks", c_uint32 * 2),
+        ("meetings", c_uint32 * MEETINGS),
+        ("meeting_count", c_uint32),
+        ("first_phase", c_uint32),
+        ("turn", c_uint32),
+        ("watching", c_uint32),
+        ("closing", c_uint32),
+        ("race", Race),
+    ]
+
+
+class CoreState(ctypes.Structure):
+    """bt_core."""
+
+
+CoreState._fields_ = [
+    ("chip", POINTER(ChipState)),
+    ("other", POINTER(CoreState)),
+    ("blocks", POINTER(Block)),
+    ("touched", POINTER(c_uint32)),
+    ("rows", c_void_p),
+    ("last", c_void_p),
+    ("instructions", c_uint64),
+    ("idle", c_uint64),
+    ("met", c_uint64),
+    ("entered", c_uint64 * 3),
+    ("taken", c_uint64 * 2),
+    ("event_clock", c_uint64),
+    ("signalled", c_uint64 * 2),
+    ("next_look", c_uint64),
+    ("row_count", c_uint64),
+    ("signalled_phase", c_uint32 * 2),
+    ("number", c_uint32),
+    ("home", c_uint32 * 4),
+    ("running", c_uint32),
+    ("at_home", c_uint32),
+    ("site", c_uint32),
+    ("last_end", c_uint32),
+    ("touched_count", c_uint32),
+    ("phase", c_uint32),
+    ("meeting", c_uint32),
+    ("pc", c_uint32),
+    ("event", c_uint32),
+    ("asleep", c_uint32),
+    ("halted", c_uint32),
+    ("mail", c_uint32 * 4),
+    ("mail_count", c_uint32),
+    ("kept", c_uint32 * 2),
+]
+
+
+class Range(ctypes.Structure):
+    """bt_range."""
+
+    _fields_ = [("core", POINTER(CoreState)), ("origin", c_uint64)]
+
+
+class Bank(ctypes.Structure):
+    """bt_bank."""
+
+    _fields_ = [("core", POINTER(CoreState)), ("bytes", c_void_p), ("origin", c_uint64)]
+
+
+def chip_state(chip: Chip, code: Code, cores: int) -> ChipState:
+    """A structure keeps the arrays alive that its pointers were made from."""
+    registers = chip_registers(chip, cores)
+    if len(code.meets) > MEETINGS:
+        raise InternalError(f"the image has {len(code.meets)} functions {MEET}, the hooks know {MEETINGS}")
+    meets = [address for function in code.meets for address in function]
+    return ChipState(
+        stop=ctypes.cast(uclib.uc_emu_stop, c_void_p).value,
+        peek=ctypes.cast(uclib.uc_mem_read, c_void_p).value,
+        read_register=ctypes.cast(uclib.uc_reg_read, c_void_p).value,
+        registers=(Register * len(registers))(*(Register(r.address, r.kind, r.empty, r.filled) for r in registers)),
+        register_count=len(registers),
+        input=b"",
+        output=(c_char * OUTPUT_ROOM)(),
+        output_room=OUTPUT_ROOM,
+        calls=(c_uint64 * CALL_ROOM)(),
+        call_room=CALL_ROOM,
+        row_room=ROW_ROOM,
+        code_origin=code.addresses.start,
+        code_bytes=len(code.addresses),
+        run=code.run,
+        returned=code.returned,
+        ticks_per_instruction=chip.counter.hz / chip.clock_hz,
+        r0=arm.UC_ARM_REG_R0,
+        meets=(c_uint32 * (2 * MEETINGS))(*meets),
+        stacks=code.stacks,
+        turn=TURN,
+    )
+
+
+def core_state(chip: ChipState, code: Code, number: int) -> tuple[CoreState, mmap.mmap]:
+    """A core's counters, and the rows that it writes, which cost what is written to them."""
+    rows = mmap.mmap(-1, ROWS.size * ROW_ROOM)
+    halfwords = len(code.addresses) // 2 + 1
+    state = CoreState(
+        chip=ctypes.pointer(chip),
+        blocks=(Block * halfwords)(),
+        touched=(c_uint32 * halfwords)(),
+        rows=ctypes.addressof(c_char.from_buffer(rows)),
+        number=number,
+        home=code.home if number == 0 else code.core1_home,
+    )
+    return state, rows
