@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.program import baretorch as command
+from tests.cli.program import check_golden
 from tests.frontends.layers import load_layers
 
 import baretorch
@@ -95,14 +96,15 @@ def test_it_is_inspected_without_an_aten_program() -> None:
     assert "ATen" not in command("inspect", "net.layers").out
     assert "orders (0, 2, 3, 1) -> (0, 1)" in command("inspect", "net.layers", "--stage", "graph").out
     refused = command("inspect", "net.layers", "--stage", "aten")
-    assert refused.code == 1 and "net was never an ATen program" in refused.err
-    assert "cannot be quantized" in _refusal()
+    assert refused.code == 1
+    check_golden("error_stage_aten", refused.err)
 
 
-def _refusal() -> str:
+@pytest.mark.usefixtures("row")
+def test_calibration_is_for_pytorch() -> None:
     with pytest.raises(CompileError) as caught:
         baretorch.compile("net.layers", board="host", calibration=[(np.zeros((1, 4, 2, 3), np.float32),)])
-    return caught.value.what
+    check_golden("error_calibration_without_torch", f"{caught.value.render()}\n")
 
 
 @pytest.mark.usefixtures("row")
