@@ -29,6 +29,7 @@ from baretorch.ir import Graph
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.options import Compiler, Io, Options
+from baretorch.pipeline import read
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -71,7 +72,7 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
 def measure(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
     """A model's rows: float sine with both toolchains everywhere, the others with gcc, and on their first board with
     both."""
-    source = frontends.load(str(ROOT / path), None, frontends.Int8() if int8 else None)
+    source = read(str(ROOT / path), None, frontends.Int8() if int8 else None)
     both = boards if path == SINE and not int8 else boards[:1]
     jobs = ((load_board(name), toolchain) for name in boards for toolchain in (NAMES if name in both else (TOOLCHAIN,)))
     return [row for board, toolchain in jobs for row in _rows(source, int8, board, toolchain)]

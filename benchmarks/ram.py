@@ -20,6 +20,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
 from baretorch.ir import Graph
 from baretorch.options import Input, Io, Options
+from baretorch.pipeline import read
 from baretorch.plan import make_plan
 from baretorch.plan.offsets import lower_bound, place
 from baretorch.plan.types import Plan
@@ -65,7 +66,7 @@ class Row:
 def measure(path: str, int8: bool) -> list[Row]:
     """One row, or none where the model cannot be quantized."""
     try:
-        source = frontends.load(str(ROOT / path), None, frontends.Int8() if int8 else None)
+        source = read(str(ROOT / path), None, frontends.Int8() if int8 else None)
     except CompileError as error:
         print(f"left out: {path} in int8: {error.what}")
         return []

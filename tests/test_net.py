@@ -13,11 +13,12 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.errors import InternalError
-from baretorch.frontends import Int8, executorch_export, from_module, quantized, torch_export
+from baretorch.frontends import Int8, executorch_export, from_module, torch_export
 from baretorch.frontends.torch_plain import attribute
 from baretorch.ir import Array, Graph
 from baretorch.net import TOLERANCE, Reference, WrongStep, difference
 from baretorch.quantize import flow, qat
+from baretorch.quantize.source import quantized
 from tests.models import seeded
 
 X = torch.randn(1, 3, 6, 6, generator=torch.Generator().manual_seed(0))

@@ -151,13 +151,15 @@ def compile(
     target = load_board(board)  # first: it fails faster
     how = frontends.Int8(asked.keep_float, asked.observer) if asked.int8 else None
     if isinstance(model, (str, Path)):
-        source = frontends.load(str(model), int8=how if calibration is None else None, trust=asked.trust)
+        source = pipeline.read(str(model), int8=how if calibration is None else None, trust=asked.trust)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
     else:
         source = frontends.from_module(model, inputs, name)
     if how and not source.float_graphs:
-        source = frontends.quantized(source, how, calibration)
+        from baretorch.quantize.source import quantized
+
+        source = quantized(source, how, calibration)
     for text in source.warnings:
         warnings.warn(line(text), stacklevel=2)
     return Model(pipeline.compile_source(source, target, asked))

@@ -143,7 +143,7 @@ def rounds(graph: Graph) -> bool:
     return any(isinstance(node.op, Quantize) for node in graph.nodes)
 
 
-def quantized(graph: Graph) -> bool:
+def says_int8(graph: Graph) -> bool:
     """Whether a graph as read says what is int8: somebody quantized it before."""
     noted = any(t.quant is not None for t in graph.tensors.values())
     return noted or any(isinstance(node.op, (Quantize, Dequantize)) for node in graph.nodes)

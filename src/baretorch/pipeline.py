@@ -1,6 +1,6 @@
 """The compiler, in the order of the data: read this file first.
 
-Source -> Graph -> PASSES -> Plan -> C files -> Image -> Run
+file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from baretorch.emulators.run import Run, run_on, stored
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
-from baretorch.frontends import Source, random_inputs
+from baretorch.frontends import Int8, Source, kind_of, load, random_inputs
 from baretorch.ir import Array, DType, Graph, verify
-from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, quantized, rounds, unrounded
+from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, says_int8, unrounded
 from baretorch.options import DEFAULT, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
@@ -94,6 +94,20 @@ class Compiled:
         return optimized(before) if before is not None else None
 
 
+def read(path: str, method: str | None = None, int8: Int8 | None = None, trust: bool = False) -> Source:
+    """The model in a file. Of several methods, `method` or the first. With `int8` it is quantized, with the data of its
+    calibration()."""
+    if int8 is None:
+        return load(path, method, trust)
+    if not kind_of(path).int8:
+        raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
+    with timed("import"):
+        from baretorch.quantize.source import quantized
+    source = load(path, method, trust)
+    with timed("quantize"):
+        return quantized(source, int8, source.calibration)
+
+
 def optimized(graph: Graph, trace: Path | None = None) -> Graph:
     """The graph after all passes. With `trace`, the graph before and after each is written there as text."""
     return _stages(graph, trace)[-1][1]
@@ -125,7 +139,7 @@ def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Gr
     graphs = {}
     for method, graph in source.graphs.items():
         stages = _stages(graph, trace if method == source.method else None)
-        until = 1 + PASSES.index(to_int8) if quantized(graph) else len(stages)
+        until = 1 + PASSES.index(to_int8) if says_int8(graph) else len(stages)
         _check_passes(source, method, stages[:until])
         graphs[method] = stages[-1][1]
     return graphs

@@ -18,6 +18,7 @@ from baretorch import escape, frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.ir import interpret
 from baretorch.options import Buffers, Compiler, Options
+from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report
 from baretorch.report.html import el
@@ -109,7 +110,7 @@ def test_int8_layers_may_be_called_anything() -> None:
     for name in LAYERS.values():
         module.add_module(name, nn.Linear(3, 3))
     source = frontends.from_module(module, (torch.ones(1, 3),), "pair")
-    done = frontends.quantized(source, frontends.Int8(keep_float=(LAYERS["quote"],)), [(torch.rand(1, 3),)])
+    done = quantized(source, frontends.Int8(keep_float=(LAYERS["quote"],)), [(torch.rand(1, 3),)])
     paths = {t.origin.path for t in done.graph.tensors.values()}
     assert set(LAYERS.values()) <= paths
 

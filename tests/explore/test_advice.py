@@ -14,6 +14,7 @@ from baretorch.frontends import Source
 from baretorch.options import DEFAULT, Buffers, Io, Optimize, Options
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
+from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
@@ -45,7 +46,7 @@ def test_advice_for_float_keeps_its_promise(tmp_path: Path) -> None:
 
 
 def test_advice_for_int8_keeps_its_promise(tmp_path: Path) -> None:
-    source = frontends.quantized(network(), frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
+    source = quantized(network(), frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
     compiled, advice = advised(source, tmp_path)
     assert "--int8" not in advice
     bare = pipeline.compile_source(source, compiled.board, Options(io=Io.INT8))
@@ -77,7 +78,7 @@ def test_a_float_layer_at_the_border_is_no_error(tmp_path: Path) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, 8)
     source = frontends.from_module(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2)), (x,), "net")
-    source = frontends.quantized(source, frontends.Int8(keep_float=("0",)), [(x,)])
+    source = quantized(source, frontends.Int8(keep_float=("0",)), [(x,)])
     assert "--io int8" not in advised(source, tmp_path)[1]
 
 

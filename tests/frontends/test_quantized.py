@@ -16,7 +16,7 @@ from pte_quantized import cortex_m, mixed, xnnpack
 from test_pte_graph import same
 
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source, from_module, load, quantized
+from baretorch.frontends import Int8, Source, from_module, load
 from baretorch.frontends.aten import to_graph
 from baretorch.frontends.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.pte import read_pte
@@ -26,6 +26,7 @@ from baretorch.ops.quantize import Dequantize
 from baretorch.options import Io, Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
+from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare, is_int8
 from baretorch.targets.boards import load_board
 

@@ -25,6 +25,7 @@ from baretorch.ir import Array, Graph, Node, State, interpret, verify
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Optimize, Options
 from baretorch.passes.to_int8 import float_layers
+from baretorch.quantize.source import quantized as in_int8
 from baretorch.targets.boards import load_board
 from tests.fuzz.program import Program
 
@@ -72,7 +73,7 @@ def compiled(program: Program) -> Subject:
         max(_tolerance(run[i], right[i]) for run, right in zip(eager, exact, strict=True)) for i in range(len(orders))
     )
     _compare("the Graph differs from PyTorch", answers, exact, tolerances)
-    quantized = frontends.quantized(source, frontends.Int8(), file["calibration"]())
+    quantized = in_int8(source, frontends.Int8(), file["calibration"]())
     small = pipeline.optimized(quantized.graph)
     rounded = _interpreted(small, source.examples)
     assert quantized.quantized is not None

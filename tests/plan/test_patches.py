@@ -14,7 +14,7 @@ from torch import nn
 
 from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, from_module, load
+from baretorch.frontends import Int8, from_module
 from baretorch.ir import Builder, DType, Graph, Node, Op, Tensor, interpret, verify
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp
@@ -23,7 +23,7 @@ from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.pull import Pull
 from baretorch.options import Input, Io, Options
 from baretorch.passes.dead_code import dead_code
-from baretorch.pipeline import build_image, compile_source, run_image
+from baretorch.pipeline import build_image, compile_source, read, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.bands import chains, in_bands
 from baretorch.targets.boards import load_board
@@ -248,7 +248,7 @@ SMALLER = {"tinyrps": (12_000, False), "ic": (24_500, False), "vww": (20_000, Tr
 )
 def test_zoo_models_in_bands_answer_the_same_on_the_chip(model: str, board: str, tmp_path: Path) -> None:
     ram, rows = SMALLER[model]
-    source = load(str(ROOT / "zoo" / f"{model}.py"), int8=Int8())
+    source = read(str(ROOT / "zoo" / f"{model}.py"), int8=Int8())
     compiled = compile_source(
         source, load_board(board), Options(io=Io.INT8, ram=ram, input=Input.ROWS if rows else Input.WHOLE)
     )

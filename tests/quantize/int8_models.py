@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from baretorch.emulators.run import real, stored
-from baretorch.frontends import Int8, Source, from_module, quantized
+from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir import Array, Graph, interpret
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import optimized_methods
+from baretorch.quantize.source import quantized
 
 
 def both(module: nn.Module, *inputs: torch.Tensor, samples: int = 8) -> tuple[Source, Graph]:

@@ -12,10 +12,12 @@ from torch import nn
 
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source, from_module, load, quantized
+from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir import Array, Graph, Tensor, verify
 from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.pipeline import read
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
+from baretorch.quantize.source import quantized
 from tests.models import seeded
 from tests.zoo.zoo import ZOO
 
@@ -40,7 +42,7 @@ def source(name: str) -> Source:
     if name == "add_mul_softmax":
         samples = normal(1, 6)
         return quantized(from_module(seeded(AddMulSoftmax()), samples[0], name), Int8(), samples)
-    return load(str(ZOO / f"{name}.py"), None, Int8())
+    return read(str(ZOO / f"{name}.py"), None, Int8())
 
 
 def noted(source: Source) -> Graph:

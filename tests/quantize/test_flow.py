@@ -14,9 +14,10 @@ import baretorch
 from baretorch import frontends, pipeline
 from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, from_module, quantized
+from baretorch.frontends import Int8, from_module
 from baretorch.ir import DType, interpret
 from baretorch.options import Io, Options
+from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.models import mlp

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 import baretorch
-from baretorch.frontends import Int8, Source, from_module, quantized
+from baretorch.frontends import Int8, Source, from_module
 from baretorch.options import Observer
+from baretorch.quantize.source import quantized
 from tests.models import seeded
 
 X = torch.randn(1, 8, generator=torch.Generator().manual_seed(0))

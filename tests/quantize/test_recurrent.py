@@ -11,15 +11,16 @@ import pytest
 import torch
 from torch import nn
 
-from baretorch import frontends, pipeline
-from baretorch.frontends import Int8, Source, from_module, quantized
+from baretorch import pipeline
+from baretorch.frontends import Int8, Source, from_module
 from baretorch.frontends.model_file import load_model_file
 from baretorch.frontends.torch_export import export_module
 from baretorch.ir import Graph, interpret
 from baretorch.ops.qrecurrent import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, why_float
-from baretorch.pipeline import optimized
+from baretorch.pipeline import optimized, read
 from baretorch.quantize.recurrent import split_layers
+from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 
 ZOO = Path(__file__).parents[2] / "zoo"
@@ -43,7 +44,7 @@ def noise(source: Source, samples: Iterable[tuple[torch.Tensor, ...]]) -> tuple[
 def test_the_zoo_has_no_float_layers_and_little_noise(name: str, least: float) -> None:
     _, _, samples = load_model_file(ZOO / f"{name}.py")
     assert samples is not None
-    graph, ratio = noise(frontends.load(str(ZOO / f"{name}.py"), None, Int8()), list(samples)[:8])
+    graph, ratio = noise(read(str(ZOO / f"{name}.py"), None, Int8()), list(samples)[:8])
     assert float_layers(graph) == []
     assert ratio > least
 

@@ -10,9 +10,10 @@ import pytest
 
 from baretorch import pipeline
 from baretorch.emulators.run import stored
-from baretorch.frontends import Int8, load
+from baretorch.frontends import Int8
 from baretorch.ir import Array, interpret
 from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.pipeline import read
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, ZOO
@@ -40,7 +41,7 @@ def models() -> list[object]:
 
 @pytest.mark.parametrize("name", models())
 def test_model(name: str, tmp_path: Path) -> None:
-    source = load(str(ZOO / f"{name}.py"), int8=Int8())
+    source = read(str(ZOO / f"{name}.py"), int8=Int8())
     compiled = pipeline.compile_source(source, load_board("host"))
     assert float_layers(compiled.graph) == [], why_float(compiled.graph)
     image = pipeline.build_image(compiled, tmp_path)

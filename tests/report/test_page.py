@@ -19,6 +19,7 @@ from baretorch.explore.advice import advise
 from baretorch.ir import Graph
 from baretorch.options import Options
 from baretorch.plan.types import Bank, Buffer, Layout, Plan, Schedule
+from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of
 from baretorch.report.html import Html, el
@@ -54,7 +55,7 @@ def report(folder: Path, int8: bool) -> Report:
     x = torch.randn(1, 3, 24, 24)
     source = frontends.from_module(Net(), (x,), "net")
     if int8:
-        source = frontends.quantized(source, frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
+        source = quantized(source, frontends.Int8(), [(torch.randn(1, 3, 24, 24),) for _ in range(4)])
     compiled = pipeline.compile_source(source, load_board("mps2-an386"))
     image = pipeline.build_image(compiled, folder)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
-from baretorch.frontends import Int8, Source, load
+from baretorch.frontends import Int8, Source
 from baretorch.options import Compiler, Io, Options
+from baretorch.pipeline import read
 from baretorch.report.facts import RunFacts, compare
 from baretorch.targets.boards import load_board
 
@@ -27,7 +28,7 @@ TOLERANCE = 1e-5  # of the largest magnitude that PyTorch expects; measured: 5e-
 
 @cache
 def source(name: str, int8: bool = False) -> Source:
-    return load(str(ZOO / f"{name}.py"), int8=Int8() if int8 else None)
+    return read(str(ZOO / f"{name}.py"), int8=Int8() if int8 else None)
 
 
 def run(name: str, board: str, toolchain: str, folder: Path, int8: bool = False) -> RunFacts:

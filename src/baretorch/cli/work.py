@@ -14,10 +14,10 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8, Source, load
+from baretorch.frontends import Int8, Source
 from baretorch.options import Options
 from baretorch.outputs import check_files
-from baretorch.pipeline import Compiled, build_image, compile_source
+from baretorch.pipeline import Compiled, build_image, compile_source, read
 from baretorch.targets.types import Board
 
 
@@ -35,7 +35,7 @@ def read_model(model: str, options: Options, stage: Stage, unless_done: bool = F
     path, _, method = model.partition("::")
     how = Int8(options.keep_float, options.observer, unless_done) if options.int8 else None
     stage(f"{'quantize' if how else 'read'} {Path(path).name}")
-    return load(path, method or None, how, options.trust)
+    return read(path, method or None, how, options.trust)
 
 
 def built_image(compiled: Compiled, out: str | None, stage: Stage) -> Image:

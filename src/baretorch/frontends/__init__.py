@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten_source import load_pte
 from baretorch.frontends.model_file import need_file
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
-from baretorch.frontends.torch_source import from_methods, from_module, load_pt2, load_python, quantized
+from baretorch.frontends.torch_source import from_methods, from_module, load_pt2, load_python
 
 __all__ = [
     "KINDS",
@@ -25,8 +25,8 @@ __all__ = [
     "check_name",
     "from_methods",
     "from_module",
+    "kind_of",
     "load",
-    "quantized",
     "random_inputs",
 ]
 
@@ -40,7 +40,7 @@ OF_WEIGHTS = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model file: who reads it, and whether that can quantize it."""
+    """A kind of model file: who reads it, and whether --int8 is for it."""
 
     load: Callable[[Asked], Source]
     int8: bool = False
@@ -53,22 +53,24 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def load(path: str, method: str | None = None, int8: Int8 | None = None, trust: bool = False) -> Source:
+def load(path: str, method: str | None = None, trust: bool = False) -> Source:
     """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first.
-    With `int8` a model file is quantized, with the data of its calibration(). A .py file is code and runs; of the
-    others nothing does, unless it is a .pt2 that the user says to `trust`."""
+    A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to `trust`."""
+    kind, file = kind_of(path), Path(path)
+    return kind.load(Asked(file, _name(file), method, trust))
+
+
+def kind_of(path: str) -> Kind:
+    """The kind of a file that is there."""
     file = need_file(path)
-    kind = KINDS.get(file.suffix)
-    if kind is None:
+    if file.suffix not in KINDS:
         *most, last = KINDS
         raise CompileError(
             f"{path}: unknown kind of model file {file.suffix!r}",
             need=f"a {', '.join(most)} or {last} file",
             try_=OF_WEIGHTS if file.suffix in WEIGHT_FILES else None,
         )
-    if int8 and not kind.int8:
-        raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
-    return kind.load(Asked(file, _name(file), method, int8, trust))
+    return KINDS[file.suffix]
 
 
 def _name(file: Path) -> str:

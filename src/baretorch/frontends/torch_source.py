@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from baretorch.errors import CompileError
 from baretorch.frontends.aten_source import Lowered, shared_state
 from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.model_file import load_model_file
 from baretorch.frontends.program import AtenProgram
-from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Asked, Int8, Source, Torch, one_of, random_inputs
+from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
 from baretorch.ir import Array
 from baretorch.net import Reference
 from baretorch.ports import Runner
@@ -24,18 +23,11 @@ from baretorch.stopwatch import timed
 def load_python(asked: Asked) -> Source:
     """A Python file with model() and inputs(). It is code, and runs."""
     with timed("import"):
-        import baretorch.frontends.torch_export
-
-        if asked.int8 is not None:
-            import baretorch.quantize.flow  # noqa: F401
+        import baretorch.frontends.torch_export  # noqa: F401
     with timed("model"):
         module, methods, calibration = load_model_file(asked.file)
     with timed("export"):
-        source = from_methods(module, methods, asked.name, asked.method)
-    if asked.int8 is None:
-        return source
-    with timed("quantize"):
-        return quantized(source, asked.int8, calibration)
+        return replace(from_methods(module, methods, asked.name, asked.method), calibration=calibration)
 
 
 def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
@@ -98,8 +90,8 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
     )
     if method not in references:
         return source
-    expected, again = _answers(references[method], program)
-    known = {m: _for_graph(r, programs[m], plain[m], torch.inputs[m]) for m, r in references.items()}
+    expected, again = in_memory(references[method], program)
+    known = {m: for_passes(r, programs[m], plain[m], torch.inputs[m]) for m, r in references.items()}
 
     def eager() -> Runner:
         from baretorch.frontends.eager import InPyTorch
@@ -132,7 +124,7 @@ def _plain(
     return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references
 
 
-def _answers(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def in_memory(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """The first and the second answer, in the order of the C interface."""
     count = len(program.outputs)
     arranged = [
@@ -141,7 +133,7 @@ def _answers(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, .
     return tuple(arranged[:count]), tuple(arranged[-count:])
 
 
-def _for_graph(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
+def for_passes(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
     """What the passes are held against, with its inputs."""
     from baretorch.frontends import torch_export
 
@@ -149,48 +141,3 @@ def _for_graph(reference: Reference, program: AtenProgram, plain: Any, inputs: S
         reference = torch_export.unrounded_reference(plain, inputs, reference.runs)
     flat = zip(torch_export.flat_inputs(inputs), program.inputs, strict=True)
     return replace(reference, inputs=tuple(torch_export.to_numpy(x, i.order) for x, i in flat))
-
-
-def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Source:
-    """The same model in int8: `expected` stays what PyTorch gives in float, `quantized` is what pt2e's int8 gives."""
-    if source.quantized is not None:
-        if int8.unless_done:
-            return source
-        raise CompileError(
-            "--int8: model() returns a model that is quantized already",
-            try_="leave out --int8: it compiles to int8 as it is",
-        )
-    if len(source.graphs) > 1:
-        raise CompileError(
-            "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.graphs)
-        )
-    if source.torch is None or source.method not in source.references:
-        raise CompileError(
-            f"{source.name} cannot be quantized: it does not come from PyTorch with its example inputs",
-            need="an nn.Module, or a .py model file",
-        )
-    from baretorch.frontends import torch_export
-    from baretorch.frontends.torch_plain import answers
-    from baretorch.frontends.torch_read import read_plain
-    from baretorch.quantize.flow import quantize_module
-
-    method, plain, inputs = source.method, source.torch.plain[source.method], source.torch.inputs[source.method]
-    reference = source.references[method]
-    done = quantize_module(plain, inputs, samples, reference, int8.keep_float, int8.observer)
-    program = read_plain(done.module, source.name)
-    reference = _for_graph(reference, program, done.module, inputs)
-    orders = [i.order for i in program.inputs]
-    kept = (zip(torch_export.flat_inputs(sample), orders, strict=True) for sample in done.samples)
-    return replace(
-        source,
-        graphs=Lowered({method: program}),
-        float_graphs=source.graphs,
-        texts={**source.texts, "aten": program.text},
-        calls=len(program.calls),
-        notes=program.notes,
-        quantized=_answers(replace(reference, answers=answers(done.module, inputs)), program)[0],
-        references={method: reference},
-        kept_float=int8.keep_float,
-        samples=tuple(tuple(torch_export.to_numpy(x, order) for x, order in pairs) for pairs in kept),
-        warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *done.warnings),
-    )
