@@ -36,7 +36,7 @@ def boards_page() -> str:
         (
             f"`{b.name}`",
             b.title,
-            b.chip.cpu.name,
+            b.chip.cpus,
             frequency(b.chip.clock_hz),
             capacity(b.chip.memory(b.chip.code).size),
             capacity(b.chip.memory(b.chip.data).size),

@@ -238,6 +238,8 @@ def test_boards(folder: Path) -> None:
     rows = {b["name"]: b for b in baretorch("boards", "--json").json()["boards"]}
     assert rows["pico2w"]["cpu"] == "cortex-m33" and rows["pico2w"]["ram"] == 512 << 10
     assert baretorch("boards", "pico2w", "--json").json() == rows["pico2w"]
+    assert (rows["pico"]["cores"], rows["microbit"]["cores"]) == (2, 1)
+    assert "2 × cortex-m33 at 150 MHz" in baretorch("boards", "pico2w").out
     assert "0x20000000 .. 0x2007ffff" in baretorch("boards", "pico2w").out
     assert all(name in baretorch("boards").out for name in rows)
 

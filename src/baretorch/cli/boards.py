@@ -35,6 +35,7 @@ def _json(board: Board) -> dict[str, Any]:
         "title": board.title,
         "chip": chip.name,
         "cpu": chip.cpu.name,
+        "cores": chip.core_count,
         "features": feature_names(chip.cpu.features),
         "clock_hz": chip.clock_hz,
         "flash": chip.memory(chip.code).size,
@@ -60,7 +61,7 @@ def _table(known: list[Board]) -> Table:
         chip = b.chip
         table.add_row(
             b.name,
-            chip.cpu.name,
+            chip.cpus,
             frequency(chip.clock_hz),
             capacity(chip.memory(chip.code).size),
             capacity(chip.memory(chip.data).size),
@@ -83,7 +84,7 @@ def _details(board: Board) -> Table:
     table.add_row("board", f"[bold]{markup(board.title)}[/] ({board.name})")
     table.add_row("chip", chip.name)
     features = ", ".join(feature_names(chip.cpu.features))
-    table.add_row("CPU", f"{chip.cpu.name} at {frequency(chip.clock_hz)}: {features}")
+    table.add_row("CPU", f"{chip.cpus} at {frequency(chip.clock_hz)}: {features}")
     roles = {chip.code: "image", chip.data: f"data, arena, {chip.stack_bytes:,} bytes of stack"}
     for i, m in enumerate(chip.memories):
         place = f"0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}"

@@ -107,7 +107,7 @@ def build(
 
 
 def _check_cores(board: Board, cores: int) -> None:
-    there = board.chip.cores.count if board.chip.cores else 1
+    there = board.chip.core_count
     if not 1 <= cores <= there:
         raise CompileError(
             f"an image of {cores} cores cannot be built for {board.name}",

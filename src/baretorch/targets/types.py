@@ -89,6 +89,15 @@ class Chip:
     ready: tuple[Ready, ...]
     cores: Cores | None = None  # None: one core
 
+    @property
+    def core_count(self) -> int:
+        return 1 if self.cores is None else self.cores.count
+
+    @property
+    def cpus(self) -> str:
+        """Its cores, for people."""
+        return self.cpu.name if self.cores is None else f"{self.cores.count} × {self.cpu.name}"
+
     def memory(self, name: str) -> Memory:
         return next(m for m in self.memories if m.name == name)
 
