@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from baretorch.version import __version__
+
 if TYPE_CHECKING:
     from baretorch.api import Memory, Model, compile
     from baretorch.errors import CompileError, InternalError
 
-__version__ = "0.1.0"
 __all__ = ["CompileError", "InternalError", "Memory", "Model", "__version__", "compile"]
 
 

@@ -17,7 +17,6 @@ from typing import NoReturn, TextIO
 
 import click
 
-from baretorch import __version__
 from baretorch.cli.boards import boards
 from baretorch.cli.build import build
 from baretorch.cli.compile import compile_
@@ -37,6 +36,7 @@ from baretorch.cli.run import run
 from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 from baretorch.escape import lines
+from baretorch.version import __version__
 
 INTERRUPTED, NOBODY_READS, TERMINATED = 130, 141, 143  # what shells give for a program that a signal ended
 

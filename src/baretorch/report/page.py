@@ -11,7 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from baretorch import __version__
 from baretorch.errors import CompileError
 from baretorch.outputs import check_file
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
@@ -20,6 +19,7 @@ from baretorch.report.html import Html, el, joined
 from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
 from baretorch.report.words import figure, frequency, share
 from baretorch.targets.cycles import TIMINGS
+from baretorch.version import __version__
 
 LISTED = 500  # layers at most in the table, so that pages stay small
 
