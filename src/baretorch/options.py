@@ -3,8 +3,9 @@ read about it. The command line, Python's compile(), JSON and reports all go by 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Integral
@@ -116,6 +117,11 @@ class Options:
         before = given or DEFAULT
         changed = (o for o in OPTIONS.values() if getattr(self, o.name) != getattr(before, o.name))
         return tuple(word for o in changed for word in o.words(getattr(self, o.name)))
+
+    def command(self, board: str) -> str:
+        """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
+        seen = replace(self, trust=False, toolchain=None, emulator=None)
+        return shlex.join(["baretorch", "compile", "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:
         """All of them by name."""

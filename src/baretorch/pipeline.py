@@ -187,7 +187,8 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         if options.weights is Weights.RAM:
             plans = in_ram(plans, board)
     with timed("emit"):
-        c = emit(source.name, plans, options.optimize, source.method, checked=options.check_inputs)
+        command = options.command(board.name)
+        c = emit(source.name, plans, options.optimize, source.method, checked=options.check_inputs, command=command)
     return Compiled(source, board, graphs, plans, c, options)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baretorch import __version__
 from baretorch.emit import CFiles, emit
 from baretorch.ir import Builder, DType, Graph
 from baretorch.ops.conv2d import Conv2d
@@ -14,7 +15,7 @@ from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.ops.softmax import Softmax
-from baretorch.options import Buffers, Input, Options
+from baretorch.options import Buffers, Compiler, Input, Optimize, Options
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 
@@ -71,8 +72,9 @@ CASES = {
 
 def generated(case: str) -> CFiles:
     build, optimize = CASES[case]
-    graph = build()
-    return emit(graph.name, {"forward": make_plan(graph, load_board("host"))}, optimize)
+    graph, options = build(), Options(optimize=Optimize(optimize))
+    plan = make_plan(graph, load_board("host"), options)
+    return emit(graph.name, {"forward": plan}, optimize, command=options.command("host"))
 
 
 def text(files: CFiles) -> str:
@@ -83,6 +85,18 @@ def text(files: CFiles) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_golden(case: str) -> None:
     assert text(generated(case)) == (GOLDEN / f"{case}.txt").read_text()
+
+
+def test_the_banner_tells_the_command() -> None:
+    """Escaped, and without what does not matter for the C."""
+    options = Options(int8=True, keep_float=("a */ b",), toolchain=Compiler.ZIG, trust=True)
+    plan = make_plan(perceptron(), load_board("host"), options)
+    files = emit("m", {"forward": plan}, command=options.command("host")).files
+    assert files["model.c"].splitlines()[:3] == [
+        "/* m: the computation",
+        f" * Made by Baretorch {__version__} for host:",
+        " * baretorch compile MODEL --board host --int8 --keep-float 'a * / b' */",
+    ]
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from baretorch.emit.glue import glue_c
@@ -34,12 +34,14 @@ def emit(
     served: str | None = None,
     blank: bool = False,
     checked: bool = False,
+    command: str = "",
 ) -> CFiles:
     """C for a model with these methods; the image's server calls the one `served`, else the first.
     `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel.
     `blank`: with zeros for weights, which is quicker and tells as much about sizes.
-    `checked`: with a function per method that finds NaN and infinity among its inputs."""
-    names = make_names(name, plans, checked)
+    `checked`: with a function per method that finds NaN and infinity among its inputs.
+    `command`: what to write on the command line for the same C."""
+    names = replace(make_names(name, plans, checked), command=command)
     method = names.methods[served] if served else names.first
     files = {
         "model.h": model_h(names),

@@ -95,6 +95,7 @@ class Names:
     constants: Mapping[str, Stored]  # by the C array
     globals: frozenset[str]  # all functions and arrays
     checked: bool = False  # methods have a function that checks their inputs
+    command: str = ""  # that makes this C, if it is known
 
     @property
     def first(self) -> Method:

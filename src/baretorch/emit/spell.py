@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from baretorch import __version__
 from baretorch.emit.names import Method, Names, Port
 from baretorch.escape import comment
 from baretorch.ir import Tensor
 from baretorch.plan.types import FromStream, InArena, InFlash, InRam, Place, WithCaller
+from baretorch.version import __version__
 
 
 def banner(names: Names, what: str) -> str:
     """The first lines of every generated file."""
-    return comment(f"{names.model}: {what}", f"Made by Baretorch {__version__} for {names.first.plan.cpu}.")
+    made = f"Made by Baretorch {__version__} for {names.first.plan.cpu}"
+    return comment(f"{names.model}: {what}", *([f"{made}:", names.command] if names.command else [f"{made}."]))
 
 
 def tensor_of(method: Method, port: Port) -> Tensor:
