@@ -70,7 +70,8 @@ def test_words_beside_what_was_given() -> None:
 def test_help_of_python_tells_every_option_and_its_default() -> None:
     parameters = inspect.signature(baretorch.compile).parameters
     assert list(parameters) == ["model", "inputs", "board", "name", "calibration", *OPTIONS]
-    assert parameters["io"].default == "float" and parameters["ram"].default is None
+    assert repr(parameters["io"].default) == "'float'" and parameters["ram"].default is None
+    assert all(option.about.help in (baretorch.compile.__doc__ or "") for option in OPTIONS.values())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +143,9 @@ def compile(
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
-    options are those of the command line, by the same names and with the same words; `keep_float` is a list of layers,
-    `place` a dict of layers and banks. A .py file runs; nothing in a .pt2 or .pte does, unless `trust` says so.
-    Calibration that does not fit is a Python warning, too."""
+    options below are those of the command line, with the same words; `keep_float` is a list of layers, `place` a dict
+    of layers and banks. A .py file runs; nothing in a .pt2 or .pte does, unless `trust` says so. Calibration that does
+    not fit is a Python warning, too."""
     asked = read_options({**options, "int8": True} if calibration is not None else options)
     frontends.check_name(name)
     target = load_board(board)  # first: it fails faster
@@ -165,12 +165,16 @@ def compile(
     return Model(pipeline.compile_source(source, target, asked))
 
 
-def _signature() -> Signature:
-    """The signature of compile() with the options that it takes, for help() and editors."""
-    own = signature(compile)
+def _tell_options(function: Any) -> None:
+    """Let help() and editors know the options that compile() takes."""
+    own = signature(function)
     taken = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    options = [Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default) for o in OPTIONS.values()]
-    return own.replace(parameters=[*taken, *options])
+    options = [Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.plain_default) for o in OPTIONS.values()]
+    function.__signature__ = own.replace(parameters=[*taken, *options])
+    helps = (
+        f"    {o.name}: {' or '.join(o.choices)}{'. ' if o.choices else ''}{o.about.help}" for o in OPTIONS.values()
+    )
+    function.__doc__ = "\n".join([function.__doc__ or "", "", *helps])
 
 
-compile.__signature__ = _signature()  # type: ignore[attr-defined]
+_tell_options(compile)

@@ -145,6 +145,11 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     @property
+    def plain_default(self) -> Any:
+        """As people write it: a word, not a member of an enum."""
+        return str(self.default) if self.choices and self.default is not None else self.default
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The words that it may be, if those are few."""
         return tuple(str(word.value) for word in self.kind) if issubclass(self.kind, StrEnum) else ()

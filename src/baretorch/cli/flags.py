@@ -69,7 +69,7 @@ def _flag(option: Option) -> Callable[[Body], Body]:
         return click.option(
             option.flag,
             type=click.Choice(option.choices),
-            default=option.default and str(option.default),
+            default=option.plain_default,
             show_default=not option.optional,
             help=option.about.help,
         )
