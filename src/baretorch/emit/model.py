@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from baretorch.emit.c import c_type, literal, unique
-from baretorch.emit.names import Method, Names, Port, role
+from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
 from baretorch.escape import comment
 from baretorch.ir import DType
@@ -217,7 +217,7 @@ class _Writer:
         plan = method.plan
         for o in step.operands:
             if o.constant:
-                yield f"const {c_type(plan.layout.constant(o.storage).data)}", unique(role(o.tensor), taken)
+                yield f"const {c_type(plan.layout.constant(o.storage).data)}", unique(o.role, taken)
             elif o.tensor in outputs:
                 yield plan.graph[o.tensor].dtype.c, unique("y", taken)
             elif isinstance(plan.layout.place(o), FromStream):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -159,11 +158,6 @@ def output_labels(graph: Graph) -> tuple[str, ...]:
     """What the outputs are called: as the model calls them, else y, or y0, y1 …"""
     single = len(graph.outputs) == 1
     return graph.labels or tuple("y" if single else f"y{i}" for i in range(len(graph.outputs)))
-
-
-def role(tensor: str) -> str:
-    """What a packed constant is to its layer: `net.0.weight_2` is a weight."""
-    return re.sub(r"_\d+$", "", tensor.rsplit(".", 1)[-1])
 
 
 def _port(plan: Plan, prefix: str, operand: Operand, text: str, taken: set[str], macros: set[str]) -> Port:

@@ -44,7 +44,7 @@ class Constants:
     def plain(self, name: str, data: Array) -> Operand:
         """A tensor of the graph as it is."""
         self.known.setdefault(name, Constant(name, data))
-        return Operand(name, name, data.nbytes, constant=True)
+        return Operand(name, name, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
     def packed(self, packed: Packed, layer: str) -> Operand:
         """What a kernel wants, called after the layer that uses it: `<layer>.weight`."""
@@ -53,7 +53,7 @@ class Constants:
         if name is None:
             name = self._by_content[content] = self._fresh(f"{layer}.{packed.role}")
             self.known[name] = Constant(name, packed.data)
-        return Operand(name, name, packed.data.nbytes, constant=True)
+        return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
 
     def _fresh(self, stem: str) -> str:
         name, n = stem, 1

@@ -30,13 +30,14 @@ class View:
 @dataclass(frozen=True)
 class Operand:
     """What a step reads or writes: `size` bytes from `offset` on of the buffer or the constant `storage`, seen as
-    `tensor`."""
+    `tensor`. The `role` is what a constant is to its step, for people: a weight, a bias."""
 
     tensor: str
     storage: str
     size: int
     offset: int = 0
     constant: bool = False
+    role: str = ""
 
     @property
     def end(self) -> int:
