@@ -12,7 +12,7 @@ from pathlib import Path
 
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
-from baretorch.emulators.run import Run, run_on, stored
+from baretorch.emulators.run import Run, run_on
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
@@ -40,6 +40,7 @@ from baretorch.passes.views import views
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
+from baretorch.ports import stored
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
 from baretorch.text import to_text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph
+from baretorch.ir import Array, DType, Graph, Tensor
+from baretorch.ops.arithmetic import dequantize, quantize
 
 Answer: TypeAlias = Array | tuple[Array, ...]
 
@@ -43,3 +44,19 @@ def restored(graph: Graph, outputs: Sequence[Array]) -> Answer:
     """Outputs of the C interface as the caller has them, its own to change; of one output just that."""
     made = tuple(np.array(port.from_memory(y)) for y, port in zip(outputs, graph.gives(), strict=True))
     return made[0] if len(made) == 1 else made
+
+
+def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """Real inputs as the graph takes them: quantized where it takes int8."""
+    return [_convert(graph[n], x, quantize) for n, x in zip(graph.inputs, inputs, strict=True)]
+
+
+def real(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
+    """The graph's outputs as real numbers: dequantized where it gives int8."""
+    return tuple(_convert(graph[n], y, dequantize) for n, y in zip(graph.outputs, outputs, strict=True))
+
+
+def _convert(t: Tensor, array: Array, how: Callable[[Array, float, int], Array]) -> Array:
+    if t.dtype is not DType.INT8 or t.quant is None:
+        return array
+    return how(array, t.quant.scale[0], t.quant.zero_point[0])

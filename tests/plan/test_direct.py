@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from baretorch.emulators.run import stored
 from baretorch.errors import InternalError
 from baretorch.frontends import Source, from_module
 from baretorch.ir import Builder, DType, interpret
@@ -18,6 +17,7 @@ from baretorch.options import Buffers, Options
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.types import one_by_one
+from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module
 from baretorch.ir import Builder, DType, Graph, Node, Op, Tensor, interpret, verify
@@ -26,6 +25,7 @@ from baretorch.passes.dead_code import dead_code
 from baretorch.pipeline import build_image, compile_source, read, run_image
 from baretorch.plan import make_plan
 from baretorch.plan.bands import chains, in_bands
+from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.emulators import open_machine
-from baretorch.emulators.run import run_on, stored
+from baretorch.emulators.run import run_on
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
@@ -22,6 +22,7 @@ from baretorch.frontends import from_methods, from_module
 from baretorch.options import Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.weights import STATIC
+from baretorch.ports import stored
 from baretorch.report.memory_map import memory_map
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from baretorch.emulators.run import real, stored
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir import Array, Graph, interpret
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import optimized_methods
+from baretorch.ports import real, stored
 from baretorch.quantize.source import quantized
 
 

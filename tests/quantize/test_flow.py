@@ -12,11 +12,11 @@ import torch
 
 import baretorch
 from baretorch import frontends, pipeline
-from baretorch.emulators.run import stored
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module
 from baretorch.ir import DType, interpret
 from baretorch.options import Io, Options
+from baretorch.ports import stored
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board

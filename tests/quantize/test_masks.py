@@ -13,10 +13,10 @@ from torch import nn
 
 import baretorch
 from baretorch import pipeline
-from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, from_module
 from baretorch.ir import interpret
 from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.ports import stored
 from baretorch.quantize.source import quantized
 from tests.models import seeded
 

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, from_module
 from baretorch.ir import interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.ports import stored
 from baretorch.quantize.quantizer import Int8Quantizer
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from baretorch import pipeline
-from baretorch.emulators.run import stored
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir import Array, Graph, Quant, interpret
 from baretorch.ops.qbinary import quotient_of
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.ports import stored
 from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, PerChannelMinMax, least_loss
 from baretorch.quantize.qat import convert_qat, prepare_qat
 from baretorch.quantize.source import quantized

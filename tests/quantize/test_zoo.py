@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.emulators.run import stored
 from baretorch.frontends import Int8
 from baretorch.ir import Array, interpret
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import read
+from baretorch.ports import stored
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, ZOO

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,7 @@ from baretorch.emulators.link import Link
 from baretorch.emulators.types import Block, Cores, Machine
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
-from baretorch.ir import Array, DType, Graph, Tensor
-from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ir import Array, Graph
 
 
 @dataclass(frozen=True)
@@ -27,22 +26,6 @@ class Run:
     stack_peak: int
     blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
     cores: Cores | None = None  # what each core did, if there are two
-
-
-def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
-    """Real inputs as the graph takes them: quantized where it takes int8."""
-    return [_convert(graph[n], x, quantize) for n, x in zip(graph.inputs, inputs, strict=True)]
-
-
-def real(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The graph's outputs as real numbers: dequantized where it gives int8."""
-    return tuple(_convert(graph[n], y, dequantize) for n, y in zip(graph.outputs, outputs, strict=True))
-
-
-def _convert(t: Tensor, array: Array, how: Callable[[Array, float, int], Array]) -> Array:
-    if t.dtype is not DType.INT8 or t.quant is None:
-        return array
-    return how(array, t.quant.scale[0], t.quant.zero_point[0])
 
 
 def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:

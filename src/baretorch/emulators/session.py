@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from baretorch.emulators.link import Link
-from baretorch.emulators.run import call, real, stored
+from baretorch.emulators.run import call
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.ir import Array, Graph
-from baretorch.ports import Answer, Runner, arranged, restored
+from baretorch.ports import Answer, Runner, arranged, real, restored, stored
 
 TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may be apart
 

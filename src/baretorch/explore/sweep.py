@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from baretorch.emulators.link import Link
-from baretorch.emulators.run import call, real, stored
+from baretorch.emulators.run import call
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.frontends import Source
 from baretorch.frontends.model_file import import_file
 from baretorch.ir import Graph, interpret
+from baretorch.ports import real, stored
 from baretorch.report.sweep import Sweep, Trace, value_of
 
 

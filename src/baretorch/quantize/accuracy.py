@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.run import stored
 from baretorch.ir import Array, DType, Graph, Node, Tensor, interpret
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ports import stored
 from baretorch.quantize.observers import ABSENT
 
 

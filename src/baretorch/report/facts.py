@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from baretorch.emulators.run import Run, real, stored
+from baretorch.emulators.run import Run
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.ports import real, stored
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.words import figure

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from baretorch.emulators.run import Run, stored
+from baretorch.emulators.run import Run
 from baretorch.emulators.types import Block
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
 from baretorch.plan.types import Step
+from baretorch.ports import stored
 from baretorch.report.cycles import Cycles, Listing, cycles_json, cycles_of, read_listing
 from baretorch.report.loops import Loop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
