@@ -1,0 +1,115 @@
+"""Layers are a rule: which folder may import which. No two import each other, directly or by way of others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import baretorch
+
+ROOT = Path(baretorch.__file__).parent
+
+# A folder, a file beside them, or a file of a folder that others may know without the rest of it; and what it imports.
+# It reads downwards in the order of the data: nobody may import what stands further down.
+LAYERS: dict[str, str] = {
+    "version": "",
+    "escape": "",
+    "stopwatch": "",
+    "errors": "escape",
+    "outputs": "errors",
+    "options": "errors",
+    "targets.features": "",
+    "targets": "errors escape options targets.features",
+    "ir": "errors",
+    "ops": "errors ir targets.features",
+    "text": "errors escape ir ops",
+    "ports": "errors ir ops",
+    "passes": "errors ir ops",
+    "net": "errors ir ops passes",
+    "frontends": "errors escape ir net ops options outputs passes ports stopwatch",
+    "quantize": "errors frontends ir net ops options ports",
+    "plan": "errors ir ops options passes targets text",
+    "emit": "errors escape ir ops plan text version",
+    "firmware": "errors options outputs targets",
+    "emulators": "errors escape firmware ir ports targets",
+    "devices": "emulators errors firmware",
+    "pipeline": "emit emulators errors firmware frontends ir net options outputs passes plan ports quantize stopwatch "
+    "targets text",
+    "report": "emulators errors escape firmware frontends ir ops options outputs passes pipeline plan ports quantize "
+    "targets targets.features text version",
+    "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
+    "targets",
+    "api": "emulators errors escape explore firmware frontends options pipeline ports quantize report targets",
+    "__init__": "api errors version",
+    "cli": "devices emulators errors escape explore firmware frontends options outputs pipeline plan report "
+    "stopwatch targets targets.features version",
+    "__main__": "cli",
+}
+
+
+def layer_of(module: str) -> str:
+    """Of the module's name behind `baretorch.`, the longest beginning that is in the table, else its first word."""
+    words = module.split(".")
+    names = [".".join(words[:n]) for n in range(len(words), 0, -1)]
+    return next((name for name in names if name in LAYERS), words[0])
+
+
+def imported(source: str) -> Iterator[tuple[int, str]]:
+    """Line and name of every module of ours that is imported anywhere in a file: in functions and for types too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == "baretorch":
+                yield node.lineno, name.removeprefix("baretorch").removeprefix(".") or "__init__"
+
+
+def edges() -> Iterator[tuple[str, str, str]]:
+    """Who imports whom, and where."""
+    for file in sorted(ROOT.rglob("*.py")):
+        path = file.relative_to(ROOT)
+        inside = path.with_suffix("").parts
+        own = layer_of(".".join(inside[:-1] if inside[-1] == "__init__" and len(inside) > 1 else inside))
+        for line, name in imported(file.read_text()):
+            other = layer_of(name)
+            if other != own:
+                yield own, other, f"{path}:{line}"
+
+
+def test_nobody_imports_what_he_may_not() -> None:
+    allowed = {name: set(others.split()) for name, others in LAYERS.items()}
+    wrong = [f"{where}: {own} imports {other}" for own, other, where in edges() if other not in allowed.get(own, set())]
+    assert not wrong, "see LAYERS:\n" + "\n".join(wrong)
+
+
+def test_the_table_has_no_cycle() -> None:
+    above: set[str] = set()
+    for name, others in LAYERS.items():
+        assert set(others.split()) <= above, f"{name} stands above something that it may import"
+        above.add(name)
+
+
+def test_the_table_tells_nothing_but_the_truth() -> None:
+    found = {(own, other) for own, other, _ in edges()}
+    told = {(name, other) for name, others in LAYERS.items() for other in others.split()}
+    assert not told - found, f"nobody needs these any more: {sorted(told - found)}"
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    source = """
+import baretorch.plan.types
+from baretorch import version
+def f():
+    from baretorch.emit.c import literal
+if TYPE_CHECKING:
+    from baretorch.targets.features import Feature
+import numpy
+"""
+    found = [layer_of(name) for _, name in imported(source)]
+    assert found == ["plan", "version", "emit", "targets.features"]
