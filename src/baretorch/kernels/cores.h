@@ -35,8 +35,16 @@ BT_INLINE int bt_other_waits(const bt_meeting *m, uint32_t core)
     return (int32_t)(m->arrived[1u - core] - m->arrived[core]) > 0;
 }
 
+/* The compiler must take any memory for changed by a meeting. gcc would see that bt_meet itself does not touch some
+ * static variable, and keep its value of before. */
+#if defined(__clang__)
+#define BT_OPAQUE BT_SHARED
+#else
+#define BT_OPAQUE BT_SHARED __attribute__((noipa))
+#endif
+
 /* Returns when both cores have come. The other may be one meeting ahead by the time this one looks. */
-BT_SHARED void bt_meet(bt_meeting *m, uint32_t core)
+BT_OPAQUE void bt_meet(bt_meeting *m, uint32_t core)
 {
     const uint32_t turn = m->arrived[core] + 1u;
     __asm__ volatile("dmb" : : : "memory");
