@@ -7,7 +7,6 @@ import mmap
 from ctypes import POINTER, c_char, c_char_p, c_double, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 
-from unicorn import arm_const as arm
 from unicorn.unicorn_py3.unicorn import uclib
 
 from baretorch.emulators.code import MEET, Code
@@ -77,7 +76,6 @@ class ChipState(ctypes.Structure):
     _fields_ = [
         ("stop", c_void_p),
         ("peek", c_void_p),
-        ("read_register", c_void_p),
         ("registers", POINTER(Register)),
         ("code", c_char_p),
         ("input", c_char_p),
@@ -99,11 +97,8 @@ class ChipState(ctypes.Structure):
         ("returned", c_uint32),
         ("polls", c_uint32),
         ("stopped", c_uint32),
-        ("r0", c_uint32),
         ("meets", c_uint32 * (2 * MEETINGS)),
         ("stacks", c_uint32 * 2),
-        ("meetings", c_uint32 * MEETINGS),
-        ("meeting_count", c_uint32),
         ("first_phase", c_uint32),
         ("turn", c_uint32),
         ("watching", c_uint32),
@@ -173,7 +168,6 @@ def chip_state(chip: Chip, code: Code, cores: int) -> ChipState:
     return ChipState(
         stop=ctypes.cast(uclib.uc_emu_stop, c_void_p).value,
         peek=ctypes.cast(uclib.uc_mem_read, c_void_p).value,
-        read_register=ctypes.cast(uclib.uc_reg_read, c_void_p).value,
         registers=(Register * len(registers))(*(Register(r.address, r.kind, r.empty, r.filled) for r in registers)),
         register_count=len(registers),
         input=b"",
@@ -187,7 +181,6 @@ def chip_state(chip: Chip, code: Code, cores: int) -> ChipState:
         run=code.run,
         returned=code.returned,
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
-        r0=arm.UC_ARM_REG_R0,
         meets=(c_uint32 * (2 * MEETINGS))(*meets),
         stacks=code.stacks,
         turn=TURN,

@@ -10,25 +10,17 @@
 
 #include <string.h>
 
-/* Notes whether the core is inside of bt_meet, and which meetings there are. */
-void look_for_meeting(bt_core *c, void *unicorn, uint32_t pc)
+/* Notes whether the core is inside of bt_meet. */
+void look_for_meeting(bt_core *c, uint32_t pc)
 {
-    bt_chip *m = c->chip;
+    const bt_chip *m = c->chip;
     c->pc = pc;
     c->meeting = 0;
     for (uint32_t i = 0; i < 2 * MEETINGS && m->meets[i + 1] != 0; i += 2) {
         if (pc < m->meets[i] || pc >= m->meets[i + 1])
             continue;
         c->meeting = 1;
-        if (pc != m->meets[i])
-            continue;
-        uint32_t address = 0, known = 0;
-        c->phase++;
-        m->read_register(unicorn, (int)m->r0, &address);
-        for (uint32_t k = 0; k < m->meeting_count; k++)
-            known |= m->meetings[k] == address;
-        if (!known && m->meeting_count < MEETINGS)
-            m->meetings[m->meeting_count++] = address;
+        c->phase += pc == m->meets[i];
     }
 }
 
@@ -101,16 +93,11 @@ typedef struct {
     uint64_t origin;
 } bt_bank;
 
-/* Stacks are a core's own, and meetings are made to be shared. */
+/* Stacks are a core's own, and what bt_meet writes is made to be shared. */
 static int is_watched(const bt_core *c, uint32_t address)
 {
     const bt_chip *m = c->chip;
-    if (!m->watching || c->meeting || m->race.found || (address >= m->stacks[0] && address < m->stacks[1]))
-        return 0;
-    for (uint32_t k = 0; k < m->meeting_count; k++)
-        if (address - m->meetings[k] < 8)
-            return 0;
-    return 1;
+    return m->watching && !c->meeting && !m->race.found && (address < m->stacks[0] || address >= m->stacks[1]);
 }
 
 void bt_on_touch(void *unicorn, int kind, uint64_t address, int size, int64_t value, void *bank)

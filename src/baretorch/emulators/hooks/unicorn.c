@@ -171,7 +171,7 @@ void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *core)
     else if (pc == m->returned && c->number == 0 && end_calls(c, unicorn))
         return;
     if (c->other != NULL)
-        look_for_meeting(c, unicorn, pc);
+        look_for_meeting(c, pc);
     uint32_t n = count(c, unicorn, pc, bytes);
     c->instructions += n;
     if (c->meeting)

@@ -61,7 +61,6 @@ typedef struct bt_core bt_core;
 typedef struct {
     int (*stop)(void *unicorn);
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
-    int (*read_register)(void *unicorn, int number, void *value);
     const bt_register *registers;
     const uint16_t *code;
     const uint8_t *input;
@@ -78,11 +77,8 @@ typedef struct {
     uint32_t run, returned; /* addresses: the run function, and where it returns to */
     uint32_t polls;         /* reads of the console's status in a row that found no input */
     uint32_t stopped;
-    uint32_t r0;                   /* Unicorn's number of that register */
-    uint32_t meets[2 * MEETINGS];  /* ranges of addresses: the functions bt_meet */
-    uint32_t stacks[2];            /* a range of addresses */
-    uint32_t meetings[MEETINGS];   /* addresses of what bt_meet was called with */
-    uint32_t meeting_count;
+    uint32_t meets[2 * MEETINGS]; /* ranges of addresses: the functions bt_meet */
+    uint32_t stacks[2];           /* a range of addresses */
     uint32_t first_phase; /* of the call */
     uint32_t turn;        /* instructions, after which the other core may run, and the clock gets a look */
     uint32_t watching;    /* for races: while the run function runs */
@@ -144,7 +140,7 @@ static inline int can_run(const bt_core *c)
 }
 
 /* cores.c */
-void look_for_meeting(bt_core *c, void *unicorn, uint32_t pc);
+void look_for_meeting(bt_core *c, uint32_t pc);
 uint32_t mail_status(const bt_core *c);
 void bt_signal(bt_core *c);
 int bt_wait(bt_core *c);
