@@ -59,12 +59,11 @@ class Emulator(StrEnum):
 @dataclass(frozen=True)
 class About:
     """What people read of an option. `metavar` stands for a value that is not one of a few words; a number is `least`
-    at least. What is not `offered` has no flag and no keyword yet."""
+    at least."""
 
     help: str
     metavar: str = ""
     least: int = 0
-    offered: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,8 @@ class Options:
     check_inputs: Annotated[
         bool, About("Refuse NaN and infinity: the C gets a function that finds them, which images call before a run.")
     ] = False
-    cores: Annotated[int, About("On how many cores of the chip the model runs.", "N", least=1, offered=False)] = 1
-    core: Annotated[int, About("The core that the model has for itself.", "N", offered=False)] = 0
+    cores: Annotated[int, About("Share large layers between so many cores of the chip.", "N", least=1)] = 1
+    core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
 
     def __post_init__(self) -> None:
         if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM):
@@ -201,14 +200,13 @@ def _names(values: Iterable[object]) -> bool:
 
 
 def _declared() -> Iterator[Option]:
-    """The options that are offered, from the fields of Options."""
+    """The options, from the fields of Options."""
     for name, hint in get_type_hints(Options, include_extras=True).items():
         declared, about = get_args(hint)
         optional = isinstance(declared, UnionType)
         kind = get_args(declared)[0] if optional else declared
-        if about.offered:
-            plain = {Mapping: dict, tuple: tuple}.get(get_origin(kind), kind)
-            yield Option(name, plain, optional, getattr(DEFAULT, name), about)
+        plain = {Mapping: dict, tuple: tuple}.get(get_origin(kind), kind)
+        yield Option(name, plain, optional, getattr(DEFAULT, name), about)
 
 
 OPTIONS: Mapping[str, Option] = {option.name: option for option in _declared()}

@@ -13,6 +13,7 @@ from pathlib import Path
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import Run, run_on
+from baretorch.emulators.types import CoresRace
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
@@ -181,6 +182,7 @@ def compile_source(source: Source, board: Board, options: Options = DEFAULT, tra
 
 def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, options: Options = DEFAULT) -> Compiled:
     """From optimized graphs, one per method."""
+    _need_cores(board, options)
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("plan"):
@@ -188,9 +190,33 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         if options.weights is Weights.RAM:
             plans = in_ram(plans, board)
     with timed("emit"):
-        command = options.command(board.name)
-        c = emit(source.name, plans, options.optimize, source.method, checked=options.check_inputs, command=command)
+        c = emit(
+            source.name,
+            plans,
+            options.optimize,
+            source.method,
+            checked=options.check_inputs,
+            command=options.command(board.name),
+            alone=options.core == 1,
+        )
     return Compiled(source, board, graphs, plans, c, options)
+
+
+def _need_cores(board: Board, options: Options) -> None:
+    there = board.chip.cores.count if board.chip.cores else 1
+    asked = max(options.cores, options.core + 1)
+    if asked > there:
+        flag = f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}"
+        raise CompileError(
+            f"{flag}: {board.name} has {there} {'core' if there == 1 else 'cores'}",
+            need=f"a chip whose TOML describes {asked} cores, as those of pico and pico2w do" if there == 1 else None,
+            try_="leave it out" if there == 1 else f"--cores {there}, or --core {there - 1}",
+        )
+    if options.cores > 1 and options.core:
+        raise CompileError(
+            "--cores and --core do not go together",
+            need="--cores 2 to share the work, or --core 1 to leave core 0 to the application",
+        )
 
 
 def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
@@ -262,6 +288,7 @@ def build_image(
         compiled.options.optimize,
         progress,
         compiled.c.checked,
+        compiled.c.cores,
     )
 
 
@@ -270,5 +297,18 @@ def run_image(compiled: Compiled, image: Image) -> Run:
     machine = open_machine(image, compiled.c.run, compiled.options.emulator)
     try:
         return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
+    except CoresRace as race:
+        raise race.among(_layers_between(compiled.plan, race.phase)) from race
     finally:
         machine.close()
+
+
+def _layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:
+    """The layers that each core works on between two meetings, of which the first is that before all phases."""
+    met, found = 1, dict[int, list[str]]()
+    for phase in plan.phases:
+        met += phase.meet
+        for step in phase.steps if met == meeting else ():
+            y = step.call.y
+            found.setdefault(step.executor.value, []).append(y.origin.path or y.name)
+    return found

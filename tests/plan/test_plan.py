@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.ir import Builder, DType, Graph, State, interpret
+from baretorch.ir import Builder, DType, Graph, State, Tensor, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape
@@ -78,23 +80,32 @@ def graphs(draw: st.DrawFn) -> Graph:
     )
 
 
-def simulate(plan: Plan, inputs: list[np.ndarray], kept: dict[str, np.ndarray] | None = None) -> list[np.ndarray]:
+def simulate(
+    plan: Plan,
+    inputs: list[np.ndarray],
+    kept: dict[str, np.ndarray] | None = None,
+    order: Iterable[Step] | None = None,
+) -> list[np.ndarray]:
     """Run the plan in one array of bytes that starts as poison, without looking at lifetimes. A step's kernel is as bad
     as its distances allow: when it has written a byte of its output, it reads on from as far back as they say.
-    `kept` is the state, from run to run."""
+    `kept` is the state, from run to run; `order` another than that of the plan's steps."""
     memory = np.full(plan.arena, 0xA5, np.uint8)
     offset = {b.name: b.offset for b in plan.layout.buffers}
     constants = {c.name: c.data for c in plan.layout.constants}
     graph = plan.graph
 
-    def view(operand: Operand) -> np.ndarray:
-        t = graph[operand.tensor]
+    def view(operand: Operand, t: Tensor | None = None, pitch: int = 0) -> np.ndarray:
+        t = t or graph[operand.tensor]
         at = offset[operand.storage] + operand.offset
-        return memory[at : at + t.bytes].view(t.dtype.numpy).reshape(t.shape)
+        if not pitch:
+            return memory[at : at + t.bytes].view(t.dtype.numpy).reshape(t.shape)
+        whole = memory[at : at + operand.size].view(t.dtype.numpy)
+        steps = [pitch * prod(t.shape[i + 1 : -1]) * t.dtype.size for i in range(len(t.shape) - 1)]
+        return np.lib.stride_tricks.as_strided(whole, t.shape, [*steps, t.dtype.size])
 
-    def late(x: Operand, step: Step, distance: int | None) -> np.ndarray:
+    def late(x: Operand, t: Tensor, step: Step, distance: int | None) -> np.ndarray:
         """The input with poison where the kernel may have written before it reads."""
-        found = view(x).copy()
+        found = view(x, t).copy()
         raw = found.reshape(-1).view(np.uint8)
         for y in step.writes:
             ahead = (offset[x.storage] + x.offset) - (offset[y.storage] + y.offset)
@@ -108,19 +119,18 @@ def simulate(plan: Plan, inputs: list[np.ndarray], kept: dict[str, np.ndarray] |
     for s in plan.state:
         first = constants[s.initial] if s.initial is not None else 0
         view(s.operand)[...] = first if kept is None else kept.get(s.operand.tensor, first)
-    for step in plan.steps:
+    for step in order if order is not None else plan.steps:
         if step.scratch:
             at = offset[step.scratch.name]
             memory[at : at + step.scratch.size] = 0x5A
-        where = {o.tensor: o for o in step.operands}
         call = step.call
-        distances = iter(step.kernel.overlap(call))
-        values = [t.data if t.data is not None else late(where[t.name], step, next(distances)) for t in call.inputs]
+        reads, distances = iter(step.reads), iter(step.kernel.overlap(call))
+        values = [t.data if t.data is not None else late(next(reads), t, step, next(distances)) for t in call.inputs]
         if isinstance(call.op, Change):
-            call.op.write(view(where[call.y.name]), *values)
+            call.op.write(view(step.writes[0], call.y), *values)
             continue
-        for t, result in zip(call.outputs, call.op.reference(*values), strict=True):
-            view(where[t.name])[...] = result
+        for o, t, result in zip(step.writes, call.outputs, call.op.reference(*values), strict=True):
+            view(o, t, call.pitch)[...] = result
     if kept is not None:
         kept.update({s.operand.tensor: view(s.operand).copy() for s in plan.state})
     return [constants[o.storage].reshape(graph[o.tensor].shape) if o.constant else view(o) for o in plan.outputs]

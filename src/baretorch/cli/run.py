@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +32,7 @@ def run(
     """Compile, build, emulate and compare with PyTorch."""
     from baretorch.cli.work import built_image, compiled_model
     from baretorch.emulators import choose_emulator
+    from baretorch.explore.one_core import on_one_core
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen
@@ -46,4 +48,6 @@ def run(
             answer = run_image(compiled, image)
         with timed("compare"):
             facts = compare(compiled, image, answer)
+            if answer.cores is not None:
+                facts = replace(facts, one_core=on_one_core(compiled))
     return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts))

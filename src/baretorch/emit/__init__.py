@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from baretorch.emit.glue import glue_c
+from baretorch.emit.cores import uses_core1
+from baretorch.emit.glue import RUN_ALONE, glue_c
 from baretorch.emit.header import model_h
 from baretorch.emit.model import model_c
 from baretorch.emit.names import make_names
@@ -25,6 +26,7 @@ class CFiles:
     sources: tuple[str, ...]  # files to compile; the rest is included
     glue: str  # glue.c's text, for images of ours
     checked: bool = False  # it has a function that checks inputs, which images call
+    cores: int = 1  # that an image needs
 
 
 def emit(
@@ -35,13 +37,16 @@ def emit(
     blank: bool = False,
     checked: bool = False,
     command: str = "",
+    alone: bool = False,
 ) -> CFiles:
     """C for a model with these methods; the image's server calls the one `served`, else the first.
     `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel.
     `blank`: with zeros for weights, which is quicker and tells as much about sizes.
     `checked`: with a function per method that finds NaN and infinity among its inputs.
-    `command`: what to write on the command line for the same C."""
-    names = replace(make_names(name, plans, checked), command=command)
+    `command`: what to write on the command line for the same C.
+    `alone`: the model runs on core 1, which it has for itself."""
+    names = replace(make_names(name, plans, checked), command=command, alone=alone)
+    cores = 2 if uses_core1(names) else 1
     method = names.methods[served] if served else names.first
     files = {
         "model.h": model_h(names),
@@ -50,12 +55,14 @@ def emit(
         "weights.c": weights_c(names, blank),
     }
     kernel_sources = sorted({s.kernel.source for plan in plans.values() for s in plan.steps})
-    for path in _with_includes([*kernel_sources, "bt.h", *(["finite.h"] if checked else [])]):
+    for path in _with_includes(
+        [*kernel_sources, "bt.h", *(["finite.h"] if checked else []), *(["cores.h"] if cores > 1 else [])]
+    ):
         files[f"kernels/{path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]
     if optimize == "size":
         sources += [f"kernels/{s}" for s in kernel_sources]
-    return CFiles(method.run, files, tuple(sources), glue_c(names, method), checked)
+    return CFiles(RUN_ALONE if alone else method.run, files, tuple(sources), glue_c(names, method), checked, cores)
 
 
 def _with_includes(paths: list[str]) -> list[str]:

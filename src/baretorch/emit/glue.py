@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import banner, tensor_of, words
 from baretorch.escape import c_string, comment
+
+RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
 
 
 def glue_c(names: Names, method: Method) -> str:
@@ -12,9 +15,10 @@ def glue_c(names: Names, method: Method) -> str:
         return ", ".join(f"{{ (void *){_memory(p)}, {tensor_of(method, p).bytes}u }}" for p in ports)
 
     arguments = ", ".join(_argument(method, p) for p in method.ports)
+    run = f"{RUN_ALONE}()" if names.alone else f"{method.run}({arguments})"
     sources = "".join(_own(method, p) for p in method.ports)
     return f"""{banner(names, "its place in the image")}
-#include "bt_runtime.h"
+{'#include "kernels/cores.h"' + chr(10) if names.alone else ""}#include "bt_runtime.h"
 #include "model.h"
 {sources}
 static const bt_buffer inputs[] = {{ {rows(method.inputs)} }};
@@ -28,10 +32,11 @@ const bt_model bt_the_model = {{
     .output_count = {len(method.outputs)},
 }};
 
-{comment(f"Emulators count instructions from {method.run} to the label behind its call.")}
+{_alone(names, method, arguments) if names.alone else ""}{_core1(names) if uses_core1(names) else ""}\
+{comment(f"Emulators count instructions from {RUN_ALONE if names.alone else method.run} to the label behind its call.")}
 __attribute__((noinline)) void bt_model_call(void)
 {{
-    {method.run}({arguments});
+    {run};
     __asm__ volatile(".globl bt_model_returned\\nbt_model_returned:" ::: "memory");
 }}
 
@@ -40,6 +45,28 @@ void bt_model_reset(void)
     {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
 }}
 {_wrong_input(method) if names.checked else ""}"""
+
+
+def _core1(names: Names) -> str:
+    return f"""void bt_core1_main(void)
+{{
+    {names.model}_core1();
+}}
+
+"""
+
+
+def _alone(names: Names, method: Method, arguments: str) -> str:
+    """An application would do something else meanwhile."""
+    return f"""__attribute__((noinline)) void {RUN_ALONE}(void);
+void {RUN_ALONE}(void)
+{{
+    {method.prefix}_start({arguments});
+    while (!{names.model}_done())
+        bt_wait_event();
+}}
+
+"""
 
 
 def _wrong_input(method: Method) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from baretorch.emit.c import c_type, literal
+from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
 from baretorch.escape import comment
@@ -39,7 +40,7 @@ def model_h(names: Names) -> str:
 {comment(f"RAM the model works in, {_held(names)}.")}
 {arenas}
 {constants}
-{methods}{_reset(names)}
+{methods}{_cores(names)}{_reset(names)}
 #endif
 """
 
@@ -52,7 +53,8 @@ def _method(names: Names, method: Method) -> str:
     sizes += "".join(_scale(method, p) for p, _ in ports)
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
     runs = _wrapped(f"Runs the model once.{_null(method)} Not reentrant.")
-    elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, aligned to 4. Reentrant.{_there(method)}")
+    reentrant = "" if uses_core1(names) else " Reentrant."
+    elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, aligned to 4.{reentrant}{_there(method)}")
     return f"""{comment(title, *about, *_pulling(method))}
 {sizes}
 
@@ -177,6 +179,33 @@ def _reset(names: Names) -> str:
 {comment("The model remembers between runs:", *kept, forget)}
 void {names.model}_reset(void);
 void {names.model}_reset_in(void *arena);
+"""
+
+
+def _cores(names: Names) -> str:
+    """How an application uses both cores."""
+    model, launch = names.model, f"multicore_launch_core1({names.model}_core1) of the pico-sdk"
+    if not uses_core1(names):
+        return ""
+    serve = f"Give core 1 this to run, as {launch} does: it serves the model and never returns."
+    if not names.alone:
+        text = f"Both cores work on a run, which is asked for on core 0. {serve} A run before that waits for it."
+        return f"""
+{_wrapped(text)}
+void {model}_core1(void);
+"""
+    starts = "".join(f"void {m.prefix}_start({parameters(m)});\n" for m in names.methods.values())
+    about = f"The model has core 1 for itself, and core 0 is the application's. {serve}"
+    asks = (
+        "Ask core 1 for a run, on core 0, and whether it is done: then outputs are there, and another may be asked "
+        "for. Until then leave inputs, outputs and arena alone."
+    )
+    return f"""
+{_wrapped(about)}
+void {model}_core1(void);
+
+{_wrapped(asks)}
+{starts}int {model}_done(void);
 """
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from baretorch.emit.c import c_type, literal, unique
+from baretorch.emit.cores import ask_core1, core1, core1_part, job, meet, shares, uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
 from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.ops.kernel import Params
 from baretorch.plan.guards import shared_start
-from baretorch.plan.types import FromStream, Guard, InArena, Operand, Place, Step, WithCaller
+from baretorch.plan.types import Executor, FromStream, Guard, InArena, Operand, Place, Step, WithCaller
 from baretorch.text import attributes
 
 INDENT = "    "
@@ -28,7 +29,7 @@ def model_c(names: Names, optimize: str) -> str:
     """For speed each kind of layer is an instance of its kernel with literal parameters."""
     inline = optimize == "speed"
     ports = {p.name for m in names.methods.values() for p in m.ports}
-    writer = _Writer(inline, names.globals, taken={*names.globals, *ports})
+    writer = _Writer(names, inline, taken={*names.globals, *ports})
     methods = "\n".join(_method(names, m, writer) for m in names.methods.values())
     steps = [step for m in names.methods.values() for step in m.plan.steps]
     sources = sorted({s.kernel.source if inline else s.kernel.header for s in steps})
@@ -38,6 +39,7 @@ def model_c(names: Names, optimize: str) -> str:
     arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     finite = '#include "kernels/finite.h"\n' if names.checked else ""
+    finite += '#include "kernels/cores.h"\n' if uses_core1(names) else ""
     return f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
 {finite}{includes}
@@ -51,20 +53,24 @@ def model_c(names: Names, optimize: str) -> str:
 #define AT(type, offset) ((type *)(void *)((uint8_t *)arena + (offset)))
 {elsewhere}
 {definitions}
-{methods}{_reset(names)}"""
+{job(names)}{methods}{core1(names)}{_reset(names)}"""
 
 
 def _method(names: Names, method: Method, writer: _Writer) -> str:
-    body = writer.body(method)
+    body = writer.body(method, Executor.CORE0)
     copies_in = "\n".join(_copy_in(method, p) for p in method.inputs if not (p.pulled or p.direct))
     copies_out = "\n".join(_copy_out(method, p) for p in method.outputs if not p.direct)
     arenas = ", ".join(a.name for a in method.arenas)
     arguments = "".join(f", {p.name}" for p in method.ports)
     unused = "".join(f"    (void){name};\n" for name in _idle(method))
-    return f"""void {method.run}_in({arena_parameters(method)}, {parameters(method)})
+    before, begin = "", ""
+    if shares(method):
+        before, begin = core1_part(names, method, writer.body(method, Executor.CORE1)), ask_core1(names, method)
+        body += f"\n{meet(names, 0)}  /* both are done */"
+    return f"""{before}void {method.run}_in({arena_parameters(method)}, {parameters(method)})
 {{
 {unused}{copies_in}
-{body}
+{begin}{body}
 
 {copies_out}
 }}
@@ -149,17 +155,22 @@ def _copy_out(method: Method, port: Port) -> str:
 class _Writer:
     """Writes steps, and collects the definitions they need; methods share them."""
 
+    names: Names
     inline: bool
-    globals: frozenset[str]
     definitions: list[str] = field(default_factory=list)
     instances: dict[tuple[object, ...], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
-    def body(self, method: Method) -> str:
-        """The steps one after the other; those with the same guards share their ifs."""
+    def body(self, method: Method, executor: Executor) -> str:
+        """What an executor does, one after the other; steps with the same guards share their ifs."""
         lines: list[str] = []
         open_: tuple[Guard, ...] = ()
-        for step in method.plan.steps:
+        for step in method.plan.schedule.on(executor):
+            if step is None:
+                lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
+                lines.append(meet(self.names, executor.value))
+                open_ = ()
+                continue
             shared = shared_start(open_, step.guards)
             lines += [f"{INDENT * depth}}}" for depth in range(len(open_), shared, -1)]
             for depth, guard in enumerate(step.guards[shared:], shared + 1):
@@ -212,7 +223,7 @@ class _Writer:
 
     def arguments(self, method: Method, step: Step) -> Iterator[tuple[str, str]]:
         """Type and name of each argument of an instance."""
-        taken = {"p", *self.globals}
+        taken = {"p", *self.names.globals}
         outputs = {t.name for t in step.call.outputs}
         plan = method.plan
         for o in step.operands:

@@ -10,6 +10,8 @@ from baretorch.escape import c_name, c_prefix, is_limit
 from baretorch.ir import Array, Graph
 from baretorch.plan.types import Bank, FromStream, Operand, Place, Plan, WithCaller
 
+OF_METHODS = ("run", "run_in", "check", "start", "part1")  # functions
+OF_MODELS = ("reset", "reset_in", "core1", "done", "job", "meeting", "runs")  # functions and variables
 MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h beside a port's own
 
 
@@ -95,6 +97,7 @@ class Names:
     globals: frozenset[str]  # all functions and arrays
     checked: bool = False  # methods have a function that checks their inputs
     command: str = ""  # that makes this C, if it is known
+    alone: bool = False  # the model has core 1 for itself
 
     @property
     def first(self) -> Method:
@@ -105,7 +108,7 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
     """Names for a model with these methods. A model with one method is called by the model's name alone."""
     model = c_prefix(name)
     arenas = _arenas(model, [bank for plan in plans.values() for bank in plan.layout.banks])
-    globals_ = {f"{model}_{own}" for own in ("run", "run_in", "check", "reset", "reset_in")} | {a.name for a in arenas}
+    globals_ = {f"{model}_{own}" for own in (*OF_METHODS, *OF_MODELS)} | {a.name for a in arenas}
     prefixes = {key: _prefix(model, key, globals_) if len(plans) > 1 else model for key in plans}
     arrays: dict[str, Stored] = {}
     by_content: dict[tuple[str, bytes], str] = {}
@@ -136,7 +139,7 @@ def _prefix(model: str, method: str, taken: set[str]) -> str:
     """What a method's functions begin with; takes their names."""
     base = prefix = c_prefix(f"{model}_{method}")
     n = 1
-    while not taken.isdisjoint(functions := {f"{prefix}_{own}" for own in ("run", "run_in", "check")}):
+    while not taken.isdisjoint(functions := {f"{prefix}_{own}" for own in OF_METHODS}):
         n += 1
         prefix = f"{base}_{n}"
     taken |= functions

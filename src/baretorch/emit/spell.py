@@ -40,17 +40,17 @@ def at(method: Method, place: Place, kind: str) -> str:
 
 def parameters(method: Method) -> str:
     """The parameters of the run function."""
-    outputs = [f"{tensor_of(method, p).dtype.c} *{p.name}" for p in method.outputs]
-    return ", ".join([*_inputs(method), *outputs]) or "void"
+    return ", ".join(declared(method, p) for p in method.ports) or "void"
 
 
 def input_parameters(method: Method) -> str:
     """Those of the inputs alone."""
-    return ", ".join(_inputs(method)) or "void"
+    return ", ".join(declared(method, p) for p in method.inputs) or "void"
 
 
-def _inputs(method: Method) -> list[str]:
-    return [f"const {'bt_row_source' if p.pulled else tensor_of(method, p).dtype.c} *{p.name}" for p in method.inputs]
+def declared(method: Method, port: Port) -> str:
+    kind = "bt_row_source" if port.pulled else tensor_of(method, port).dtype.c
+    return f"{kind} *{port.name}" if port in method.outputs else f"const {kind} *{port.name}"
 
 
 def arena_parameters(method: Method) -> str:

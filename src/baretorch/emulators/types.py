@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +44,12 @@ class CoresRace(DeviceFault):
         self.phase = phase
         self.address = address
         self.accesses = accesses  # of core 0 and of core 1
+
+    def among(self, layers: Mapping[int, Sequence[str]]) -> CoresRace:
+        """The same, with the layers that each core works on there."""
+        told = CoresRace(self.phase, self.address, self.accesses)
+        told.have += tuple(f"core {core} works on {', '.join(names)}" for core, names in sorted(layers.items()))
+        return told
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from baretorch.targets.types import Board
 KERNELS = Path(__file__).parent.parent / "kernels"
 ENTRY = "bt_reset"
 CORE1 = "bt_core1_entry"
+MODEL_ON_CORE1 = "bt_core1_main"
 JOBS = 2
 
 Progress = Callable[[str, int, int], None]
@@ -84,7 +85,7 @@ def build(
             _write_formats(board, elf, files)
         frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
         stack = _stack(board, elf, frames, cores)
-        flash, ram = measure(board, elf, parse_map(files.map.read_text()), run_symbol, stack)
+        flash, ram = measure(board, elf, parse_map(files.map.read_text()), _roots(run_symbol, cores), stack)
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
         check_files(folder, list(done.values()))
@@ -104,6 +105,11 @@ def build(
         symbols=symbols,
         cores=cores,
     )
+
+
+def _roots(run_symbol: str, cores: int) -> tuple[str, ...]:
+    """Where the cores enter the model."""
+    return (run_symbol, MODEL_ON_CORE1) if cores > 1 else (run_symbol,)
 
 
 def _check_cores(board: Board, cores: int) -> None:

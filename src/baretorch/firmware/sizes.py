@@ -19,12 +19,18 @@ ARENA = ".bss.bt_arena"
 STACK = ".stack"
 
 
-def measure(board: Board, elf: Elf, pieces: Sequence[Piece], run_symbol: str, stack: int) -> tuple[FlashUse, RamUse]:
-    """Sizes of the whole image, and of the part that the model's run function needs."""
+def measure(
+    board: Board, elf: Elf, pieces: Sequence[Piece], roots: Sequence[str], stack: int
+) -> tuple[FlashUse, RamUse]:
+    """Sizes of the whole image, and of the part that the model's functions need: that which runs it, and that of core
+    1, if it has one."""
     layout = Layout(elf, pieces)
-    model = reachable(elf, layout, elf.symbol(run_symbol).address)
-    if not model:
-        raise InternalError(f"the linker's map has no section for {run_symbol}")
+    model: set[Piece] = set()
+    for root in roots:
+        needed = reachable(elf, layout, elf.symbol(root).address)
+        if not needed:
+            raise InternalError(f"the linker's map has no section for {root}")
+        model |= needed
     writable = {s.name for s in elf.sections if s.flags & WRITE}
 
     weights = _total(p for p in layout.pieces if p.name.startswith(WEIGHTS))

@@ -12,6 +12,7 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
+from baretorch.plan.cores import shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound
@@ -90,6 +91,9 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
     better = ordered(steps, best.buffers)
     if any(a is not b for a, b in zip(better, steps, strict=True)):
         best = min(best, _place(graph, one_by_one(better), storage, board, wished, absent), key=_cost)
+    if options.cores > 1:
+        constants = Constants()
+        best = _place(graph, shared(best.schedule.steps, storage, constants), storage, board, wished, absent)
 
     def operand(name: str) -> Operand:
         view = storage[name]
@@ -115,7 +119,8 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
         lent,
         frozenset(pulled(graph)),
     )
-    return check_plan(Plan(graph, board.chip.cpu.name, best.schedule, layout, inputs, outputs, state))
+    schedule = with_meetings(best.schedule, layout) if options.cores > 1 else best.schedule
+    return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state))
 
 
 @dataclass(frozen=True)

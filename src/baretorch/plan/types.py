@@ -100,9 +100,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Phases one after the other: they are the time in which lifetimes are counted."""
+    """Phases one after the other: they are the time in which lifetimes are counted. All executors meet before the first
+    and behind the last of them."""
 
     phases: tuple[Phase, ...]
+    executors: tuple[Executor, ...] = (Executor.CORE0,)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:

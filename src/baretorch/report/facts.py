@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baretorch.emulators.run import Run
+from baretorch.emulators.types import Cores
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.ir import Array, DType, Graph, interpret
@@ -29,6 +30,15 @@ TOLERANCE = 1e-3  # of the largest expected magnitude; fp32 kernels stay far bel
 
 
 @dataclass(frozen=True)
+class OneCore:
+    """What a model that runs on two cores takes on one."""
+
+    instructions: int
+    arena: int
+    model_code: int
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """A verified run: the model, the image and what the emulator measured."""
 
@@ -40,6 +50,7 @@ class RunFacts:
     largest: float = 0.0  # largest magnitude among the expected outputs
     max_lsb: float | None = None  # int8: largest difference from pt2e's int8, in steps of the output's scale
     layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
+    one_core: OneCore | None = None  # of a model on two cores: what it takes on one
 
     @cached_property
     def cycles(self) -> Cycles | None:
@@ -47,7 +58,9 @@ class RunFacts:
         timing = TIMINGS.get(self.image.board.chip.cpu.name)
         if timing is None or not self.run.blocks:
             return None
-        return cycles_of(self.run.blocks, read_listing(self.image), timing)
+        found = cycles_of(self.run.blocks, read_listing(self.image), timing)
+        cores = self.run.cores  # all of their instructions are in the blocks
+        return found.times(cores.critical_path / sum(cores.instructions)) if cores else found
 
     @property
     def error_words(self) -> str:
@@ -74,6 +87,7 @@ class RunFacts:
         return image_json(self.compiled, self.image) | {
             "emulator": run.emulator,
             "instructions": run.instructions,
+            "cores": cores_json(run.cores, self.one_core) if run.cores else None,
             **cycles_json(self.cycles, self.image.board.chip.cpu.name, self.image.board.chip.clock_hz),
             "stack_peak": run.stack_peak,
             "reference": self.reference,
@@ -84,6 +98,19 @@ class RunFacts:
             "layers": [layer.to_json() for layer in self.layers],
             "outputs": [finite(o) for o in run.outputs],
         }
+
+
+def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
+    """What each core did; `waiting` is the share of all cores' time."""
+    count, path = len(cores.instructions), cores.critical_path
+    return {
+        "count": count,
+        "instructions": list(cores.instructions),
+        "critical_path": path,
+        "waiting": round(sum(cores.waiting) / (count * path), 4),
+        "speedup": round(alone.instructions / path, 3) if alone else None,
+        "one_core": asdict(alone) if alone else None,
+    }
 
 
 def warnings_of(compiled: Compiled) -> tuple[str, ...]:

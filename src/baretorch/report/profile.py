@@ -75,6 +75,11 @@ class Profile:
 
 def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     """The profile of a run; CompileError where the emulator did not count."""
+    if run.cores is not None:
+        raise CompileError(
+            "a profile tells of one core, and the model runs on two",
+            try_="leave out --cores and --core; `baretorch run` tells what each core did",
+        )
     cpu = image.board.chip.cpu.name
     timing = TIMINGS.get(cpu)
     if run.instructions is None or not run.blocks or timing is None:

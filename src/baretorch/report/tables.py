@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from baretorch.emulators.types import Cores
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.passes.to_int8 import float_layers
@@ -123,13 +124,31 @@ def _speed(table: Table, facts: RunFacts) -> None:
         table.add_row("  instructions", "", f"not counted by {facts.run.emulator}")
     else:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
-        table.add_row("  instructions", f"{instructions:,}", per_mac)
+        path = ", on the critical path" if facts.run.cores else ""
+        table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
+    if facts.run.cores is not None:
+        _cores(table, facts.run.cores, facts)
     if facts.cycles is not None:
         ms, about = time_words(facts.cycles, facts.image.board.chip.clock_hz)
         table.add_row("  time", ms, f"{about}; without wait states of the flash")
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
     if facts.layers:
         _accuracy(table, facts)
+
+
+def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:
+    """What each core did, and what two of them gain and take more."""
+    for core, (instructions, waiting) in enumerate(zip(cores.instructions, cores.waiting, strict=True)):
+        table.add_row(
+            f"    core {core}", f"{instructions:,}", f"{share(waiting, cores.critical_path)} of the time waiting"
+        )
+    alone = facts.one_core
+    if alone is not None:
+        arena, code = facts.image.ram.arena - alone.arena, facts.image.flash.model_code - alone.model_code
+        table.add_row(
+            "    speed-up", f"{alone.instructions / cores.critical_path:.2f}", f"over one core, {alone.instructions:,}"
+        )
+        table.add_row("", "", f"for {arena:+,} bytes of arena and {code:+,} of model code")
 
 
 def _accuracy(table: Table, facts: RunFacts) -> None:
