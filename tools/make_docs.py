@@ -20,8 +20,8 @@ from pathlib import Path
 import click
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
+from baretorch.report.numbers import capacity, frequency
 from baretorch.report.support import aten_names, support
-from baretorch.report.words import capacity, frequency
 from baretorch.targets.boards import board_names, load_board
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,7 +6,6 @@ import pytest
 
 from baretorch.ir import DType, Op, Shape
 from baretorch.ops import kernels_of
-from baretorch.ops.along import ArgMax, TopK
 from baretorch.ops.elementwise import Add
 from baretorch.ops.functions import Tanh
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
@@ -15,6 +14,7 @@ from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
 from baretorch.ops.move import SliceScatter
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import Amax, Mean, Sum, VectorNorm
+from baretorch.ops.scan import ArgMax, TopK
 from baretorch.ops.softmax import Softmax
 from tests.ops.refusal import refusal, tensors
 

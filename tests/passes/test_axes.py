@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from baretorch.ir import Array, Builder, DType, Op, interpret, verify
-from baretorch.ops.along import ArgMax, CumSum, TopK
 from baretorch.ops.layout import Permute
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import Amax, Mean
+from baretorch.ops.scan import ArgMax, CumSum, TopK
 from baretorch.ops.softmax import LogSoftmax
 from baretorch.passes.layout import layout
 

@@ -11,7 +11,6 @@ import pytest
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape, interpret, verify
 from baretorch.ops.activations import Gelu, Hardswish
-from baretorch.ops.along import CumSum
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
@@ -27,6 +26,7 @@ from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Amax, Mean, Sum
+from baretorch.ops.scan import CumSum
 from baretorch.ops.softmax import LogSoftmax, Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
 from baretorch.passes.to_int8 import SPECTRA, could_be_int8, float_layers, to_int8, told_float, why_float

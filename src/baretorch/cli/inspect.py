@@ -36,7 +36,7 @@ def inspect(
     from rich.text import Text
 
     from baretorch.cli.work import read_model
-    from baretorch.explore.sheet import find_sheet, planning_board
+    from baretorch.explore.worksheet import find_worksheet, planning_board
     from baretorch.pipeline import optimized_methods, with_io
     from baretorch.plan import make_plan
     from baretorch.report import model as about
@@ -57,7 +57,7 @@ def inspect(
         rows = []
         for target in targets:
             progress(f"build for {target.name}")
-            rows.append(find_sheet(source, graph, target, options))
+            rows.append(find_worksheet(source, graph, target, options))
         if board != "all" and rows and isinstance(rows[0], tuple):
             raise rows[0][1]
     facts = about.ModelFacts(source, graph, plan, planned_for if len(targets) == 1 else None, tuple(rows))

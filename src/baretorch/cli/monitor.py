@@ -137,7 +137,7 @@ def _plot(trace: Trace, total: int, height: int) -> RenderableType:
 
 def _summary(trace: Trace, png: str | None) -> str:
     from baretorch.escape import markup
-    from baretorch.report.words import figure
+    from baretorch.report.numbers import figure
 
     if not trace.x:
         return "no answers"

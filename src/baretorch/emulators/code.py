@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baretorch.firmware.elf import EXECUTE, FUNC, Elf, read_elf
-from baretorch.firmware.returns import LABEL
+from baretorch.firmware.return_label import LABEL
 from baretorch.firmware.sizes import STACK
 from baretorch.firmware.types import Image
 

@@ -20,8 +20,8 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.findings import Advice
+from baretorch.report.numbers import share
 from baretorch.report.profile import Profile
-from baretorch.report.words import share
 
 _PARTS = (0.35, 0.5, 0.65, 0.8, 0.9)  # of the arena: what --ram might reach
 _NOTABLE = 0.25  # a layer with such a share of something is worth a word

@@ -19,7 +19,7 @@ from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.fit import misfit, roomy
 from baretorch.firmware.hexbin import encode_bin, encode_hex
 from baretorch.firmware.linkmap import parse_map
-from baretorch.firmware.returns import check_return_label
+from baretorch.firmware.return_label import check_return_label
 from baretorch.firmware.sizes import measure
 from baretorch.firmware.stack import frames_of_gcc, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain

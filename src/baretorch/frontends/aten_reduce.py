@@ -15,10 +15,10 @@ from baretorch.frontends import aten_layers as layers
 from baretorch.frontends import aten_shapes as shapes
 from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
 from baretorch.frontends.rows import Row, Scales
-from baretorch.ops.along import ArgMax, ArgMin, CumSum, TopK
 from baretorch.ops.elementwise import Add, Maximum, Minimum, Mul
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
+from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK
 from baretorch.ops.softmax import LogSoftmax, Softmax
 
 Axes = int | Ints | None

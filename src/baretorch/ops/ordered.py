@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Signature, Tensor
-from baretorch.ops.along import along
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.reduce import NUMBERS, SUFFIXES, need_elements, need_type, reduced
+from baretorch.ops.scan import axis_fields
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class KthValue(Chosen):
         return int(np.argsort(row, kind="stable")[self.k])
 
     def params(self, call: Call[Any]) -> Params:
-        return Params("bt_kth", (*along(call.x.shape, self.axis), ("k", self.k), ("quiet", 0)))
+        return Params("bt_kth", (*axis_fields(call.x.shape, self.axis), ("k", self.k), ("quiet", 0)))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Median(Chosen):
         return int(np.argsort(row, kind="stable")[middle if self.quiet or numbers == row.size else numbers])
 
     def params(self, call: Call[Any]) -> Params:
-        return Params("bt_kth", (*along(call.x.shape, self.axis), ("k", -1), ("quiet", int(self.quiet))))
+        return Params("bt_kth", (*axis_fields(call.x.shape, self.axis), ("k", -1), ("quiet", int(self.quiet))))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Mode(Chosen):
         return int(np.flatnonzero(row == best)[-1]) if times.max() else 0
 
     def params(self, call: Call[Any]) -> Params:
-        return Params("bt_mode", along(call.x.shape, self.axis))
+        return Params("bt_mode", axis_fields(call.x.shape, self.axis))
 
 
 def _kernels(stem: str) -> tuple[Kernel[Any], ...]:

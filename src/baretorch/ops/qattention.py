@@ -16,7 +16,7 @@ from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.attention import Attention
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import Mul
-from baretorch.ops.fixed import ToFixed
+from baretorch.ops.fixed_point import ToFixed
 from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.loops import Dims

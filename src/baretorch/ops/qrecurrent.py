@@ -15,7 +15,7 @@ from baretorch.ir import Array, DType, Node, Op, Quant, Signature, Tensor, fresh
 from baretorch.ops import pack_dsp
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need
-from baretorch.ops.fixed import FromFixed, ToFixed
+from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.int8_layer import weight_scales
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of

@@ -11,9 +11,9 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut, overlap
-from baretorch.ops.along import along
 from baretorch.ops.check import need_axes, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.scan import axis_fields
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LogSoftmax(Softmax):
 
 
 def _params(call: Call[Any]) -> Params:
-    return Params("bt_softmax_f32", along(call.x.shape, call.op.axis))
+    return Params("bt_softmax_f32", axis_fields(call.x.shape, call.op.axis))
 
 
 def _overlap(call: Call[Any]) -> int | None:

@@ -11,7 +11,7 @@ from baretorch.emulators.types import Block
 from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
 from baretorch.firmware.elf import ARM, Elf, read_elf
 from baretorch.firmware.types import Image
-from baretorch.report.words import figure, frequency
+from baretorch.report.numbers import figure, frequency
 from baretorch.targets.cycles import FRIENDS, TIMINGS, Timing
 from baretorch.targets.kinds import Kind, Work
 

@@ -19,7 +19,7 @@ from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.ports import real, stored
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
 from baretorch.report.memory_map import ram_banks
-from baretorch.report.words import figure
+from baretorch.report.numbers import figure
 from baretorch.targets.cycles import TIMINGS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from baretorch.plan.types import Buffer, Plan
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.memory_map import BankMap, memory_map, ram_banks
+from baretorch.report.numbers import capacity, figure, share
 from baretorch.report.profile import Layer, Profile
-from baretorch.report.words import capacity, figure, share
 from baretorch.targets.types import Memory as Bank
 
 if TYPE_CHECKING:

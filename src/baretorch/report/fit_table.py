@@ -10,7 +10,7 @@ from rich.table import Table
 from baretorch.escape import markup
 from baretorch.options import Options
 from baretorch.report.fit import Finding, Trial, Use
-from baretorch.report.words import bar, share
+from baretorch.report.numbers import bar, share
 
 _BAR = 10
 

@@ -9,7 +9,7 @@ from baretorch.ir import DType, Graph, Node
 from baretorch.report.findings import Report, Row
 from baretorch.report.html import Html, el, rect, svg, text
 from baretorch.report.layered import Drawing, Spot, arrange
-from baretorch.report.words import share
+from baretorch.report.numbers import share
 
 DRAWN = 250  # boxes at most, so that pages stay small
 _WIDTH, _HEIGHT, _GAP, _DOWN = 200, 44, 22, 74

@@ -15,7 +15,7 @@ from baretorch.frontends import Source
 from baretorch.ir import DType, Graph, Tensor
 from baretorch.plan.types import InArena, Plan
 from baretorch.report.lifetimes import Lifetimes
-from baretorch.report.sheet import Sheet, boards_table, sheet_table
+from baretorch.report.worksheet import Worksheet, boards_table, worksheet_table
 from baretorch.targets.types import Board
 from baretorch.text import to_text
 
@@ -28,7 +28,7 @@ class ModelFacts:
     graph: Graph  # after all passes
     plan: Plan
     board: Board | None
-    sheets: tuple[Sheet | tuple[Board, CompileError], ...]
+    worksheets: tuple[Worksheet | tuple[Board, CompileError], ...]
 
     @property
     def parameters(self) -> int:
@@ -67,8 +67,8 @@ class ModelFacts:
                 ],
             },
         }
-        if self.sheets:
-            data["boards"] = [s.to_json() if isinstance(s, Sheet) else _unknown_fit(*s) for s in self.sheets]
+        if self.worksheets:
+            data["boards"] = [s.to_json() if isinstance(s, Worksheet) else _unknown_fit(*s) for s in self.worksheets]
         return data
 
 
@@ -114,12 +114,12 @@ def model_screen(facts: ModelFacts) -> RenderableType:
     whose = f"planned for {board.name}" if board else "planned with portable kernels; --board BOARD plans for a board"
     parts: list[RenderableType] = [_heading(facts), "", _operators(facts), ""]
     parts += [f"[bold]memory plan[/]  arena {plan.arena:,} bytes, {plan.proof}; {whose}", Lifetimes(plan)]
-    if len(facts.sheets) == 1 and isinstance(facts.sheets[0], Sheet):
-        sheet = facts.sheets[0]
+    if len(facts.worksheets) == 1 and isinstance(facts.worksheets[0], Worksheet):
+        sheet = facts.worksheets[0]
         word = "[green]fits[/]" if sheet.fits else "[red]does not fit[/]"
-        parts += ["", f"[bold]memory of {sheet.board.name}[/]  {word}", sheet_table(sheet)]
-    elif facts.sheets:
-        rows = [s if isinstance(s, Sheet) else (s[0], s[1].what) for s in facts.sheets]
+        parts += ["", f"[bold]memory of {sheet.board.name}[/]  {word}", worksheet_table(sheet)]
+    elif facts.worksheets:
+        rows = [s if isinstance(s, Worksheet) else (s[0], s[1].what) for s in facts.worksheets]
         parts += ["", boards_table(rows)]
     return Group(*parts)
 

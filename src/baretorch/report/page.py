@@ -16,8 +16,8 @@ from baretorch.outputs import check_file
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
+from baretorch.report.numbers import figure, frequency, share
 from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
-from baretorch.report.words import figure, frequency, share
 from baretorch.targets.cycles import TIMINGS
 from baretorch.version import __version__
 

@@ -9,7 +9,7 @@ from baretorch.report.findings import Peak, layer_of
 from baretorch.report.html import Html, el, line, rect, svg, text
 from baretorch.report.lifetimes import when
 from baretorch.report.memory_map import BankMap, Piece
-from baretorch.report.words import capacity, share
+from baretorch.report.numbers import capacity, share
 
 WIDTH = 1000
 COLOURS = 8  # classes c0 … c7 of the style sheet

@@ -15,9 +15,9 @@ from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.report.cycles import time_words
 from baretorch.report.loops import Loop
+from baretorch.report.numbers import bar, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
-from baretorch.report.words import bar, figure, share
 from baretorch.targets.cycles import TIMINGS
 
 if TYPE_CHECKING:

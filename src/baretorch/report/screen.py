@@ -14,8 +14,8 @@ from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.memory_map import BankMap
+from baretorch.report.numbers import bar, capacity, share
 from baretorch.report.tables import heading
-from baretorch.report.words import bar, capacity, share
 
 BAR = 16
 

@@ -17,7 +17,7 @@ from baretorch.passes.to_int8 import float_layers
 from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
-from baretorch.report.words import capacity, figure, frequency, share
+from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.targets.types import Memory
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from baretorch.ir import Shape
-from baretorch.ops.fixed import FromFixed, ToFixed
+from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent
 from tests.ops.case import Case, Inputs, values
 

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from baretorch.ir import Array, Shape
-from baretorch.ops.along import ArgMax, ArgMin, CumSum, TopK
 from baretorch.ops.norm import GroupNorm, LayerNorm
 from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Std, Sum, Var, VectorNorm
+from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK
 from baretorch.ops.softmax import LogSoftmax, Softmax
 from tests.ops.case import EXACT, Case, Inputs, counted, normal, spoiled, values
 

@@ -106,24 +106,24 @@ class TopK(Op):
         return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
-def along(shape: Shape, axis: int) -> tuple[tuple[str, Literal], ...]:
+def axis_fields(shape: Shape, axis: int) -> tuple[tuple[str, Literal], ...]:
     """How many elements lie before, along and after an axis, as fields of a parameter struct."""
     return (("outer", prod(shape[:axis])), ("length", shape[axis]), ("inner", prod(shape[axis + 1 :])))
 
 
 def _params(call: Call[Any]) -> Params:
-    return Params("bt_along", along(call.x.shape, call.op.axis))
+    return Params("bt_scan", axis_fields(call.x.shape, call.op.axis))
 
 
 def _topk_params(call: Call[TopK]) -> Params:
     op = call.op
-    return Params("bt_topk_f32", (*along(call.x.shape, op.axis), ("k", op.k), ("largest", int(op.largest))))
+    return Params("bt_topk_f32", (*axis_fields(call.x.shape, op.axis), ("k", op.k), ("largest", int(op.largest))))
 
 
 def _kernels(op: type[Op], types: Types) -> tuple[Kernel[Any], ...]:
     def kernel(dtype: DType) -> Kernel[Any]:
         symbol = f"bt_{op.name}_{SUFFIXES[dtype]}_ref"
-        return Kernel(symbol, "along/ref.c", _params, fits=lambda call: call.x.dtype is dtype)
+        return Kernel(symbol, "scan/ref.c", _params, fits=lambda call: call.x.dtype is dtype)
 
     return tuple(map(kernel, types))
 
@@ -131,4 +131,4 @@ def _kernels(op: type[Op], types: Types) -> tuple[Kernel[Any], ...]:
 ARGMAX = _kernels(ArgMax, ArgMax.types)
 ARGMIN = _kernels(ArgMin, ArgMin.types)
 CUMSUM = _kernels(CumSum, SUMS)
-TOPK: tuple[Kernel[TopK], ...] = (Kernel("bt_topk_f32_ref", "along/ref.c", _topk_params),)
+TOPK: tuple[Kernel[TopK], ...] = (Kernel("bt_topk_f32_ref", "scan/ref.c", _topk_params),)

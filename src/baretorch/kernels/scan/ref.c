@@ -1,8 +1,8 @@
-#include "along.h"
+#include "scan.h"
 
 /* A kernel from the condition under which v takes the place of the best so far. */
 #define BT_ARG_REF(symbol, T, better)                                                 \
-    BT_KERNEL void symbol(const bt_along *p, const T *x, int64_t *y)                  \
+    BT_KERNEL void symbol(const bt_scan *p, const T *x, int64_t *y)                  \
     {                                                                                 \
         for (int32_t o = 0; o < p->outer; o++)                                        \
             for (int32_t i = 0; i < p->inner; i++) {                                  \
@@ -22,7 +22,7 @@
 
 /* A kernel whose sum of type A becomes an element of type R. */
 #define BT_CUMSUM_REF(symbol, T, A, R)                                                \
-    BT_KERNEL void symbol(const bt_along *p, const T *x, R *y)                        \
+    BT_KERNEL void symbol(const bt_scan *p, const T *x, R *y)                        \
     {                                                                                 \
         for (int32_t o = 0; o < p->outer; o++)                                        \
             for (int32_t i = 0; i < p->inner; i++) {                                  \

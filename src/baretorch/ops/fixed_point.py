@@ -49,12 +49,12 @@ class FromFixed(Op):
 
 
 def _to(call: Call[ToFixed]) -> Params:
-    return Params("bt_fixed", (("count", call.x.count), ("factor", float(1 << call.op.bits))))
+    return Params("bt_fixed_point", (("count", call.x.count), ("factor", float(1 << call.op.bits))))
 
 
 def _from(call: Call[FromFixed]) -> Params:
-    return Params("bt_fixed", (("count", call.x.count), ("factor", 1 / (1 << call.op.bits))))
+    return Params("bt_fixed_point", (("count", call.x.count), ("factor", 1 / (1 << call.op.bits))))
 
 
-TO: tuple[Kernel[ToFixed], ...] = (Kernel("bt_to_fixed_ref", "fixed/ref.c", _to),)
-FROM: tuple[Kernel[FromFixed], ...] = (Kernel("bt_from_fixed_ref", "fixed/ref.c", _from),)
+TO: tuple[Kernel[ToFixed], ...] = (Kernel("bt_to_fixed_ref", "fixed_point/ref.c", _to),)
+FROM: tuple[Kernel[FromFixed], ...] = (Kernel("bt_from_fixed_ref", "fixed_point/ref.c", _from),)

@@ -11,7 +11,7 @@ from baretorch.escape import markup
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed
 from baretorch.firmware.types import Image
-from baretorch.report.words import bar, capacity, share
+from baretorch.report.numbers import bar, capacity, share
 from baretorch.targets.types import Board, Memory
 
 BAR = 24
@@ -41,7 +41,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Worksheet:
     """An image's bytes on a board."""
 
     board: Board
@@ -57,7 +57,7 @@ class Sheet:
         return {"board": self.board.name, "fits": self.fits, "flash": flash, "ram": ram}
 
 
-def make_sheet(board: Board, image: Image) -> Sheet:
+def make_worksheet(board: Board, image: Image) -> Worksheet:
     """The worksheet of an image that was built for a board like it in which everything fits."""
     chip, flash, ram = board.chip, image.flash, image.ram
     code, data = chip.memory(chip.code), chip.memory(chip.data)
@@ -73,14 +73,14 @@ def make_sheet(board: Board, image: Image) -> Sheet:
     else:
         elf = read_elf(image.elf.read_bytes())
         flash_need, ram_need = (needed(image.board, elf, name) for name in (chip.code, chip.data))
-    return Sheet(
+    return Worksheet(
         board,
         Account("flash", code, flash_items, code.size - flash_need),
         Account("RAM", data, ram_items, data.size - ram_need),
     )
 
 
-def sheet_table(sheet: Sheet) -> Table:
+def worksheet_table(sheet: Worksheet) -> Table:
     """Two accounts with a bar per item; bars are shares of what is used, so that small images show something."""
     table = Table.grid(padding=(0, 2))
     table.add_column()
@@ -96,13 +96,13 @@ def sheet_table(sheet: Sheet) -> Table:
     return table
 
 
-def boards_table(rows: list[Sheet | tuple[Board, str]]) -> Table:
+def boards_table(rows: list[Worksheet | tuple[Board, str]]) -> Table:
     """One row per board: whether it fits and by how much; or the reason why nobody knows."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("board", "CPU", "", "flash used", "flash left", "RAM used", "RAM left"):
         table.add_column(title, justify="right" if "used" in title or "left" in title else "left", no_wrap=True)
     for row in rows:
-        if not isinstance(row, Sheet):
+        if not isinstance(row, Worksheet):
             board, reason = row
             table.add_row(board.name, board.chip.cpu.name, f"[yellow]{markup(reason)}[/]")
             continue

@@ -1,6 +1,6 @@
-#include "fixed.h"
+#include "fixed_point.h"
 
-BT_KERNEL void bt_to_fixed_ref(const bt_fixed *p, const float *x, int16_t *y)
+BT_KERNEL void bt_to_fixed_ref(const bt_fixed_point *p, const float *x, int16_t *y)
 {
     for (int32_t i = 0; i < p->count; i++) {
         float v = x[i] * p->factor;
@@ -15,7 +15,7 @@ BT_KERNEL void bt_to_fixed_ref(const bt_fixed *p, const float *x, int16_t *y)
     }
 }
 
-BT_KERNEL void bt_from_fixed_ref(const bt_fixed *p, const int16_t *x, float *y)
+BT_KERNEL void bt_from_fixed_ref(const bt_fixed_point *p, const int16_t *x, float *y)
 {
     for (int32_t i = 0; i < p->count; i++)
         y[i] = (float)x[i] * p->factor;

@@ -11,7 +11,7 @@ from baretorch.frontends import Source
 from baretorch.ir import Graph
 from baretorch.options import Options
 from baretorch.pipeline import build_image, compile_graph
-from baretorch.report.sheet import Sheet, make_sheet
+from baretorch.report.worksheet import Worksheet, make_worksheet
 from baretorch.targets.types import Board
 
 
@@ -20,11 +20,13 @@ def planning_board(board: Board) -> Board:
     return board if board.chip.boot == "host" else roomy(board)
 
 
-def find_sheet(source: Source, graph: Graph, board: Board, options: Options) -> Sheet | tuple[Board, CompileError]:
+def find_worksheet(
+    source: Source, graph: Graph, board: Board, options: Options
+) -> Worksheet | tuple[Board, CompileError]:
     """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
     try:
         compiled = compile_graph(source, graph, planning_board(board), options)
         with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            return make_sheet(board, build_image(compiled, Path(folder)))
+            return make_worksheet(board, build_image(compiled, Path(folder)))
     except CompileError as error:
         return board, error

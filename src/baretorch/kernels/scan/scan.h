@@ -1,6 +1,6 @@
 /* Operators along one axis a of x[o, a, i] that look at its elements in order. */
-#ifndef BT_ALONG_H
-#define BT_ALONG_H
+#ifndef BT_SCAN_H
+#define BT_SCAN_H
 
 #include "../bt.h"
 
@@ -8,7 +8,7 @@ typedef struct {
     int32_t outer;
     int32_t length;
     int32_t inner;
-} bt_along;
+} bt_scan;
 
 typedef struct {
     int32_t outer;
@@ -20,18 +20,18 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* y[o, i]: the first a where x is largest, or smallest; NaN is both. length > 0 */
-void bt_argmax_f32_ref(const bt_along *p, const float *x, int64_t *y);
-void bt_argmax_s32_ref(const bt_along *p, const int32_t *x, int64_t *y);
-void bt_argmax_s64_ref(const bt_along *p, const int64_t *x, int64_t *y);
-void bt_argmin_f32_ref(const bt_along *p, const float *x, int64_t *y);
-void bt_argmin_s32_ref(const bt_along *p, const int32_t *x, int64_t *y);
-void bt_argmin_s64_ref(const bt_along *p, const int64_t *x, int64_t *y);
+void bt_argmax_f32_ref(const bt_scan *p, const float *x, int64_t *y);
+void bt_argmax_s32_ref(const bt_scan *p, const int32_t *x, int64_t *y);
+void bt_argmax_s64_ref(const bt_scan *p, const int64_t *x, int64_t *y);
+void bt_argmin_f32_ref(const bt_scan *p, const float *x, int64_t *y);
+void bt_argmin_s32_ref(const bt_scan *p, const int32_t *x, int64_t *y);
+void bt_argmin_s64_ref(const bt_scan *p, const int64_t *x, int64_t *y);
 
 /* y[o, a, i]: the sum of x[o, 0 ... a, i]. Integers wrap around. */
-void bt_cumsum_f32_ref(const bt_along *p, const float *x, float *y);
-void bt_cumsum_s32_ref(const bt_along *p, const int32_t *x, int64_t *y);
-void bt_cumsum_s64_ref(const bt_along *p, const int64_t *x, int64_t *y);
-void bt_cumsum_bool_ref(const bt_along *p, const uint8_t *x, int64_t *y);
+void bt_cumsum_f32_ref(const bt_scan *p, const float *x, float *y);
+void bt_cumsum_s32_ref(const bt_scan *p, const int32_t *x, int64_t *y);
+void bt_cumsum_s64_ref(const bt_scan *p, const int64_t *x, int64_t *y);
+void bt_cumsum_bool_ref(const bt_scan *p, const uint8_t *x, int64_t *y);
 
 /* values[o, j, i] and where they were, for j < k <= length, in order. Equal elements keep their order, NaN counts as
  * largest. length * k steps at worst. */
