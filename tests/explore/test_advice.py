@@ -42,7 +42,7 @@ def test_advice_for_float_keeps_its_promise(tmp_path: Path) -> None:
     assert "--int8" in advice
     (ram,) = (int(option.split()[1]) for option in advice if option.startswith("--ram"))
     plan = make_plan(compiled.graph, compiled.board, Options(ram=ram))
-    assert plan.patches and plan.arena <= ram < compiled.plan.arena
+    assert plan.bands and plan.arena <= ram < compiled.plan.arena
 
 
 def test_advice_for_int8_keeps_its_promise(tmp_path: Path) -> None:

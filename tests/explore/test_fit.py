@@ -80,7 +80,7 @@ def test_bands_where_the_runtime_takes_the_last_bytes(tmp_path: Path) -> None:
     options = followed(convolutions, found, tmp_path)
     assert options.ram is not None and options.ram < arena
     assert options.words(AS_IS) == ("--ram", str(options.ram))
-    assert found.change and found.change.patches
+    assert found.change and found.change.bands
 
 
 def test_size_where_the_code_is_too_large(tmp_path: Path) -> None:

@@ -152,12 +152,12 @@ def test_layers_in_bands_stay_layers(floating: Report, tmp_path: Path) -> None:
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     banded = Report(facts, make_profile(compiled, image, facts.run))
-    assert banded.plan.patches
+    assert banded.plan.bands
     stem = next(row for row in banded.rows if (row.name, row.op) == ("stem", "conv2d"))
     known = next(row for row in floating.rows if (row.name, row.op) == ("stem", "conv2d"))
     assert stem.steps > 1 and (stem.shape, stem.macs, stem.weights) == (known.shape, known.macs, known.weights)
     assert sum(row.instructions for row in banded.rows) + banded.profile.rest == banded.profile.instructions
-    assert str(banded.plan.patches) in make_page(banded)
+    assert str(banded.plan.bands) in make_page(banded)
 
 
 def test_the_peak_is_alive_together(made: Report) -> None:

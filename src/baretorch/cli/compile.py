@@ -49,7 +49,7 @@ def compile_(
         "arena": compiled.plan.arena,
         "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
-        "bands": compiled.plan.patches.to_json() if compiled.plan.patches else None,
+        "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
         "weights": compiled.plan.weight_bytes(),
         "macs": compiled.graph.macs(),
         "files": [str(path) for path in files],

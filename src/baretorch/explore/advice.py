@@ -92,12 +92,12 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
 
 
 def _bands(case: _Case) -> Iterator[Advice]:
-    if case.plan.patches is not None:
+    if case.plan.bands is not None:
         return
     for part in _PARTS:
         found = case.tried(ram=int(case.plan.arena * part))
-        if found is not None and found.patches is not None:
-            text = f"{case.smaller(found)}: {found.patches}; same answers, some more instructions"
+        if found is not None and found.bands is not None:
+            text = f"{case.smaller(found)}: {found.bands}; same answers, some more instructions"
             yield Advice(f"--ram {found.arena}", text)
             return
 

@@ -223,9 +223,9 @@ def _trial(options: Options, board: Board, compiled: Compiled, planned: bool, bu
         for bank in plan.layout.banks:
             banks[bank.name] = max(banks.get(bank.name, 0), bank.size)
     uses += [Use(chip.memory(name), size) for name, size in banks.items() if name != chip.data]
-    patches = next((p.patches for p in compiled.plans.values() if p.patches), None)
+    in_bands = next((p.bands for p in compiled.plans.values() if p.bands), None)
     measured = built.board == board.name
-    return Trial(options, board, tuple(uses), planned, measured, built.weights, sum(banks.values()), patches)
+    return Trial(options, board, tuple(uses), planned, measured, built.weights, sum(banks.values()), in_bands)
 
 
 def _side(source: Source, part: float) -> str:

@@ -13,11 +13,11 @@ from baretorch.options import DEFAULT, Buffers, Input, Options
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.cores import shared, with_meetings
+from baretorch.plan.choose_bands import banded
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
-from baretorch.plan.patches import patched
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
@@ -27,14 +27,14 @@ from baretorch.targets.types import Board
 
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
-    it, or for what the user allows, a stage of the model runs in bands."""
+    it, or for what the user allows, a part of the model runs in bands."""
     plan = _whole(graph, board, options)
     _need_flash(plan, board)
     limit = _limit(plan, board, options)
     rows = options.input is Input.ROWS
     if rows or plan.arena > limit:
         fits = partial(_fits, board=board, options=options)
-        smaller = patched(plan, lambda g: _whole(g, board, options), limit, rows, fits)
+        smaller = banded(plan, lambda g: _whole(g, board, options), limit, rows, fits)
         _need_image(smaller, options)
         plan = smaller if rows else min(plan, smaller, key=lambda p: p.arena)
         _need_ram(plan, options)
@@ -56,7 +56,7 @@ def _limit(plan: Plan, board: Board, options: Options) -> int:
 def _need_image(plan: Plan, options: Options) -> None:
     """Rows were asked for, so some must be pulled."""
     fits = options.ram is None or plan.arena <= options.ram  # else that is the error
-    if options.input is Input.ROWS and fits and plan.patches is None:
+    if options.input is Input.ROWS and fits and plan.bands is None:
         graph = plan.graph
         raise CompileError(
             "--input rows: the input is not an image that convolutions or pools read",
@@ -71,7 +71,7 @@ def _need_ram(plan: Plan, options: Options) -> None:
         raise CompileError(
             f"the model does not fit {options.ram:,} bytes of RAM: it needs {plan.arena - options.ram:,} more",
             at=peak_layers(plan),
-            have=f"arena {plan.arena:,} bytes" + (f", with {plan.patches}" if plan.patches else ""),
+            have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
             need=f"at most {options.ram:,} bytes, as --ram says",
         )
 
@@ -175,7 +175,7 @@ def _need_room(plan: Plan, board: Board) -> None:
             raise CompileError(
                 f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
                 at=peak_layers(plan),
-                have=f"arena {plan.arena:,} bytes" + (f", with {plan.patches}" if plan.patches else ""),
+                have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
                 try_=see_fit(board.name),
             )

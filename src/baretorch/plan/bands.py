@@ -1,9 +1,9 @@
-"""Run a stage of an image network band by band, so that its largest tensors never exist as a whole.
+"""Run a part of an image network band by band, so that its largest tensors never exist as a whole.
 
-A stage is a part of the graph with one input and one output, in which each row of a tensor depends on a few rows of
-others, as the operators tell (`Op.cut`). For each band of the stage's output rows every layer makes just the rows that
+Such a part has one input and one output, in which each row of a tensor depends on a few rows of
+others, as the operators tell (`Op.cut`). For each band of the part's output rows every layer makes just the rows that
 are missing. What is needed once more of a tensor, the halo, is copied away: the tensor of a band is the halo and the
-new rows behind it. So nothing is computed twice, and the rows of the stage's input are asked for in order.
+new rows behind it. So nothing is computed twice, and the rows of the part's input are asked for in order.
 
 All of it is a rewrite of the Graph: rows of an image lie together, which makes a slice of them a view, and a cat along
 them the place where they are made.
@@ -103,15 +103,15 @@ def entries(graph: Graph, block: Sequence[Node]) -> list[str]:
     return list(dict.fromkeys(name for n in block for name in activations(graph, n) if name not in made))
 
 
-def in_bands(graph: Graph, stage: Sequence[Node], height: int, pull: bool = False) -> Graph:
-    """The same graph, in which the stage makes `height` rows of its output at a time. With `pull` its input's rows
+def in_bands(graph: Graph, part: Sequence[Node], height: int, pull: bool = False) -> Graph:
+    """The same graph, in which the part makes `height` rows of its output at a time. With `pull` its input's rows
     come from the caller, as they are needed."""
-    return _Bands(graph, stage, height, pull).graph()
+    return _Bands(graph, part, height, pull).graph()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of a tensor of the stage, from `first` on, that a tensor of the new graph has."""
+    """Rows of a tensor of the part, from `first` on, that a tensor of the new graph has."""
 
     name: str
     first: int
@@ -120,20 +120,20 @@ class _Part:
 class _Bands:
     """Writes the nodes of all bands."""
 
-    def __init__(self, graph: Graph, stage: Sequence[Node], height: int, pull: bool) -> None:
+    def __init__(self, graph: Graph, part: Sequence[Node], height: int, pull: bool) -> None:
         self.whole = graph
-        self.stage = stage
+        self.part = part
         self.height = height
         self.pull = pull
         self.nodes: list[Node] = []
         self.new: dict[str, Tensor] = {}
-        (self.entry,) = entries(graph, stage)
-        self.exit = stage[-1].outputs[0]
+        (self.entry,) = entries(graph, part)
+        self.exit = part[-1].outputs[0]
         self.readers: dict[str, list[Node]] = {}
-        for node in stage:
+        for node in part:
             for name in dict.fromkeys(activations(graph, node)):
                 self.readers.setdefault(name, []).append(node)
-        self.done = dict.fromkeys([self.entry, *(n.outputs[0] for n in stage)], 0)  # rows made of each tensor so far
+        self.done = dict.fromkeys([self.entry, *(n.outputs[0] for n in part)], 0)  # rows made of each tensor so far
         self.there: dict[str, _Part] = {}  # what is at hand of each: what was kept, and the new rows of this band
         self.halos: set[str] = set()
         if not pull:
@@ -146,16 +146,16 @@ class _Bands:
         joined = self._add(Cat(HEIGHT), pieces, self.whole[self.exit], total, self.exit)
         nodes: list[Node] = []
         for node in self.whole.nodes:
-            if node is self.stage[-1]:
+            if node is self.part[-1]:
                 nodes += self.nodes
-            elif not any(node is n for n in self.stage):
+            elif not any(node is n for n in self.part):
                 nodes.append(node)
         return rebuilt(self.whole, nodes, self.new.values(), {self.exit: joined})
 
     def _wanted(self, stop: int) -> dict[str, int]:
         """How many rows of each tensor the first `stop` rows of the output need."""
         wanted = {self.exit: stop}
-        for node in reversed(self.stage):
+        for node in reversed(self.part):
             for name, (_, until) in self._read(node, 0, wanted[node.outputs[0]]).items():
                 wanted[name] = max(wanted.get(name, 0), until)
         return wanted
@@ -166,7 +166,7 @@ class _Bands:
             start, stop = self.done[self.entry], wanted[self.entry]
             if start < stop:
                 self._extend(self.entry, Pull(start, stop - start), (self.entry,), stop)
-        for node in self.stage:
+        for node in self.part:
             output = node.outputs[0]
             start, stop = self.done[output], wanted[output]
             if start < stop:

@@ -270,18 +270,18 @@ class StateBuffer:
 
 
 @dataclass(frozen=True)
-class Patches:
-    """A stage that runs in bands: its layers by the tensors they make, and the bytes that are copied more for it."""
+class Bands:
+    """Layers that run in bands, by the tensors they make; how many bands, and the bytes that are copied more for it."""
 
     layers: tuple[str, ...]
-    bands: int
+    count: int
     copied: int
 
     def to_json(self) -> dict[str, object]:
-        return {"layers": list(self.layers), "bands": self.bands, "copied": self.copied}
+        return {"layers": list(self.layers), "bands": self.count, "copied": self.copied}
 
     def __str__(self) -> str:
-        return f"{len(self.layers)} layers in {self.bands} bands, {self.copied:,} bytes copied"
+        return f"{len(self.layers)} layers in {self.count} bands, {self.copied:,} bytes copied"
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ class Plan:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     state: tuple[StateBuffer, ...]
-    patches: Patches | None = None
+    bands: Bands | None = None
 
     @property
     def steps(self) -> tuple[Step, ...]:

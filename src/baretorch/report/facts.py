@@ -150,7 +150,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         },
         "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
-        "bands": compiled.plan.patches.to_json() if compiled.plan.patches else None,
+        "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
         "files": {kind: str(path) for kind, path in image_files(image).items()},
     }
 

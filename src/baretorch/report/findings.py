@@ -222,7 +222,7 @@ def layer_of(plan: Plan, buffer: Buffer) -> str:
 
 
 def _arena_note(plan: Plan) -> str:
-    bands = f"; {plan.patches}" if plan.patches else ""
+    bands = f"; {plan.bands}" if plan.bands else ""
     caller = "; without what lies with the caller" if plan.layout.lent else ""
     return f"{plan.proof}, lower bound {plan.layout.lower_bound:,}{bands}{caller}"
 
@@ -235,10 +235,10 @@ def _total(kind: str, total: int, banks: Sequence[tuple[Bank, int]]) -> Figure:
 def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:
     """One per step, or where layers run in bands, one per layer and operator, with the shape of all of its bands."""
     outputs = ((node.op.name, graph[node.outputs[0]]) for node in graph.nodes)
-    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.patches else {}
+    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.bands else {}
     groups: dict[tuple[str, str, int], list[int]] = {}
     for i, layer in enumerate(profile.layers):
-        groups.setdefault((layer.name, layer.op, 0 if plan.patches else i), []).append(i)
+        groups.setdefault((layer.name, layer.op, 0 if plan.bands else i), []).append(i)
     waiting = list(accuracies)
     for members in groups.values():
         last = plan.steps[members[-1]]

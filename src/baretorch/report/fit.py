@@ -7,7 +7,7 @@ from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.options import Options
-from baretorch.plan.types import Patches
+from baretorch.plan.types import Bands
 from baretorch.targets.types import Board, Memory
 
 _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not good enough
@@ -45,7 +45,7 @@ class Trial:
     measured: bool
     weights: int
     arena: int
-    patches: Patches | None
+    bands: Bands | None
 
     @property
     def flash(self) -> Use:
@@ -74,7 +74,7 @@ class Trial:
         return sum(max(0, -use.room) for use in self.uses)
 
     def to_json(self) -> dict[str, Any]:
-        bands = self.patches
+        bands = self.bands
         return {
             "measured": self.measured,
             "flash": self.flash.to_json() | {"weights": self.weights},

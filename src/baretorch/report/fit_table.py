@@ -70,6 +70,6 @@ def _changes(findings: Sequence[Finding], given: Options) -> list[RenderableType
             continue
         words = " ".join(trial.options.words(given))
         uses = ", ".join(f"{share(use.need, use.memory.size)} of {use.memory.name}" for use in trial.uses)
-        table.add_row(found.board.name, f"[green]{markup(words)}[/]", uses, str(trial.patches or ""))
+        table.add_row(found.board.name, f"[green]{markup(words)}[/]", uses, str(trial.bands or ""))
     lost = [f"{f.board.name}: {markup(f.advice)}" for f in findings if f.advice]
     return [*([table] if table.row_count else []), *lost]

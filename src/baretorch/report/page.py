@@ -116,7 +116,7 @@ def _peak(report: Report) -> Html:
         return Html("")
     live = f"Most is alive at step {peak.step}, "
     many = f": {peak.live:,} bytes"
-    bands = f". {report.plan.patches}" if report.plan.patches else ""
+    bands = f". {report.plan.bands}" if report.plan.bands else ""
     sentence = el("p", live, el("code", peak.layer), f"{many}{bands}. Buffers that overlap share bytes.")
     return joined([sentence, _peak_table(report, peak)])
 

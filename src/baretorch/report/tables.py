@@ -51,7 +51,7 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     table.add_row("board", f"{markup(compiled.board.title)} ({compiled.board.name})")
     table.add_row("call", f"{compiled.c.run}() of model.h")
     table.add_row("weights", f"{plan.weight_bytes():,} bytes")
-    bands = f"; {plan.patches}" if plan.patches else ""
+    bands = f"; {plan.bands}" if plan.bands else ""
     table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}{bands}")
     for i, path in enumerate(files):
         table.add_row("" if i else "files", Text(str(path), overflow="fold", style="cyan"))
@@ -102,8 +102,8 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     for bank, used in banks if len(banks) > 1 else ():
         table.add_row(f"  in {bank.name}", f"{used:,}", f"bytes, {share(used, bank.size)} of {capacity(bank.size)}")
     table.add_row("  arena", f"{ram.arena:,}", compiled.plan.proof)
-    if compiled.plan.patches:
-        table.add_row("    in bands", "", str(compiled.plan.patches))
+    if compiled.plan.bands:
+        table.add_row("    in bands", "", str(compiled.plan.bands))
     if ram.weights:
         table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {markup(code.slow)}")
     lent = "with inputs and outputs as the host sends and gets them"

@@ -1,4 +1,4 @@
-"""Find the stage to run in bands, where the whole tensors are too large."""
+"""Choose the layers that run in bands, where the whole tensors are too large."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from baretorch.ir import Graph, Node
 from baretorch.ops.move import Copy, Place
 from baretorch.plan.bands import HEIGHT, Block, chains, entries, in_bands
-from baretorch.plan.types import Patches, Plan
+from baretorch.plan.types import Bands, Plan
 
 HEIGHTS = (24, 16, 12, 8, 6, 4, 3, 2, 1)  # rows of a band
 TRIALS = 150  # plans that are made before giving up
@@ -16,7 +16,7 @@ HOPELESS = 12  # plans that are made only to tell how near they come
 
 
 @dataclass(frozen=True)
-class _Stage:
+class _Choice:
     nodes: tuple[Node, ...]
     height: int
     bands: int
@@ -28,17 +28,15 @@ class _Stage:
         return self.bands * len(self.nodes)
 
 
-def patched(
-    whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool, fits: Callable[[Plan], bool]
-) -> Plan:
+def banded(whole: Plan, plan_of: Callable[[Graph], Plan], limit: int, pull: bool, fits: Callable[[Plan], bool]) -> Plan:
     """The plan of fewest calls that `fits`, or else the smallest of those tried. `whole` is the plan without bands; so
     many bytes of arena might do. With `pull` the rows of the model's input come from the caller."""
     best: Plan | None = None
-    stages = _stages(whole, limit, pull)
-    hopeful = sum(stage.least <= limit for stage in stages)
-    for stage in stages[: min(TRIALS, max(hopeful, HOPELESS))]:
-        plan = plan_of(in_bands(whole.graph, stage.nodes, stage.height, pull))
-        plan = replace(plan, patches=_about(stage, plan, whole))
+    choices = _choices(whole, limit, pull)
+    hopeful = sum(choice.least <= limit for choice in choices)
+    for choice in choices[: min(TRIALS, max(hopeful, HOPELESS))]:
+        plan = plan_of(in_bands(whole.graph, choice.nodes, choice.height, pull))
+        plan = replace(plan, bands=_about(choice, plan, whole))
         if best is None or plan.arena < best.arena:
             best = plan
         if fits(plan):
@@ -46,7 +44,7 @@ def patched(
     return best or whole
 
 
-def _stages(whole: Plan, limit: int, pull: bool) -> list[_Stage]:
+def _choices(whole: Plan, limit: int, pull: bool) -> list[_Choice]:
     """What might help, the fewest calls first: what remains whole fits. Behind these, what comes near."""
     graph = whole.graph
     live: dict[str, int] = {}
@@ -63,8 +61,8 @@ def _stages(whole: Plan, limit: int, pull: bool) -> list[_Stage]:
             outside = max((bytes_ for name, bytes_ in live.items() if name not in inside), default=0)
             rows = last.shape[HEIGHT]
             least = max(outside, ends, limit)
-            found += [_Stage(nodes, h, -(-rows // h), least) for h in HEIGHTS if h < rows]
-    return sorted(found, key=lambda stage: (stage.least, stage.cost))
+            found += [_Choice(nodes, h, -(-rows // h), least) for h in HEIGHTS if h < rows]
+    return sorted(found, key=lambda choice: (choice.least, choice.cost))
 
 
 def _parts(chain: tuple[Block, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
@@ -87,8 +85,8 @@ def _reads_alone(block: Block, graph: Graph) -> bool:
     return name in graph.inputs and name not in kept and not any(others)
 
 
-def _about(stage: _Stage, plan: Plan, whole: Plan) -> Patches:
-    return Patches(tuple(n.outputs[0] for n in stage.nodes), stage.bands, _copied(plan) - _copied(whole))
+def _about(choice: _Choice, plan: Plan, whole: Plan) -> Bands:
+    return Bands(tuple(n.outputs[0] for n in choice.nodes), choice.bands, _copied(plan) - _copied(whole))
 
 
 def _copied(plan: Plan) -> int:

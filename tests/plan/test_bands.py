@@ -189,9 +189,9 @@ def test_ram_is_kept_and_told() -> None:
     whole = make_plan(graph, BOARD)
     limit = whole.arena * 2 // 3
     plan = make_plan(graph, BOARD, Options(ram=limit))
-    assert whole.patches is None
+    assert whole.bands is None
     assert plan.arena <= limit
-    assert plan.patches is not None and plan.patches.bands > 1
+    assert plan.bands is not None and plan.bands.count > 1
     assert same(graph, plan.graph)
 
 
@@ -211,7 +211,7 @@ def test_a_board_that_is_too_small_asks_for_bands() -> None:
     small = replace(BOARD, chip=replace(chip, memories=memories))
     plan = make_plan(graph, small)
     assert plan.arena <= room
-    assert plan.patches is not None
+    assert plan.bands is not None
 
 
 def test_too_little_ram_names_the_peak() -> None:
@@ -253,7 +253,7 @@ def test_zoo_models_in_bands_answer_the_same_on_the_chip(model: str, board: str,
         source, load_board(board), Options(io=Io.INT8, ram=ram, input=Input.ROWS if rows else Input.WHOLE)
     )
     assert compiled.plan.arena <= ram
-    assert compiled.plan.patches is not None
+    assert compiled.plan.bands is not None
     run = run_image(compiled, build_image(compiled, tmp_path))
     whole = interpret(compiled.graph, stored(compiled.graph, source.examples))
     for name, output in zip(compiled.graph.outputs, run.outputs, strict=True):
@@ -317,7 +317,7 @@ def test_bands_are_tried_for_the_bank_that_is_too_small() -> None:
     """Though another one, which the user also fills, has more room than is missing."""
     source = from_module(Wide(3).eval(), (torch.randn(1, 100, 162, 3),), "m")
     plan = compile_source(source, load_board("pico2w"), Options(place={"last": "SCRATCH"})).plan
-    assert plan.patches is not None and len(plan.layout.banks) == 2
+    assert plan.bands is not None and len(plan.layout.banks) == 2
 
 
 def test_a_board_that_is_too_small_all_the_same_is_told_from_the_smallest_plan() -> None:
