@@ -33,7 +33,7 @@ REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
 }
 
 
-class Memory:
+class SharedMemory:
     """A bank of the chip's, for all of its cores. `touched` is what the hooks note of each byte if they are to."""
 
     def __init__(self, origin: int, size: int, access: int, touched: mmap.mmap | None) -> None:
@@ -46,7 +46,9 @@ class Memory:
 class Core:
     """A core that is alone passes over waiting for an event; of a pair, core 1 begins in its boot ROM."""
 
-    def __init__(self, chip: Chip, shared: ChipState, code: Code, memories: Sequence[Memory], number: int) -> None:
+    def __init__(
+        self, chip: Chip, shared: ChipState, code: Code, memories: Sequence[SharedMemory], number: int
+    ) -> None:
         self.number = number
         self.pc = 0
         self.fault: DeviceFault | None = None

@@ -19,7 +19,7 @@ import unicorn as uc
 
 from baretorch.emulators.boot_rom import WANTED
 from baretorch.emulators.code import read_code
-from baretorch.emulators.core import PAGE, Core, Memory
+from baretorch.emulators.core import PAGE, Core, SharedMemory
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
 from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
@@ -162,15 +162,15 @@ class UnicornMachine:
         return CoresRace(race.phase, race.address, (accesses[0], accesses[1]))
 
 
-def _memories(chip: Chip, watched: bool) -> list[Memory]:
+def _memories(chip: Chip, watched: bool) -> list[SharedMemory]:
     memories = []
     for bank in chip.memories:
         access = uc.UC_PROT_READ | uc.UC_PROT_EXEC
         if bank.kind == "flash":
-            memories.append(Memory(bank.origin, bank.size, access, None))
+            memories.append(SharedMemory(bank.origin, bank.size, access, None))
             continue
         touched = mmap.mmap(-1, ctypes.sizeof(Byte) * (bank.size + PAGE)) if watched else None
-        memory = Memory(bank.origin, bank.size, access | uc.UC_PROT_WRITE, touched)
+        memory = SharedMemory(bank.origin, bank.size, access | uc.UC_PROT_WRITE, touched)
         memory.bytes[:] = UNSET * len(memory.bytes)
         memories.append(memory)
     return memories

@@ -25,7 +25,7 @@ from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA
 from baretorch.report.facts import is_int8
 from baretorch.report.fit import Finding, Trial, Use
-from baretorch.targets.types import Board, Memory
+from baretorch.targets.types import Board, MemoryBank
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Change:
     apply: Callable[[Trial], Options]
 
 
-def _largest_bank(trial: Trial) -> Memory:
+def _largest_bank(trial: Trial) -> MemoryBank:
     return max((m for m in trial.board.chip.memories if m.kind == "ram"), key=lambda m: m.size)
 
 

@@ -8,7 +8,7 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, Elf
 from baretorch.firmware.sizes import COPIES, STACK, flash_bytes
-from baretorch.targets.types import Board, Memory
+from baretorch.targets.types import Board, MemoryBank
 
 _ROOM = 1 << 28
 
@@ -51,7 +51,7 @@ def _reserved(elf: Elf) -> int:
     return sum(s.size for s in elf.sections if s.name == STACK)
 
 
-def _parts(large: Board, elf: Elf, memory: Memory) -> str:
+def _parts(large: Board, elf: Elf, memory: MemoryBank) -> str:
     """What takes the bytes of a bank, in words."""
     bank = large.chip.memory(memory.name)
     sections = [s for s in elf.sections if s.flags & ALLOC and _inside(bank, s.address)]
@@ -66,5 +66,5 @@ def _parts(large: Board, elf: Elf, memory: Memory) -> str:
     return f"{arena} of arena{copied}, {static} of static data{stack}"
 
 
-def _inside(bank: Memory, address: int) -> bool:
+def _inside(bank: MemoryBank, address: int) -> bool:
     return bank.origin <= address < bank.origin + bank.size

@@ -34,7 +34,7 @@ _E10_EXTENSION = 0x9957E304
 
 
 @dataclass(frozen=True)
-class Block:
+class Uf2Block:
     flags: int
     address: int
     data: bytes
@@ -48,11 +48,12 @@ def encode_uf2(chunks: Sequence[Chunk], family: int) -> bytes:
     """UF2 for a boot ROM of that family. Every sector touched is written in full up to the last page, gaps as zeros."""
     pages = _pages(chunks)
     blocks = [
-        Block(FAMILY_PRESENT, address, page, i, len(pages), family) for i, (address, page) in enumerate(pages.items())
+        Uf2Block(FAMILY_PRESENT, address, page, i, len(pages), family)
+        for i, (address, page) in enumerate(pages.items())
     ]
     if family in (RP2350_ARM, RP2350_RISCV):
         flags = FAMILY_PRESENT | EXTENSION_TAGS
-        blocks.insert(0, Block(flags, _E10_ADDRESS, b"\xef" * PAGE, 0, 2, ABSOLUTE, _E10_EXTENSION))
+        blocks.insert(0, Uf2Block(flags, _E10_ADDRESS, b"\xef" * PAGE, 0, 2, ABSOLUTE, _E10_EXTENSION))
     return b"".join(map(_encode, blocks))
 
 
@@ -71,7 +72,7 @@ def _pages(chunks: Sequence[Chunk]) -> dict[int, bytes]:
     return {at: bytes(pages[at]) for at in sorted(pages)}
 
 
-def _encode(block: Block) -> bytes:
+def _encode(block: Uf2Block) -> bytes:
     header = _HEADER.pack(
         _MAGIC_START,
         _MAGIC_SECOND,
@@ -87,14 +88,14 @@ def _encode(block: Block) -> bytes:
     return body.ljust(BLOCK - 4, b"\0") + struct.pack("<I", _MAGIC_END)
 
 
-def decode_uf2(data: bytes) -> tuple[Block, ...]:
+def decode_uf2(data: bytes) -> tuple[Uf2Block, ...]:
     """The blocks of a UF2 file in order; CompileError, with the block, for whatever is wrong."""
     if not data or len(data) % BLOCK:
         raise CompileError("not a UF2 file", have=f"{len(data)} bytes", need=f"a multiple of {BLOCK} bytes")
     return tuple(_decode(data[at : at + BLOCK], at // BLOCK) for at in range(0, len(data), BLOCK))
 
 
-def _decode(raw: bytes, index: int) -> Block:
+def _decode(raw: bytes, index: int) -> Uf2Block:
     start, second, flags, address, size, number, count, family = _HEADER.unpack_from(raw)
     (end,) = struct.unpack_from("<I", raw, BLOCK - 4)
     if (start, second, end) != (_MAGIC_START, _MAGIC_SECOND, _MAGIC_END):
@@ -107,7 +108,7 @@ def _decode(raw: bytes, index: int) -> Block:
     extension = 0
     if flags & EXTENSION_TAGS and size + 4 <= LARGEST_PAYLOAD:
         (extension,) = struct.unpack_from("<I", raw, _HEADER.size + size)
-    return Block(flags, address, body, number, count, family if flags & FAMILY_PRESENT else None, extension)
+    return Uf2Block(flags, address, body, number, count, family if flags & FAMILY_PRESENT else None, extension)
 
 
 def check_uf2(data: bytes, chip: Chip) -> None:
@@ -128,7 +129,7 @@ def check_uf2(data: bytes, chip: Chip) -> None:
             )
 
 
-def flash_contents(blocks: Iterable[Block], family: int) -> tuple[Chunk, ...]:
+def flash_contents(blocks: Iterable[Uf2Block], family: int) -> tuple[Chunk, ...]:
     """What a boot ROM of that family writes to flash: its own complete series of blocks, in any order."""
     own = [b for b in blocks if b.family == family and not b.flags & NOT_MAIN_FLASH]
     if not own:

@@ -2,7 +2,7 @@
 
 A `.pte` says which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
 that nobody writes is a view of whatever was last written to its bytes. So the instructions are followed
-over a model of the memory (`Memory`), which knows for every range of bytes the value that is in it. That
+over a model of the memory (`PteMemory`), which knows for every range of bytes the value that is in it. That
 gives each write a name of its own, brings the views back, and finds a read of bytes that hold no value.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
-from baretorch.frontends.pte_memory import Memory
+from baretorch.frontends.pte_memory import PteMemory
 from baretorch.frontends.pte_schema import Items, KernelCall, Method, OtherCall, Program, TensorValue, Value, damaged
 from baretorch.frontends.pte_state import Kept, Names, find_state
 from baretorch.ir import Array, Shape
@@ -149,7 +149,7 @@ class _Reader:
         self._program = program
         self._plan = plan
         self._inputs = set(plan.inputs)
-        self._memory = Memory(plan.banks)
+        self._memory = PteMemory(plan.banks)
         self._names = Names(reserved)
         self._views: dict[tuple[str, int], str] = {}  # by the name of what is seen, and the tensor that sees it
         self._constant_names: dict[tuple[object, ...], str] = {}

@@ -17,7 +17,7 @@ class Held:
     tensor: TensorValue
 
 
-class Memory:
+class PteMemory:
     """Which value each range of planned memory holds. Tensors without a place or without bytes stand alone."""
 
     def __init__(self, banks: Sequence[int]) -> None:

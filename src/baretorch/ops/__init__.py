@@ -165,7 +165,7 @@ OPS: tuple[OpRow, ...] = (
 
 # What only plans hold: parts of an operator that takes several steps.
 PLAN_OPS: tuple[OpRow, ...] = (
-    OpRow(move.Place, move.PLACE),
+    OpRow(move.PlaceSlice, move.PLACE),
     OpRow(index.Put, index.PUT),
     OpRow(index.PutAlong, index.PUT_ALONG),
     OpRow(scatter_reduce.ReduceAlong, scatter_reduce.REDUCE_ALONG),

@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.ir import Array, Op, Signature, Tensor
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel
-from baretorch.ops.strided import Loop, Move, move_kernels, steps
+from baretorch.ops.strided import Move, StridedLoop, move_kernels, steps
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ def _move(call: Call[DepthWindows]) -> Move:
     return Move(
         call.x.dtype.size,
         (
-            Loop(n, batch, y[0]),
-            Loop(windows, op.stride * frame, y[1]),
-            Loop(h, row, y[2]),
-            Loop(w, pixel, y[3]),
-            Loop(op.groups, group, y[4]),
-            Loop(op.kernel, op.dilation * frame, y[5]),
-            Loop(part, 1, 1),
+            StridedLoop(n, batch, y[0]),
+            StridedLoop(windows, op.stride * frame, y[1]),
+            StridedLoop(h, row, y[2]),
+            StridedLoop(w, pixel, y[3]),
+            StridedLoop(op.groups, group, y[4]),
+            StridedLoop(op.kernel, op.dilation * frame, y[5]),
+            StridedLoop(part, 1, 1),
         ),
     )
 

@@ -293,10 +293,10 @@ def broadcast(op: Op, inputs: Sequence[Tensor]) -> Shape:
         raise
 
 
-Loop = tuple[int, ...]  # count, and the step in each input
+BroadcastLoop = tuple[int, ...]  # count, and the step in each input
 
 
-def loops_of(call: Call[Any]) -> list[Loop]:
+def loops_of(call: Call[Any]) -> list[BroadcastLoop]:
     """The loops over the output, outermost first.
 
     Two dimensions are one loop where, in every input, a turn of the outer is all turns of the inner; equal
@@ -305,7 +305,7 @@ def loops_of(call: Call[Any]) -> list[Loop]:
     if call.y.count == 0:
         return [(0, *(0 for _ in call.inputs))] * LOOPS  # not even the outermost turns
     steps = [_steps(t.shape, call.y.shape) for t in call.inputs]
-    loops: list[Loop] = []
+    loops: list[BroadcastLoop] = []
     for count, *here in zip(call.y.shape, *steps, strict=True):
         if count == 1:
             continue

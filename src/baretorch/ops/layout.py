@@ -13,7 +13,7 @@ from baretorch.ir import Array, Op, Permuted, Quant, Shape, Signature, Tensor
 from baretorch.ops import overlap
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.strided import Loop, Move, move_kernels, steps
+from baretorch.ops.strided import Move, StridedLoop, move_kernels, steps
 
 PAD_LOOPS = 4
 
@@ -197,28 +197,28 @@ def _permute(call: Call[Permute]) -> Move:
     x, y = steps(call.x.shape), steps(call.y.shape)
     return Move(
         call.x.dtype.size,
-        tuple(Loop(call.x.shape[d], x[d], y[i]) for i, d in enumerate(call.op.dims)),
+        tuple(StridedLoop(call.x.shape[d], x[d], y[i]) for i, d in enumerate(call.op.dims)),
     )
 
 
 def _expand(call: Call[Expand]) -> Move:
     shape = (1,) * (len(call.y.shape) - len(call.x.shape)) + call.x.shape
     x = (0 if n == 1 else step for n, step in zip(shape, steps(shape), strict=True))
-    return Move(call.x.dtype.size, tuple(map(Loop, call.y.shape, x, steps(call.y.shape))))
+    return Move(call.x.dtype.size, tuple(map(StridedLoop, call.y.shape, x, steps(call.y.shape))))
 
 
 def _flip(call: Call[Flip]) -> Move:
     shape, y = call.x.shape, steps(call.x.shape)
     x = tuple(-step if i in call.op.axes else step for i, step in enumerate(y))
     start = sum((shape[a] - 1) * y[a] for a in call.op.axes)
-    return Move(call.x.dtype.size, tuple(map(Loop, shape, x, y)), x_start=start)
+    return Move(call.x.dtype.size, tuple(map(StridedLoop, shape, x, y)), x_start=start)
 
 
 def _unfold(call: Call[Unfold]) -> Move:
     axis, step = call.op.axis, call.op.step
     x = steps(call.x.shape)
     strides = (*x[:axis], step * x[axis], *x[axis:])
-    return Move(call.x.dtype.size, tuple(map(Loop, call.y.shape, strides, steps(call.y.shape))))
+    return Move(call.x.dtype.size, tuple(map(StridedLoop, call.y.shape, strides, steps(call.y.shape))))
 
 
 def _pad_loops(call: Call[Pad]) -> list[tuple[int, int, int]]:

@@ -17,7 +17,7 @@ from baretorch.ir import Array, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut
 from baretorch.ops.check import need, need_axes
 from baretorch.ops.kernel import Call, Kernel
-from baretorch.ops.strided import Loop, Move, move_kernels, steps
+from baretorch.ops.strided import Move, StridedLoop, move_kernels, steps
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Cat(Assembled):
         start, calls = 0, []
         for x in call.inputs:
             if x.count:
-                calls.append(Call(Place(self.axis, start), (x,), call.outputs))
+                calls.append(Call(PlaceSlice(self.axis, start), (x,), call.outputs))
             start += x.shape[self.axis]
         return tuple(calls)
 
@@ -170,14 +170,14 @@ class SliceScatter(Overwrite):
         return super().infer(inputs)
 
     def change(self) -> Change:
-        return Place(self.axis, self.start, self.step)
+        return PlaceSlice(self.axis, self.start, self.step)
 
     def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
         return Permuted(replace(self, axis=dims[self.axis]), dims)
 
 
 @dataclass(frozen=True)
-class Place(Change):
+class PlaceSlice(Change):
     """Write the input into the output from `start` of an axis on, at every `step`."""
 
     name: ClassVar[str] = "place"
@@ -208,22 +208,22 @@ class Copy(Op):
 
 def _slice(call: Call[Slice]) -> Move:
     op, x, y = call.op, steps(call.x.shape), steps(call.y.shape)
-    loops = (Loop(n, x[i] * (op.step if i == op.axis else 1), y[i]) for i, n in enumerate(call.y.shape))
+    loops = (StridedLoop(n, x[i] * (op.step if i == op.axis else 1), y[i]) for i, n in enumerate(call.y.shape))
     return Move(call.x.dtype.size, tuple(loops), x_start=op.start * x[op.axis])
 
 
-def _place(call: Call[Place]) -> Move:
+def _place(call: Call[PlaceSlice]) -> Move:
     op, x, y = call.op, steps(call.x.shape), steps(call.y.shape)
-    loops = (Loop(n, x[i], y[i] * (op.step if i == op.axis else 1)) for i, n in enumerate(call.x.shape))
+    loops = (StridedLoop(n, x[i], y[i] * (op.step if i == op.axis else 1)) for i, n in enumerate(call.x.shape))
     return Move(call.x.dtype.size, tuple(loops), y_start=op.start * y[op.axis])
 
 
 def _copy(call: Call[Copy]) -> Move:
-    return Move(call.x.dtype.size, (Loop(call.x.count, 1, 1),))
+    return Move(call.x.dtype.size, (StridedLoop(call.x.count, 1, 1),))
 
 
 CAT: tuple[Kernel[Cat], ...] = ()  # the plan makes places of it
 SLICE_SCATTER: tuple[Kernel[SliceScatter], ...] = ()  # a copy and a place
 SLICE: tuple[Kernel[Slice], ...] = move_kernels(_slice)
-PLACE: tuple[Kernel[Place], ...] = move_kernels(_place)
+PLACE: tuple[Kernel[PlaceSlice], ...] = move_kernels(_place)
 COPY: tuple[Kernel[Copy], ...] = move_kernels(_copy)

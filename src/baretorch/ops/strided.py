@@ -26,7 +26,7 @@ O = TypeVar("O", bound=Op)
 
 
 @dataclass(frozen=True)
-class Loop:
+class StridedLoop:
     """`count` turns, each so far in x and in y."""
 
     count: int
@@ -39,7 +39,7 @@ class Move:
     """Loops over elements of `size` bytes, from a first element on each side; all in elements."""
 
     size: int
-    loops: tuple[Loop, ...]
+    loops: tuple[StridedLoop, ...]
     x_start: int = 0
     y_start: int = 0
 
@@ -50,7 +50,7 @@ class Simple:
     begins costs something), and the run of units that lie together on both sides."""
 
     unit: int
-    loops: tuple[Loop, ...]
+    loops: tuple[StridedLoop, ...]
     run: int
     x_start: int
     y_start: int
@@ -68,22 +68,25 @@ def unit_of(*quantities: int) -> int:
 
 def simple(move: Move) -> Simple:
     size = move.size
-    joined: list[Loop] = []
-    for loop in (*(Loop(l.count, l.x * size, l.y * size) for l in move.loops if l.count != 1), Loop(size, 1, 1)):
+    joined: list[StridedLoop] = []
+    for loop in (
+        *(StridedLoop(l.count, l.x * size, l.y * size) for l in move.loops if l.count != 1),
+        StridedLoop(size, 1, 1),
+    ):
         last = joined[-1] if joined else None
         if last and (last.x, last.y) == (loop.count * loop.x, loop.count * loop.y):
-            joined[-1] = Loop(last.count * loop.count, loop.x, loop.y)
+            joined[-1] = StridedLoop(last.count * loop.count, loop.x, loop.y)
         else:
             joined.append(loop)
     *outer, run = joined
     x_start, y_start = move.x_start * size, move.y_start * size
     unit = unit_of(run.count, x_start, y_start, *(n for l in outer for n in (l.x, l.y)))
-    loops = tuple(Loop(l.count, l.x // unit, l.y // unit) for l in sorted(outer, key=lambda l: l.count))
+    loops = tuple(StridedLoop(l.count, l.x // unit, l.y // unit) for l in sorted(outer, key=lambda l: l.count))
     return Simple(unit, loops, run.count // unit, x_start // unit, y_start // unit)
 
 
 def _params(s: Simple) -> Params:
-    loops = (*[Loop(1, 0, 0)] * (LOOPS - len(s.loops)), *s.loops)
+    loops = (*[StridedLoop(1, 0, 0)] * (LOOPS - len(s.loops)), *s.loops)
     return Params(
         "bt_move",
         (
@@ -99,7 +102,7 @@ def _params(s: Simple) -> Params:
 
 def _overlap(s: Simple) -> int | None:
     """A run is copied as if all of it were read before it is written."""
-    loops = (Loop(1, 0, 0), *s.loops)
+    loops = (StridedLoop(1, 0, 0), *s.loops)
     counts = [l.count for l in loops]
     if prod(counts) > TURNS:
         return None

@@ -12,8 +12,8 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
-from baretorch.plan.cores import shared, with_meetings
 from baretorch.plan.choose_bands import banded
+from baretorch.plan.cores import shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
 from baretorch.plan.offsets import lower_bound

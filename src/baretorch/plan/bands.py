@@ -22,7 +22,7 @@ from baretorch.passes.rewrite import rebuilt
 HEIGHT = 1  # the axis of rows
 LARGEST = 64  # layers between two places where all comes together
 
-Block = tuple[Node, ...]
+Segment = tuple[Node, ...]
 
 
 def goes_in_rows(graph: Graph, node: Node) -> bool:
@@ -52,7 +52,7 @@ def activations(graph: Graph, node: Node) -> list[str]:
     return [name for name in node.inputs if graph[name].data is None]
 
 
-def chains(graph: Graph) -> list[tuple[Block, ...]]:
+def chains(graph: Graph) -> list[tuple[Segment, ...]]:
     """The longest chains of blocks that can run in bands. A block is a layer, or layers that branch and come together
     again: it reads one tensor from outside, and only its last tensor is read there. In a chain, a block is all that
     reads the one before."""
@@ -63,8 +63,8 @@ def chains(graph: Graph) -> list[tuple[Block, ...]]:
     for name in (*graph.outputs, *(s.next for s in graph.state)):
         readers.setdefault(name, set()).add(len(graph.nodes))
     fits = [goes_in_rows(graph, node) for node in graph.nodes]
-    found: list[list[Block]] = []
-    ends: dict[str, list[Block]] = {}  # by the last tensor
+    found: list[list[Segment]] = []
+    ends: dict[str, list[Segment]] = {}  # by the last tensor
     at = 0
     while at < len(graph.nodes):
         stop = _block(graph, readers, fits, at, closed=True) or _block(graph, readers, fits, at, closed=False)

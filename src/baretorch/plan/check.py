@@ -8,7 +8,7 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir import Tensor
-from baretorch.ops.move import Place as Placed
+from baretorch.ops.move import PlaceSlice
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.check_order import check_order
 from baretorch.plan.types import Buffer, Plan, Step
@@ -94,7 +94,7 @@ def _need_right_in_itself(step: Step) -> None:
 
 def _written(step: Step, y: Tensor) -> tuple[int, int]:
     """The first byte that a step writes of its output, and the one behind the last."""
-    if not isinstance(step.call.op, Placed):
+    if not isinstance(step.call.op, PlaceSlice):
         return 0, y.bytes
     touched = np.zeros(y.shape, bool)
     step.call.op.write(touched, np.ones(step.call.x.shape, bool))

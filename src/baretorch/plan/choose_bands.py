@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from baretorch.ir import Graph, Node
-from baretorch.ops.move import Copy, Place
-from baretorch.plan.bands import HEIGHT, Block, chains, entries, in_bands
+from baretorch.ops.move import Copy, PlaceSlice
+from baretorch.plan.bands import HEIGHT, Segment, chains, entries, in_bands
 from baretorch.plan.types import Bands, Plan
 
 HEIGHTS = (24, 16, 12, 8, 6, 4, 3, 2, 1)  # rows of a band
@@ -65,7 +65,7 @@ def _choices(whole: Plan, limit: int, pull: bool) -> list[_Choice]:
     return sorted(found, key=lambda choice: (choice.least, choice.cost))
 
 
-def _parts(chain: tuple[Block, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
+def _parts(chain: tuple[Segment, ...], graph: Graph, pull: bool) -> Iterator[tuple[Node, ...]]:
     """The layers of neighbours in the chain, two or more layers; where the input is pulled, they begin with it, and
     nobody else reads it."""
     for start in range(len(chain)):
@@ -77,7 +77,7 @@ def _parts(chain: tuple[Block, ...], graph: Graph, pull: bool) -> Iterator[tuple
                 yield nodes
 
 
-def _reads_alone(block: Block, graph: Graph) -> bool:
+def _reads_alone(block: Segment, graph: Graph) -> bool:
     """Whether a block is all that reads an input of the model."""
     (name,) = entries(graph, block)
     others = (n for n in graph.nodes if name in n.inputs and not any(n is own for own in block))
@@ -90,4 +90,4 @@ def _about(choice: _Choice, plan: Plan, whole: Plan) -> Bands:
 
 
 def _copied(plan: Plan) -> int:
-    return sum(step.call.x.bytes for step in plan.steps if isinstance(step.call.op, (Copy, Place)))
+    return sum(step.call.x.bytes for step in plan.steps if isinstance(step.call.op, (Copy, PlaceSlice)))

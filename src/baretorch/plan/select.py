@@ -12,8 +12,7 @@ from baretorch.ir import Array, Graph, Node, Tensor
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
 from baretorch.ops.kernel import Call, Kernel, Packed
-from baretorch.ops.move import Assembled, Copy
-from baretorch.ops.move import Place as Placed
+from baretorch.ops.move import Assembled, Copy, PlaceSlice
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant, Guard, Operand, Scratch, Step, View
@@ -97,7 +96,7 @@ def make_steps(
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
-        if isinstance(call.op, (Placed, Copy)) and _in_place(call, storage):
+        if isinstance(call.op, (PlaceSlice, Copy)) and _in_place(call, storage):
             return
         step = make_step(node, call, select_kernel(call, cpu), constants, storage)
         guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
@@ -142,5 +141,5 @@ def _sides(graph: Graph, needs: Mapping[str, Needs]) -> list[_Side]:
 def _in_place(call: Call[Any], storage: Mapping[str, View]) -> bool:
     """The input already lies where the step would write it."""
     (x,), (y,) = call.inputs, call.outputs
-    start = call.op.start * prod(y.shape[call.op.axis + 1 :]) * y.dtype.size if isinstance(call.op, Placed) else 0
+    start = call.op.start * prod(y.shape[call.op.axis + 1 :]) * y.dtype.size if isinstance(call.op, PlaceSlice) else 0
     return x.data is None and storage[x.name] == View(storage[y.name].buffer, storage[y.name].offset + start)

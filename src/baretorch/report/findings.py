@@ -15,7 +15,7 @@ from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.memory_map import BankMap, memory_map, ram_banks
 from baretorch.report.numbers import capacity, figure, share
 from baretorch.report.profile import Layer, Profile
-from baretorch.targets.types import Memory as Bank
+from baretorch.targets.types import MemoryBank
 
 if TYPE_CHECKING:
     from baretorch.quantize.accuracy import LayerAccuracy
@@ -227,7 +227,7 @@ def _arena_note(plan: Plan) -> str:
     return f"{plan.proof}, lower bound {plan.layout.lower_bound:,}{bands}{caller}"
 
 
-def _total(kind: str, total: int, banks: Sequence[tuple[Bank, int]]) -> Figure:
+def _total(kind: str, total: int, banks: Sequence[tuple[MemoryBank, int]]) -> Figure:
     shares = (f"{share(used, bank.size)} of {capacity(bank.size)} {bank.name}" for bank, used in banks)
     return Figure(f"{kind} in all", f"{total:,}", "bytes", ", ".join(shares))
 

@@ -8,7 +8,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.options import Options
 from baretorch.plan.types import Bands
-from baretorch.targets.types import Board, Memory
+from baretorch.targets.types import Board, MemoryBank
 
 _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not good enough
 
@@ -17,7 +17,7 @@ _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not 
 class Use:
     """What is needed of a memory, the reserved stack included."""
 
-    memory: Memory
+    memory: MemoryBank
     need: int
 
     @property

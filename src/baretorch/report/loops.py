@@ -12,7 +12,7 @@ from baretorch.targets.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Loop:
+class InnerLoop:
     """An inner loop: code from `start` to `end`, closed by a branch back. Functions that it calls are not counted."""
 
     start: int
@@ -25,7 +25,7 @@ class Loop:
         return self.instructions / self.passes
 
 
-def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[Loop, ...]:
+def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[InnerLoop, ...]:
     """Loops without a loop inside, hottest first."""
     counts = Counter[int]()
     for block in blocks:
@@ -38,7 +38,7 @@ def find_loops(blocks: Sequence[Block], listing: Listing) -> tuple[Loop, ...]:
         if not any(span != other and span.start <= other.start and other.stop <= span.stop for other in closed)
     }
     loops = (
-        Loop(span.start, span.stop, counts[branch], sum(n for at, n in counts.items() if at in span))
+        InnerLoop(span.start, span.stop, counts[branch], sum(n for at, n in counts.items() if at in span))
         for span, branch in inner.items()
     )
     return tuple(sorted(loops, key=lambda loop: -loop.instructions))

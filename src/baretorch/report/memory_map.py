@@ -7,7 +7,7 @@ from typing import Any
 
 from baretorch.firmware.elf import ALLOC, LOAD, NOBITS, Elf, Section, read_elf
 from baretorch.firmware.types import Image
-from baretorch.targets.types import Memory
+from baretorch.targets.types import MemoryBank
 
 # (how the section's name begins, kind, what it is called); the first that fits. Kinds have colours on the page.
 _KINDS = (
@@ -35,7 +35,7 @@ class Piece:
 class BankMap:
     """A bank of the chip, and what lies there in the order of addresses."""
 
-    memory: Memory
+    memory: MemoryBank
     pieces: tuple[Piece, ...]
 
     @property
@@ -59,7 +59,7 @@ def memory_map(image: Image) -> tuple[BankMap, ...]:
     )
 
 
-def ram_banks(image: Image) -> tuple[tuple[Memory, int], ...]:
+def ram_banks(image: Image) -> tuple[tuple[MemoryBank, int], ...]:
     """The bytes in each bank of RAM that anything lies in, the main one first; of the stack its bound."""
     chip = image.board.chip
     main = chip.memory(chip.data)
@@ -87,5 +87,5 @@ def _stored(elf: Elf) -> list[Piece]:
     ]
 
 
-def _inside(memory: Memory, piece: Piece) -> bool:
+def _inside(memory: MemoryBank, piece: Piece) -> bool:
     return memory.origin <= piece.address < memory.origin + memory.size

@@ -21,7 +21,7 @@ from baretorch.ir import Array, interpret
 from baretorch.plan.types import Step
 from baretorch.ports import stored
 from baretorch.report.cycles import Cycles, Listing, cycles_json, cycles_of, read_listing
-from baretorch.report.loops import Loop, find_loops
+from baretorch.report.loops import InnerLoop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Layer:
     macs: int
     instructions: int
     cycles: Cycles
-    loops: tuple[Loop, ...]
+    loops: tuple[InnerLoop, ...]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.report.cycles import time_words
-from baretorch.report.loops import Loop
+from baretorch.report.loops import InnerLoop
 from baretorch.report.numbers import bar, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
@@ -75,7 +75,7 @@ def _layers(profile: Profile) -> Table:
 
 def _hottest(profile: Profile) -> Table:
     """Layers that share code share the loops in it."""
-    users: dict[tuple[int, int], list[tuple[str, Loop]]] = {}
+    users: dict[tuple[int, int], list[tuple[str, InnerLoop]]] = {}
     for layer in profile.layers:
         for loop in layer.loops:
             users.setdefault((loop.start, loop.end), []).append((layer.name, loop))
@@ -117,7 +117,7 @@ def _loop_title(layer: Layer) -> str:
     return f"{layer.name}: {loop.passes:,} passes of {figure(loop.per_pass)} instructions, {part} of the layer"
 
 
-def disassembly(image: Image, loop: Loop) -> list[str]:
+def disassembly(image: Image, loop: InnerLoop) -> list[str]:
     """The instructions of a loop, by the objdump of the CPU's GNU toolchain."""
     program = shutil.which(f"{image.board.chip.cpu.gcc_prefix}objdump")
     if program is None:

@@ -18,7 +18,7 @@ from baretorch.report.cycles import time_words
 from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.numbers import capacity, figure, frequency, share
-from baretorch.targets.types import Memory
+from baretorch.targets.types import MemoryBank
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -90,7 +90,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     table.add_column(justify="right")
     table.add_column(overflow="fold")
 
-    def total(name: str, used: int, bank: Memory | None) -> None:
+    def total(name: str, used: int, bank: MemoryBank | None) -> None:
         part = f", {share(used, bank.size)} of {capacity(bank.size)} {bank.name}" if bank else ""
         table.add_row(f"[bold]{name}[/]", f"[bold]{used:,}[/]", f"bytes{part}")
 

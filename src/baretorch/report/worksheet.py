@@ -12,7 +12,7 @@ from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed
 from baretorch.firmware.types import Image
 from baretorch.report.numbers import bar, capacity, share
-from baretorch.targets.types import Board, Memory
+from baretorch.targets.types import Board, MemoryBank
 
 BAR = 24
 
@@ -22,7 +22,7 @@ class Account:
     """One memory: what takes its bytes. `room` is negative where it is too small."""
 
     kind: str  # "flash" or "RAM"
-    memory: Memory
+    memory: MemoryBank
     items: tuple[tuple[str, int], ...]
     room: int
 

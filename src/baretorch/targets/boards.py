@@ -14,7 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.options import Emulator
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.runtime import RUNTIME
-from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, Memory, Ready, Uart
+from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, MemoryBank, Ready, Uart
 
 T = TypeVar("T")
 
@@ -122,8 +122,8 @@ def _cpu(table: _Table) -> Cpu:
     return next(cpu for cpu in CPUS if cpu.name == name)
 
 
-def _memory(table: _Table) -> Memory:
-    memory = Memory(
+def _memory(table: _Table) -> MemoryBank:
+    memory = MemoryBank(
         name=table.take("name", str),
         kind=table.word("kind", ("flash", "ram")),
         origin=table.number("origin"),

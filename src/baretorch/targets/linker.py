@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.errors import InternalError
 from baretorch.escape import comment
-from baretorch.targets.types import Board, Chip, Memory
+from baretorch.targets.types import Board, Chip, MemoryBank
 
 # What the boot ROM or the core wants to find at the start of the image, in order.
 _HEAD: dict[str, str] = {
@@ -102,7 +102,7 @@ def linker_script(board: Board, cores: int = 1) -> str:
     )
 
 
-def _region(memory: Memory) -> str:
+def _region(memory: MemoryBank) -> str:
     access = "rx" if memory.kind == "flash" else "rw"
     return f"    {memory.name} ({access}) : ORIGIN = 0x{memory.origin:08x}, LENGTH = 0x{memory.size:x}"
 

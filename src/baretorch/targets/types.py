@@ -21,7 +21,7 @@ class Cpu:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryBank:
     """A bank of the chip's memory map. kind: "flash" (holds the image) or "ram". `slow` says why it answers later than
     RAM does; empty if it does not."""
 
@@ -75,7 +75,7 @@ class Chip:
 
     name: str
     cpu: Cpu
-    memories: tuple[Memory, ...]
+    memories: tuple[MemoryBank, ...]
     code: str
     data: str
     uart: Uart
@@ -98,7 +98,7 @@ class Chip:
         """Its cores, for people."""
         return self.cpu.name if self.cores is None else f"{self.cores.count} × {self.cpu.name}"
 
-    def memory(self, name: str) -> Memory:
+    def memory(self, name: str) -> MemoryBank:
         return next(m for m in self.memories if m.name == name)
 
 
