@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from baretorch.errors import InternalError
 from baretorch.ir import Op
 from baretorch.ops import OPS, kernels_of, op_named
 from baretorch.ops.softmax import Softmax
+from tests.ops.cases import TABLE
 
 
 def test_names_are_unique_and_snake_case() -> None:
@@ -22,6 +24,12 @@ def test_names_are_unique_and_snake_case() -> None:
     assert all(re.fullmatch(r"[a-z][a-z0-9_]*", n) for n in names)
     assert [op_named(n) for n in names] == [row.op for row in OPS]
     assert op_named("no_such_op") is None
+
+
+def test_cases_have_names_of_their_own() -> None:
+    """Their answers are kept by name."""
+    counts = Counter(case.name for case in TABLE)
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_kernels_of() -> None:

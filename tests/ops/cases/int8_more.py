@@ -302,7 +302,7 @@ CHOICES = (
     Case("maximum int8", Maximum(), octets((3, 1, 7), (5, 1)), torch.maximum),
     Case("less or equal int8", Le(), octets((3, 7), (3, 7)), torch.le),
     Case(
-        "where int8",
+        "where int8 broadcast",
         Where(),
         lambda rng: (rng.random((4, 5)) < 0.5, *octets((4, 5), (5,))(rng)),
         torch.where,
