@@ -32,6 +32,8 @@ OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "weights": "ram",
     "place": {"arena": "SCRATCH", "a=b": "SRAM"},
     "check_inputs": True,
+    "cores": 2,
+    "core": 1,
 }
 
 
@@ -52,7 +54,7 @@ def test_the_command_line_takes_what_python_takes() -> None:
     assert shlex.join(words) == (
         "--trust --toolchain zig --emulator qemu --int8 --keep-float a --keep-float b.0 --observer minmax --io int8 "
         "--optimize size --ram 6000 --input rows --buffers caller --weights ram --place arena=SCRATCH --place a=b=SRAM "
-        "--check-inputs"
+        "--check-inputs --cores 2 --core 1"
     )
     assert parsed(()) == DEFAULT and DEFAULT.words() == ()
 

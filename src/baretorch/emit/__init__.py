@@ -12,6 +12,7 @@ from baretorch.emit.header import model_h
 from baretorch.emit.model import model_c
 from baretorch.emit.names import make_names
 from baretorch.emit.weights import weights_c, weights_h
+from baretorch.options import Optimize
 from baretorch.plan.types import Plan
 
 KERNELS = Path(__file__).parent.parent / "kernels"
@@ -32,7 +33,7 @@ class CFiles:
 def emit(
     name: str,
     plans: Mapping[str, Plan],
-    optimize: str = "speed",
+    optimize: Optimize = Optimize.SPEED,
     served: str | None = None,
     blank: bool = False,
     checked: bool = False,
@@ -40,7 +41,7 @@ def emit(
     alone: bool = False,
 ) -> CFiles:
     """C for a model with these methods; the image's server calls the one `served`, else the first.
-    `optimize` "speed": one instance of a kernel per kind of layer; "size": one per kernel.
+    `optimize` for speed: one instance of a kernel per kind of layer; for size: one per kernel.
     `blank`: with zeros for weights, which is quicker and tells as much about sizes.
     `checked`: with a function per method that finds NaN and infinity among its inputs.
     `command`: what to write on the command line for the same C.
@@ -60,7 +61,7 @@ def emit(
     ):
         files[f"kernels/{path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]
-    if optimize == "size":
+    if optimize == Optimize.SIZE:
         sources += [f"kernels/{s}" for s in kernel_sources]
     return CFiles(RUN_ALONE if alone else method.run, files, tuple(sources), glue_c(names, method), checked, cores)
 

@@ -13,6 +13,7 @@ from baretorch.emit.spell import arena_parameters, at, banner, input_parameters,
 from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.ops.kernel import Params
+from baretorch.options import Optimize
 from baretorch.plan.guards import shared_start
 from baretorch.plan.types import Executor, FromStream, Guard, InArena, Operand, Place, Step, WithCaller
 from baretorch.text import attributes
@@ -25,9 +26,9 @@ _ELSEWHERE = """
 """
 
 
-def model_c(names: Names, optimize: str) -> str:
+def model_c(names: Names, optimize: Optimize) -> str:
     """For speed each kind of layer is an instance of its kernel with literal parameters."""
-    inline = optimize == "speed"
+    inline = optimize == Optimize.SPEED
     ports = {p.name for m in names.methods.values() for p in m.ports}
     writer = _Writer(names, inline, taken={*names.globals, *ports})
     methods = "\n".join(_method(names, m, writer) for m in names.methods.values())
