@@ -123,6 +123,11 @@ class Kernel(Generic[O]):
         return self.channels if call.pitch else self.symbol
 
     @property
+    def variant(self) -> str:
+        """`ref`, `fpu`: the file it stands in."""
+        return self.source.rpartition("/")[2].removesuffix(".c")
+
+    @property
     def header(self) -> str:
         folder = self.source.split("/", 1)[0]
         return f"{folder}/{folder}.h"

@@ -71,12 +71,17 @@ class RunFacts:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know before trusting the figures."""
-        graph = self.compiled.graph
-        known = warnings_of(self.compiled)
-        if is_int8(graph) or self.max_error <= TOLERANCE * self.largest:
-            return known
+        return (*warnings_of(self.compiled), *self._inaccurate())
+
+    @property
+    def other_warnings(self) -> tuple[str, ...]:
+        """The same without layers that stay float, for where those are listed."""
+        return (*self.compiled.source.warnings, *self._inaccurate())
+
+    def _inaccurate(self) -> tuple[str, ...]:
+        if is_int8(self.compiled.graph) or self.max_error <= TOLERANCE * self.largest:
+            return ()
         return (
-            *known,
             f"inaccurate: the largest error {self.max_error:.3g} is more than {TOLERANCE:g} of the largest "
             f"expected value {self.largest:.3g} of {self.reference}",
         )

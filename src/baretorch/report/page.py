@@ -32,7 +32,7 @@ def make_page(report: Report) -> str:
         "title": joined([f"{compiled.graph.name} on {board.name}"]),
         "model": joined([compiled.graph.name]),
         "about": _about(report),
-        "warnings": joined(el("p", w, class_="warning") for w in facts.warnings if not w.startswith("float:")),
+        "warnings": joined(el("p", w, class_="warning") for w in facts.other_warnings),
         "ram": _tiles(report.ram()),
         "flash": _tiles(report.flash()),
         "speed": _tiles(report.speed()),

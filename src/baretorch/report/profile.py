@@ -140,7 +140,7 @@ def _layer(step: Step, blocks: Sequence[Block], listing: Listing, timing: Timing
         op=call.op.name,
         shape=call.y.type,
         kernel=step.kernel.symbol,
-        variant=step.kernel.source.rsplit("/", 1)[-1].removesuffix(".c"),
+        variant=step.kernel.variant,
         macs=call.op.macs(call.inputs, call.outputs),
         instructions=_instructions(blocks),
         cycles=cycles_of(blocks, listing, timing),

@@ -34,7 +34,7 @@ def report_screen(report: Report, path: Path) -> RenderableType:
         parts += [metrics_table(report.evaluation), ""]
     parts += [_list("left in float", [f"{layer}: {why}" for layer, why in report.floats])] if report.floats else []
     parts += [_list("what would make it smaller", [f"{a.option}  {a.text}".strip() for a in report.advice])]
-    parts += [Text.assemble(("warning: ", "bold yellow"), w) for w in facts.warnings if not w.startswith("float:")]
+    parts += [Text.assemble(("warning: ", "bold yellow"), w) for w in facts.other_warnings]
     return Group(*parts, "", Text.assemble("page  ", (str(path), "cyan")))
 
 

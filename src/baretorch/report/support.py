@@ -29,13 +29,9 @@ class KernelSupport:
 
     symbol: str
     source: str
+    variant: str  # `ref`, `fpu`
     dtypes: tuple[str, ...]
     needs: Needs
-
-    @property
-    def variant(self) -> str:
-        """`ref`, `fpu`: the file it stands in."""
-        return self.source.rpartition("/")[2].removesuffix(".c")
 
 
 @dataclass(frozen=True)
@@ -77,4 +73,4 @@ def aten_names() -> tuple[str, ...]:
 def _kernel(kernel: Kernel[Any]) -> KernelSupport:
     parts = kernel.symbol.split("_")
     dtypes = tuple(t.label for part, t in _TYPES.items() if part in parts)
-    return KernelSupport(kernel.symbol, kernel.source, dtypes, kernel.needs)
+    return KernelSupport(kernel.symbol, kernel.source, kernel.variant, dtypes, kernel.needs)
