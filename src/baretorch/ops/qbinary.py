@@ -4,7 +4,7 @@ docs/arithmetic.md."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.targets.features import DSP, MVE
+from baretorch.targets.features import ANY_CPU, DSP, MVE, Needs
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
 SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
@@ -25,7 +25,22 @@ QUOTIENT_SHIFTS = range(22, 3, -1)
 
 
 @dataclass(frozen=True)
-class QAdd(Op):
+class QBinary(Op):
+    """Of two int8 tensors, element by element. Its fields are those of its C struct, after the loops."""
+
+    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
+        need(all(t.dtype is DType.INT8 for t in inputs), self, "the inputs are not quantized", inputs, "int8 and int8")
+        return (Signature(broadcast(self, inputs), DType.INT8),)
+
+    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
+        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
+
+    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
+        return Permuted(self, dims)
+
+
+@dataclass(frozen=True)
+class QAdd(QBinary):
     """a, b int8 -> clamp((a * a_factor + b * b_factor + offset) >> shift, lo, hi)."""
 
     name: ClassVar[str] = "qadd"
@@ -36,23 +51,14 @@ class QAdd(Op):
     lo: int = -128
     hi: int = 127
 
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        return _infer(self, inputs)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
         total = a * self.a_factor + b * self.b_factor + self.offset
         return (np.clip(total >> self.shift, self.lo, self.hi).astype(np.int8),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
-
 
 @dataclass(frozen=True)
-class QMul(Op):
+class QMul(QBinary):
     """a, b int8 -> (a - a_zero) * (b - b_zero), requantized."""
 
     name: ClassVar[str] = "qmul"
@@ -64,23 +70,14 @@ class QMul(Op):
     lo: int = -128
     hi: int = 127
 
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        return _infer(self, inputs)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
         acc = (a - self.a_zero) * (b - self.b_zero)
         return (requantize(acc, np.array(self.multiplier), self.shift, self.zero, self.lo, self.hi),)
 
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
-
 
 @dataclass(frozen=True)
-class QDiv(Op):
+class QDiv(QBinary):
     """a, b int8 -> (a - a_zero) * factor / (b - b_zero), rounded toward 0, then by 2^shift half up, limited. What is
     divided by 0 is at a limit, and 0 stays 0."""
 
@@ -93,12 +90,6 @@ class QDiv(Op):
     lo: int = -128
     hi: int = 127
 
-    def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        return _infer(self, inputs)
-
-    def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.at_the_same_place(self, inputs, y, axis, start, stop)
-
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = (x.astype(np.int64) for x in inputs)
         n, d = (a - self.a_zero) * self.factor, b - self.b_zero
@@ -106,9 +97,6 @@ class QDiv(Op):
         y = self.zero + ((quotient + (1 << (self.shift - 1))) >> self.shift)
         limit = np.where(n > 0, self.hi, np.where(n < 0, self.lo, self.zero))
         return (np.clip(np.where(d == 0, limit, y), self.lo, self.hi).astype(np.int8),)
-
-    def permuted(self, dims: Shape, inputs: Sequence[Tensor]) -> Permuted | None:
-        return Permuted(self, dims)
 
 
 def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
@@ -138,27 +126,9 @@ def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv:
     return QDiv(a.zero_point[0], b.zero_point[0], round(ratio * (1 << shift)), shift, y.zero_point[0])
 
 
-def _infer(op: Op, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-    need(all(t.dtype is DType.INT8 for t in inputs), op, "the inputs are not quantized", inputs, "int8 and int8")
-    return (Signature(broadcast(op, inputs), DType.INT8),)
-
-
-def _add(call: Call[QAdd]) -> Params:
-    op = call.op
-    own = {"a_factor": op.a_factor, "b_factor": op.b_factor, "offset": op.offset, "shift": op.shift}
-    return Params("bt_qadd", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
-
-
-def _mul(call: Call[QMul]) -> Params:
-    op = call.op
-    own = {"a_zero": op.a_zero, "b_zero": op.b_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
-    return Params("bt_qmul", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
-
-
-def _div(call: Call[QDiv]) -> Params:
-    op = call.op
-    own = {"a_zero": op.a_zero, "b_zero": op.b_zero, "factor": op.factor, "shift": op.shift, "zero": op.zero}
-    return Params("bt_qdiv", (*loop_fields(call), *own.items(), ("lo", op.lo), ("hi", op.hi)))
+def _params(call: Call[Any]) -> Params:
+    own = ((f.name, getattr(call.op, f.name)) for f in fields(call.op))
+    return Params(f"bt_{call.op.name}", (*loop_fields(call), *own))
 
 
 def _fits(call: Call[Any]) -> bool:
@@ -171,32 +141,18 @@ def _in_rows(call: Call[Any]) -> bool:
     return 0 < len(loops) <= LOOPS and loops[-1][0] >= 4 and loops[-1][1:] == (1, 1)
 
 
-ADD: tuple[Kernel[QAdd], ...] = (
-    Kernel("bt_qadd_mve", "qbinary/mve.c", _add, MVE, _in_rows, overlap=overlap.elementwise, splits=cut.outermost),
-    Kernel(
-        "bt_qadd_dsp",
-        "qbinary/dsp.c",
-        _add,
-        needs=DSP,
-        fits=_in_rows,
+def _kernel(name: str, variant: str, needs: Needs = ANY_CPU) -> Kernel[Any]:
+    return Kernel(
+        f"bt_{name}_{variant}",
+        f"qbinary/{variant}.c",
+        _params,
+        needs,
+        _in_rows if needs else _fits,
         overlap=overlap.elementwise,
         splits=cut.outermost,
-    ),
-    Kernel("bt_qadd_ref", "qbinary/ref.c", _add, fits=_fits, overlap=overlap.elementwise, splits=cut.outermost),
-)
-MUL: tuple[Kernel[QMul], ...] = (
-    Kernel("bt_qmul_mve", "qbinary/mve.c", _mul, MVE, _in_rows, overlap=overlap.elementwise, splits=cut.outermost),
-    Kernel(
-        "bt_qmul_dsp",
-        "qbinary/dsp.c",
-        _mul,
-        needs=DSP,
-        fits=_in_rows,
-        overlap=overlap.elementwise,
-        splits=cut.outermost,
-    ),
-    Kernel("bt_qmul_ref", "qbinary/ref.c", _mul, fits=_fits, overlap=overlap.elementwise, splits=cut.outermost),
-)
-DIV: tuple[Kernel[QDiv], ...] = (
-    Kernel("bt_qdiv_ref", "qbinary/ref.c", _div, fits=_fits, overlap=overlap.elementwise, splits=cut.outermost),
-)
+    )
+
+
+ADD = (_kernel("qadd", "mve", MVE), _kernel("qadd", "dsp", DSP), _kernel("qadd", "ref"))
+MUL = (_kernel("qmul", "mve", MVE), _kernel("qmul", "dsp", DSP), _kernel("qmul", "ref"))
+DIV = (_kernel("qdiv", "ref"),)
