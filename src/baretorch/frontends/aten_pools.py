@@ -68,24 +68,26 @@ def adaptive_avg_pool(g: Lowering, x: str, size: Ints) -> str:
     dims, rank = len(size), len(g.shape(x))
     if all(n == 1 for n in size):
         return g.b.add(Mean(tuple(range(rank - dims, rank)), True), x)
-    kernel = _equal(g, x, size)
-    op = AvgPool2d(kernel, kernel) if kernel else AdaptiveAvgPool2d(spatial(size, dims, 1))
-    return g.nhwc(op, x, dims=dims)
+    kernel = equal_windows(g, x, size)
+    if kernel:
+        return avg_pool2d(g, x, kernel, dims=dims)
+    return g.nhwc(AdaptiveAvgPool2d(spatial(size, dims, 1)), x, dims=dims)
 
 
 def adaptive_max_pool(g: Lowering, x: str, size: Ints) -> str:
     """adaptive_max_pool1d or 2d, without the indices."""
-    kernel = _equal(g, x, size)
-    op = MaxPool2d(kernel, kernel) if kernel else AdaptiveMaxPool2d(spatial(size, len(size), 1))
-    return g.nhwc(op, x, dims=len(size))
+    kernel = equal_windows(g, x, size)
+    if kernel:
+        return max_pool2d(g, x, kernel, dims=len(size))
+    return g.nhwc(AdaptiveMaxPool2d(spatial(size, len(size), 1)), x, dims=len(size))
 
 
-def _equal(g: Lowering, x: str, size: Ints) -> tuple[int, int] | None:
-    """The size of every window, if all have the same and none overlap."""
+def equal_windows(g: Lowering, x: str, size: Ints) -> list[int] | None:
+    """The size of every window along these last dimensions, if all have the same and none overlap."""
     have = g.shape(x)[-len(size) :]
     if any(n == 0 or h % n for h, n in zip(have, size, strict=True)):
         return None
-    return spatial([h // n for h, n in zip(have, size, strict=True)], len(size), 1)
+    return [h // n for h, n in zip(have, size, strict=True)]
 
 
 ROWS: dict[str, Row] = {

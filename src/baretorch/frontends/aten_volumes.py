@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten_pools import equal_windows
 from baretorch.frontends.lowering import Ints, Lowering, pair
 from baretorch.frontends.rows import Row, Scales
 from baretorch.ir import Op
@@ -89,7 +90,7 @@ def adaptive_avg_pool3d(g: Lowering, x: str, size: Ints) -> str:
     rank = len(g.shape(x))
     if all(n == 1 for n in size):
         return g.b.add(Mean(tuple(range(rank - 3, rank)), True), x)
-    equal = _equal(g, x, size)
+    equal = equal_windows(g, x, size)
     if equal:
         return avg_pool3d(g, x, equal)
     d, h, w = size
@@ -98,7 +99,7 @@ def adaptive_avg_pool3d(g: Lowering, x: str, size: Ints) -> str:
 
 def adaptive_max_pool3d(g: Lowering, x: str, size: Ints) -> str:
     """Without the indices."""
-    equal = _equal(g, x, size)
+    equal = equal_windows(g, x, size)
     if equal:
         return max_pool3d(g, x, equal)
     d, h, w = size
@@ -152,14 +153,6 @@ def _around(kernel: Triple, dilation: Triple, padding: Ints | str) -> tuple[Trip
         return _triple(padding), _triple(padding)
     missing = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, kernel, strict=True)]
     return _triple([m // 2 for m in missing]), _triple([m - m // 2 for m in missing])
-
-
-def _equal(g: Lowering, x: str, size: Ints) -> Ints | None:
-    """The size of every window, if all have the same and none overlap."""
-    have = g.shape(x)[-3:]
-    if any(n == 0 or h % n for h, n in zip(have, size, strict=True)):
-        return None
-    return [h // n for h, n in zip(have, size, strict=True)]
 
 
 def _triple(value: Ints | int) -> Triple:
