@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -55,6 +54,7 @@ class Trial:
     case: Case
     cut: Cut
     functions: frozenset[str]
+    outputs: int  # elements
 
 
 def trials(cases: Sequence[Case], board: Board, most: int) -> list[Trial]:
@@ -70,18 +70,21 @@ def trials(cases: Sequence[Case], board: Board, most: int) -> list[Trial]:
         if board.name == "host" or kernel.needs:
             for cut in cuts(kernel, call, most):
                 functions = {kernel.function(part.call) for part in cut.parts(call)}
-                found.append(Trial(case, cut, frozenset(functions)))
+                found.append(Trial(case, cut, frozenset(functions), call.y.count))
     return found
 
 
-def some_of_each(found: Sequence[Trial], times: int) -> list[Trial]:
-    """Trials that take every function so many times, as far as there are that many."""
-    taken: Counter[str] = Counter()
+def some_of_each(found: Sequence[Trial], cases: int) -> list[Trial]:
+    """Trials in which every function works on so many cases, as far as there are that many: the largest, which have
+    most to go wrong."""
+    taken: dict[str, set[Case]] = {}
     some = []
-    for trial in found:
-        if any(taken[f] < times for f in trial.functions):
+    for trial in sorted(found, key=lambda t: -t.outputs):
+        known = [taken.setdefault(f, set()) for f in trial.functions]
+        if any(trial.case not in k and len(k) < cases for k in known):
             some.append(trial)
-            taken.update(trial.functions)
+            for k in known:
+                k.add(trial.case)
     return some
 
 

@@ -27,7 +27,7 @@ from tests.ops.host import run_host
 BOARDS = ("mps2-an385-v6m", "mps2-an386", "mps3-an547", "virt-rv32")
 FAST = ("-O2", "-fno-strict-aliasing")
 PLACES, ALL_PLACES = 3, 17  # of an axis, in `make test` and in the sweep; the sweep has odd ones
-PER_RUN = 100  # trials of the sweep in a program
+PER_IMAGE = 60  # trials in an image, which has as many cases at most: the protocol counts outputs in a byte
 
 Run = Callable[[Sequence[Case], Callable[[Plan], Plan]], list[Outputs]]
 
@@ -113,8 +113,13 @@ def on(board: str, folder: Path, optimize: str) -> Run:
     return lambda cases, arrange: run_emulated(cases, board, folder, optimize, arrange=arrange)
 
 
-def check(found: Sequence[Trial], run: Run) -> None:
+def check(found: Sequence[Trial], run: Run, at_once: int = PER_IMAGE) -> None:
     """What is made in parts is what is made as a whole."""
+    for start in range(0, len(found), at_once):
+        _check(found[start : start + at_once], run)
+
+
+def _check(found: Sequence[Trial], run: Run) -> None:
     cases = list(dict.fromkeys(t.case for t in found))
     table = [*((case, WHOLE) for case in cases), *((t.case, t.cut) for t in found)]
     outputs = run([case for case, _ in table], lambda plan: in_parts(spread(plan), [cut for _, cut in table]))
@@ -125,7 +130,7 @@ def check(found: Sequence[Trial], run: Run) -> None:
 
 
 def test_portable_kernels_make_parts() -> None:
-    check(some_of_each(trials(TABLE, load_board("host"), PLACES), 2), on_host(inline=False))
+    check(some_of_each(trials(TABLE, load_board("host"), PLACES), 1), on_host(inline=False), 500)
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -145,8 +150,7 @@ def test_every_kernel_that_makes_parts_is_tried() -> None:
 @pytest.mark.parametrize("inline", [False, True], ids=["out-of-line", "inlined"])
 def test_portable_kernels_make_parts_of_every_case(inline: bool) -> None:
     found = trials(TABLE, load_board("host"), PLACES if inline else ALL_PLACES)
-    for start in range(0, len(found), 5 * PER_RUN):
-        check(found[start : start + 5 * PER_RUN], on_host(inline))
+    check(found, on_host(inline), 500)
 
 
 @pytest.mark.slow
@@ -154,5 +158,4 @@ def test_portable_kernels_make_parts_of_every_case(inline: bool) -> None:
 @pytest.mark.parametrize("board", BOARDS)
 def test_kernels_for_a_cpu_make_parts_of_every_case(board: str, optimize: str, tmp_path: Path) -> None:
     found = trials(TABLE, load_board(board), PLACES if optimize == "speed" else ALL_PLACES)
-    for start in range(0, len(found), PER_RUN // 2):
-        check(found[start : start + PER_RUN // 2], on(board, tmp_path / str(start), optimize))
+    check(found, on(board, tmp_path, optimize))
