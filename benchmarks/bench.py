@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rich.progress import track
 
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
+from baretorch.explore.one_core import on_one_core
 from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir import Graph
 from baretorch.ops.qconv2d import QConv2d
@@ -67,6 +69,19 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/rfft512.py", False, (*FAST, M0PLUS)),
     (SINE, False, EVERY),
 )
+PICOS = ("pico", "pico2w")
+TWO_CORES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
+    ("zoo/vww.py", True, PICOS),
+    ("zoo/ic.py", True, PICOS),
+    ("zoo/kws.py", True, PICOS),
+    ("zoo/vww.py", False, ("pico2w",)),
+    ("zoo/ic.py", False, ("pico2w",)),
+    ("zoo/kws.py", False, ("pico2w",)),
+    ("benchmarks/layers/conv3x3.py", True, PICOS),
+    ("benchmarks/layers/conv3x3.py", False, ("pico2w",)),
+    ("benchmarks/layers/linear784.py", True, PICOS),
+    ("benchmarks/layers/linear784.py", False, ("pico2w",)),
+)
 
 
 def measure(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -98,6 +113,21 @@ def _rows(source: frontends.Source, int8: bool, board: Board, toolchain: str) ->
         return
     facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
     yield {k: v for k, v in facts.items() if k not in LEFT_OUT} | (_raw(compiled.graph) if int8 else {})
+
+
+def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[str, Any]]:
+    """A model's rows on both cores, beside one."""
+    source = read(str(ROOT / path), None, frontends.Int8() if int8 else None)
+    rows = []
+    for name in boards:
+        folder = ROOT / "build" / "bench" / f"{source.name}-{'int8' if int8 else 'float32'}-{name}-cores"
+        options = Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8 if int8 else Io.FLOAT, cores=2)
+        compiled = pipeline.compile_source(source, load_board(name), options)
+        image = pipeline.build_image(compiled, folder)
+        facts = compare(compiled, image, pipeline.run_image(compiled, image))
+        told = replace(facts, one_core=on_one_core(compiled)).to_json()
+        rows.append({k: v for k, v in told.items() if k not in LEFT_OUT})
+    return rows
 
 
 def _compiled(source: frontends.Source, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
@@ -136,7 +166,9 @@ def versions() -> list[str]:
 def main() -> None:
     with ProcessPoolExecutor() as pool:
         parts = pool.map(measure, *zip(*MODELS, strict=True))
-        rows = [row for part in track(parts, "measuring", total=len(MODELS)) for row in part]
+        both = pool.map(measure_cores, *zip(*TWO_CORES, strict=True))
+        total = len(MODELS) + len(TWO_CORES)
+        rows = [row for part in track(chain(parts, both), "measuring", total=total) for row in part]
     (ROOT / "benchmarks" / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
     planned = ram.section(ram.measure_all())
     (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{planned}")

@@ -55,8 +55,9 @@ def changes(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Iterat
 
 
 def _name(row: dict[str, Any]) -> tuple[str, ...]:
-    """What tells a row from others: bands have their own."""
-    return (*(str(row.get(key, "")) for key in WHAT), *(["bands"] if row.get("bands") else []))
+    """What tells a row from others: bands and two cores have their own."""
+    more = [word for key, word in (("bands", "bands"), ("cores", "two cores")) if row.get(key)]
+    return (*(str(row.get(key, "")) for key in WHAT), *more)
 
 
 def main() -> int:

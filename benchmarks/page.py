@@ -14,7 +14,8 @@ CORES = {M4F: "Cortex-M4F", M33: "Cortex-M33", M55: "Cortex-M55", M0PLUS: "Corte
 
 def markdown(rows: Sequence[Row], versions: Sequence[str]) -> str:
     """The page. Rows are the objects of `run --json`; one with the key `misfit` is a model that does not fit."""
-    fit = [row for row in rows if "misfit" not in row]
+    measured = [row for row in rows if "misfit" not in row]
+    fit = [row for row in measured if not row.get("cores")]
     text = [
         "# Benchmarks",
         "",
@@ -32,6 +33,7 @@ def markdown(rows: Sequence[Row], versions: Sequence[str]) -> str:
         *_beside_peers(fit, "int8"),
         *_beside_peers(fit, "float32"),
         *_missed(fit),
+        *_two_cores([row for row in measured if row.get("cores")]),
         "## Every board",
         "",
         "Model code: functions and constants reachable from the run function, compiler support routines included. The",
@@ -172,6 +174,27 @@ def _missed(rows: Sequence[Row]) -> list[str]:
         if row["ram"]["stack"] >= STACK:
             lines.append(f"- {name}: {row['ram']['stack']:,} bytes of stack, goal below {STACK}")
     return ["## Goals that are missed", "", *(lines or ["None."]), ""]
+
+
+def _two_cores(rows: Sequence[Row]) -> list[str]:
+    """What both cores of a chip gain, and what they take more."""
+    text = [
+        "## Two cores",
+        "",
+        "`--cores 2`: instructions on the critical path, with the share of both cores' time spent waiting. The answers",
+        "are those of one core to the last bit.",
+        "",
+        "| model | board | one core | two cores | speed-up | waiting | arena, one core | two cores "
+        "| model code, one core | two cores |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for r in rows:
+        cores, alone = r["cores"], r["cores"]["one_core"]
+        numbers = (alone["arena"], r["ram"]["arena"], alone["model_code"], r["flash"]["model_code"])
+        gain = [f"{cores['speedup']:.2f}", f"{100 * cores['waiting']:.1f} %"]
+        both = [f"{alone['instructions']:,}", f"{cores['critical_path']:,}"]
+        text.append(_line([f"{r['model']} {r['dtype']}", r["board"], *both, *gain, *(f"{n:,}" for n in numbers)]))
+    return [*text, ""]
 
 
 def _measured(r: Row) -> str:
