@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.flags import COMPILE, CORES, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, stages, verb
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
-@takes(*COMPILE)
+@takes(*COMPILE, *CORES)
 def compile_(
     as_json: bool,
     model: str,

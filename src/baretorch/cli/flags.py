@@ -14,7 +14,8 @@ from baretorch.options import OPTIONS, Option, Options
 
 INT8 = ("int8", "keep_float", "observer", "io")
 MEMORY = ("ram", "input", "buffers", "weights", "place")
-COMPILE = ("optimize", *INT8, *MEMORY, "cores", "core", "check_inputs")
+COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
+CORES = ("cores", "core")
 
 
 def model_argument(body: Body, metavar: str = "MODEL") -> Body:

@@ -78,7 +78,7 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     if run.cores is not None:
         raise CompileError(
             "a profile tells of one core, and the model runs on two",
-            try_="leave out --cores and --core; `baretorch run` tells what each core did",
+            try_="cores=1; a run tells what each core did",
         )
     cpu = image.board.chip.cpu.name
     timing = TIMINGS.get(cpu)
