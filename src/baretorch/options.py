@@ -111,6 +111,11 @@ class Options:
                 need="--int8; in Python int8=True, or calibration data",
             )
 
+    @property
+    def used_cores(self) -> int:
+        """How many of the chip's cores an image uses: core 0 starts core 1, whose stack is its own."""
+        return max(self.cores, self.core + 1)
+
     def words(self, given: Options | None = None) -> tuple[str, ...]:
         """What to write on the command line, beside what is `given` there."""
         before = given or DEFAULT

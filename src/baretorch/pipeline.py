@@ -188,7 +188,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     with timed("plan"):
         plans = {name: make_plan(graph, board, _own(options, name, graphs)) for name, graph in graphs.items()}
         if options.weights is Weights.RAM:
-            plans = in_ram(plans, board)
+            plans = in_ram(plans, board, options.used_cores)
     with timed("emit"):
         c = emit(
             source.name,
@@ -203,8 +203,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
 
 
 def _need_cores(board: Board, options: Options) -> None:
-    there = board.chip.cores.count if board.chip.cores else 1
-    asked = max(options.cores, options.core + 1)
+    there, asked = board.chip.core_count, options.used_cores
     if asked > there:
         flag = f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}"
         raise CompileError(

@@ -51,7 +51,8 @@ def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]
         count += 1
 
     inputs = stored(compiled.graph, compiled.source.examples)
-    machine._uc.hook_add(uc.UC_HOOK_MEM_READ, on_read, begin=piece.address, end=piece.address + piece.size - 1)
+    core, end = machine._cores[0], piece.address + piece.size - 1
+    core.uc.hook_add(uc.UC_HOOK_MEM_READ, on_read, begin=piece.address, end=end)
     try:
         run_on(machine, compiled.graph, inputs)
         assert count >= piece.size // 4, "start-up code copies them, or the run reads them"
@@ -136,6 +137,17 @@ def test_what_the_caller_lends_has_room_too(tmp_path: Path) -> None:
     )
     pipeline.build_image(compiled, tmp_path)
     assert "a.weight" not in compiled.plan.layout.copies
+
+
+@pytest.mark.parametrize("more", [{"cores": 2}, {"core": 1}])
+def test_both_stacks_have_room(more: dict[str, int], tmp_path: Path) -> None:
+    """The larger layer would fit if core 1 had none."""
+    module = nn.Sequential(nn.Linear(1, 1024, bias=False), nn.Linear(1024, 61, bias=False))
+    source = from_module(module.eval(), (torch.randn(1, 1),), "m")
+    one, two = (pipeline.compile_source(source, PICO, options) for options in (RAM, replace(RAM, **more)))
+    copied = [sum(p.layout.constant(name).data.nbytes for name in p.layout.copies) for p in (one.plan, two.plan)]
+    assert copied[1] < 4 * 1024 * 61 < copied[0]
+    pipeline.build_image(two, tmp_path)
 
 
 @pytest.mark.parametrize("less", range(0, 64, 12))

@@ -38,18 +38,18 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
         _need_image(smaller, options)
         plan = smaller if rows else min(plan, smaller, key=lambda p: p.arena)
         _need_ram(plan, options)
-    _need_room(plan, board)
+    _need_room(plan, board, options)
     return plan
 
 
 def _fits(plan: Plan, board: Board, options: Options) -> bool:
-    banks = all(bank.size <= room(board.chip, bank.name) for bank in plan.layout.banks)
+    banks = all(bank.size <= room(board.chip, bank.name, options.used_cores) for bank in plan.layout.banks)
     return banks and (options.ram is None or plan.arena <= options.ram)
 
 
 def _limit(plan: Plan, board: Board, options: Options) -> int:
     """How large the arena may be: as the user says, and as the board has room. It need not be smaller than it is."""
-    short = sum(max(0, bank.size - room(board.chip, bank.name)) for bank in plan.layout.banks)
+    short = sum(max(0, bank.size - room(board.chip, bank.name, options.used_cores)) for bank in plan.layout.banks)
     return min(options.ram if options.ram is not None else plan.arena, plan.arena - short)
 
 
@@ -86,14 +86,17 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
-    given = one_by_one(steps)
-    best = _place(graph, given, storage, board, wished, absent)
+
+    def placed(schedule: Schedule) -> _Placed:
+        return _place(graph, schedule, storage, board, wished, absent, options.used_cores)
+
+    best = placed(one_by_one(steps))
     better = ordered(steps, best.buffers)
     if any(a is not b for a, b in zip(better, steps, strict=True)):
-        best = min(best, _place(graph, one_by_one(better), storage, board, wished, absent), key=_cost)
+        best = min(best, placed(one_by_one(better)), key=_cost)
     if options.cores > 1:
         constants = Constants()
-        best = _place(graph, shared(best.schedule.steps, storage, constants), storage, board, wished, absent)
+        best = placed(shared(best.schedule.steps, storage, constants))
 
     def operand(name: str) -> Operand:
         view = storage[name]
@@ -134,11 +137,17 @@ class _Placed:
 
 
 def _place(
-    graph: Graph, schedule: Schedule, storage: dict[str, View], board: Board, wished: Wishes, absent: Collection[str]
+    graph: Graph,
+    schedule: Schedule,
+    storage: dict[str, View],
+    board: Board,
+    wished: Wishes,
+    absent: Collection[str],
+    cores: int,
 ) -> _Placed:
     buffers = lifetimes(graph, schedule, storage, absent)
     overlaps = find_overlaps(schedule, buffers)
-    placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished)
+    placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished, cores)
     return _Placed(schedule, buffers, placed, lower_bound(buffers, overlaps))
 
 
@@ -146,13 +155,8 @@ def _cost(found: _Placed) -> int:
     return sum(bank.size for bank in found.placed.banks)
 
 
-def check_budget(plan: Plan, board: Board) -> None:
-    """Refuse what cannot fit before anything is built; the linker has the last word on code."""
-    _need_flash(plan, board)
-    _need_room(plan, board)
-
-
 def _need_flash(plan: Plan, board: Board) -> None:
+    """Refuse what cannot fit before anything is built; the linker has the last word on code."""
     chip = board.chip
     flash = chip.memory(chip.code)
     weights = plan.weight_bytes()
@@ -166,12 +170,12 @@ def _need_flash(plan: Plan, board: Board) -> None:
         )
 
 
-def _need_room(plan: Plan, board: Board) -> None:
-    chip = board.chip
+def _need_room(plan: Plan, board: Board, options: Options) -> None:
+    chip, cores = board.chip, options.used_cores
     for bank in plan.layout.banks:
-        most = room(chip, bank.name)
+        most = room(chip, bank.name, cores)
         if bank.size > most:
-            stack = f", beside {chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
+            stack = f", beside {cores * chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
             raise CompileError(
                 f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
                 at=peak_layers(plan),
@@ -193,4 +197,4 @@ def peak_layers(plan: Plan) -> list[str]:
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
-__all__ = ["check_budget", "check_plan", "make_plan", "peak_layers"]
+__all__ = ["check_plan", "make_plan", "peak_layers"]

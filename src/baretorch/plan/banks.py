@@ -63,15 +63,20 @@ def wishes(graph: Graph, storage: Mapping[str, View], board: Board, places: Mapp
 
 
 def place_in_banks(
-    buffers: Sequence[Buffer], overlaps: Sequence[Overlap], state: Collection[str], chip: Chip, wishes: Wishes
+    buffers: Sequence[Buffer],
+    overlaps: Sequence[Overlap],
+    state: Collection[str],
+    chip: Chip,
+    wishes: Wishes,
+    cores: int = 1,
 ) -> Placed:
     """As wished, and if the main bank is too small, with some buffers in other banks. If nothing helps, as wished."""
     first = tried = _split(buffers, overlaps, state, chip, wishes)
     of = dict(wishes.of)
-    while (short := tried.bytes_in(wishes.main) - room(chip, wishes.main)) > 0:
-        for name, bank in _moves(tried, chip, wishes.main, short, {*state, *of}):
+    while (short := tried.bytes_in(wishes.main) - room(chip, wishes.main, cores)) > 0:
+        for name, bank in _moves(tried, chip, wishes.main, short, {*state, *of}, cores):
             moved = _split(buffers, overlaps, state, chip, Wishes(wishes.main, {**of, name: bank}))
-            if moved.bytes_in(bank) <= room(chip, bank):
+            if moved.bytes_in(bank) <= room(chip, bank, cores):
                 of[name], tried = bank, moved
                 break
         else:
@@ -79,9 +84,9 @@ def place_in_banks(
     return tried
 
 
-def room(chip: Chip, bank: str) -> int:
-    """What buffers may take of a bank: not the stack."""
-    return chip.memory(bank).size - (chip.stack_bytes if bank == chip.data else 0)
+def room(chip: Chip, bank: str, cores: int = 1) -> int:
+    """What buffers may take of a bank: not the stacks of the cores that are used."""
+    return chip.memory(bank).size - (cores * chip.stack_bytes if bank == chip.data else 0)
 
 
 def _split(
@@ -101,12 +106,14 @@ def _split(
     return Placed([done[b.name] for b in buffers], tuple(banks), optimal and len(banks) == 1)
 
 
-def _moves(tried: Placed, chip: Chip, main: str, short: int, stay: Collection[str]) -> Iterator[tuple[str, str]]:
+def _moves(
+    tried: Placed, chip: Chip, main: str, short: int, stay: Collection[str], cores: int
+) -> Iterator[tuple[str, str]]:
     """Buffers to move, and where to: of those alive at the fullest step, first the smallest that makes the rest fit."""
     here = [b for b in tried.buffers if b.bank == main]
     fullest = max({b.first for b in here}, key=lambda t: sum(b.size for b in here if b.first <= t <= b.last))
     alive = [b for b in here if b.first <= fullest <= b.last and b.name not in stay and b.size]
     others = [m.name for m in chip.memories if m.kind == "ram" and m.name != main]
     for b in sorted(alive, key=lambda b: (b.size < short, abs(b.size - short))):
-        for bank in sorted(others, key=lambda name: -room(chip, name)):
+        for bank in sorted(others, key=lambda name: -room(chip, name, cores)):
             yield b.name, bank

@@ -1,6 +1,6 @@
 """Weights that are copied to RAM when the chip starts, because its flash is slow.
 
-What is read most often in a run comes first, as far as there is room beside the arena and the stack. Banks that hold
+What is read most often in a run comes first, as far as there is room beside the arena and the stacks. Banks that hold
 nothing else are filled first.
 """
 
@@ -21,7 +21,7 @@ ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
 
-def in_ram(plans: Mapping[str, Plan], board: Board) -> dict[str, Plan]:
+def in_ram(plans: Mapping[str, Plan], board: Board, cores: int = 1) -> dict[str, Plan]:
     """The plans of all methods, with the banks of those constants that are copied."""
     chip = board.chip
     flash = chip.memory(chip.code)
@@ -31,7 +31,7 @@ def in_ram(plans: Mapping[str, Plan], board: Board) -> dict[str, Plan]:
             have=f"{flash.name} answers as fast as RAM",
             need='a chip whose flash is slower: its TOML says why, as in slow = "QSPI flash behind a cache"',
         )
-    free = _free(plans, chip)
+    free = _free(plans, chip, cores)
     reads = _reads(plans)
     banks: dict[Content, str] = {}
     for content, _ in sorted(reads.items(), key=lambda row: -row[1]):
@@ -50,7 +50,7 @@ def _copies(constants: Sequence[Constant], banks: Mapping[Content, str]) -> dict
     return {c.name: banks[_content(c)] for c in constants if _content(c) in banks}
 
 
-def _free(plans: Mapping[str, Plan], chip: Chip) -> dict[str, int]:
+def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
     """Bytes that no method needs of each bank of RAM, that of the program's data last."""
     names = sorted((m.name for m in chip.memories if m.kind == "ram"), key=lambda name: name == chip.data)
     used = {
@@ -59,7 +59,7 @@ def _free(plans: Mapping[str, Plan], chip: Chip) -> dict[str, int]:
     }
     lent = max(sum(p.graph[name].bytes for name in p.layout.streamed | p.layout.lent) for p in plans.values())
     own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # an image of ours has what callers lend
-    return {name: room(chip, name) - used[name] - own[name] - 2 * SECTION for name in names}
+    return {name: room(chip, name, cores) - used[name] - own[name] - 2 * SECTION for name in names}
 
 
 def _reads(plans: Mapping[str, Plan]) -> dict[Content, float]:
