@@ -9,6 +9,7 @@ int ping(int n);
 int pong(int n);
 int factorial(int n);
 int through_pointer(int n);
+void far_loop(volatile int *n);
 
 extern int (*volatile bt_pointer)(int);
 int (*volatile bt_pointer)(int);
@@ -64,10 +65,21 @@ __attribute__((noinline)) int through_pointer(int n)
     return bt_pointer(n) + 1;
 }
 
+#define FOUR(x) x x x x
+#define LONG FOUR(FOUR(FOUR(FOUR(FOUR("nop\n\t")))))
+
+/* So long that Armv6-M goes back to its beginning with the instruction that calls. */
+__attribute__((noinline)) void far_loop(volatile int *n)
+{
+    while (*n)
+        __asm__ volatile(LONG);
+}
+
 __attribute__((used, section(".start"))) void bt_reset(void)
 {
     volatile int n = 1;
     n = chain(n) + ping(n) + factorial(n) + hidden(n) + through_pointer(n);
+    far_loop(&n);
     for (;;) {
     }
 }

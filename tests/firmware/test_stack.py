@@ -54,6 +54,7 @@ def test_chains_recursion_and_pointers(board: str, toolchain: str, tmp_path: Pat
     for name in ("factorial", "hidden"):  # the assembler leaves no relocation for the second
         itself = stack_bound(elf, name, frames)
         assert itself.bytes is None and itself.reason == f"recursion: {name} -> {name}"
+    assert stack_bound(elf, "far_loop", frames) == StackBound(frame("far_loop")), "a jump is no recursion"
     through = stack_bound(elf, "through_pointer", frames)
     assert through.bytes is None and through.reason == "through_pointer calls through a pointer"
     everything = stack_bound(elf, "bt_reset", frames)

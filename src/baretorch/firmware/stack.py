@@ -173,7 +173,8 @@ class CallGraph:
         are no calls of it."""
         calls: dict[Function, set[Function]] = {f: set() for f in self.functions}
         for f, body in self._bodies.items():
-            calls[f].update(g for g in map(self.function_at, body.calls) if g is not None)
+            far = range(f.address + 1, f.end)  # Armv6-M jumps as if it called where that is too far for a branch
+            calls[f].update(g for at in body.calls if at not in far and (g := self.function_at(at)) is not None)
         for r in references(self.elf):
             source, target = self.function_at(r.source), self.function_at(r.target)
             if source is not None and target is not None and source != target and target.address not in self._apart:
