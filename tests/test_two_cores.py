@@ -14,7 +14,8 @@ from baretorch import emit, pipeline
 from baretorch.emulators.run import Run
 from baretorch.emulators.types import CoresRace
 from baretorch.errors import CompileError
-from baretorch.frontends import Source, from_module
+from baretorch.explore.one_core import on_one_core
+from baretorch.frontends import Source, from_methods, from_module
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.plan.types import Executor
 from baretorch.report.profile import make_profile
@@ -128,6 +129,27 @@ def test_nothing_to_share(tmp_path: Path) -> None:
     expected = compiled.source.expected
     assert expected is not None
     np.testing.assert_allclose(two.outputs[0], expected[0], rtol=1e-5)
+
+
+class Coder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+    def many(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+def test_one_core_is_compared_with_all_methods() -> None:
+    """Whichever is served, the arena is that of the method which needs most."""
+    source = from_methods(Coder(), {"forward": (torch.randn(1, 8),), "many": (torch.randn(9, 8),)}, "coder")
+    compiled = pipeline.compile_source(source, load_board("pico2w"), BOTH)
+    alone = pipeline.compile_source(source, load_board("pico2w"), ONE)
+    assert len({plan.arena for plan in alone.plans.values()}) > 1, "else there is nothing to mistake"
+    assert on_one_core(compiled).arena == max(plan.arena for plan in alone.plans.values())
 
 
 def test_a_profile_is_of_one_core(tmp_path: Path) -> None:
