@@ -30,7 +30,7 @@ LAYERS: dict[str, str] = {
     "frontends": "errors escape ir net ops options outputs passes ports stopwatch",
     "quantize": "errors frontends ir net ops options ports",
     "plan": "errors ir ops options passes targets text",
-    "emit": "errors escape ir ops plan text version",
+    "emit": "errors escape ir ops options plan text version",
     "firmware": "errors options outputs targets",
     "emulators": "errors escape firmware ir ports targets",
     "devices": "emulators errors firmware",
