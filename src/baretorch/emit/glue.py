@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import banner, tensor_of, words
+from baretorch.emit.spell import banner, tensor_of, word_count
 from baretorch.escape import c_string, comment
 
 RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
@@ -99,7 +99,7 @@ def _own(method: Method, port: Port) -> str:
     if port.pulled:
         return _source(method, port)
     if port.direct:
-        return f"\nstatic uint32_t bt_memory_{port.name}[{words(tensor_of(method, port).bytes)}];\n"
+        return f"\nstatic uint32_t bt_memory_{port.name}[{word_count(tensor_of(method, port).bytes)}];\n"
     return ""
 
 
@@ -108,7 +108,7 @@ def _source(method: Method, port: Port) -> str:
     t = tensor_of(method, port)
     row = t.bytes // t.shape[1]
     return f"""
-static uint32_t bt_memory_{port.name}[{words(t.bytes)}];
+static uint32_t bt_memory_{port.name}[{word_count(t.bytes)}];
 
 static void bt_rows_{port.name}(void *context, int32_t first, int32_t count, void *to)
 {{

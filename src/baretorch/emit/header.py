@@ -8,7 +8,7 @@ from textwrap import wrap
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
 from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.plan.types import InArena
@@ -28,7 +28,8 @@ def model_h(names: Names) -> str:
         '\n#include "kernels/pull/rows.h"\n' if any(p.pulled for m in names.methods.values() for p in m.inputs) else ""
     )
     arenas = "\n".join(
-        f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas
+        f"#define {a.name.upper()}_BYTES {a.bytes}\nextern uint32_t {a.name}[{word_count(a.bytes)}];"
+        for a in names.arenas
     )
     return f"""{banner(names, "interface")}
 #ifndef {up}_MODEL_H

@@ -9,7 +9,7 @@ from textwrap import indent
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.cores import ask_core1, core1, core1_part, job, meet, shares, uses_core1
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, words
+from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
 from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.ops.kernel import Params
@@ -37,7 +37,7 @@ def model_c(names: Names, optimize: Optimize) -> str:
     includes = "\n".join(f'#include "kernels/{s}"' for s in sources)
     define = "#define BT_INLINE_KERNELS\n" if inline else ""
     definitions = "\n".join(writer.definitions)
-    arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{words(a.bytes)}];" for a in names.arenas)
+    arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     finite = '#include "kernels/finite.h"\n' if names.checked else ""
     finite += '#include "kernels/cores.h"\n' if uses_core1(names) else ""

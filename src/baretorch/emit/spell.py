@@ -58,6 +58,6 @@ def arena_parameters(method: Method) -> str:
     return ", ".join(f"void *{a.parameter}" for a in method.arenas)
 
 
-def words(bytes_: int) -> int:
+def word_count(bytes_: int) -> int:
     """The length of an array of words that holds so many bytes; C has no empty arrays."""
     return max(-(-bytes_ // 4), 1)

@@ -40,13 +40,13 @@ class Register(ctypes.Structure):
     _fields_ = [(name, c_uint32) for name in ("address", "kind", "empty", "filled")]
 
 
-class Block(ctypes.Structure):
+class CBlock(ctypes.Structure):
     """bt_block."""
 
     _fields_ = [("executed", c_uint64), ("taken", c_uint64), ("bytes", c_uint32), ("instructions", c_uint32)]
 
 
-class Access(ctypes.Structure):
+class CAccess(ctypes.Structure):
     """bt_access."""
 
     _fields_ = [("phase", c_uint32), ("pc", c_uint32), ("site", c_uint32)]
@@ -55,7 +55,7 @@ class Access(ctypes.Structure):
 class Byte(ctypes.Structure):
     """bt_byte."""
 
-    _fields_ = [("read", Access * 2), ("wrote", Access * 2)]
+    _fields_ = [("read", CAccess * 2), ("wrote", CAccess * 2)]
 
 
 class Race(ctypes.Structure):
@@ -66,7 +66,7 @@ class Race(ctypes.Structure):
         ("address", c_uint32),
         ("phase", c_uint32),
         ("writes", c_uint32 * 2),
-        ("by", Access * 2),
+        ("by", CAccess * 2),
     ]
 
 
@@ -114,7 +114,7 @@ class CoreState(ctypes.Structure):
 CoreState._fields_ = [
     ("chip", POINTER(ChipState)),
     ("other", POINTER(CoreState)),
-    ("blocks", POINTER(Block)),
+    ("blocks", POINTER(CBlock)),
     ("touched", POINTER(c_uint32)),
     ("rows", c_void_p),
     ("last", c_void_p),
@@ -193,7 +193,7 @@ def core_state(chip: ChipState, code: Code, number: int) -> tuple[CoreState, mma
     halfwords = len(code.addresses) // 2 + 1
     state = CoreState(
         chip=ctypes.pointer(chip),
-        blocks=(Block * halfwords)(),
+        blocks=(CBlock * halfwords)(),
         touched=(c_uint32 * halfwords)(),
         rows=ctypes.addressof(c_char.from_buffer(rows)),
         number=number,

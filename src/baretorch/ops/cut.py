@@ -74,7 +74,7 @@ def at_the_same_place(op: Op, inputs: Sequence[Tensor], y: Tensor, axis: int, st
     return Piece(op, tuple(map(read, inputs)))
 
 
-def along(op: Op, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece:
+def from_first(op: Op, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece:
     """The outputs [start, stop) are made from [start, stop) of the first input, and all of the others."""
     return Piece(op, (Span(axis, start, stop), *(None for _ in inputs[1:])))
 

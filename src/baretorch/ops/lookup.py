@@ -41,7 +41,7 @@ class Lookup(Op):
         return Permuted(self, dims)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.along(self, inputs, axis, start, stop)
+        return cut.from_first(self, inputs, axis, start, stop)
 
 
 def _params(call: Call[Lookup]) -> Params:

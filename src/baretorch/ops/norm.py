@@ -49,7 +49,7 @@ class LayerNorm(Op):
         return Permuted(replace(self, axes=tuple(dims[a] for a in self.axes)), dims)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return None if axis in self.axes else cut.along(self, inputs, axis, start, stop)
+        return None if axis in self.axes else cut.from_first(self, inputs, axis, start, stop)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class GroupNorm(Op):
         return Permuted(replace(self, axis=dims[self.axis]), dims) if dims[0] == 0 else None
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return None if axis else cut.along(self, inputs, axis, start, stop)
+        return None if axis else cut.from_first(self, inputs, axis, start, stop)
 
 
 def _need_places(op: Op, inputs: Sequence[Tensor], places: Shape) -> None:

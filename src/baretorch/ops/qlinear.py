@@ -55,7 +55,7 @@ class QLinear(Op):
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
         if axis == len(y.shape) - 1:
             return cut.channels_of(self, inputs, start, stop)
-        return cut.along(self, inputs, axis, start, stop)
+        return cut.from_first(self, inputs, axis, start, stop)
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return outputs[0].count * inputs[1].shape[1]

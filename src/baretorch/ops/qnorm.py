@@ -63,7 +63,7 @@ class QNorm(Op):
         return (np.clip(scaled >> RESULT, -128, 127).astype(np.int8),)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return None if axis else cut.along(self, inputs, axis, start, stop)
+        return None if axis else cut.from_first(self, inputs, axis, start, stop)
 
 
 def inverse_root(d: Array) -> tuple[Array, Array]:

@@ -48,7 +48,7 @@ class QSoftmax(Op):
         return ((np.minimum(((e * inverse >> 23) + 1) >> 1, 255) - 128).astype(np.int8),)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return None if axis == len(y.shape) - 1 else cut.along(self, inputs, axis, start, stop)
+        return None if axis == len(y.shape) - 1 else cut.from_first(self, inputs, axis, start, stop)
 
     def table(self) -> Array:
         """e to the minus i steps, for every distance i from the largest, in 16 bits."""

@@ -36,7 +36,7 @@ class Quantize(Op):
         return Permuted(self, dims)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.along(self, inputs, axis, start, stop)
+        return cut.from_first(self, inputs, axis, start, stop)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Dequantize(Op):
         return Permuted(self, dims)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return cut.along(self, inputs, axis, start, stop)
+        return cut.from_first(self, inputs, axis, start, stop)
 
 
 def _quantize(call: Call[Quantize]) -> Params:

@@ -35,7 +35,7 @@ class Softmax(Op):
             return (np.asarray(y, np.float32),)
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
-        return None if axis == self.axis else cut.along(self, inputs, axis, start, stop)
+        return None if axis == self.axis else cut.from_first(self, inputs, axis, start, stop)
 
     def value(self, x: Array) -> Any:
         """The result from x whose largest element is 0."""

@@ -63,7 +63,7 @@ def cut_windows(
     """Of an op whose windows slide over its first input: rows or columns of outputs are made from fewer inputs, with
     other padding at the cuts. None where that would be padding alone."""
     if axis == 0:
-        return cut.along(op, inputs, axis, start, stop)
+        return cut.from_first(op, inputs, axis, start, stop)
     if axis > 2 or windows[0].ceil_mode:
         return None
     w, size = windows[axis - 1], inputs[0].shape[axis]
