@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
@@ -20,7 +21,7 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Change, Slice, SliceScatter
-from baretorch.pipeline import optimized
+from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
 from baretorch.plan.types import Buffer, Operand, Plan, Schedule, Step
@@ -242,3 +243,24 @@ def test_the_check_finds_state_that_is_read_too_late() -> None:
     with pytest.raises(InternalError, match="reads s after its state has changed"):
         turned = Schedule(plan.phases[::-1])
         check_plan(replace(plan, schedule=turned, layout=replace(plan.layout, buffers=buffers)))
+
+
+class Tied(nn.Module):
+    """A weight that a layer has packed for its kernel, and another reads as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(16, 16, bias=False)
+
+    def forward(self, x: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.fc(x), z + self.fc.weight
+
+
+def test_a_packed_weight_does_not_stand_for_the_plain_one() -> None:
+    model = Tied()
+    source = from_module(model, (torch.randn(1, 16), torch.randn(16, 16)), "tied")
+    plan = compile_source(source, load_board("mps2-an386")).plan
+    first, second = ([plan.layout.constant(o.storage).data for o in s.operands if o.constant] for s in plan.steps)
+    weight = model.fc.weight.detach().numpy()
+    assert not np.array_equal(first[0].reshape(-1), weight.reshape(-1)), "else there is nothing to mistake"
+    assert np.array_equal(second[0], weight)

@@ -41,18 +41,23 @@ class Constants:
     _by_content: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
     def plain(self, name: str, data: Array) -> Operand:
-        """A tensor of the graph as it is."""
-        self.known.setdefault(name, Constant(name, data))
-        return Operand(name, name, data.nbytes, constant=True, role=name.rpartition(".")[2])
+        """A tensor of the graph as it is. A layer may have it packed under its name."""
+        kept = self.known.setdefault(name, Constant(name, data))
+        storage = name if kept.data is data or _content(kept.data) == _content(data) else self._stored(name, data)
+        return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
     def packed(self, packed: Packed, layer: str) -> Operand:
         """What a kernel wants, called after the layer that uses it: `<layer>.weight`."""
-        content = (packed.data.dtype.name, packed.data.tobytes())
-        name = self._by_content.get(content)
-        if name is None:
-            name = self._by_content[content] = self._fresh(f"{layer}.{packed.role}")
-            self.known[name] = Constant(name, packed.data)
+        name = self._stored(f"{layer}.{packed.role}", packed.data)
         return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
+
+    def _stored(self, stem: str, data: Array) -> str:
+        """What these bytes are called: so, unless something else is, or they are known already."""
+        content = _content(data)
+        if content not in self._by_content:
+            name = self._by_content[content] = self._fresh(stem)
+            self.known[name] = Constant(name, data)
+        return self._by_content[content]
 
     def _fresh(self, stem: str) -> str:
         name, n = stem, 1
@@ -60,6 +65,10 @@ class Constants:
             n += 1
             name = f"{stem}_{n}"
         return name
+
+
+def _content(data: Array) -> tuple[str, bytes]:
+    return data.dtype.name, data.tobytes()
 
 
 def operand_of(t: Tensor, storage: Mapping[str, View]) -> Operand:
