@@ -20,6 +20,7 @@ from baretorch.plan import check_plan, cores, make_plan
 from baretorch.plan.types import Executor, Plan, Schedule, Step
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
+from tests.plan.test_banks import smaller
 from tests.plan.test_plan import graphs, simulate
 
 PICO2W = load_board("pico2w")
@@ -108,6 +109,19 @@ def test_small_layers_stay_on_one_core() -> None:
     plan = make_plan(cnn_graph(), PICO2W, BOTH)
     for phase in plan.phases:
         assert len(phase.steps) == 1 or sum(cores._work(s.call) for s in phase.steps) >= cores.LEAST
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_two_cores_have_no_room_for_may_fit_one() -> None:
+    graph = cnn_graph()
+    assert make_plan(graph, PICO2W).arena < make_plan(graph, PICO2W, BOTH).arena
+    hint = "\n  try   leave out --cores: a layer that two cores share cannot have its output where its input dies"
+    with pytest.raises(CompileError) as ram:
+        make_plan(graph, PICO2W, replace(BOTH, ram=100))
+    assert ram.value.render().endswith(f"\n  need  at most 100 bytes, as --ram says{hint}")
+    with pytest.raises(CompileError) as room:
+        make_plan(graph, smaller(smaller(PICO2W, "SRAM", 4096 + 100), "SCRATCH", 100), BOTH)
+    assert room.value.render().endswith(f"\n  need  at most 100 bytes of SRAM, beside 8,192 for the stack{hint}")
 
 
 ERRORS = {

@@ -24,6 +24,8 @@ from baretorch.plan.storage import views
 from baretorch.plan.types import Buffer, Layout, Operand, Plan, Schedule, StateBuffer, View, one_by_one
 from baretorch.targets.types import Board
 
+ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
+
 
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
@@ -73,6 +75,7 @@ def _need_ram(plan: Plan, options: Options) -> None:
             at=peak_layers(plan),
             have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
             need=f"at most {options.ram:,} bytes, as --ram says",
+            try_=ONE_CORE if options.cores > 1 else None,
         )
 
 
@@ -181,7 +184,7 @@ def _need_room(plan: Plan, board: Board, options: Options) -> None:
                 at=peak_layers(plan),
                 have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
-                try_=see_fit(board.name),
+                try_=ONE_CORE if options.cores > 1 else see_fit(board.name),
             )
 
 
