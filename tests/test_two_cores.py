@@ -18,6 +18,7 @@ from baretorch.explore.one_core import on_one_core
 from baretorch.frontends import Source, from_methods, from_module
 from baretorch.options import Buffers, Io, Optimize, Options
 from baretorch.plan.types import Executor
+from baretorch.report.facts import warnings_of
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS
@@ -29,7 +30,10 @@ PICOS = ("pico", "pico2w")
 
 def run(source: Source, board: str, options: Options, folder: Path) -> tuple[pipeline.Compiled, Run]:
     compiled = pipeline.compile_source(source, load_board(board), options)
-    return compiled, pipeline.run_image(compiled, pipeline.build_image(compiled, folder))
+    image = pipeline.build_image(compiled, folder)
+    found = pipeline.run_image(compiled, image)
+    assert 0 < found.stack_peak <= image.ram.stack
+    return compiled, found
 
 
 def check_same(source: Source, board: str, options: Options, folder: Path) -> float:
@@ -119,6 +123,11 @@ def test_a_missing_meeting_is_a_race_between_layers(tmp_path: Path) -> None:
     assert "core 0 works on 0, 1" in told and "core 1 works on 0, 1" in told, told
 
 
+def test_the_stack_of_assembly_is_in_the_bound(tmp_path: Path) -> None:
+    """int8 layers of Armv6-M push registers in inline assembly, of which compilers know nothing."""
+    run(zoo_source("mnist_mlp", int8=True), "pico", BOTH, tmp_path)
+
+
 def test_nothing_to_share(tmp_path: Path) -> None:
     """A model too small for two cores runs, all of it on core 0."""
     torch.manual_seed(0)
@@ -126,6 +135,7 @@ def test_nothing_to_share(tmp_path: Path) -> None:
     compiled, two = run(source, "pico2w", BOTH, tmp_path)
     assert {step.executor for step in compiled.plan.steps} == {Executor.CORE0}
     assert two.cores is not None and two.cores.instructions[1] < 100
+    assert [w for w in warnings_of(compiled) if w.startswith("cores: no layer")]
     expected = compiled.source.expected
     assert expected is not None
     np.testing.assert_allclose(two.outputs[0], expected[0], rtol=1e-5)

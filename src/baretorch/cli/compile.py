@@ -45,7 +45,7 @@ def compile_(
         "board": compiled.board.name,
         "optimize": options.optimize,
         "options": options.to_json(),
-        "run": compiled.c.run,
+        "run": compiled.c.call,
         "arena": compiled.plan.arena,
         "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,

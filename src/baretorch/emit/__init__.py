@@ -28,6 +28,7 @@ class CFiles:
     glue: str  # glue.c's text, for images of ours
     checked: bool = False  # it has a function that checks inputs, which images call
     cores: int = 1  # that an image needs
+    call: str = ""  # what an application calls
 
 
 def emit(
@@ -63,7 +64,10 @@ def emit(
     sources = ["model.c", "weights.c"]
     if optimize == Optimize.SIZE:
         sources += [f"kernels/{s}" for s in kernel_sources]
-    return CFiles(RUN_ALONE if alone else method.run, files, tuple(sources), glue_c(names, method), checked, cores)
+    call = f"{method.prefix}_start" if alone else method.run
+    return CFiles(
+        RUN_ALONE if alone else method.run, files, tuple(sources), glue_c(names, method), checked, cores, call
+    )
 
 
 def _with_includes(paths: list[str]) -> list[str]:

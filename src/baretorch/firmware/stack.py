@@ -1,7 +1,8 @@
 """A bound on the stack: each function's frame as its compiler states it, along the deepest chain of calls.
 
-Library functions come without such data. For them every instruction that moves the stack pointer down is added up,
-as if all were executed: never too little, unless one of them stood in a loop, which compilers do not do.
+Library functions come without such data, and compilers do not count what inline assembly pushes. So every instruction
+that moves the stack pointer down is added up, as if all were executed, and the larger counts: never too little, unless
+one of them stood in a loop, which compilers do not do.
 Where an address is taken, a call is assumed: a trap handler that start-up code installs counts as called by it.
 Interrupts are not counted: the images of Baretorch use none. Another core's first function has a stack of its own.
 """
@@ -186,10 +187,12 @@ class CallGraph:
         if body.pointer:
             return StackBound(None, f"{f.name} calls through a pointer")
         if f.address in self._by_address:
-            return StackBound(self._by_address[f.address])
+            return StackBound(max(self._by_address[f.address], body.growth or 0))
         if _plain(f.name) in self._by_name:
             frame = self._by_name[_plain(f.name)]
-            return StackBound(frame, "" if frame is not None else f"{f.name} has a frame of variable size")
+            if frame is None:
+                return StackBound(None, f"{f.name} has a frame of variable size")
+            return StackBound(max(frame, body.growth or 0))
         return StackBound(body.growth, "" if body.growth is not None else f"{f.name} has no stack data")
 
     def _code(self, f: Function) -> list[tuple[int, bytes]]:

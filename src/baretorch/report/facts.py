@@ -16,6 +16,7 @@ from baretorch.frontends import ODD_INT8
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.plan.types import Executor
 from baretorch.ports import real, stored
 from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
 from baretorch.report.memory_map import ram_banks
@@ -124,7 +125,9 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     kept = compiled.source.kept_float
     left = told_float(compiled.graph, kept)
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
-    return (*compiled.source.warnings, *told)
+    idle = compiled.options.cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
+    alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
+    return (*compiled.source.warnings, *told, *alone)
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:

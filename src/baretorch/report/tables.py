@@ -49,7 +49,7 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     table = _grid()
     table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
     table.add_row("board", f"{markup(compiled.board.title)} ({compiled.board.name})")
-    table.add_row("call", f"{compiled.c.run}() of model.h")
+    table.add_row("call", f"{compiled.c.call}() of model.h")
     table.add_row("weights", f"{plan.weight_bytes():,} bytes")
     bands = f"; {plan.bands}" if plan.bands else ""
     table.add_row("arena", f"{plan.arena:,} bytes, {plan.proof}{bands}")
@@ -138,6 +138,11 @@ def _speed(table: Table, facts: RunFacts) -> None:
 
 def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:
     """What each core did, and what two of them gain and take more."""
+    if facts.compiled.options.core:
+        table.add_row(
+            "    core 0", f"{cores.instructions[0]:,}", "to ask for it; the rest of the time is the application's"
+        )
+        return
     for core, (instructions, waiting) in enumerate(zip(cores.instructions, cores.waiting, strict=True)):
         table.add_row(
             f"    core {core}", f"{instructions:,}", f"{share(waiting, cores.critical_path)} of the time waiting"
