@@ -9,7 +9,7 @@ import pytest
 
 from baretorch.firmware.elf import FUNC, read_elf
 from baretorch.firmware.linkmap import parse_map
-from baretorch.firmware.reach import Layout, reachable
+from baretorch.firmware.reach import PieceMap, reachable
 from baretorch.firmware.types import Image
 from tests.firmware.conftest import Build
 
@@ -47,16 +47,16 @@ def called_from(image: Image, root: str, functions: set[str]) -> set[str]:
 def test_closure_is_what_the_disassembly_calls(image_of: Build, board: str, toolchain: str) -> None:
     image = image_of(board, toolchain)
     elf = read_elf(image.elf.read_bytes())
-    layout = Layout(elf, parse_map(image.map.read_text()))
-    model = reachable(elf, layout, elf.symbol("dummy_run").address)
+    there = PieceMap(elf, parse_map(image.map.read_text()))
+    model = reachable(elf, there, elf.symbol("dummy_run").address)
     functions = [s for s in elf.symbols if s.type == FUNC and s.size]
-    ours = {s.address for s in functions if layout.at(s.address) in model}
+    ours = {s.address for s in functions if there.at(s.address) in model}
     called = called_from(image, "dummy_run", {s.name for s in functions})
     theirs = {s.address for s in functions if s.name in called}
     # A section of a library may hold more functions than are called: they are in flash all the same.
-    sections = {layout.at(address) for address in theirs}
+    sections = {there.at(address) for address in theirs}
     assert theirs <= ours
-    assert {layout.at(address) for address in ours} == sections
+    assert {there.at(address) for address in ours} == sections
 
     names = {s.name for s in functions if s.address in ours}
     assert ("__aeabi_fmul" in names) == (board == "pico")

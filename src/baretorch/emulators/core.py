@@ -15,7 +15,7 @@ from baretorch.emulators.code import Code
 from baretorch.emulators.hooks import shared_library
 from baretorch.emulators.registers import KEPT, MAIL_ROOM
 from baretorch.emulators.rows import read_rows
-from baretorch.emulators.state import Bank, ChipState, Range, Stop, core_state
+from baretorch.emulators.state import CBank, ChipState, Range, Stop, core_state
 from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.targets.types import Chip
@@ -90,7 +90,7 @@ class Core:
         for memory in self._memories:
             if memory.touched is not None:
                 place = ctypes.addressof(ctypes.c_char.from_buffer(memory.touched))
-                self._banks.append(Bank(ctypes.pointer(self.state), place, memory.origin))
+                self._banks.append(CBank(ctypes.pointer(self.state), place, memory.origin))
                 bounds = (memory.origin, memory.origin + len(memory.bytes) - 1)
                 kinds = uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE
                 self._hook(kinds, "bt_on_touch", ctypes.pointer(self._banks[-1]), bounds)

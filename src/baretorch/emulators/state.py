@@ -34,7 +34,7 @@ class Stop(IntEnum):
     FAULT = 7
 
 
-class Register(ctypes.Structure):
+class CRegister(ctypes.Structure):
     """bt_register."""
 
     _fields_ = [(name, c_uint32) for name in ("address", "kind", "empty", "filled")]
@@ -76,7 +76,7 @@ class ChipState(ctypes.Structure):
     _fields_ = [
         ("stop", c_void_p),
         ("peek", c_void_p),
-        ("registers", POINTER(Register)),
+        ("registers", POINTER(CRegister)),
         ("code", c_char_p),
         ("input", c_char_p),
         ("output", POINTER(c_char)),
@@ -153,7 +153,7 @@ class Range(ctypes.Structure):
     _fields_ = [("core", POINTER(CoreState)), ("origin", c_uint64)]
 
 
-class Bank(ctypes.Structure):
+class CBank(ctypes.Structure):
     """bt_bank."""
 
     _fields_ = [("core", POINTER(CoreState)), ("bytes", c_void_p), ("origin", c_uint64)]
@@ -168,7 +168,7 @@ def chip_state(chip: Chip, code: Code, cores: int) -> ChipState:
     return ChipState(
         stop=ctypes.cast(uclib.uc_emu_stop, c_void_p).value,
         peek=ctypes.cast(uclib.uc_mem_read, c_void_p).value,
-        registers=(Register * len(registers))(*(Register(r.address, r.kind, r.empty, r.filled) for r in registers)),
+        registers=(CRegister * len(registers))(*(CRegister(r.address, r.kind, r.empty, r.filled) for r in registers)),
         register_count=len(registers),
         input=b"",
         output=(c_char * OUTPUT_ROOM)(),

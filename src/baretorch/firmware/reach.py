@@ -86,7 +86,7 @@ def _x86_64_distance(elf: Elf, offset: int) -> int:
     return 4 if last in _X86_64_BRANCHES else 4 + _X86_64_IMMEDIATES.get(opcode, 0)
 
 
-class Layout:
+class PieceMap:
     """The pieces of an image by address."""
 
     def __init__(self, elf: Elf, pieces: Sequence[Piece]) -> None:
@@ -101,14 +101,14 @@ class Layout:
         return self.pieces[i] if i >= 0 and address < self.pieces[i].end else None
 
 
-def reachable(elf: Elf, layout: Layout, root: int) -> frozenset[Piece]:
+def reachable(elf: Elf, there: PieceMap, root: int) -> frozenset[Piece]:
     """The pieces that the one at `root` needs, itself included."""
     edges: dict[Piece, set[Piece]] = {}
     for reference in references(elf):
-        source, target = layout.at(reference.source), layout.at(reference.target)
+        source, target = there.at(reference.source), there.at(reference.target)
         if source is not None and target is not None:
             edges.setdefault(source, set()).add(target)
-    start = layout.at(root)
+    start = there.at(root)
     found: set[Piece] = set()
     waiting = [] if start is None else [start]
     while waiting:

@@ -8,7 +8,7 @@ from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, NOBITS, WRITE, Elf
 from baretorch.firmware.linkmap import Piece
-from baretorch.firmware.reach import Layout, reachable
+from baretorch.firmware.reach import PieceMap, reachable
 from baretorch.firmware.types import FlashUse, RamUse
 from baretorch.targets.types import Board
 
@@ -24,16 +24,16 @@ def measure(
 ) -> tuple[FlashUse, RamUse]:
     """Sizes of the whole image, and of the part that the model's functions need: that which runs it, and that of core
     1, if it has one."""
-    layout = Layout(elf, pieces)
+    there = PieceMap(elf, pieces)
     model: set[Piece] = set()
     for root in roots:
-        needed = reachable(elf, layout, elf.symbol(root).address)
+        needed = reachable(elf, there, elf.symbol(root).address)
         if not needed:
             raise InternalError(f"the linker's map has no section for {root}")
         model |= needed
     writable = {s.name for s in elf.sections if s.flags & WRITE}
 
-    weights = _total(p for p in layout.pieces if p.name.startswith(WEIGHTS))
+    weights = _total(p for p in there.pieces if p.name.startswith(WEIGHTS))
     total = flash_bytes(board, elf)
     flash = FlashUse(
         model_code=_total(p for p in model if p.output not in writable and not p.name.startswith(WEIGHTS)),
@@ -42,8 +42,8 @@ def measure(
         total=total,
     )
 
-    arena = _total(p for p in layout.pieces if p.name.startswith(ARENA))
-    copied = _total(p for p in layout.pieces if p.name.startswith(COPIED))
+    arena = _total(p for p in there.pieces if p.name.startswith(ARENA))
+    copied = _total(p for p in there.pieces if p.name.startswith(COPIED))
     own = (s for s in elf.sections if s.flags & ALLOC and s.flags & WRITE and not s.name.startswith((STACK, COPIES)))
     static = sum(s.size for s in own) - arena
     ram = RamUse(
