@@ -15,11 +15,9 @@ QUICK = {("mps2-an386", "size")} | {(b, "speed") for b in BOARDS}  # kernels out
 
 
 def images() -> list[object]:
-    """What is built, each by one worker, who then runs all its cases."""
+    """What is built, each by one worker, who then runs all its cases (tests/conftest.py knows their names)."""
     pairs = [(b, optimize) for optimize in ("speed", "size") for b in BOARDS]
-    groups = {pair: (pytest.mark.xdist_group("-".join(pair)),) for pair in pairs}
-    slow = (pytest.mark.slow,)
-    return [pytest.param(p, marks=groups[p] if p in QUICK else (*groups[p], *slow), id="-".join(p)) for p in pairs]
+    return [pytest.param(p, marks=() if p in QUICK else pytest.mark.slow, id="-".join(p)) for p in pairs]
 
 
 @pytest.fixture(scope="module", params=images())
