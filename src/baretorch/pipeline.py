@@ -182,7 +182,7 @@ def compile_source(source: Source, board: Board, options: Options = DEFAULT, tra
 
 def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, options: Options = DEFAULT) -> Compiled:
     """From optimized graphs, one per method."""
-    _need_cores(board, options)
+    need_cores(board, options)
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("plan"):
@@ -202,7 +202,8 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     return Compiled(source, board, graphs, plans, c, options)
 
 
-def _need_cores(board: Board, options: Options) -> None:
+def need_cores(board: Board, options: Options) -> None:
+    """CompileError if the board does not have the cores that are asked for."""
     there, asked = board.chip.core_count, options.used_cores
     if asked > there:
         flag = f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}"

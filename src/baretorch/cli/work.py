@@ -17,7 +17,7 @@ from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
 from baretorch.options import Options
 from baretorch.outputs import check_files
-from baretorch.pipeline import Compiled, build_image, compile_source, read
+from baretorch.pipeline import Compiled, build_image, compile_source, need_cores, read
 from baretorch.targets.types import Board
 
 
@@ -25,6 +25,7 @@ def compiled_model(
     model: str, board: Board, options: Options, stage: Stage, trace: str | None = None, unless_done: bool = False
 ) -> Compiled:
     """Read the model and compile it for the board."""
+    need_cores(board, options)  # first of all: reading takes long
     source = read_model(model, options, stage, unless_done)
     stage("compile to C")
     return compile_source(source, board, options, Path(trace) if trace else None)

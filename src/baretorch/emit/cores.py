@@ -32,7 +32,7 @@ def job(names: Names) -> str:
     fields = "".join(_fields(names, m) for m in names.methods.values())
     which = "    uint32_t method;\n" if len(names.methods) > 1 else ""
     runs = f"static int {names.model}_runs; /* core 1 was asked for a run; for core 0 */\n" if names.alone else ""
-    return f"""/* What core 0 tells core 1. Compilers see that bt_meet does not change it, and would read it before. */
+    return f"""/* What core 0 tells core 1, which must not read it before they meet. */
 static volatile struct {{
 {which}{fields}}} {names.model}_job;
 static bt_meeting {names.model}_meeting;

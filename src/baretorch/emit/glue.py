@@ -15,10 +15,11 @@ def glue_c(names: Names, method: Method) -> str:
         return ", ".join(f"{{ (void *){_memory(p)}, {tensor_of(method, p).bytes}u }}" for p in ports)
 
     arguments = ", ".join(_argument(method, p) for p in method.ports)
+    events = '#include "kernels/cores.h"\n' if names.alone else ""
     run = f"{RUN_ALONE}()" if names.alone else f"{method.run}({arguments})"
     sources = "".join(_own(method, p) for p in method.ports)
     return f"""{banner(names, "its place in the image")}
-{'#include "kernels/cores.h"' + chr(10) if names.alone else ""}#include "bt_runtime.h"
+{events}#include "bt_runtime.h"
 #include "model.h"
 {sources}
 static const bt_buffer inputs[] = {{ {rows(method.inputs)} }};

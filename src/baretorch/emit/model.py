@@ -39,11 +39,11 @@ def model_c(names: Names, optimize: Optimize) -> str:
     definitions = "\n".join(writer.definitions)
     arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
-    finite = '#include "kernels/finite.h"\n' if names.checked else ""
-    finite += '#include "kernels/cores.h"\n' if uses_core1(names) else ""
+    helpers = '#include "kernels/finite.h"\n' if names.checked else ""
+    helpers += '#include "kernels/cores.h"\n' if uses_core1(names) else ""
     return f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
-{finite}{includes}
+{helpers}{includes}
 
 #include "model.h"
 #include "weights.h"
