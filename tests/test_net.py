@@ -13,8 +13,10 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.errors import InternalError
-from baretorch.frontends import Int8, executorch_export, from_module, torch_export
-from baretorch.frontends.torch_plain import attribute
+from baretorch.frontends import Int8, from_module
+from baretorch.frontends.pte import export as executorch_export
+from baretorch.frontends.torch import export as torch_export
+from baretorch.frontends.torch.plain import attribute
 from baretorch.ir import Array, Graph
 from baretorch.net import TOLERANCE, Reference, WrongStep, difference
 from baretorch.quantize import flow, qat
@@ -133,7 +135,7 @@ def test_a_wrong_fold_before_training_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_wrong_fold_is_no_pte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("baretorch.frontends.torch_norms.fold_norms", wrong)
+    monkeypatch.setattr("baretorch.frontends.torch.norms.fold_norms", wrong)
     with pytest.raises(WrongStep, match="the folding of BatchNorm changed"):
         executorch_export.write_pte(net(), (X,), tmp_path / "net.pte")
     assert list(tmp_path.iterdir()) == []

@@ -25,9 +25,9 @@ ROWS = (
         "\n\nOPS: tuple[OpRow, ...] = (\n",
         "    OpRow(lerp.Lerp, lerp.KERNELS, lerp.int8),\n    OpRow(lerp.QLerp, lerp.INT8_KERNELS),\n",
     ),
-    ("frontends/aten_elementwise.py", "from __future__ import annotations\n", "from baretorch.ops.lerp import Lerp\n"),
+    ("frontends/aten/elementwise.py", "from __future__ import annotations\n", "from baretorch.ops.lerp import Lerp\n"),
     (
-        "frontends/aten_elementwise.py",
+        "frontends/aten/elementwise.py",
         "ROWS: dict[str, Row] = {\n",
         '    "aten::lerp": Row(lambda g, a, b, weight: g.b.add(Lerp(weight), a, b), (Lerp,), Scales.PAIR),\n',
     ),

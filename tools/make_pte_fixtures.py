@@ -20,7 +20,7 @@ from pte_cases import case, coder, export  # noqa: E402
 from pte_quantized import cortex_m, mixed, xnnpack  # noqa: E402
 from pte_text import text_of  # noqa: E402
 
-from baretorch.frontends.executorch_export import write_pte  # noqa: E402
+from baretorch.frontends.pte.export import write_pte  # noqa: E402
 
 
 def make(folder: Path) -> None:

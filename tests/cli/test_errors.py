@@ -162,7 +162,7 @@ def test_dynamic_shapes(folder: Path) -> None:
 
 
 def test_truncated_pte(folder: Path) -> None:
-    from baretorch.frontends.executorch_export import write_pte
+    from baretorch.frontends.pte.export import write_pte
     from tests.cli.models import tiny
 
     write_pte(tiny.model(), tiny.inputs(), folder / "whole.pte")

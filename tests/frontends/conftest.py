@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from baretorch.frontends.aten import TABLE
+from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.rows import Row
 from baretorch.ops.logic import Cast
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from baretorch.frontends.program import Arg, AtenProgram, Ref
+from baretorch.frontends.aten.program import Arg, AtenProgram, Ref
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.frontends.pte import read_pte_methods
+from baretorch.frontends.pte.reader import read_pte_methods
 
 
 def text_of(data: bytes, name: str) -> str:

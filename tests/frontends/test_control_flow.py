@@ -19,8 +19,8 @@ from torch._higher_order_ops.while_loop import while_loop
 import baretorch
 from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import from_module
-from baretorch.frontends.control_flow import CHOOSE
-from baretorch.frontends.torch_plain import unlifted
+from baretorch.frontends.torch.control_flow import CHOOSE
+from baretorch.frontends.torch.plain import unlifted
 from baretorch.ir import Builder, DType
 from baretorch.ops.choose import Choose
 from baretorch.ops.functions import Cos, Sin, Tanh

@@ -16,10 +16,10 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module
-from baretorch.frontends.executorch_export import write_programs, write_pte
-from baretorch.frontends.executorch_host import HostRuntime, run_pte
-from baretorch.frontends.torch_export import export_module, functional, plain_programs
-from baretorch.frontends.torch_norms import fold_norms
+from baretorch.frontends.pte.export import write_programs, write_pte
+from baretorch.frontends.pte.host import HostRuntime, run_pte
+from baretorch.frontends.torch.export import export_module, functional, plain_programs
+from baretorch.frontends.torch.norms import fold_norms
 from baretorch.quantize.source import quantized
 
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.torch_export import export_module, read_exported
+from baretorch.frontends.aten.table import to_graph
+from baretorch.frontends.torch.export import export_module, read_exported
 
 X = torch.arange(60.0).reshape(3, 4, 5)
 I = torch.tensor([2, 0, 1, 1])

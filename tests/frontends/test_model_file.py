@@ -79,7 +79,7 @@ def test_torch_logs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its handlers hold on to standard error; what was disabled before stays so afterwards."""
     import torch
 
-    from baretorch.frontends.torch_export import export_module
+    from baretorch.frontends.torch.export import export_module
 
     records: list[logging.LogRecord] = []
     handler = logging.Handler()

@@ -11,8 +11,8 @@ from tests.frontends.lower import check_module, names
 from torch import Tensor, nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.torch_export import read_exported
+from baretorch.frontends.aten.table import to_graph
+from baretorch.frontends.torch.export import read_exported
 from baretorch.pipeline import optimized
 
 SIGNAL = torch.linspace(-9, 9, 2 * 3 * 11).sin().reshape(2, 3, 11)

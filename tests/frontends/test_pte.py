@@ -12,8 +12,8 @@ import pytest
 from pte_text import text_of
 
 from baretorch.errors import CompileError
-from baretorch.frontends.program import AtenState
-from baretorch.frontends.pte import memory_order, read_pte, read_pte_methods
+from baretorch.frontends.aten.program import AtenState
+from baretorch.frontends.pte.reader import memory_order, read_pte, read_pte_methods
 from baretorch.ir import DType
 
 DATA = Path(__file__).parent / "data"
@@ -42,7 +42,7 @@ def test_program_reads_as_its_text(file: Path) -> None:
 
 def test_reading_needs_neither_torch_nor_executorch() -> None:
     code = (
-        "import sys; from pathlib import Path; from baretorch.frontends.pte import read_pte\n"
+        "import sys; from pathlib import Path; from baretorch.frontends.pte.reader import read_pte\n"
         f"read_pte(Path({str(DATA / 'cnn.pte')!r}).read_bytes(), 'cnn')\n"
         "assert not {'torch', 'executorch', 'flatbuffers'} & set(sys.modules), sorted(sys.modules)"
     )
@@ -73,7 +73,7 @@ def test_methods_know_each_others_state() -> None:
 
 
 def test_state_of_any_size_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("baretorch.frontends.pte.MAX_STATE", 63)
+    monkeypatch.setattr("baretorch.frontends.pte.reader.MAX_STATE", 63)
     assert refusal(fixture("state")) == "error: forward keeps 64 bytes between runs\n  need  at most 63"
 
 

@@ -21,10 +21,10 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
-from baretorch.frontends.aten_source import shared_state
-from baretorch.frontends.executorch_export import write_pte
-from baretorch.frontends.program import AtenProgram, Ref
-from baretorch.frontends.pte import read_pte, read_pte_methods
+from baretorch.frontends.aten.program import AtenProgram, Ref
+from baretorch.frontends.aten.source import shared_state
+from baretorch.frontends.pte.export import write_pte
+from baretorch.frontends.pte.reader import read_pte, read_pte_methods
 from baretorch.targets.boards import load_board
 
 STORED = [InitializedMutableBufferPass([""])]

@@ -22,9 +22,9 @@ from pte_cases import CASES, Case, case, eager, evaluate, export
 from torch import nn
 
 from baretorch.errors import CompileError
-from baretorch.frontends.executorch_export import write_pte
-from baretorch.frontends.program import AtenProgram, Ref
-from baretorch.frontends.pte import read_pte, read_pte_methods
+from baretorch.frontends.aten.program import AtenProgram, Ref
+from baretorch.frontends.pte.export import write_pte
+from baretorch.frontends.pte.reader import read_pte, read_pte_methods
 
 NOT_PLANNED = ExecutorchBackendConfig(
     memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)

@@ -17,10 +17,10 @@ from test_pte_graph import same
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module, load
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.program import AtenCall, AtenInput, AtenProgram, Ref
-from baretorch.frontends.pte import read_pte
-from baretorch.frontends.torch_read import read_plain
+from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.aten.table import to_graph
+from baretorch.frontends.pte.reader import read_pte
+from baretorch.frontends.torch.read import read_plain
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Io, Options

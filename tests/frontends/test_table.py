@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from baretorch.frontends.aten import TABLE
+from baretorch.frontends.aten.table import TABLE
 from baretorch.ops import OPS
 from baretorch.report.support import aten_names
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from tests.frontends.lower import check_module, names
 from torch import Tensor, nn
 
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.program import AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
+from baretorch.frontends.aten.table import to_graph
 from baretorch.ir import DType, Graph, interpret
 
 SIGNAL = torch.linspace(-9, 9, 2 * 3 * 26).sin().reshape(2, 3, 26)

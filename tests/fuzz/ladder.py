@@ -20,7 +20,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
-from baretorch.frontends.torch_export import run_module
+from baretorch.frontends.torch.export import run_module
 from baretorch.ir import Array, Graph, Node, State, interpret, verify
 from baretorch.ops.quantize import Dequantize
 from baretorch.options import Optimize, Options

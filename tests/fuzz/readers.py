@@ -21,10 +21,10 @@ from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, loaded
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
-from baretorch.frontends.aten import to_graph
-from baretorch.frontends.aten_source import shared_state
+from baretorch.frontends.aten.source import shared_state
+from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.limits import check_sizes
-from baretorch.frontends.pte import read_pte_methods
+from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.pipeline import optimized
 from baretorch.targets.boards import load_board
 from baretorch.text import parse, to_text
@@ -191,7 +191,7 @@ def make_pt2(rng: random.Random) -> bytes:
 def read_pt2(data: bytes) -> None:
     """One in four goes the whole road, which is torch's own work for the most part, and slow."""
     from baretorch import frontends
-    from baretorch.frontends.pt2 import load_pt2
+    from baretorch.frontends.pt2.reader import load_pt2
 
     with tempfile.NamedTemporaryFile(suffix=".pt2") as file:
         file.write(data)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from baretorch.frontends.model_file import import_file
-from baretorch.frontends.torch_export import flat_inputs
+from baretorch.frontends.torch.export import flat_inputs
 from tests.zoo.zoo import MODELS, ROOT, ZOO
 
 FILES = [*(ZOO / f"{name}.py" for name in MODELS), *sorted(ROOT.glob("examples/*/model.py"))]

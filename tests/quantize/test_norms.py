@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from baretorch.frontends import from_module
-from baretorch.frontends.torch_norms import fold_norms
-from baretorch.frontends.torch_plain import answers, copied
+from baretorch.frontends.torch.norms import fold_norms
+from baretorch.frontends.torch.plain import answers, copied
 from baretorch.ir import interpret
 from baretorch.pipeline import optimized_methods
 from tests.models import seeded

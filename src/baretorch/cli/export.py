@@ -20,7 +20,7 @@ def export(as_json: bool, model: str, options: Options, out: str) -> Answer:
     from baretorch.cli.work import read_model
     from baretorch.errors import CompileError
     from baretorch.escape import markup
-    from baretorch.frontends.executorch_export import write_programs
+    from baretorch.frontends.pte.export import write_programs
 
     with stages(as_json) as stage:
         source = read_model(model, options, stage)

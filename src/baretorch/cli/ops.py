@@ -47,7 +47,7 @@ def _is_taken_apart(plain: str) -> bool:
 
     if importlib.util.find_spec("torch") is None:
         return False
-    from baretorch.frontends.pt2 import decomposed
+    from baretorch.frontends.pt2.reader import decomposed
 
     return f"aten::{plain}" in decomposed()
 

@@ -41,7 +41,7 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
         expected = source.expected or tuple(interpret(graph, source.examples).values())
         return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
 
-    from baretorch.frontends.torch_export import flat_inputs, run_module, to_numpy
+    from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
 
     samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:

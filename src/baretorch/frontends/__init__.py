@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten_source import load_pte
+from baretorch.frontends.aten.source import load_pte
 from baretorch.frontends.model_file import need_file
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
-from baretorch.frontends.torch_source import from_methods, from_module, load_pt2, load_python
+from baretorch.frontends.torch.source import from_methods, from_module, load_pt2, load_python
 
 __all__ = [
     "KINDS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from baretorch.errors import CompileError
-from baretorch.frontends.program import AtenCall, AtenProgram, Ref
+from baretorch.frontends.aten.program import AtenCall, AtenProgram, Ref
 
 ROOM = 64 << 20  # bytes of one value, and of all that is computed from constants; no microcontroller has so much
 

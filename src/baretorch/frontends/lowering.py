@@ -1,15 +1,14 @@
-"""The Graph under construction while an ATen program is lowered, and what the rows of the table share."""
+"""The Graph under construction while a program is lowered, and what the rows of frontends' tables share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.program import Arg, AtenProgram, Ref
 from baretorch.ir import Array, Builder, Op, Tensor
 from baretorch.ops.layout import Permute, Reshape
 
@@ -27,28 +26,9 @@ class Complex(str):
 
 @dataclass
 class Lowering:
-    """The Graph being made, and which of its tensors each ATen value became."""
+    """The Graph being made."""
 
     b: Builder
-    program: AtenProgram
-    values: dict[str, str] = field(default_factory=dict)
-
-    def resolve(self, arg: Arg) -> Any:
-        if isinstance(arg, Ref):
-            return self.value(arg.name)
-        if isinstance(arg, tuple):
-            return tuple(self.resolve(a) for a in arg)
-        return arg
-
-    def value(self, name: str) -> str:
-        if name not in self.values:  # a constant, on its first use
-            data = self.program.constants[name]
-            if np.iscomplexobj(data):
-                parts = np.stack([data.real, data.imag], axis=-1).astype(np.float32)
-                self.values[name] = Complex(self.b.const(name, parts))
-            else:
-                self.values[name] = self.b.const(name, data)
-        return self.values[name]
 
     def __getitem__(self, name: str) -> Tensor:
         return self.b.tensors[name]

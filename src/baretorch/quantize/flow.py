@@ -15,10 +15,10 @@ from torchao.quantization.pt2e import quantize_pt2e
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from baretorch.errors import CompileError
-from baretorch.frontends.torch_export import flat_inputs
-from baretorch.frontends.torch_norms import fold_norms
-from baretorch.frontends.torch_plain import answers, copied, state_kept
-from baretorch.frontends.torch_read import origin_of
+from baretorch.frontends.torch.export import flat_inputs
+from baretorch.frontends.torch.norms import fold_norms
+from baretorch.frontends.torch.plain import answers, copied, state_kept
+from baretorch.frontends.torch.read import origin_of
 from baretorch.net import Reference, check
 from baretorch.options import Observer
 from baretorch.quantize.health import judged

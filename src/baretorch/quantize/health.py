@@ -11,8 +11,8 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._pytree import tree_leaves
 
-from baretorch.frontends.torch_plain import state_kept
-from baretorch.frontends.torch_read import origin_of
+from baretorch.frontends.torch.plain import state_kept
+from baretorch.frontends.torch.read import origin_of
 from baretorch.quantize.accuracy import sqnr_db
 from baretorch.quantize.observers import meant
 from baretorch.quantize.quantizer import MOVES, scales_of

@@ -17,9 +17,9 @@ from torchao.quantization.pt2e import move_exported_model_to_eval, move_exported
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
 from baretorch.errors import CompileError
-from baretorch.frontends.torch_export import flat_inputs
-from baretorch.frontends.torch_norms import fold_norms
-from baretorch.frontends.torch_plain import copied, evaluation_answers
+from baretorch.frontends.torch.export import flat_inputs
+from baretorch.frontends.torch.norms import fold_norms
+from baretorch.frontends.torch.plain import copied, evaluation_answers
 from baretorch.net import Reference, check
 from baretorch.quantize.quantizer import Int8Quantizer
 

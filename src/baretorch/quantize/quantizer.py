@@ -25,9 +25,9 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 
-from baretorch.frontends.aten import TABLE
-from baretorch.frontends.rows import Scales
-from baretorch.frontends.torch_read import table_name
+from baretorch.frontends.aten.rows import Scales
+from baretorch.frontends.aten.table import TABLE
+from baretorch.frontends.torch.read import table_name
 from baretorch.options import Observer
 from baretorch.quantize import observers
 from baretorch.quantize.spectra import around_spectra, name_of

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten_source import Lowered
+from baretorch.frontends.aten.source import Lowered
 from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
-from baretorch.frontends.torch_export import flat_inputs, to_numpy
-from baretorch.frontends.torch_plain import answers
-from baretorch.frontends.torch_read import read_plain
-from baretorch.frontends.torch_source import for_passes, in_memory
+from baretorch.frontends.torch.export import flat_inputs, to_numpy
+from baretorch.frontends.torch.plain import answers
+from baretorch.frontends.torch.read import read_plain
+from baretorch.frontends.torch.source import for_passes, in_memory
 from baretorch.quantize.flow import quantize_module
 
 

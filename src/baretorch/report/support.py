@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from baretorch.frontends.aten import TABLE
+from baretorch.frontends.aten.table import TABLE
 from baretorch.ir import DType
 from baretorch.ops import OPS
 from baretorch.ops.kernel import Kernel

@@ -1,0 +1,1 @@
+"""ATen programs -> Graph: what every PyTorch frontend reads."""

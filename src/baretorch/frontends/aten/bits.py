@@ -1,0 +1,49 @@
+"""Rows of the ATen table: bits of integers. Of truth values they are the logical operators."""
+
+from __future__ import annotations
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.promotion import common_type, promoted
+from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.ir import DType
+from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
+from baretorch.ops.elementwise import Elementwise
+from baretorch.ops.logic import LogicalAnd, LogicalNot, LogicalOr, Ne
+
+Operand = str | Scalar
+
+
+def bitwise(g: Lowering, integers: Bitwise, truths: Elementwise | None, *operands: Operand) -> str:
+    dtype = common_type(g, operands)
+    if dtype is DType.BOOL and truths is not None:
+        return g.b.add(truths, *promoted(g, *operands))
+    if dtype not in integers.types:
+        raise CompileError(
+            f"{integers.name}: {dtype.label} is not supported",
+            have=", ".join(str(g[x]) for x in operands if isinstance(x, str)),
+            need=" or ".join(t.label for t in integers.types),
+            try_="cast the tensors to torch.int32 in the model",
+        )
+    return g.b.add(integers, *promoted(g, *operands))
+
+
+def invert(g: Lowering, x: str) -> str:
+    if g[x].dtype is DType.BOOL:
+        return g.b.add(LogicalNot(), x)
+    return bitwise(g, BitXor(), None, x, 255 if g[x].dtype is DType.UINT8 else -1)
+
+
+ROWS: dict[str, Row] = {
+    "aten::bitwise_and": Row(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
+    "aten::bitwise_or": Row(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
+    "aten::bitwise_xor": Row(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
+    "aten::bitwise_not": Row(invert, (LogicalNot, BitXor)),
+    "aten::bitwise_left_shift": Row(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
+    "aten::bitwise_right_shift": Row(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
+    "aten::__and__": Row(lambda g, x, y: bitwise(g, BitAnd(), LogicalAnd(), x, y), (LogicalAnd, BitAnd)),
+    "aten::__or__": Row(lambda g, x, y: bitwise(g, BitOr(), LogicalOr(), x, y), (LogicalOr, BitOr)),
+    "aten::__xor__": Row(lambda g, x, y: bitwise(g, BitXor(), Ne(), x, y), (Ne, BitXor)),
+    "aten::__lshift__": Row(lambda g, x, y: bitwise(g, ShiftLeft(), None, x, y), (ShiftLeft,)),
+    "aten::__rshift__": Row(lambda g, x, y: bitwise(g, ShiftRight(), None, x, y), (ShiftRight,)),
+}

@@ -1,0 +1,118 @@
+"""Rows of the ATen table: tensors that are known ahead of time, and the parts of matrices that masks are made of."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.index import known_value
+from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.aten.shapes import permute, reshape, slice_
+from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.ir import Array, DType
+from baretorch.ops.index import IndexPut
+from baretorch.ops.move import Slice
+
+
+def known(g: Lowering, name: str, data: Array) -> str:
+    """A constant, if it has a type that models may have."""
+    if DType.of(data.dtype.name) is None:
+        raise CompileError(
+            f"{name}: {data.dtype.name} is not supported", need=f"one of {', '.join(d.label for d in DType)}"
+        )
+    return g.b.const(name, data)
+
+
+def full(g: Lowering, shape: Ints, value: Scalar, dtype: str | None = None, *_: Any) -> str:
+    return known(g, "full", np.full(tuple(shape), value, dtype or _type_of(value)))
+
+
+def full_like(g: Lowering, x: str, value: Scalar, dtype: str | None = None, *_: Any) -> str:
+    return full(g, g.shape(x), value, dtype or g[x].dtype.label)
+
+
+def new_full(g: Lowering, x: str, shape: Ints, value: Scalar, dtype: str | None = None, *_: Any) -> str:
+    return full(g, shape, value, dtype or g[x].dtype.label)
+
+
+def arange(g: Lowering, *args: Any) -> str:
+    """(end), (start, end) or (start, end, step), then dtype and four that do not matter here."""
+    numbers, dtype = args[:-4], args[-4] or _type_of(*args[:-4])
+    if np.dtype(dtype).kind != "f":
+        numbers = tuple(int(n) for n in numbers)  # as PyTorch does, before it counts
+    return known(g, "arange", np.arange(*numbers, dtype=dtype))
+
+
+def eye(g: Lowering, *args: Any) -> str:
+    sizes, dtype = args[:-4], args[-4]
+    return known(g, "eye", np.eye(*sizes).astype(dtype or "float32"))
+
+
+def _type_of(*numbers: Scalar) -> str:
+    if any(isinstance(n, float) for n in numbers):
+        return "float32"
+    return "bool" if isinstance(numbers[0], bool) else "int64"
+
+
+# --- triangles and diagonals ----------------------------------------------------------------------------------
+
+
+def tril(g: Lowering, x: str, diagonal: int = 0) -> str:
+    rows, columns = g.shape(x)[-2:]
+    return _triangle(g, x, np.tri(rows, columns, diagonal, bool))
+
+
+def triu(g: Lowering, x: str, diagonal: int = 0) -> str:
+    rows, columns = g.shape(x)[-2:]
+    return _triangle(g, x, ~np.tri(rows, columns, diagonal - 1, bool))
+
+
+def _triangle(g: Lowering, x: str, mask: Array) -> str:
+    """Zeros where the mask is not: written over a value, so that NaN and infinity go too."""
+    value, shape = known_value(g, x), g.shape(x)
+    if value is not None:
+        return g.b.const("triangle", np.where(mask, value, np.zeros((), value.dtype)))
+    (zero,) = np.nonzero(~mask.reshape(-1))
+    if not zero.size:
+        return x
+    rows = reshape(g, x, (*shape[:-2], mask.size))
+    source = g.b.const("zeros", np.zeros((*shape[:-2], zero.size), g[x].dtype.numpy))
+    put = g.b.add(IndexPut(len(shape) - 2), rows, g.b.const("index", zero.astype(np.int32)), source)
+    return reshape(g, put, shape)
+
+
+def diagonal(g: Lowering, x: str, offset: int = 0, dim1: int = 0, dim2: int = 1) -> str:
+    """The last axis of a matrix whose rows lie one after the other, at every step of a row and one."""
+    a, b = g.axis(x, dim1), g.axis(x, dim2)
+    others = tuple(d for d in range(len(g.shape(x))) if d not in (a, b))
+    if (*others, a, b) != tuple(range(len(g.shape(x)))):
+        x = permute(g, x, (*others, a, b))
+    *outer, rows, columns = g.shape(x)
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    start = max(offset, 0) + max(-offset, 0) * columns
+    flat = reshape(g, x, (*outer, rows * columns))
+    stop = start + (count - 1) * (columns + 1) + 1 if count else start
+    return slice_(g, flat, len(outer), start, stop, columns + 1) if prod(g.shape(flat)) else flat
+
+
+ROWS: dict[str, Row] = {
+    "aten::full": Row(full),
+    "aten::tril": Row(tril, (IndexPut,)),
+    "aten::triu": Row(triu, (IndexPut,)),
+    "aten::diagonal": Row(diagonal, (Slice,)),
+    "aten::arange": Row(arange),
+    "aten::eye": Row(eye),
+    "aten::full_like": Row(full_like),
+    "aten::new_full": Row(new_full),
+    "aten::zeros": Row(lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
+    "aten::ones": Row(lambda g, shape, dtype=None, *_: full(g, shape, 1, dtype or "float32")),
+    "aten::empty": Row(lambda g, shape, dtype=None, *_: full(g, shape, 0, dtype or "float32")),
+    "aten::zeros_like": Row(lambda g, x, dtype=None, *_: full_like(g, x, 0, dtype)),
+    "aten::ones_like": Row(lambda g, x, dtype=None, *_: full_like(g, x, 1, dtype)),
+    "aten::new_zeros": Row(lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 0, dtype)),
+    "aten::new_ones": Row(lambda g, x, shape, dtype=None, *_: new_full(g, x, shape, 1, dtype)),
+    "aten::scalar_tensor": Row(lambda g, value, dtype=None, *_: full(g, (), value, dtype or "float32")),
+}

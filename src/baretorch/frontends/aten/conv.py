@@ -1,0 +1,102 @@
+"""Rows of the ATen table: convolutions, of signals and of images, there and back."""
+
+from __future__ import annotations
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.aten.volumes import conv3d
+from baretorch.frontends.lowering import TO_NHWC, Ints, Lowering, sides, spatial
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.depth import DepthWindows
+from baretorch.ops.window import Padding, Pair
+
+
+def convolution(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> str:
+    if transposed:
+        return conv_transpose(g, x, weight, bias, stride, padding, output_padding, groups, dilation)
+    forward = conv3d if len(g.shape(weight)) == 5 else conv
+    return forward(g, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    stride: Ints = (1,),
+    padding: Ints | str = (0,),
+    dilation: Ints = (1,),
+    groups: int = 1,
+) -> str:
+    """conv1d or conv2d: the weight, of shape [O, C/groups, (KH,) K], tells."""
+    dims = _dims(g, weight)
+    out, depth, *kernel = g.shape(weight)
+    step, reach = spatial(stride, dims, 1), spatial(dilation, dims, 1)
+    if isinstance(padding, str):
+        around = _same(spatial(kernel, dims, 1), reach) if padding == "same" else (0, 0, 0, 0)
+    else:
+        around = sides(spatial(padding, dims, 0))
+    image = g.reshape(weight, (out, depth, *spatial(kernel, dims, 1)))
+    constants = (g.permute(image, TO_NHWC), *((bias,) if bias else ()))
+    return g.nhwc(Conv2d(step, around, reach, groups), x, *constants, dims=dims)
+
+
+def conv_transpose(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    stride: Ints = (1,),
+    padding: Ints = (0,),
+    output_padding: Ints = (0,),
+    groups: int = 1,
+    dilation: Ints = (1,),
+) -> str:
+    """conv_transpose1d or 2d: the weight has shape [C, O/groups, (KH,) K]."""
+    dims = _dims(g, weight)
+    in_, out, *kernel = g.shape(weight)
+    step, reach, size = (spatial(v, dims, 1) for v in (stride, dilation, kernel))
+    top, bottom, left, right = sides(spatial(padding, dims, 0))
+    below, beside = spatial(output_padding, dims, 0)
+    grouped = g.reshape(weight, (groups, in_ // groups, out, *size))
+    last = g.reshape(g.permute(grouped, (0, 2, 3, 4, 1)), (groups * out, *size, in_ // groups))
+    op = ConvTranspose2d(step, (top, bottom - below, left, right - beside), reach, groups)
+    return g.nhwc(op, x, last, *((bias,) if bias else ()), dims=dims)
+
+
+def _dims(g: Lowering, weight: str) -> int:
+    dims = len(g.shape(weight)) - 2
+    if dims not in (1, 2):
+        raise CompileError(
+            f"a convolution over {dims} dimensions is not supported",
+            have=f"weight {g[weight].type}",
+            need="conv1d, conv2d or conv3d, or the transposed forms of the first two",
+        )
+    return dims
+
+
+def _same(kernel: Pair, dilation: Pair) -> Padding:
+    """Padding that keeps the size at stride 1; PyTorch puts the odd one at the end."""
+    h, w = (d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
+    return (h // 2, h - h // 2, w // 2, w - w // 2)
+
+
+ROWS: dict[str, Row] = {
+    "aten::convolution": Row(convolution, (Conv2d, ConvTranspose2d, DepthWindows)),
+    "aten::conv1d": Row(conv, (Conv2d,), Scales.LAYER),
+    "aten::conv2d": Row(conv, (Conv2d,), Scales.LAYER),
+    "aten::conv_transpose1d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
+    "aten::conv_transpose2d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
+}

@@ -1,0 +1,297 @@
+"""Rows of the ATen table: the cortex_m operators of ExecuTorch's Cortex-M passes, which already compute in int8.
+
+They give factors as pairs: multiplier * 2^(shift - 31). Here these become multipliers of the one rule there is (see
+docs/arithmetic.md), which rounds once where CMSIS-NN rounds twice: a result may be one step beside ExecuTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite, ldexp, prod
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import quant
+from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.lowering import Ints, Lowering, pair, sides
+from baretorch.ir import Array, DType, Quant
+from baretorch.ops.arithmetic import multipliers
+from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.layout import Permute
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.qbinary import QAdd, QMul, product_of, sum_of
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.qlinear import QLinear
+from baretorch.ops.qmatmul import QMatmul
+from baretorch.ops.qpool import QAvgPool2d
+from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ops.quantize import Dequantize, Quantize
+
+EVERY = np.arange(-128, 128, dtype=np.int8)
+INPUT_BITS = 20  # by which CMSIS-NN shifts the inputs of a sum to the left
+SOFTMAX_BITS = 26  # fractional bits of the differences in CMSIS-NN's softmax
+
+
+def linear(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    kernel_sum: str | None,
+    x_offset: int,
+    filter_offset: int,
+    y_offset: int,
+    factors: Ints,
+    shifts: Ints,
+    hi: int,
+    lo: int,
+) -> str:
+    """`kernel_sum`, if there is one, is the bias with the input's zero point already in it."""
+    if filter_offset:
+        raise CompileError("quantized_linear: weights with a zero point are not supported", have=f"{-filter_offset}")
+    w = _int8(g, weight)
+    folded = kernel_sum is not None
+    added = _bias(g, kernel_sum if folded else bias, w, 0 if folded else x_offset)
+    m, shift = multipliers(np.broadcast_to(_factors(factors, shifts), len(w)).tolist())
+    constants = (weight, g.b.const("bias", added), g.b.const("multiplier", m))
+    return g.b.add(QLinear(_stored(y_offset), shift, _stored(lo), _stored(hi)), x, *constants)
+
+
+def conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    x_offset: int,
+    y_offset: int,
+    factors: str,
+    shifts: str,
+    lo: int,
+    hi: int,
+    scratch: None = None,
+) -> str:
+    channels = g.shape(x)[1]
+    w = _int8(g, weight)
+    if w.ndim != 4 or w.shape[3] == 0 or channels % w.shape[3]:
+        raise CompileError("quantized_conv2d: the weight does not fit the input", have=[str(g[x]), str(g[weight])])
+    m, shift = _per_channel(g, factors, shifts)
+    op = QConv2d(
+        _stored(-x_offset),
+        _stored(y_offset),
+        shift,
+        _stored(lo),
+        _stored(hi),
+        pair(stride),
+        sides(pair(padding)),
+        pair(dilation),
+        channels // w.shape[3],
+    )
+    return g.nhwc(op, x, weight, g.b.const("bias", _bias(g, bias, w, x_offset)), g.b.const("multiplier", m))
+
+
+def transpose_conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    dilation: Ints,
+    x_offset: int,
+    y_offset: int,
+    factors: str,
+    shifts: str,
+    lo: int,
+    hi: int,
+    *scratch: None,
+) -> str:
+    w = _int8(g, weight)
+    if w.ndim != 4 or w.shape[3] != g.shape(x)[1]:
+        raise CompileError("quantized_transpose_conv2d: only one group is supported", have=[str(g[x]), str(g[weight])])
+    m, shift = _per_channel(g, factors, shifts)
+    top, bottom, left, right = sides(pair(padding))
+    below, beside = pair(output_padding)
+    around = (top, bottom - below, left, right - beside)
+    limits = (_stored(lo), _stored(hi))
+    op = QConvTranspose2d(_stored(-x_offset), _stored(y_offset), shift, *limits, pair(stride), around, pair(dilation))
+    return g.nhwc(op, x, weight, g.b.const("bias", _bias(g, bias, w, 0)), g.b.const("multiplier", m))
+
+
+def depthwise_conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    depth_multiplier: int,
+    *rest: int | str | None,
+) -> str:
+    """The weight is [1, KH, KW, C]."""
+    by_channel = g.b.const(f"{weight}_int8", np.ascontiguousarray(_int8(g, weight).transpose(3, 1, 2, 0)))
+    return conv2d(g, x, by_channel, bias, stride, padding, dilation, *rest)  # type: ignore[arg-type]
+
+
+def avg_pool2d(
+    g: Lowering,
+    x: str,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    zero: int,
+    factor: int,
+    shift: int,
+    scratch: None = None,
+) -> str:
+    if any(padding):
+        raise CompileError("quantized_avg_pool2d: padding is not supported", have=f"padding {list(padding)}")
+    m, left = multipliers([1 / max(prod(pair(kernel)), 1)])
+    return g.nhwc(QAvgPool2d(pair(kernel), pair(stride), _stored(zero), int(m[0]), left, _stored(zero)), x)
+
+
+def max_pool2d(
+    g: Lowering,
+    x: str,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+    x_zero: int,
+    y_zero: int,
+    lo: int,
+    hi: int,
+) -> str:
+    if x_zero != y_zero:
+        raise CompileError("quantized_max_pool2d: the zero point changes", have=f"{x_zero} and {y_zero}")
+    op = MaxPool2d(pair(kernel), pair(stride), sides(pair(padding)), pair(dilation), bool(ceil_mode))
+    y = g.nhwc(op, x)
+    return y if (lo, hi) == (-128, 127) else _table(g, y, np.clip(EVERY, _stored(lo), _stored(hi)))
+
+
+def add(
+    g: Lowering,
+    a: str,
+    a_zero: int,
+    a_factor: int,
+    a_shift: int,
+    b: str,
+    b_zero: int,
+    b_factor: int,
+    b_shift: int,
+    zero: int,
+    factor: int,
+    shift: int,
+    lo: int,
+    hi: int,
+) -> str:
+    ratios = _factors((a_factor, b_factor), (a_shift, b_shift)) * _factors((factor,), (shift,)) * (1 << INPUT_BITS)
+    made = sum_of(_quant(ratios[0], a_zero), _quant(ratios[1], b_zero), _quant(1.0, zero))
+    if made is None:
+        raise CompileError("quantized_add: an input's scale is 64 times the output's or more")
+    return g.b.add(replace(made, lo=_stored(lo), hi=_stored(hi)), a, b)
+
+
+def mul(g: Lowering, a: str, a_zero: int, b: str, b_zero: int, zero: int, factor: int, shift: int) -> str:
+    """For hardswish, ExecuTorch has the second factor's +3 in its zero point, which then is no int8."""
+    if not -512 <= min(a_zero, b_zero) <= max(a_zero, b_zero) <= 511:
+        raise CompileError("quantized_mul: a zero point is too large", have=f"{a_zero} and {b_zero}")
+    ratio = float(_factors((factor,), (shift,))[0])
+    made = product_of(Quant((ratio,), (int(a_zero),)), Quant((1.0,), (int(b_zero),)), _quant(1.0, zero))
+    return g.b.add(made, a, b)
+
+
+def batch_matmul(
+    g: Lowering, a: str, a_offset: int, b: str, b_offset: int, zero: int, factor: int, shift: int, scratch: None = None
+) -> str:
+    """The right side comes with its last two dimensions exchanged, and offsets are zero points with the other sign."""
+    (m,), left = multipliers(_factors((factor,), (shift,)).tolist())
+    op = QMatmul(_stored(-a_offset), _stored(-b_offset), int(m), left, _stored(zero))
+    return g.b.add(op, a, g.permute(b, (0, 2, 1)))
+
+
+def activation(g: Lowering, x: str, table: str) -> str:
+    return _table(g, x, _int8(g, table).reshape(-1))
+
+
+def softmax(g: Lowering, x: str, axis: int, x_zero: int, y_zero: int, factor: int, shift: int, diff_min: int) -> str:
+    if y_zero != -128:
+        raise CompileError(f"softmax: the zero point {y_zero} is not supported", need="-128, as CMSIS-NN has it")
+    last, axis = len(g.shape(x)) - 1, g.axis(x, axis)
+    dims = [d for d in range(last + 1) if d != axis] + [axis]
+    op = QSoftmax(ldexp(float(_factors((factor,), (shift,))[0]), -SOFTMAX_BITS))
+    if axis == last:
+        return g.b.add(op, x)
+    return g.permute(g.b.add(op, g.permute(x, dims)), [int(d) for d in np.argsort(dims)])
+
+
+def _table(g: Lowering, x: str, table: Array) -> str:
+    return g.b.add(Lookup(), x, g.b.const("table", table.astype(np.int8)))
+
+
+def _factors(factors: Sequence[int], shifts: Sequence[int]) -> Array:
+    """multiplier * 2^(shift - 31), each."""
+    values = [ldexp(m, s - 31) for m, s in zip(factors, shifts, strict=True)]
+    if not all(isfinite(v) and 0 <= v < 1e30 for v in values):
+        raise CompileError("a multiplier is negative or huge", have=", ".join(f"{v:g}" for v in values[:4]))
+    return np.array(values)
+
+
+def _per_channel(g: Lowering, factors: str, shifts: str) -> tuple[Array, int]:
+    pairs = (g.constant(t, "multipliers and shifts of a convolution").reshape(-1).tolist() for t in (factors, shifts))
+    return multipliers(_factors(*pairs).tolist())
+
+
+def _quant(scale: float, zero: int) -> Quant:
+    return Quant((float(scale),), (_stored(zero),))
+
+
+def _stored(value: int) -> int:
+    """A zero point or limit, which must be an int8."""
+    if not -128 <= value <= 127:
+        raise CompileError(f"{value} cannot be a zero point or limit of int8", need="-128 to 127")
+    return int(value)
+
+
+def _int8(g: Lowering, name: str) -> Array:
+    data = g.constant(name, "an int8 layer's weight")
+    if g[name].dtype is not DType.INT8:
+        raise CompileError("an int8 layer's weight is not int8", have=str(g[name]))
+    return data
+
+
+def _bias(g: Lowering, bias: str | None, w: Array, x_offset: int) -> Array:
+    """One per row of the weight, with the input's zero point in it."""
+    given = np.zeros(len(w), np.int64) if bias is None else g.constant(bias, "an int8 layer's bias").astype(np.int64)
+    sums = w.reshape(len(w), -1).astype(np.int64).sum(axis=1)
+    whole: Array = np.clip(given.reshape(sums.shape) + x_offset * sums, -(2**31), 2**31 - 1)
+    return whole.astype(np.int32)
+
+
+ROWS: dict[str, Row] = {
+    "cortex_m::quantize_per_tensor": Row(quant.quantize_per_tensor, (Quantize,)),
+    "cortex_m::dequantize_per_tensor": Row(quant.dequantize_per_tensor, (Dequantize,)),
+    "cortex_m::quantized_linear": Row(linear, (QLinear,)),
+    "cortex_m::quantized_conv2d": Row(conv2d, (QConv2d,)),
+    "cortex_m::quantized_depthwise_conv2d": Row(depthwise_conv2d, (QConv2d,)),
+    "cortex_m::quantized_transpose_conv2d": Row(transpose_conv2d, (QConvTranspose2d,)),
+    "cortex_m::quantized_batch_matmul": Row(batch_matmul, (QMatmul,)),
+    "cortex_m::quantized_avg_pool2d": Row(avg_pool2d, (QAvgPool2d,)),
+    "cortex_m::quantized_max_pool2d": Row(max_pool2d, (MaxPool2d, Lookup)),
+    "cortex_m::quantized_add": Row(add, (QAdd,)),
+    "cortex_m::quantized_mul": Row(mul, (QMul,)),
+    "cortex_m::quantized_activation": Row(activation, (Lookup,)),
+    "cortex_m::maximum": Row(lambda g, a, b: g.b.add(Maximum(), a, b), (Maximum,)),
+    "cortex_m::minimum": Row(lambda g, a, b: g.b.add(Minimum(), a, b), (Minimum,)),
+    "cortex_m::softmax": Row(softmax, (QSoftmax,)),
+    "cortex_m::transpose": Row(lambda g, x, dims: g.permute(x, dims), (Permute,)),
+}

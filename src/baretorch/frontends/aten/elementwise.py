@@ -1,0 +1,258 @@
+"""Rows of the ATen table: arithmetic, functions of one number, comparisons, choices and casts."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.promotion import cast, common_type, floating, operand, promoted, truths
+from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.ir import DType
+from baretorch.ops.elementwise import (
+    Add,
+    Clamp,
+    Div,
+    FloorDivide,
+    Fmod,
+    Maximum,
+    Minimum,
+    Mul,
+    Pow,
+    Remainder,
+    Sub,
+    TruncDivide,
+)
+from baretorch.ops.fft import Magnitude
+from baretorch.ops.functions import (
+    Abs,
+    Ceil,
+    Cos,
+    Erf,
+    Exp,
+    Expm1,
+    Floor,
+    Log,
+    Log1p,
+    Log2,
+    Neg,
+    Reciprocal,
+    Round,
+    Rsqrt,
+    Sigmoid,
+    Sign,
+    Sin,
+    Sqrt,
+    Tanh,
+    Trunc,
+)
+from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+
+Operand = str | Scalar
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------
+
+
+def add(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
+    x, y = promoted(g, x, y)
+    if g[x].dtype is DType.BOOL:
+        return g.b.add(LogicalOr(), x, y)
+    return g.b.add(Add(), x, _times(g, y, alpha))
+
+
+def sub(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
+    """A constant is added, which a pass can fold into the layer before."""
+    x, y = promoted(g, x, y)
+    if g[y].data is not None:
+        return g.b.add(Add(), x, _times(g, y, -alpha))
+    return g.b.add(Sub(), x, _times(g, y, alpha))
+
+
+def mul(g: Lowering, x: Operand, y: Operand) -> str:
+    x, y = promoted(g, x, y)
+    return g.b.add(LogicalAnd() if g[x].dtype is DType.BOOL else Mul(), x, y)
+
+
+def div(g: Lowering, x: Operand, y: Operand, rounding_mode: str | None = None) -> str:
+    """Division by a constant is multiplication by its reciprocal, one more rounding and a tenth of the time."""
+    if rounding_mode is not None:
+        return g.b.add(FloorDivide() if rounding_mode == "floor" else TruncDivide(), *promoted(g, x, y))
+    x, y = floating(g, x, y)
+    data = g[y].data
+    if data is not None:
+        with np.errstate(all="ignore"):
+            reciprocal = (1.0 / data.astype(np.float64)).astype(np.float32)
+        if np.all(np.isfinite(reciprocal) & (np.abs(reciprocal) >= np.finfo(np.float32).tiny)):
+            return g.b.add(Mul(), x, g.b.const(f"{y}_reciprocal", reciprocal))
+    return g.b.add(Div(), x, y)
+
+
+def pow_(g: Lowering, x: Operand, y: Operand) -> str:
+    if isinstance(x, str) and y in (1, 2, 3):
+        (x,) = floating(g, x) if isinstance(y, float) else (x,)
+        square = x if y == 1 else g.b.add(Mul(), x, x)
+        return square if y != 3 else g.b.add(Mul(), square, x)
+    if common_type(g, (x, y)) is not DType.FLOAT32:
+        raise CompileError(
+            f"pow: integers to the power {y if not isinstance(y, str) else g[y]} are not supported",
+            need="an exponent of 1, 2 or 3, or float32",
+            try_="cast the tensor with .float() in the model",
+        )
+    if isinstance(x, str) and y in (0.5, -0.5, -1):
+        return g.b.add(Sqrt() if y == 0.5 else Rsqrt() if y == -0.5 else Reciprocal(), x)
+    return g.b.add(Pow(), *floating(g, x, y))
+
+
+def clamp(g: Lowering, x: str, lo: Operand | None = None, hi: Operand | None = None) -> str:
+    """Limits that are tensors, or limits of integers, are maximum and minimum."""
+    given = [limit for limit in (lo, hi) if limit is not None]
+    dtype = common_type(g, (x, *given))
+    x = cast(g, x, dtype)
+    if dtype is DType.FLOAT32 and not any(isinstance(limit, str) for limit in given):
+        return g.b.add(Clamp(-inf if lo is None else float(lo), inf if hi is None else float(hi)), x)
+    if lo is not None:
+        x = g.b.add(Maximum(), x, operand(g, lo, dtype))
+    return x if hi is None else g.b.add(Minimum(), x, operand(g, hi, dtype))
+
+
+def _times(g: Lowering, x: str, factor: Scalar) -> str:
+    return x if factor == 1 else g.b.add(Mul(), x, operand(g, factor, g[x].dtype))
+
+
+# --- functions of one number ------------------------------------------------------------------------------
+
+
+def rounded(g: Lowering, op: Floor | Ceil | Trunc | Round, x: str) -> str:
+    return g.b.add(op, x) if g[x].dtype is DType.FLOAT32 else x
+
+
+def round_(g: Lowering, x: str, decimals: int = 0) -> str:
+    """With decimals, x times a power of ten is rounded, in float32 as PyTorch does it."""
+    if not decimals or g[x].dtype is not DType.FLOAT32:
+        return rounded(g, Round(), x)
+    power = operand(g, 10.0 ** abs(decimals), DType.FLOAT32)
+    before, after = (Mul(), Div()) if decimals > 0 else (Div(), Mul())
+    return g.b.add(after, g.b.add(Round(), g.b.add(before, x, power)), power)
+
+
+def square(g: Lowering, x: str) -> str:
+    return g.b.add(Mul(), x, x)
+
+
+def tan(g: Lowering, x: str) -> str:
+    (x,) = floating(g, x)
+    return g.b.add(Div(), g.b.add(Sin(), x), g.b.add(Cos(), x))
+
+
+# --- truth values -----------------------------------------------------------------------------------------
+
+
+def compared(g: Lowering, op: Eq | Ne | Lt | Le, x: Operand, y: Operand) -> str:
+    dtype = common_type(g, (x, y))
+    if dtype not in op.types:  # bytes
+        dtype = DType.INT32
+    return g.b.add(op, operand(g, x, dtype), operand(g, y, dtype))
+
+
+def isinf(g: Lowering, x: str) -> str:
+    return compared(g, Eq(), g.b.add(Abs(), *floating(g, x)), inf)
+
+
+def isfinite(g: Lowering, x: str) -> str:
+    return compared(g, Lt(), g.b.add(Abs(), *floating(g, x)), inf)
+
+
+def where(g: Lowering, condition: str, x: Operand | None = None, y: Operand | None = None) -> str:
+    if x is None or y is None:
+        raise CompileError(
+            "where with a condition alone is not supported: the size of its result depends on values",
+            try_="torch.where(condition, a, b)",
+        )
+    return g.b.add(Where(), *truths(g, condition), *promoted(g, x, y))
+
+
+def masked_fill(g: Lowering, x: str, mask: str, value: Operand) -> str:
+    return g.b.add(Where(), *truths(g, mask), operand(g, value, g[x].dtype), x)
+
+
+# --- casts ------------------------------------------------------------------------------------------------
+
+
+def to(g: Lowering, x: str, *args: Any) -> str:
+    """A copy as another type, or the type of another tensor; device and memory format change nothing."""
+    if args and isinstance(args[0], str) and args[0] in g.b.tensors:
+        return cast(g, x, g[args[0]].dtype)
+    for label in args:
+        if isinstance(label, str) and label.startswith(("float", "bfloat", "int", "uint", "bool", "complex")):
+            dtype = DType.of(label)
+            if dtype is None:
+                raise CompileError(
+                    f"a cast from {g[x].dtype.label} to {label} is not supported",
+                    need=f"one of {', '.join(d.label for d in DType)}",
+                )
+            return cast(g, x, dtype)
+    return x
+
+
+ROWS: dict[str, Row] = {
+    "aten::add": Row(add, (Add, Mul, LogicalOr), Scales.SUM),
+    "aten::sub": Row(sub, (Add, Sub, Mul), Scales.SUM),
+    "aten::rsub": Row(lambda g, x, y, alpha=1: sub(g, y, x, alpha), (Add, Sub, Mul), Scales.PAIR),
+    "aten::mul": Row(mul, (Mul, LogicalAnd), Scales.PAIR),
+    "aten::div": Row(div, (Mul, Div, FloorDivide, TruncDivide, Magnitude), Scales.PAIR),
+    "aten::floor_divide": Row(lambda g, x, y: div(g, x, y, "floor"), (FloorDivide,)),
+    "aten::remainder": Row(lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y)), (Remainder,)),
+    "aten::fmod": Row(lambda g, x, y: g.b.add(Fmod(), *promoted(g, x, y)), (Fmod,)),
+    "aten::pow": Row(pow_, (Mul, Pow, Sqrt, Rsqrt, Reciprocal), Scales.PAIR),
+    "aten::square": Row(square, (Mul,), Scales.OWN),
+    "aten::minimum": Row(lambda g, x, y: g.b.add(Minimum(), *promoted(g, x, y)), (Minimum,), Scales.ALIKE),
+    "aten::maximum": Row(lambda g, x, y: g.b.add(Maximum(), *promoted(g, x, y)), (Maximum,), Scales.ALIKE),
+    "aten::clamp": Row(clamp, (Clamp, Minimum, Maximum), Scales.LIMITS),
+    "aten::clamp_min": Row(lambda g, x, lo: clamp(g, x, lo), (Clamp, Maximum), Scales.LIMITS),
+    "aten::clamp_max": Row(lambda g, x, hi: clamp(g, x, None, hi), (Clamp, Minimum), Scales.LIMITS),
+    "aten::relu": Row(lambda g, x: clamp(g, x, 0), (Clamp, Maximum), Scales.LIMITS),
+    "aten::relu6": Row(lambda g, x: clamp(g, x, 0, 6), (Clamp, Minimum, Maximum), Scales.LIMITS),
+    "aten::hardtanh": Row(lambda g, x, lo=-1, hi=1: clamp(g, x, lo, hi), (Clamp, Minimum, Maximum), Scales.LIMITS),
+    "aten::neg": Row(lambda g, x: g.b.add(Neg(), x), (Neg,), Scales.OWN),
+    "aten::abs": Row(lambda g, x: g.b.add(Abs(), x), (Abs, Magnitude), Scales.OWN),
+    "aten::sign": Row(lambda g, x: g.b.add(Sign(), x), (Sign,), Scales.OWN),
+    "aten::sgn": Row(lambda g, x: g.b.add(Sign(), x), (Sign,)),
+    "aten::floor": Row(lambda g, x: rounded(g, Floor(), x), (Floor,), Scales.OWN),
+    "aten::ceil": Row(lambda g, x: rounded(g, Ceil(), x), (Ceil,), Scales.OWN),
+    "aten::trunc": Row(lambda g, x: rounded(g, Trunc(), x), (Trunc,), Scales.OWN),
+    "aten::round": Row(round_, (Mul, Div, Round), Scales.OWN),
+    "aten::sqrt": Row(lambda g, x: g.b.add(Sqrt(), *floating(g, x)), (Sqrt,), Scales.OWN),
+    "aten::rsqrt": Row(lambda g, x: g.b.add(Rsqrt(), *floating(g, x)), (Rsqrt,), Scales.OWN),
+    "aten::reciprocal": Row(lambda g, x: g.b.add(Reciprocal(), *floating(g, x)), (Reciprocal,), Scales.OWN),
+    "aten::exp": Row(lambda g, x: g.b.add(Exp(), *floating(g, x)), (Exp,), Scales.OWN),
+    "aten::expm1": Row(lambda g, x: g.b.add(Expm1(), *floating(g, x)), (Expm1,), Scales.OWN),
+    "aten::log": Row(lambda g, x: g.b.add(Log(), *floating(g, x)), (Log,), Scales.OWN),
+    "aten::log1p": Row(lambda g, x: g.b.add(Log1p(), *floating(g, x)), (Log1p,), Scales.OWN),
+    "aten::log2": Row(lambda g, x: g.b.add(Log2(), *floating(g, x)), (Log2,), Scales.OWN),
+    "aten::sin": Row(lambda g, x: g.b.add(Sin(), *floating(g, x)), (Sin,), Scales.OWN),
+    "aten::cos": Row(lambda g, x: g.b.add(Cos(), *floating(g, x)), (Cos,), Scales.OWN),
+    "aten::tan": Row(tan, (Div, Sin, Cos), Scales.OWN),
+    "aten::tanh": Row(lambda g, x: g.b.add(Tanh(), *floating(g, x)), (Tanh,), Scales.SIGNED),
+    "aten::sigmoid": Row(lambda g, x: g.b.add(Sigmoid(), *floating(g, x)), (Sigmoid,), Scales.UNIT),
+    "aten::erf": Row(lambda g, x: g.b.add(Erf(), *floating(g, x)), (Erf,), Scales.OWN),
+    "aten::eq": Row(lambda g, x, y: compared(g, Eq(), x, y), (Eq,)),
+    "aten::ne": Row(lambda g, x, y: compared(g, Ne(), x, y), (Ne,)),
+    "aten::lt": Row(lambda g, x, y: compared(g, Lt(), x, y), (Lt,)),
+    "aten::le": Row(lambda g, x, y: compared(g, Le(), x, y), (Le,)),
+    "aten::gt": Row(lambda g, x, y: compared(g, Lt(), y, x), (Lt,)),
+    "aten::ge": Row(lambda g, x, y: compared(g, Le(), y, x), (Le,)),
+    "aten::isnan": Row(lambda g, x: compared(g, Ne(), x, x), (Ne,)),
+    "aten::isinf": Row(isinf, (Abs, Eq)),
+    "aten::isfinite": Row(isfinite, (Abs, Lt)),
+    "aten::logical_and": Row(lambda g, x, y: g.b.add(LogicalAnd(), *truths(g, x, y)), (LogicalAnd,)),
+    "aten::logical_or": Row(lambda g, x, y: g.b.add(LogicalOr(), *truths(g, x, y)), (LogicalOr,)),
+    "aten::logical_xor": Row(lambda g, x, y: g.b.add(Ne(), *truths(g, x, y)), (Ne,)),
+    "aten::logical_not": Row(lambda g, x: g.b.add(LogicalNot(), *truths(g, x)), (LogicalNot,)),
+    "aten::where": Row(where, (Where,), Scales.ALIKE),
+    "aten::masked_fill": Row(masked_fill, (Where,), Scales.ALIKE),
+    "aten::type_as": Row(to, (Cast,)),
+}

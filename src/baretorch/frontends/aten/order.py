@@ -1,0 +1,65 @@
+"""Rows of the ATen table: elements chosen by the order of the values, and distances between rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from baretorch.frontends.aten.index import expanded
+from baretorch.frontends.aten.promotion import floating
+from baretorch.frontends.aten.rows import Row
+from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.ops.cdist import Cdist
+from baretorch.ops.ordered import Chosen, KthValue, Median, Mode
+
+
+def median(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
+    return middle(g, x, axis, keepdim, quiet=False)
+
+
+def nanmedian(g: Lowering, x: str, axis: int | None = None, keepdim: bool = False) -> Result:
+    return middle(g, x, axis, keepdim, quiet=True)
+
+
+def middle(g: Lowering, x: str, axis: int | None, keepdim: bool, quiet: bool) -> Result:
+    """Without an axis of all elements, and then the value alone."""
+    if axis is None:
+        return g.b.add_many(Median(0, quiet), g.reshape(x, (g[x].count,)))[0]
+    return chosen(g, Median(g.axis(x, axis), quiet), x, keepdim)
+
+
+def kthvalue(g: Lowering, x: str, k: int, axis: int = -1, keepdim: bool = False) -> Result:
+    return chosen(g, KthValue(g.axis(x, axis), k - 1), x, keepdim)
+
+
+def mode(g: Lowering, x: str, axis: int = -1, keepdim: bool = False) -> Result:
+    return chosen(g, Mode(g.axis(x, axis)), x, keepdim)
+
+
+def chosen(g: Lowering, op: Chosen, x: str, keepdim: bool) -> Result:
+    """Values and indices. A single number is a row of one."""
+    shape = g.shape(x)
+    kept = (*shape[: op.axis], 1, *shape[op.axis + 1 :]) if shape else ()
+    if not shape:
+        op, x = replace(op, axis=0), g.reshape(x, (1,))
+    made = g.b.add_many(op, x)
+    return tuple(g.reshape(y, kept) for y in made) if keepdim else made
+
+
+def cdist(g: Lowering, a: str, b: str, order: Scalar = 2.0, *_: object) -> str:
+    """PyTorch may take the matrix product for many rows, which loses digits where rows are near; this does not."""
+    a, b = floating(g, a, b)
+    batch = np.broadcast_shapes(g.shape(a)[:-2], g.shape(b)[:-2])
+    a, b = (expanded(g, t, (*batch, *g.shape(t)[-2:])) for t in (a, b))
+    return g.b.add(Cdist(float(order)), a, b)
+
+
+ROWS: dict[str, Row] = {
+    "aten::kthvalue": Row(kthvalue, (KthValue,)),
+    "aten::median": Row(median, (Median,)),
+    "aten::nanmedian": Row(nanmedian, (Median,)),
+    "aten::mode": Row(mode, (Mode,)),
+    "aten::cdist": Row(cdist, (Cdist,)),
+    "aten::_cdist_forward": Row(cdist, (Cdist,)),
+}

@@ -1,0 +1,123 @@
+"""Rows of the ATen table: images made larger or smaller, and channels turned into pixels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.lowering import Ints, Lowering, Scalar, spatial
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.sample import MODES, PADDINGS, GridSample2d, UpsampleBicubic2d
+from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
+
+
+def nearest(g: Lowering, x: str, size: Ints | None, *scales: Any) -> str:
+    """upsample_nearest1d or 2d. PyTorch forgets the scale of a side that it keeps or doubles, in images only."""
+    have = g.shape(x)[2:]
+    sizes, steps = _steps(g, x, size, scales)
+    if len(sizes) == 2:
+        steps = [n / m if m in (n, 2 * n) else step for n, m, step in zip(have, sizes, steps, strict=True)]
+    return _nearest(g, x, sizes, steps, exact=False)
+
+
+def nearest_exact(g: Lowering, x: str, size: Ints | None, *scales: Any) -> str:
+    sizes, steps = _steps(g, x, size, scales)
+    return _nearest(g, x, sizes, steps, exact=True)
+
+
+def _nearest(g: Lowering, x: str, sizes: list[int], steps: list[float], exact: bool) -> str:
+    dims = len(sizes)
+    op = UpsampleNearest2d(spatial(sizes, dims, 1), (steps[0] if dims == 2 else 1.0, steps[-1]), exact)
+    return g.nhwc(op, x, dims=dims)
+
+
+def linear(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
+    """upsample_linear1d or bilinear2d."""
+    sizes, steps = _aligned(g, x, size, align_corners, scales)
+    dims = len(sizes)
+    op = UpsampleBilinear2d(spatial(sizes, dims, 1), (steps[0] if dims == 2 else 1.0, steps[-1]), align_corners)
+    return g.nhwc(op, x, dims=dims)
+
+
+def bicubic(g: Lowering, x: str, size: Ints | None, align_corners: bool, *scales: Any) -> str:
+    (height, width), (down, across) = _aligned(g, x, size, align_corners, scales)
+    return g.nhwc(UpsampleBicubic2d((height, width), (down, across), align_corners), x)
+
+
+def grid_sample(g: Lowering, x: str, grid: str, mode: int, padding: int, align_corners: bool) -> str:
+    return g.nhwc(GridSample2d(MODES[mode], PADDINGS[padding], align_corners), x, grid)
+
+
+def _aligned(
+    g: Lowering, x: str, size: Ints | None, align_corners: bool, scales: tuple[Any, ...]
+) -> tuple[list[int], list[float]]:
+    """As `_steps`; with aligned corners, the first output is the first input and the last the last."""
+    sizes, steps = _steps(g, x, size, scales)
+    if align_corners:
+        ends = zip(g.shape(x)[2:], sizes, strict=True)
+        steps = [_ratio(n - 1, m - 1) if m > 1 else 0.0 for n, m in ends]
+    return sizes, steps
+
+
+def _steps(g: Lowering, x: str, size: Ints | None, scales: tuple[Any, ...]) -> tuple[list[int], list[float]]:
+    """The output's sizes, and how far the input moves per output: by the scale if there is one, else by the sizes.
+
+    The overload `vec` has one tuple of scales or None, the plain one a number or None for each side."""
+    have = g.shape(x)[2:]
+    given: tuple[Scalar | None, ...] = scales[0] if isinstance(scales[0], tuple) else scales
+    if len(given) != len(have):
+        given = (None,) * len(have)
+    sizes = [int(n * float(s or 0)) for n, s in zip(have, given, strict=True)] if size is None else list(size)
+    steps = [
+        float(np.float32(1 / s)) if s is not None and s > 0 else _ratio(n, m)
+        for n, m, s in zip(have, sizes, given, strict=True)
+    ]
+    return sizes, steps
+
+
+def _ratio(a: int, b: int) -> float:
+    return float(np.float32(a) / np.float32(b))
+
+
+def pixel_shuffle(g: Lowering, x: str, factor: int) -> str:
+    """[..., C * r * r, H, W] -> [..., C, H * r, W * r]"""
+    *batch, channels, h, w = g.shape(x)
+    c, k = channels // factor**2, len(batch)
+    parts = g.reshape(x, (*batch, c, factor, factor, h, w))
+    moved = g.permute(parts, (*range(k), k, k + 3, k + 1, k + 4, k + 2))
+    return g.reshape(moved, (*batch, c, h * factor, w * factor))
+
+
+def pixel_unshuffle(g: Lowering, x: str, factor: int) -> str:
+    """[..., C, H * r, W * r] -> [..., C * r * r, H, W]"""
+    *batch, c, height, width = g.shape(x)
+    h, w, k = height // factor, width // factor, len(batch)
+    parts = g.reshape(x, (*batch, c, h, factor, w, factor))
+    moved = g.permute(parts, (*range(k), k, k + 2, k + 4, k + 1, k + 3))
+    return g.reshape(moved, (*batch, c * factor**2, h, w))
+
+
+def channel_shuffle(g: Lowering, x: str, groups: int) -> str:
+    """The channels as a table of `groups` rows, read by columns."""
+    n, channels, *rest = g.shape(x)
+    parts = g.reshape(x, (n, groups, channels // groups, *rest))
+    moved = g.permute(parts, (0, 2, 1, *range(3, len(rest) + 3)))
+    return g.reshape(moved, (n, channels, *rest))
+
+
+ROWS: dict[str, Row] = {
+    "aten::upsample_nearest1d": Row(nearest, (UpsampleNearest2d,), Scales.SAME),
+    "aten::upsample_nearest2d": Row(nearest, (UpsampleNearest2d,), Scales.SAME),
+    "aten::_upsample_nearest_exact1d": Row(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
+    "aten::_upsample_nearest_exact2d": Row(nearest_exact, (UpsampleNearest2d,), Scales.SAME),
+    "aten::upsample_linear1d": Row(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_bilinear2d": Row(linear, (UpsampleBilinear2d,), Scales.SAME),
+    "aten::upsample_bicubic2d": Row(bicubic, (UpsampleBicubic2d,)),
+    "aten::grid_sampler_2d": Row(grid_sample, (GridSample2d,)),
+    "aten::pixel_shuffle": Row(pixel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::pixel_unshuffle": Row(pixel_unshuffle, (Permute, Reshape), Scales.SAME),
+    "aten::channel_shuffle": Row(channel_shuffle, (Permute, Reshape), Scales.SAME),
+    "aten::native_channel_shuffle": Row(channel_shuffle, (Permute, Reshape)),
+}

@@ -1,0 +1,240 @@
+"""Rows of the ATen table: matrix products, recurrent layers, attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf, sqrt
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import layers, shapes
+from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.lowering import Lowering, Scalar
+from baretorch.ops.attention import Attention
+from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.linear import Linear
+from baretorch.ops.matmul import Matmul
+from baretorch.ops.move import Cat
+from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
+
+# --- matrix products: a constant on the right makes a linear layer -----------------------------------------
+
+
+def matmul(g: Lowering, a: str, b: str) -> str:
+    """torch.matmul, bmm, mm, mv and dot: a vector is a row on the left and a column on the right."""
+    if len(g.shape(b)) == 2 and _constant(g, b):
+        return layers.mm(g, a, b)
+    left, right = g.shape(a), g.shape(b)
+    row, column = len(left) == 1, len(right) == 1
+    y = g.b.add(
+        Matmul(),
+        shapes.unsqueeze(g, a, 0) if row else a,
+        shapes.unsqueeze(g, b, 1) if column else b,
+    )
+    shape = g.shape(y)
+    return shapes.reshape(g, y, (*shape[:-2], *shape[-2:][row : 2 - column]))
+
+
+def linear(g: Lowering, x: str, weight: str, bias: str | None = None) -> str:
+    if _constant(g, weight) and (bias is None or _constant(g, bias)):
+        return layers.linear(g, x, weight, bias)
+    y = matmul(g, x, shapes.t(g, weight))
+    return y if bias is None else g.b.add(Add(), y, bias)
+
+
+def addmm(g: Lowering, c: str, a: str, b: str, beta: Scalar = 1, alpha: Scalar = 1) -> str:
+    """beta c + alpha a b; baddbmm and addmv too."""
+    columns = g.shape(b)[1:]
+    if beta == alpha == 1 and g.shape(c) == columns and len(columns) == 1 and _constant(g, b) and _constant(g, c):
+        return layers.addmm(g, c, a, b)
+    y = matmul(g, a, b)
+    if alpha != 1:
+        y = g.b.add(Mul(), y, g.operand(alpha, y))
+    if beta == 0:  # not even NaN passes
+        return y
+    if beta != 1:
+        c = g.b.add(Mul(), c, g.operand(beta, c))
+    return g.b.add(Add(), y, c)
+
+
+def _constant(g: Lowering, name: str) -> bool:
+    """The value is a constant, or will be when the passes have computed what depends on constants only."""
+    if g[name].data is not None:
+        return True
+    node = next((n for n in g.b.nodes if name in n.outputs), None)
+    return node is not None and all(_constant(g, i) for i in node.inputs)
+
+
+# --- recurrent layers --------------------------------------------------------------------------------------
+
+
+def lstm(
+    g: Lowering, x: str, states: tuple[str, ...], weights: tuple[str, ...], *rest: bool | int | float
+) -> tuple[str, ...]:
+    return _stacked(g, Lstm(), x, states, weights, *rest)
+
+
+def gru(g: Lowering, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float) -> tuple[str, ...]:
+    return _stacked(g, Gru(), x, (state,), weights, *rest)
+
+
+def rnn(
+    g: Lowering, relu: bool, x: str, state: str, weights: tuple[str, ...], *rest: bool | int | float
+) -> tuple[str, ...]:
+    return _stacked(g, Rnn(relu=relu), x, (state,), weights, *rest)
+
+
+def _stacked(
+    g: Lowering,
+    op: Recurrent,
+    x: str,
+    states: Sequence[str],
+    weights: Sequence[str],
+    has_biases: bool | float,
+    layers_: bool | float,
+    dropout: bool | float,
+    train: bool | float,
+    bidirectional: bool | float,
+    batch_first: bool | float,
+) -> tuple[str, ...]:
+    """A node per layer and direction. The states of all are stacked, layer by layer, directions inside."""
+    if train and dropout:
+        raise CompileError(f"{op.name} is in training mode", try_="call model.eval() before returning the model")
+    directions, each = 1 + bool(bidirectional), 4 if has_biases else 2
+    if len(weights) != each * int(layers_) * directions:
+        raise CompileError(
+            f"{op.name}: proj_size is not supported",
+            need="proj_size 0",
+            try_="an nn.Linear after the layer",
+        )
+    given = [s for s in states if not _zeros(g, s)]
+    final: list[list[str]] = [[] for _ in states]
+    for layer in range(int(layers_)):
+        ways = []
+        for way in range(directions):
+            index = layer * directions + way
+            begins = [shapes.select(g, s, 0, index) for s in states] if given else []
+            some = weights[index * each : (index + 1) * each]
+            here = replace(op, reverse=way == 1, batch_first=bool(batch_first))
+            y, *ends = g.b.add_many(here, x, *begins, *some[:2], _bias(g, op, some))
+            ways.append(y)
+            for list_, end in zip(final, ends, strict=True):
+                list_.append(end)
+        x = shapes.cat(g, ways, 2)
+    return (x, *(shapes.stack(g, list_) for list_ in final))
+
+
+def _zeros(g: Lowering, name: str) -> bool:
+    data = g[name].data
+    return data is not None and not data.any()
+
+
+def _bias(g: Lowering, op: Recurrent, weights: Sequence[str]) -> str:
+    """One bias from PyTorch's two. Those of gru's candidate stay apart: the reset gate stands between them."""
+    hidden = g.shape(weights[1])[1]
+    if len(weights) < 4:
+        return g.b.const("bias", np.zeros(op.biases * hidden, np.float32))
+    b_ih, b_hh = weights[2:]
+    if not isinstance(op, Gru):
+        return g.b.add(Add(), b_ih, b_hh)
+    (gates, candidate), (gates_hh, reset) = (shapes.split(g, b, (2 * hidden, hidden)) for b in (b_ih, b_hh))
+    return g.b.add(Cat(0), g.b.add(Add(), gates, gates_hh), candidate, reset)
+
+
+def lstm_cell(
+    g: Lowering, x: str, states: tuple[str, str], w_ih: str, w_hh: str, b_ih: str | None = None, b_hh: str | None = None
+) -> tuple[str, ...]:
+    return _cell(g, Lstm(), x, states, (w_ih, w_hh, b_ih, b_hh))
+
+
+def gru_cell(
+    g: Lowering, x: str, state: str, w_ih: str, w_hh: str, b_ih: str | None = None, b_hh: str | None = None
+) -> str:
+    return _cell(g, Gru(), x, (state,), (w_ih, w_hh, b_ih, b_hh))[0]
+
+
+def rnn_cell(
+    g: Lowering, relu: bool, x: str, state: str, w_ih: str, w_hh: str, b_ih: str | None = None, b_hh: str | None = None
+) -> str:
+    return _cell(g, Rnn(relu=relu), x, (state,), (w_ih, w_hh, b_ih, b_hh))[0]
+
+
+def _cell(g: Lowering, op: Recurrent, x: str, states: Sequence[str], weights: Sequence[str | None]) -> tuple[str, ...]:
+    """A layer over one time; its states are the result."""
+    some = [w for w in weights if w is not None]
+    begins = [] if all(_zeros(g, s) for s in states) else states
+    _, *ends = g.b.add_many(op, shapes.unsqueeze(g, x, 0), *begins, *some[:2], _bias(g, op, some))
+    return tuple(ends)
+
+
+# --- attention ---------------------------------------------------------------------------------------------
+
+
+def attention(
+    g: Lowering,
+    q: str,
+    k: str,
+    v: str,
+    mask: str | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    scale: float | None = None,
+    grouped: bool = False,
+) -> str:
+    if dropout:
+        raise CompileError(
+            f"scaled_dot_product_attention: dropout_p {dropout} is not supported",
+            need="dropout_p 0.0",
+            try_="dropout_p=self.p if self.training else 0.0",
+        )
+    if mask is not None and _is_causal(g, mask):
+        mask, causal = None, True
+    scale = 1 / sqrt(g.shape(q)[-1]) if scale is None else scale
+    shape = g.shape(q)
+    folded = grouped and shape[-3] != g.shape(k)[-3]
+    if folded:  # neighbouring heads share keys and values: a dimension that repeats
+        heads, shared = shape[-3], g.shape(k)[-3]
+        q = shapes.reshape(g, q, (*shape[:-3], shared, heads // shared, *shape[-2:]))
+        k, v = (shapes.unsqueeze(g, t, -3) for t in (k, v))
+        if mask is not None and len(g.shape(mask)) > 2:
+            *outer, rows, columns = g.shape(mask)
+            split = (shared, heads // shared) if outer[-1] == heads else (1, 1)
+            mask = shapes.reshape(g, mask, (*outer[:-1], *split, rows, columns))
+    if mask is not None and len(g.shape(mask)) < 2:
+        mask = shapes.unsqueeze(g, mask, 0)
+    y = g.b.add(Attention(scale, causal), q, k, v, *((mask,) if mask else ()))
+    return shapes.reshape(g, y, (*shape[:-1], g.shape(v)[-1])) if folded else y
+
+
+def _is_causal(g: Lowering, mask: str) -> bool:
+    """A constant mask that hides the later keys and does nothing else."""
+    data = g[mask].data
+    if data is None or data.ndim < 2 or data.size != data.shape[-2] * data.shape[-1]:
+        return False
+    seen = np.tri(*data.shape[-2:], dtype=np.bool_)
+    wanted = seen if data.dtype == np.bool_ else np.where(seen, np.float32(0), np.float32(-inf))
+    return bool(np.array_equal(data.reshape(seen.shape), wanted))
+
+
+ROWS: dict[str, Row] = {
+    "aten::linear": Row(linear, (Linear, Matmul, Add), Scales.LAYER),
+    "aten::addmm": Row(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::baddbmm": Row(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::addmv": Row(addmm, (Linear, Matmul, Add, Mul)),
+    "aten::matmul": Row(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::mm": Row(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::bmm": Row(matmul, (Linear, Matmul), Scales.PAIR),
+    "aten::mv": Row(matmul, (Linear, Matmul)),
+    "aten::dot": Row(matmul, (Linear, Matmul)),
+    "aten::lstm": Row(lstm, (Lstm,), Scales.RECURRENT),
+    "aten::gru": Row(gru, (Gru,), Scales.RECURRENT),
+    "aten::rnn_tanh": Row(lambda g, *args: rnn(g, False, *args), (Rnn,)),
+    "aten::rnn_relu": Row(lambda g, *args: rnn(g, True, *args), (Rnn,)),
+    "aten::lstm_cell": Row(lstm_cell, (Lstm,), Scales.CELL),
+    "aten::gru_cell": Row(gru_cell, (Gru,), Scales.CELL),
+    "aten::rnn_tanh_cell": Row(lambda g, *args: rnn_cell(g, False, *args), (Rnn,)),
+    "aten::rnn_relu_cell": Row(lambda g, *args: rnn_cell(g, True, *args), (Rnn,)),
+    "aten::scaled_dot_product_attention": Row(attention, (Attention,), Scales.ATTENTION),
+}

@@ -1,0 +1,66 @@
+"""ATen programs -> Source: what the readers of torch.export, .pt2 and .pte share. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from baretorch.frontends.aten.program import AtenProgram, AtenState
+from baretorch.frontends.aten.table import to_graph
+from baretorch.frontends.limits import check_sizes
+from baretorch.frontends.source import Asked, Source, one_of, random_inputs
+from baretorch.ir import Graph
+from baretorch.stopwatch import timed
+
+
+class Lowered(Mapping[str, Graph]):
+    """The Graph of each method. It is made when it is asked for, so that a program that cannot be lowered can be shown,
+    and quantized."""
+
+    def __init__(self, programs: Mapping[str, AtenProgram]) -> None:
+        self._programs = programs
+        self._graphs: dict[str, Graph] = {}
+
+    def __getitem__(self, method: str) -> Graph:
+        if method not in self._graphs:
+            self._graphs[method] = to_graph(self._programs[method])
+        return self._graphs[method]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._programs)
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+
+def shared_state(programs: Mapping[str, AtenProgram]) -> dict[str, AtenProgram]:
+    """What one method changes is state to all of them: those that only read it, and those that do not know it."""
+    initial = {s.name: p.constants[s.name] for p in programs.values() for s in p.state}
+    shared = {}
+    for name, p in programs.items():
+        own = {s.name: s for s in p.state}
+        state = tuple(own.get(s, AtenState(s, s)) for s in initial)
+        shared[name] = replace(p, state=state, constants={**p.constants, **initial})
+    return shared
+
+
+def load_pte(asked: Asked) -> Source:
+    """A file of ExecuTorch."""
+    from baretorch.frontends.pte.reader import read_pte_methods
+
+    with timed("model"):
+        read = read_pte_methods(asked.file.read_bytes(), asked.name, asked.method)
+        programs = shared_state({m: replace(p, file=str(asked.file)) for m, p in read.items()})
+        for program in programs.values() if not asked.trust else ():
+            check_sizes(program)
+        method = one_of(programs, asked.method or ("forward" if "forward" in programs else None))
+        program, graphs = programs[method], Lowered(programs)
+        return Source(
+            asked.name,
+            graphs,
+            random_inputs((i.stored, i.dtype) for i in program.inputs),
+            method=method,
+            notes=program.notes,
+            texts={"aten": program.text},
+            calls=len(program.calls),
+        )

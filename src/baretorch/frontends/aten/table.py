@@ -1,0 +1,195 @@
+"""ATen program -> Graph. TABLE is the list of what PyTorch operators become: a `Row` each, in the ROWS of a module.
+
+Convolutions and pools are NHWC in a Graph: their rows permute on the way in and out, and the layout pass
+removes what cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError, InternalError
+from baretorch.frontends.aten import (
+    activations,
+    bags,
+    bits,
+    constants,
+    conv,
+    cortex_m,
+    elementwise,
+    fft,
+    index,
+    layers,
+    linalg,
+    moves,
+    pools,
+    quant,
+    reduce,
+    resampling,
+    sequence,
+    shapes,
+    special,
+    volumes,
+)
+from baretorch.frontends.aten import order as ordered
+from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
+from baretorch.frontends.aten.rows import Row, Scales
+from baretorch.frontends.lowering import Complex, Lowering, Result
+from baretorch.ir import Builder, DType, Graph, State, verify
+from baretorch.ops.choose import Choose
+
+
+@dataclass
+class AtenLowering(Lowering):
+    """With the program, and which tensor of the Graph each of its values became."""
+
+    program: AtenProgram
+    values: dict[str, str] = field(default_factory=dict)
+
+    def resolve(self, arg: Arg) -> Any:
+        if isinstance(arg, Ref):
+            return self.value(arg.name)
+        if isinstance(arg, tuple):
+            return tuple(self.resolve(a) for a in arg)
+        return arg
+
+    def value(self, name: str) -> str:
+        if name not in self.values:  # a constant, on its first use
+            data = self.program.constants[name]
+            if np.iscomplexobj(data):
+                parts = np.stack([data.real, data.imag], axis=-1).astype(np.float32)
+                self.values[name] = Complex(self.b.const(name, parts))
+            else:
+                self.values[name] = self.b.const(name, data)
+        return self.values[name]
+
+
+def to_graph(program: AtenProgram) -> Graph:
+    """The Graph of an ATen program; all operators it cannot lower are named in one error."""
+    unsupported = [call for call in program.calls if call.target not in TABLE]
+    if unsupported:
+        raise _unsupported(program, unsupported)
+    b = Builder(program.name)
+    g = AtenLowering(b, program)
+    inputs = []
+    for i in program.inputs:
+        name = b.input(i.name, i.stored, i.dtype)
+        inputs.append(name)
+        back = tuple(int(d) for d in np.argsort(i.order))
+        g.values[i.name] = name if back == tuple(range(len(back))) else g.permute(name, back)
+    for s in program.state:
+        initial = program.constants[s.name]
+        dtype = DType.of(initial.dtype.name)
+        assert dtype is not None
+        g.values[s.name] = b.input(s.name, initial.shape, dtype)
+    for call in program.calls:
+        b.origin = call.origin
+        try:
+            args = tuple(map(g.resolve, call.args))
+            build = fft.row_of(call.target) if fft.is_complex(args) else TABLE[call.target].build
+            _bind(g, call, build(g, *args))
+        except CompileError as error:
+            if not error.at:
+                error.at = (str(program.layer(call)) or f"{call.results[0]} = {call.target}",)
+            if not error.have and not call.target.startswith("aten::"):
+                error.have = (", ".join(str(g[g.value(r.name)]) for r in refs(call.args)),)
+            raise
+        except Exception as error:
+            if not program.file:
+                raise
+            raise CompileError(
+                f"{program.file} is damaged: {call.target} cannot be applied to what it names",
+                have=f"{call.target}({', '.join(map(show, call.args))})"[:200],
+            ) from error
+    outputs = []
+    for name, order in zip(program.outputs, program.output_orders, strict=True):
+        out = fft.real_output(name, g.value(name))
+        outputs.append(out if order == tuple(range(len(order))) else g.permute(out, order))
+    state = [State(g.values[s.name], g.value(s.next), program.constants[s.name]) for s in program.state]
+    graph = replace(b.graph(inputs, outputs, state), labels=program.labels)
+    orders = tuple(i.order for i in program.inputs)
+    return verify(replace(graph, input_orders=orders, output_orders=program.output_orders))
+
+
+def _bind(g: AtenLowering, call: AtenCall, result: Result) -> None:
+    results = (result,) if isinstance(result, str) else result
+    for name, shape, made in zip(call.results, call.shapes, results, strict=False):
+        if name is None:
+            continue
+        parts = (2,) if isinstance(made, Complex) else ()
+        if shape is not None and g.shape(made) != (*shape, *parts):
+            raise InternalError(f"{call.target} gave {g[made]}, PyTorch says {list(shape)}")
+        g.values[name] = made
+    for name in call.results[len(results) :]:
+        if name is not None:
+            which = "first result" if len(results) == 1 else f"first {len(results)} results"
+            raise CompileError(
+                f"{call.target.removeprefix('aten::')}: only its {which} can be used",
+                at=str(call.origin) or None,
+                try_="leave return_indices at False" if "pool" in call.target else None,
+            )
+
+
+def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileError:
+    names = sorted({call.target.removeprefix("aten::") for call in calls})
+    at: list[str] = []
+    for call in calls:
+        layer = str(program.layer(call))
+        line = f"{call.target.removeprefix('aten::')}: {layer}" if layer else ""
+        if line and line not in at:
+            at.append(line)
+    if "native_dropout" in names:  # what dropout becomes beside a batch_norm that trains
+        return CompileError(
+            "the program is in training mode",
+            at=[line for line in at if line.startswith("native_dropout")],
+            need="a program that drops nothing at random",
+            try_="call model.eval() before torch.export.export",
+        )
+    some = "operators are" if len(names) > 1 else "operator is"
+    return CompileError(
+        f"{len(names)} {some} not supported: {', '.join(names)}",
+        at=at,
+        try_=[*(INSTEAD[n] for n in names if n in INSTEAD), "`baretorch ops` lists what is supported"],
+    )
+
+
+# What to write instead of an operator that cannot be compiled.
+INSTEAD = {
+    "nonzero": "instead of nonzero: torch.where(mask, x, 0): shapes must be known before the image is built",
+    "masked_select": "instead of x[mask]: torch.where(mask, x, 0): shapes must be known before the image is built",
+    "unique": "instead of unique: nothing; shapes must be known before the image is built",
+    "quantized_decomposed::choose_qparams": "instead of dynamic quantization: calibrated scales (is_dynamic=False)",
+    "randn": "instead of random numbers in the model: pass them as an input",
+    "rand": "instead of random numbers in the model: pass them as an input",
+    "bernoulli": "instead of random numbers in the model: pass them as an input",
+}
+
+
+TABLE: dict[str, Row] = {
+    "baretorch::choose": Row(lambda g, condition, a, b: g.b.add(Choose(), condition, a, b), (Choose,), Scales.ALIKE),
+    **quant.ROWS,
+    **cortex_m.ROWS,
+    **sequence.ROWS,
+    **linalg.ROWS,
+    **constants.ROWS,
+    **conv.ROWS,
+    **volumes.ROWS,
+    **elementwise.ROWS,
+    **activations.ROWS,
+    **special.ROWS,
+    **bits.ROWS,
+    **layers.ROWS,
+    **pools.ROWS,
+    **resampling.ROWS,
+    **reduce.ROWS,
+    **ordered.ROWS,
+    **shapes.ROWS,
+    **moves.ROWS,
+    **index.ROWS,
+    **bags.ROWS,
+    **fft.ROWS,
+}

@@ -1,0 +1,1 @@
+"""Files of torch.export.save, read without running what is in them."""

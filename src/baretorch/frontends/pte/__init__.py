@@ -1,0 +1,1 @@
+"""Files of ExecuTorch: read without it, written and run with it."""

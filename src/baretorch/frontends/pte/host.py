@@ -1,0 +1,123 @@
+"""ExecuTorch's own runtime on the host: a reference for what a `.pte` computes."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array
+
+CALLS = 3  # of each method when it is compared with PyTorch, so that what a model remembers counts, too
+TOLERANCE = 1e-4  # of the largest number that PyTorch gives, or of 1 if that is more
+
+
+class HostRuntime:
+    """A program in the runtime. All methods are loaded at once, because loading one gives the state that it shares
+    with others its initial value again."""
+
+    def __init__(self, data: bytes) -> None:
+        with importing_executorch():
+            from executorch.runtime import Runtime
+        self._data = data  # the program points into it
+        with _refusals():
+            program = Runtime.get().load_program(data)
+            self._methods = {m: program.load_method(m) for m in sorted(program.method_names)}
+
+    def run(self, inputs: Sequence[Any], method: str = "forward") -> list[Array]:
+        """The outputs of a method. The runtime owns its memory: these are copies."""
+        import torch
+
+        if method not in self._methods:
+            raise CompileError(f"the program has no method {method!r}", have=", ".join(self._methods))
+        with _refusals():
+            outputs = self._methods[method].execute([torch.as_tensor(x) for x in inputs])
+            return [torch.as_tensor(y).numpy().copy() for y in outputs]
+
+
+def run_pte(path: str | Path, inputs: Sequence[Any], method: str = "forward") -> list[Array]:
+    """The outputs of a method of a `.pte` file."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise CompileError(f"cannot read {path}", have=str(error)) from error
+    return HostRuntime(data).run(inputs, method)
+
+
+def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+    """Where the runtime gives something else than PyTorch for the example inputs of each method, or why it gives
+    nothing."""
+    import torch
+
+    from baretorch.frontends.torch.export import flat_inputs
+
+    own = copy.deepcopy(module).eval()
+    found: dict[str, float] = {}
+    try:
+        runtime = HostRuntime(data)
+        for method in [*methods] * CALLS:
+            have = runtime.run(flat_inputs(methods[method]), method)
+            with torch.no_grad():
+                want = flat_inputs([getattr(own, method)(*methods[method])])
+            for i, (h, w) in enumerate(zip(have, want, strict=True)):
+                error = _error(h, w.numpy())
+                if error:
+                    found.setdefault(f"output {i} of {method}", error)
+    except CompileError as error:
+        return (f"{error.what}: {', '.join(error.have)}",)
+    return tuple(
+        f"ExecuTorch's runtime gives something else than PyTorch: {where} differs by {error:.3g}"
+        for where, error in found.items()
+    )
+
+
+def _error(have: Array, want: Array) -> float:
+    """The largest difference, if it is more than rounding; else 0."""
+    exact = want.dtype.kind != "f"
+    largest = float(np.abs(want[np.isfinite(want)]).max(initial=1.0))
+    if np.allclose(have, want, rtol=0, atol=0 if exact else TOLERANCE * largest, equal_nan=True):
+        return 0.0
+    return float(np.abs(have.astype(np.float64) - want).max())
+
+
+@contextmanager
+def importing_executorch() -> Iterator[None]:
+    """Around imports of executorch: says how to get it, and keeps what it and torchao say meanwhile to itself."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except ImportError as error:
+        raise CompileError(
+            "ExecuTorch is needed for this and is not installed",
+            have=str(error),
+            need="executorch 1.4.1",
+            try_='pip install "baretorch[executorch]"',
+        ) from error
+    finally:
+        logging.disable(level)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """The runtime raises numbers and writes its reasons to standard error: join the two, and keep the rest quiet."""
+    log = StringIO()
+    try:
+        with redirect_stderr(log):
+            yield
+    except RuntimeError as error:
+        said = re.findall(r"^\[\w+\.cpp:\d+\] (.+)$", log.getvalue(), re.MULTILINE)
+        missing = [line for line in said if line.startswith("Missing operator")]
+        have = missing or [*said[-1:], str(error)]
+        raise CompileError("ExecuTorch's runtime refuses the program", have=have) from error

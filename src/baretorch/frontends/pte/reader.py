@@ -1,0 +1,387 @@
+"""ExecuTorch `.pte` -> ATen program, without the executorch package.
+
+A `.pte` says which kernels run on which bytes. Memory is reused and views leave no instruction: a tensor
+that nobody writes is a view of whatever was last written to its bytes. So the instructions are followed
+over a model of the memory (`PteMemory`), which knows for every range of bytes the value that is in it. That
+gives each write a name of its own, brings the views back, and finds a read of bytes that hold no value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
+from baretorch.frontends.pte.memory import PteMemory
+from baretorch.frontends.pte.schema import Items, KernelCall, Method, OtherCall, Program, TensorValue, Value, damaged
+from baretorch.frontends.pte.state import Kept, Names, find_state
+from baretorch.ir import Array, Shape
+
+_FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
+# Arguments that are room to work in: nothing is read from there, and kernels of ours have their own.
+_SCRATCH = {
+    "cortex_m::quantized_conv2d": (12,),
+    "cortex_m::quantized_depthwise_conv2d": (13,),
+    "cortex_m::quantized_transpose_conv2d": (13, 14),
+    "cortex_m::quantized_avg_pool2d": (7,),
+    "cortex_m::quantized_batch_matmul": (7,),
+}
+MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
+
+
+def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:
+    """The ATen program of one method of a `.pte` file; `name` becomes the model's name."""
+    program = Program(data)
+    program.require(method)
+    methods = {m: program.method(m) for m in program.methods}
+    read = _read(program, methods[method], name, find_state(program, methods))
+    others = [m for m in methods if m != method]
+    return _noted(read, f"only method {method} is read, not {', '.join(others)}") if others else read
+
+
+def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[str, AtenProgram]:
+    """The ATen programs of all methods; what one changes, another may see. Methods that just hold numbers are left
+    out with a note. If one is `wanted`, so are others that cannot be read."""
+    program = Program(data)
+    if wanted is not None:
+        program.require(wanted)
+    methods = {m: program.method(m) for m in program.methods}
+    state = find_state(program, methods)
+    read: dict[str, AtenProgram] = {}
+    notes = []
+    for m, plan in methods.items():
+        if m != wanted and _only_numbers(plan):
+            notes.append(f"method {m} only holds numbers and is left out")
+            continue
+        try:
+            read[m] = _read(program, plan, name, state)
+        except CompileError as error:
+            if wanted is None or m == wanted:
+                error.at = error.at or ((f"method {m}",) if len(methods) > 1 else ())
+                raise
+            notes.append(f"method {m} is left out: {error.what}")
+    if not read:
+        raise CompileError("the program has no method that computes anything", have=", ".join(methods) or None)
+    return {m: _noted(p, *notes) for m, p in read.items()}
+
+
+def _read(program: Program, plan: Method, name: str, state: Mapping[str, Sequence[Kept]]) -> AtenProgram:
+    """The ATen program of one method; `state` is that of all, whose names must mean nothing else."""
+    _refuse_later_work(plan)
+    reader = _Reader(program, plan, {kept.name for own in state.values() for kept in own})
+    inputs = reader.inputs()
+    notes = reader.begin(state[plan.name])
+    for instruction in plan.instructions:
+        if isinstance(instruction, KernelCall):
+            reader.call(instruction)
+    outputs = [reader.tensor_at(i, "an output") for i in plan.outputs]
+    names = tuple(reader.read(t) for t in outputs)
+    after = tuple(AtenState(kept.name, reader.read(kept.tensor)) for kept in state[plan.name])
+    return AtenProgram(
+        name,
+        inputs,
+        reader.constants,
+        _forget_unread(reader.calls, (*names, *(s.next for s in after))),
+        names,
+        tuple(memory_order(t.shape, t.order) for t in outputs),
+        after,
+        notes=notes,
+    )
+
+
+def _noted(program: AtenProgram, *notes: str) -> AtenProgram:
+    return replace(program, notes=(*program.notes, *notes))
+
+
+def _only_numbers(plan: Method) -> bool:
+    """Whether a method is one of ExecuTorch's constant methods, which tell the caller about the model."""
+    tensors = {v.index for v in plan.values if isinstance(v, TensorValue)}
+    return not plan.instructions and tensors.isdisjoint(plan.outputs)
+
+
+def memory_order(shape: Shape, order: Sequence[int]) -> tuple[int, ...]:
+    """`order` in its usual form: dimensions of size 1 lie anywhere, so contiguous is preferred, then channels last."""
+    contiguous = tuple(range(len(shape)))
+    channels_last = (0, *contiguous[2:], 1) if len(shape) > 2 else contiguous
+    for usual in (contiguous, channels_last):
+        if [d for d in usual if shape[d] != 1] == [d for d in order if shape[d] != 1]:
+            return usual
+    return tuple(order)
+
+
+def _refuse_later_work(plan: Method) -> None:
+    """What a `.pte` can say and Baretorch cannot read yet, told with names and counts."""
+    kinds = Counter(i.kind for i in plan.instructions if isinstance(i, OtherCall))
+    if kinds["DelegateCall"]:
+        raise CompileError(
+            f"the program calls {_count(kinds['DelegateCall'], 'delegate')}, which only ExecuTorch can run",
+            have=", ".join(f"{n} × {backend}" for backend, n in Counter(plan.delegates).items()),
+            need="a program of ATen operators",
+            try_="export it without a partitioner",
+        )
+    if kinds["JumpFalseCall"] or kinds["MoveCall"]:
+        raise CompileError(
+            "control flow is not supported",
+            have=f"{_count(kinds['JumpFalseCall'], 'jump')} and {_count(kinds['MoveCall'], 'move')} in {plan.name}",
+            try_="remove torch.cond, while_loop and scan from the model",
+        )
+    dynamic = [v for v in plan.values if isinstance(v, TensorValue) and v.dynamic]
+    if dynamic:
+        raise CompileError(
+            f"dynamic shapes are not supported: {_count(len(dynamic), 'tensor')}",
+            have=[f"up to {t}" for t in dynamic[:4]],
+            need="one fixed shape for every tensor",
+            try_="export without dynamic_shapes",
+        )
+
+
+class _Reader:
+    """Follows the instructions of one method and collects calls and constants."""
+
+    def __init__(self, program: Program, plan: Method, reserved: set[str]) -> None:
+        self.calls: list[AtenCall] = []
+        self.constants: dict[str, Array] = {}
+        self._program = program
+        self._plan = plan
+        self._inputs = set(plan.inputs)
+        self._memory = PteMemory(plan.banks)
+        self._names = Names(reserved)
+        self._views: dict[tuple[str, int], str] = {}  # by the name of what is seen, and the tensor that sees it
+        self._constant_names: dict[tuple[object, ...], str] = {}
+
+    def inputs(self) -> tuple[AtenInput, ...]:
+        made = []
+        for index in self._plan.inputs:
+            t = self.tensor_at(index, "an input")
+            name = self._write(t)
+            made.append(AtenInput(name, t.shape, t.dtype, memory_order(t.shape, t.order)))
+        return tuple(made)
+
+    def begin(self, state: Sequence[Kept]) -> tuple[str, ...]:
+        """Put the mutable buffers' initial values in memory; gives what the user should know about them."""
+        if (size := sum(kept.tensor.bytes for kept in state)) > MAX_STATE:
+            raise CompileError(f"{self._plan.name} keeps {size:,} bytes between runs", need=f"at most {MAX_STATE:,}")
+        notes = []
+        for kept in state:
+            if kept.initial is None:
+                self.constants[kept.name] = np.zeros(kept.tensor.shape, kept.tensor.dtype.numpy)
+                notes.append(f"{kept.name} begins as zeros, as in ExecuTorch: the file holds no initial value for it")
+            else:
+                self.constants[kept.name] = self._array(kept.initial)
+            self._memory.write(kept.name, kept.tensor)
+        return tuple(notes)
+
+    def value_at(self, index: int) -> Value:
+        if not 0 <= index < len(self._plan.values):
+            raise damaged(f"it refers to value {index} of {len(self._plan.values)}")
+        return self._plan.values[index]
+
+    def tensor_at(self, index: int, role: str) -> TensorValue:
+        value = self.value_at(index)
+        if not isinstance(value, TensorValue):
+            raise CompileError(f"{role} is {type(value).__name__}", at=f"v{index}", need="a tensor")
+        return value
+
+    def call(self, call: KernelCall) -> None:
+        """Append one operator: split its arguments into inputs and results, then read and write."""
+        args, results = self._split(call)
+        if call.in_place and results[0].index in self._inputs:
+            raise CompileError(
+                f"the program changes its input {results[0]}",
+                need="state in mutable buffers",
+                try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
+            )
+        scratch = _SCRATCH.get(call.operator, ())
+        inputs = tuple(None if n in scratch else self._argument(i) for n, i in enumerate(args))
+        if call.operator == "aten::copy_" and self._copies_all(args, results):
+            self._memory.write(self.read(self.tensor_at(args[1], "what is copied")), results[0])
+            return
+        target, inputs = _normal(call.operator, inputs, results)
+        if target == "aten::as_strided" and _keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
+            target, inputs = "aten::view", (inputs[0], results[0].shape)
+        if target == "cortex_m::pad" and len(inputs) == 4:
+            sides = _sides(self.value_at(args[0]), inputs[1], inputs[2], results[0])
+            target, inputs = "aten::constant_pad_nd", (inputs[0], sides, inputs[3])
+        names = tuple(self._write(t) for t in results)
+        self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
+
+    def read(self, tensor: TensorValue) -> str:
+        """The name of the value in the tensor's bytes; a view is made where it was written with another shape."""
+        if tensor.constant:
+            return self._constant(tensor)
+        held = self._memory.read(tensor)
+        if held is None:
+            raise CompileError(
+                f"{tensor} is read before it is written",
+                at=tensor.key or None,
+                have="a wrong memory plan",
+                try_="export the model again",
+            )
+        if held.tensor.index == tensor.index or _same_layout(held.tensor, tensor):
+            return held.name
+        if not (_contiguous(held.tensor) and _contiguous(tensor)):
+            raise CompileError(
+                f"{tensor} is a view of channels-last memory, and would see its elements in another order",
+                have=f"{held.tensor} in the order {list(held.tensor.order)}",
+                try_="call .contiguous() before the view and export again: ExecuTorch runs it wrong, too",
+            )
+        view = (held.name, tensor.index)
+        if view not in self._views:
+            self._views[view] = self._names.fresh(f"v{tensor.index}")
+            results = (self._views[view],)
+            self.calls.append(AtenCall("aten::view", (Ref(held.name), tensor.shape), results, (tensor.shape,)))
+        return self._views[view]
+
+    def _copies_all(self, args: Sequence[int], results: Sequence[TensorValue]) -> bool:
+        """Whether copy_(to, from) gives the one the other's value as it is, without widening or conversion."""
+        source = self.value_at(args[1]) if len(args) == 3 else None
+        return isinstance(source, TensorValue) and all(
+            (source.shape, source.dtype) == (t.shape, t.dtype) for t in results
+        )
+
+    def _split(self, call: KernelCall) -> tuple[tuple[int, ...], tuple[TensorValue, ...]]:
+        """Arguments, and results. ExecuTorch lists `out` tensors last, and after them what the operator returns:
+        the one `out` once more, or all of them as a list."""
+        *args, returned = call.args or (-1,)
+        last = self.value_at(returned)
+        if isinstance(last, TensorValue):
+            if call.operator == "executorch_prim::et_view":
+                return tuple(args), (last,)
+            if args and args[-1] == returned:
+                return tuple(args[:-1]), (last,)
+            if call.in_place:
+                return tuple(args), (last,)
+        elif isinstance(last, Items):
+            self._program.spend(len(last.indices))
+            outs = list(last.indices)
+            results = tuple(self.tensor_at(i, f"a result of {call.operator}") for i in outs)
+            if outs and args[-len(outs) :] == outs:
+                return tuple(args[: -len(outs)]), results
+            if args and self.value_at(args[-1]) == last:
+                return tuple(args[:-1]), results
+        else:
+            raise CompileError(
+                f"{call.operator} computes {'a number' if last is not None else 'nothing'} at run time",
+                at=f"v{returned}",
+                need="sizes and numbers that are known when the program is exported",
+            )
+        raise damaged(f"{call.operator} does not return its last arguments")
+
+    def _argument(self, index: int) -> Arg:
+        value = self.value_at(index)
+        if isinstance(value, TensorValue):
+            return Ref(self.read(value))
+        if isinstance(value, Items):
+            self._program.spend(len(value.indices))
+            return tuple(None if i == -1 else self._element(i) for i in value.indices)
+        return value
+
+    def _element(self, index: int) -> Arg:
+        if isinstance(self.value_at(index), Items):
+            raise damaged(f"v{index} is a list inside a list")
+        return self._argument(index)
+
+    def _write(self, tensor: TensorValue) -> str:
+        if tensor.constant:
+            raise damaged(f"{tensor} is a constant, and is written")
+        name = self._names.fresh(f"v{tensor.index}")
+        self._memory.write(name, tensor)
+        return name
+
+    def _constant(self, tensor: TensorValue) -> str:
+        same = (tensor.key if tensor.external else tensor.buffer, tensor.shape, tensor.dtype, tensor.order)
+        if same not in self._constant_names:
+            data = self._array(tensor)
+            self._constant_names[same] = self._names.fresh(tensor.key or f"c{tensor.buffer}")
+            self.constants[self._constant_names[same]] = data
+        return self._constant_names[same]
+
+    def _array(self, tensor: TensorValue) -> Array:
+        """The data that the file holds for it."""
+        stored = np.frombuffer(self._program.data_of(tensor), tensor.dtype.numpy)
+        stored = stored.reshape([tensor.shape[d] for d in tensor.order])
+        logical = stored.transpose([tensor.order.index(d) for d in range(len(tensor.order))])
+        return np.ascontiguousarray(logical).reshape(tensor.shape)
+
+
+def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]) -> tuple[str, tuple[Arg, ...]]:
+    """The operator's plain name, and its arguments in the order of the plain schema.
+
+    An `out` variant takes the type of a new tensor from `out`; the plain one has an argument for it.
+    """
+    if operator == "executorch_prim::et_view":
+        return "aten::view", args
+    namespace, _, plain = operator.partition("::")
+    if operator == "dim_order_ops::_clone_dim_order" and len(args) == 3:
+        return "aten::clone", (args[0], args[2])
+    if plain in ("_to_dim_order_copy", "_to_copy") and len(args) == 3 and results:
+        return "aten::to", (args[0], results[0].dtype.label, args[1], True, args[2])
+    if namespace != "aten":
+        return operator, args
+    plain = plain.removesuffix("_copy") if plain.endswith("_copy") else plain.removesuffix("_")
+    target = f"aten::{plain}"
+    if target in _FACTORIES and results:
+        at = _FACTORIES[target]
+        args = (*args[:at], results[0].dtype.label, None, None, None, *args[at:])
+    return target, args
+
+
+def _sides(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[Arg, ...]:
+    """cortex_m::pad lists four dimensions as they lie in memory, constant_pad_nd from the last to the first. Where a
+    dimension is 1, several orders lie alike: the shapes tell which was meant."""
+    if not isinstance(x, TensorValue) or not isinstance(before, tuple) or not isinstance(after, tuple):
+        raise damaged("cortex_m::pad has other arguments than a tensor and two lists")
+    rank = len(x.shape)
+    for order in (memory_order(x.shape, x.order), (0, 2, 3, 1), (0, 1, 2, 3)):
+        if not len(order) == len(padded.shape) == rank <= len(before) == len(after):
+            continue
+        at = [order.index(d) - rank for d in range(rank)]
+        sides = [(before[place], after[place]) for place in at]
+        if all(
+            isinstance(a, int) and isinstance(b, int) and n + a + b == to
+            for (a, b), n, to in zip(sides, x.shape, padded.shape, strict=True)
+        ):
+            return tuple(side for both in reversed(sides) for side in both)
+    raise damaged("cortex_m::pad does not make a tensor of its result's shape")
+
+
+def _contiguous(t: TensorValue) -> bool:
+    return memory_order(t.shape, t.order) == tuple(range(len(t.shape)))
+
+
+def _keeps_elements(sources: Sequence[Value], args: Sequence[Arg], results: Sequence[TensorValue]) -> bool:
+    """Whether as_strided(x, size, strides, offset) is just a view. Export makes such calls where a dimension is 1 and
+    strides are a matter of taste, as after a channels-last pool to 1 x 1."""
+    if len(args) != 4 or len(results) != 1 or not isinstance(args[2], tuple):
+        return False
+    (source,), (result,) = sources, results
+    if not isinstance(source, TensorValue):
+        return False
+    plain = [prod(result.shape[d + 1 :]) for d in range(len(result.shape))]
+    same = len(args[2]) == len(plain) and all(
+        n == 1 or a == b for n, a, b in zip(result.shape, args[2], plain, strict=True)
+    )
+    whole = args[1] == result.shape and prod(source.shape) == prod(result.shape) and not args[3]
+    return same and whole and _contiguous(source) and _contiguous(result)
+
+
+def _same_layout(a: TensorValue, b: TensorValue) -> bool:
+    return a.shape == b.shape and memory_order(a.shape, a.order) == memory_order(b.shape, b.order)
+
+
+def _forget_unread(calls: Sequence[AtenCall], outputs: Sequence[str]) -> tuple[AtenCall, ...]:
+    """The calls, with None for results that nobody reads."""
+    read = set(outputs)
+    for call in calls:
+        for arg in call.args:
+            read |= {a.name for a in (arg if isinstance(arg, tuple) else (arg,)) if isinstance(a, Ref)}
+    return tuple(replace(c, results=tuple(r if r in read else None for r in c.results)) for c in calls)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,99 @@
+"""Which tensors of an ExecuTorch program are mutable buffers, and which of them are one buffer to several methods.
+
+ExecuTorch keeps a mutable buffer in planned memory, at a place of its own, and changes it in place, as a rule by a
+`copy_` at the end of the method. The file need not call it one, nor name it, nor hold its initial value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from baretorch.frontends.pte.schema import Items, KernelCall, Method, Program, TensorValue
+
+OWN_BANK = 1  # each method has its own; ExecuTorch puts the buffers that methods share in a bank beyond it
+
+_Identity: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A mutable buffer as one method sees it. `initial` is the tensor, of any method, whose data it begins with;
+    None if the file holds none."""
+
+    name: str
+    tensor: TensorValue
+    initial: TensorValue | None
+
+
+class Names:
+    """Gives each value a name of its own: `stem`, then `stem_2`, `stem_3` …"""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._versions: Counter[str] = Counter()
+
+    def fresh(self, stem: str) -> str:
+        while True:
+            self._versions[stem] += 1
+            name = stem if self._versions[stem] == 1 else f"{stem}_{self._versions[stem]}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+def find_state(program: Program, methods: Mapping[str, Method]) -> dict[str, tuple[Kept, ...]]:
+    """The mutable buffers of each method. One name in two methods is one buffer."""
+    held: dict[str, dict[_Identity, TensorValue]] = {}  # where several tensors are at one place, the first
+    names: dict[_Identity, str] = {}
+    initial: dict[_Identity, TensorValue] = {}
+    given = Names()
+    for m, plan in methods.items():
+        computed, changed = _written(program, plan)
+        held[m] = {}
+        for t in plan.values:
+            if not isinstance(t, TensorValue) or t.constant or t.index in computed:
+                continue
+            identity = _identity(m, t)
+            held[m].setdefault(identity, t)
+            if identity not in names and (t.index in changed or _declared(t)):
+                names[identity] = given.fresh(t.key or f"state{len(names)}")
+            if t.buffer:
+                initial.setdefault(identity, t)
+    return {
+        m: tuple(Kept(names[i], t, initial.get(i)) for i, t in tensors.items() if i in names)
+        for m, tensors in held.items()
+    }
+
+
+def _written(program: Program, plan: Method) -> tuple[set[int], set[int]]:
+    """The tensors that are inputs or results of operators, and those which are changed in place without being so."""
+    computed, changed = set(plan.inputs), set[int]()
+    for call in plan.instructions:
+        if not isinstance(call, KernelCall) or not call.args:
+            continue
+        last = call.args[-1]
+        if call.in_place:
+            changed |= {last} - computed
+        elif 0 <= last < len(plan.values) and isinstance(items := plan.values[last], Items):
+            program.spend(len(items.indices))
+            computed |= set(items.indices)
+        else:
+            computed.add(last)
+    return computed, changed
+
+
+def _declared(t: TensorValue) -> bool:
+    """Whether the file calls it a mutable buffer."""
+    return t.buffer != 0 or t.key != ""
+
+
+def _identity(method: str, t: TensorValue) -> _Identity:
+    """The same for tensors that are one buffer."""
+    if t.key:
+        return t.key, t.shape, t.scalar_type
+    if t.memory is None:
+        return method, t.index
+    return (method, t.memory) if t.memory[0] <= OWN_BANK else (t.memory, t.shape, t.scalar_type)

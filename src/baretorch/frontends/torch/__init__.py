@@ -1,0 +1,1 @@
+"""PyTorch's own objects -> plain programs -> ATen programs."""

@@ -1,0 +1,34 @@
+"""The model in PyTorch itself, called as an image is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+import torch
+
+from baretorch.frontends.torch.export import run_module
+from baretorch.ir import Graph
+from baretorch.ports import Answer, arranged, restored
+
+
+class InPyTorch:
+    """Calling it runs a method of the nn.Module once, eagerly; state begins as the module has it. `inputs` are example
+    inputs, which have the structure that the method takes, `graph` says what it takes and gives."""
+
+    def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph) -> None:
+        self._module, self._name, self._inputs, self._graph = module, method, tuple(inputs), graph
+        self.reset()
+
+    def __call__(self, *inputs: Any) -> Answer:
+        arranged(self._graph, inputs)  # checks them
+        given = iter(inputs)
+        arguments = torch.utils._pytree.tree_map(
+            lambda x: torch.as_tensor(next(given)) if isinstance(x, torch.Tensor) else x, self._inputs
+        )
+        orders = [port.order for port in self._graph.gives()]
+        return restored(self._graph, run_module(self._method, arguments, orders))
+
+    def reset(self) -> None:
+        self._method = getattr(deepcopy(self._module) if self._graph.state else self._module, self._name)

@@ -1,0 +1,302 @@
+"""nn.Module or ExportedProgram -> ATen program, through torch.export. With quantize/ the only importer of torch.
+
+Operators that the ATen table knows stay whole; the rest is decomposed by torch's own table first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+import operator
+import os
+import sysconfig
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from copy import copy, deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.program import BOUND, AtenProgram
+from baretorch.frontends.aten.table import TABLE
+from baretorch.frontends.model_file import said, shown
+from baretorch.frontends.torch.names import plain_names
+from baretorch.ir import Array
+from baretorch.net import Reference, check
+
+try:
+    import torch
+    from torch.export.graph_signature import OutputKind
+except ImportError as error:
+    raise CompileError(
+        "PyTorch is needed for this and is not installed",
+        need="torch 2.13.0",
+        try_='pip install "baretorch[torch]"',
+    ) from error
+
+from baretorch.frontends.torch.constants import evaluate, products_as_layers
+from baretorch.frontends.torch.plain import (
+    answers,
+    as_array,
+    is_random,
+    moved_answers,
+    unlifted,
+    unrounded_answers,
+    writes,
+)
+from baretorch.frontends.torch.read import read_plain, table_name
+
+# Whose lines are not the user's: Baretorch, torch and the standard library, beside all that is in site-packages.
+_FOREIGN = tuple(
+    f"{folder}{os.sep}"
+    for folder in (Path(__file__).parents[1], Path(torch.__file__).parent, sysconfig.get_path("stdlib"))
+)
+
+# What is done to a plain program before it is read or quantized, by what it is called where it goes wrong.
+STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
+    "making the program functional": lambda program, changing: None,
+    "the evaluation of constants": evaluate,
+    "products as linear layers": products_as_layers,
+}
+
+
+def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -> Any:
+    """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
+    if not isinstance(module, torch.nn.Module):
+        raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
+    if not isinstance(module, torch.fx.GraphModule):  # an exported module has no modes
+        module = module.eval()
+    try:
+        with quiet(), torch.no_grad():
+            return plain_names(torch.export.export(_as_forward(module, method), tuple(inputs)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        with quiet():
+            _run(getattr(_copied(module), method), inputs, method)  # if PyTorch cannot run it, export is not to blame
+        raise CompileError(
+            "torch.export cannot export this model",
+            have=reason(error),
+            at=_user_line(error),
+            try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
+        ) from error
+
+
+def _as_forward(module: Any, method: str) -> Any:
+    """A module whose forward is this method, with the same parameters under the same names; torch.export knows only
+    forward."""
+    if method == "forward":
+        return module
+    same = copy(module)
+    same.forward = getattr(module, method)
+    return same
+
+
+def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> None:
+    """They must be dense tensors, as many as the method takes; numbers and words may be among them. `of` is the
+    function that gave them."""
+    leaves = torch.utils._pytree.tree_leaves(tuple(inputs))
+    for x in leaves:
+        if isinstance(x, BOUND) and any(isinstance(y, torch.Tensor) for y in leaves):
+            continue
+        if not isinstance(x, torch.Tensor):
+            raise CompileError(
+                f"{of} gives something that is not a tensor",
+                have=shown(x),
+                need="a tuple of tensors",
+                try_="torch.from_numpy(x)" if isinstance(x, np.ndarray) else None,
+            )
+        if x.layout is not torch.strided or x.device.type == "meta":
+            kind = "meta" if x.device.type == "meta" else str(x.layout).removeprefix("torch.")
+            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors, with values")
+    if not isinstance(module, torch.nn.Module) or isinstance(module, (torch.fx.GraphModule, torch.jit.ScriptModule)):
+        return
+    signature = inspect.signature(getattr(module, method))
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        raise CompileError(
+            f"{of} does not fit {method}()",
+            have=[_types(inputs), str(error)],
+            need=f"a tuple of tensors for {method}{signature}",
+        ) from error
+
+
+def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequence[Any], Reference]]) -> dict[str, Any]:
+    """The plain program of each method, from functional ones, with constants evaluated and products with constants as
+    linear layers. What each step makes is held against what is known: a method's inputs, and the answers to them."""
+    plain = {m: unlifted(program) for m, program in programs.items()}
+    changing = {n.args[0].target for p in plain.values() for n in writes(p)}  # by one method: state to all of them
+    for method, program in plain.items():
+        answerable = method in known and not any(map(is_random, program.graph.nodes))
+        for name, step in STEPS.items():
+            step(program, changing)
+            if answerable:
+                inputs, reference = known[method]
+                check(name, answers(program, inputs, reference.runs), reference)
+    return plain
+
+
+def reference_of(callable_: Any, program: Any, inputs: Sequence[Any]) -> Reference:
+    """What a model gives for the inputs: twice, if its functional program has state. It is called as it is."""
+    runs = 2 if program.graph_signature.buffers_to_mutate else 1
+    name = getattr(callable_, "__name__", "forward")
+    found = (flat_inputs((_run(callable_, inputs, name),)) for _ in range(runs))
+    return Reference(
+        tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
+        runs,
+        lambda seed: moved_answers(unlifted(program), inputs, runs, seed),
+    )
+
+
+def unrounded_reference(plain: Any, inputs: Sequence[Any], runs: int) -> Reference:
+    """What a quantized program gives if nothing that it computes is rounded: so far the passes keep its numbers."""
+    return Reference(
+        unrounded_answers(plain, inputs, runs),
+        runs,
+        lambda seed: moved_answers(plain, inputs, runs, seed, unrounded=True),
+    )
+
+
+def read_exported(exported: Any, name: str) -> AtenProgram:
+    """The ATen program of an ExportedProgram, as it is: nothing is computed."""
+    return read_plain(unlifted(functional(exported)), name)
+
+
+def functional(exported: Any) -> Any:
+    """The same without changes in place, with what the table does not know decomposed; what it knows stays whole."""
+    if all(_is_known(node.target) for node in exported.graph.nodes if node.op == "call_function"):
+        return exported
+    table = torch.export.default_decompositions()
+    for target in list(table):  # all that it knows: some appear only when in-place writes are made functional
+        if table_name(target) in TABLE:
+            table.pop(target, None)
+    try:
+        with quiet():
+            made = exported.run_decompositions(table)
+    except Exception as error:
+        raise CompileError(
+            "torch.export cannot take this model apart",
+            have=reason(error),
+            try_="a branch or loop must not return the same tensor twice, nor one of its inputs: return x.clone()",
+        ) from error
+    for spec in made.graph_signature.output_specs:
+        if spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION, OutputKind.TOKEN):
+            raise CompileError(
+                f"the model changes {spec.target!r}, which is not a buffer",
+                need="state in registered buffers",
+                try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
+            )
+    return made
+
+
+def _is_known(target: Any) -> bool:
+    """Whether a call can stay as it is: the table has it, and it changes nothing in place."""
+    schema = getattr(target, "_schema", None)
+    return target is operator.getitem or (schema is not None and not schema.is_mutable and table_name(target) in TABLE)
+
+
+def core_aten(exported: Any) -> str:
+    """The program after torch's full decomposition to core ATen, for people."""
+    with quiet():
+        return str(exported.run_decompositions().graph_module.print_readable(print_output=False)).strip()
+
+
+def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
+    """A torch tensor as an array in the memory order of the C interface. NumPy has no bfloat16."""
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.float()
+    return np.array(tensor.detach().cpu().numpy().transpose(order), order="C")  # a scalar stays one
+
+
+def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
+    """The tensors among the inputs, in the order torch.export sees them."""
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(tuple(inputs)) if isinstance(leaf, torch.Tensor)]
+
+
+def run_module(callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]]) -> tuple[Array, ...]:
+    """PyTorch eager's answer, flattened, each output in the order of the C interface."""
+    result = _run(callable_, inputs, getattr(callable_, "__name__", "forward"))
+    leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
+
+
+def has_odd_values(inputs: Sequence[Any]) -> bool:
+    """Whether a number among the inputs is NaN or infinite."""
+    return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_inputs(inputs))
+
+
+def _run(callable_: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any:
+    """What a method returns; what it raises is the user's to fix."""
+    try:
+        with torch.no_grad():
+            return callable_(*inputs)
+    except (KeyboardInterrupt, CompileError):
+        raise
+    except BaseException as error:
+        raise CompileError(
+            f"{name}() failed: {said(error)}",
+            at=_user_line(error),
+            have=f"inputs {_types(inputs)}",
+            need="a model that PyTorch can run with these inputs",
+            try_="float32 inputs: x.float()" if any(x.dtype is torch.float64 for x in flat_inputs(inputs)) else None,
+        ) from error
+
+
+def _copied(module: Any) -> Any:
+    """A copy whose state may change, if it can be copied."""
+    try:
+        return deepcopy(module)
+    except Exception:
+        return module
+
+
+def _types(inputs: Sequence[Any]) -> str:
+    """What the inputs are, in a line: (float32[1, 4], {'mask': bool[4]})."""
+    text = str(torch.utils._pytree.tree_map(_Type, tuple(inputs)))
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+class _Type:
+    """The type and shape of a tensor, as text."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        x = self.value
+        return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" if isinstance(x, torch.Tensor) else shown(x)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """torch's own notices, and the program it prints where export fails, are not the user's business."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # torch's handlers have their own standard error
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _user_line(error: BaseException) -> str | None:
+    """The deepest line of the traceback that is the user's."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(("<", *_FOREIGN)) and not {"site-packages", "dist-packages"} & set(Path(file).parts):
+            found = f"{Path(file).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found

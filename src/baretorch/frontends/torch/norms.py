@@ -1,0 +1,138 @@
+"""Fold BatchNorm into the layer before it, in a plain program: there it is plain what is computed, whatever the classes
+of the user's modules are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from baretorch.frontends.torch.constants import Constants
+from baretorch.frontends.torch.plain import attribute, set_attribute
+from baretorch.frontends.torch.read import origin_of
+
+aten = torch.ops.aten
+
+# Layers by their output channels' axis in the weight.
+_LAYERS = {
+    aten.linear.default: 0,
+    aten.conv1d.default: 0,
+    aten.conv1d.padding: 0,
+    aten.conv2d.default: 0,
+    aten.conv2d.padding: 0,
+    aten.conv3d.default: 0,
+    aten.conv3d.padding: 0,
+    aten.conv_transpose1d.default: 1,
+    aten.conv_transpose2d.input: 1,
+    aten.conv_transpose3d.input: 1,
+}
+_GROUPS = 6  # which argument of a transposed convolution
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A layer, the BatchNorm behind it that alone reads it, and the layer's weight, that it alone reads."""
+
+    layer: Node
+    norm: Node
+    weight: str
+    name: str  # the BatchNorm's
+    what: tuple[Any, ...]  # is folded into the weight: the same in programs that share their tensors
+
+
+def fold_norms(
+    modules: Sequence[GraphModule],
+    changing: Collection[str] = (),
+    layers: Collection[Any] = tuple(_LAYERS),
+    training: bool = False,
+) -> tuple[str, ...]:
+    """Fold in every one of these plain programs, which share their parameters, and give the names of what was folded. A
+    weight that another of them reads as it is stays as it is in all of them. Of a program for training, that BatchNorm
+    is folded which would learn."""
+    found = [[pair for pair in _pairs(module, changing, training) if pair.layer.target in layers] for module in modules]
+    folded: dict[str, None] = {}
+    for module, pairs in zip(modules, found, strict=True):
+        for pair in pairs:
+            if all(_agrees(pair, other, own) for other, own in zip(modules, found, strict=True)):
+                fold(module, pair)
+                folded[pair.name] = None
+    for module in modules:
+        module.graph.eliminate_dead_code()
+        module.recompile()
+    return tuple(folded)
+
+
+def _agrees(pair: Pair, module: GraphModule, pairs: Sequence[Pair]) -> bool:
+    """Whether a program does not read the weight, or folds it just so."""
+    reads = any(n.target == pair.weight and n.users for n in module.graph.find_nodes(op="get_attr"))
+    return not reads or any((p.weight, p.what) == (pair.weight, pair.what) for p in pairs)
+
+
+def _pairs(module: GraphModule, changing: Collection[str], training: bool) -> list[Pair]:
+    constants = Constants(module, changing)
+    readers: dict[str, int] = {}
+    for node in module.graph.find_nodes(op="get_attr"):
+        readers[node.target] = readers.get(node.target, 0) + len(node.users)
+    pairs = []
+    for norm in module.graph.find_nodes(op="call_function", target=aten.batch_norm.default):
+        layer = norm.args[0]
+        known = all(t is None or constants.is_stored(t) for t in norm.args[1:5])
+        if known and norm.args[3] is not None and norm.args[5] is training and is_plain(layer, constants.is_stored):
+            weight = layer.args[1].target
+            if readers[weight] == 1:
+                what = tuple(a.target if isinstance(a, Node) else a for a in norm.args[1:8])
+                pairs.append(Pair(layer, norm, weight, origin_of(norm).path or norm.name, what))
+    return pairs
+
+
+def is_plain(layer: Any, is_stored: Callable[[Any], bool]) -> bool:
+    """A layer with constants, that one node reads, and whose channels are where BatchNorm looks for them."""
+    if not isinstance(layer, Node) or layer.target not in _LAYERS or len(layer.users) != 1 or layer.kwargs:
+        return False
+    bias = layer.args[2] if len(layer.args) > 2 else None
+    if not is_stored(layer.args[1]) or not (bias is None or is_stored(bias)):
+        return False
+    if _LAYERS[layer.target] == 1 and len(layer.args) > _GROUPS and layer.args[_GROUPS] != 1:
+        return False  # the groups of a transposed convolution do not have their channels along one axis
+    return bool(layer.meta["val"].dim() == layer.args[1].meta["val"].dim())
+
+
+def fold(module: GraphModule, pair: Pair) -> None:
+    """The layer takes over what its BatchNorm does; its weight and bias are new ones, under their own names."""
+    layer, norm = pair.layer, pair.norm
+
+    def stored(node: Any, default: float) -> torch.Tensor:
+        return torch.tensor(default) if node is None else attribute(module, node.target).detach().double()
+
+    gamma, beta, mean, var = (stored(n, d) for n, d in zip(norm.args[1:5], (1.0, 0.0, 0.0, 1.0), strict=True))
+    weight = attribute(module, pair.weight)
+    scale = gamma / torch.sqrt(var + norm.args[7])
+    column = [1] * weight.dim()
+    column[_LAYERS[layer.target]] = -1
+    bias = layer.args[2] if len(layer.args) > 2 else None
+    shifted = stored(bias, 0.0) * scale + beta - mean * scale
+    set_attribute(module, pair.weight, (weight.detach().double() * scale.reshape(column)).float())
+    name = _bias_name(module, pair.weight, bias)
+    set_attribute(module, name, shifted.float())
+    with module.graph.inserting_before(layer):
+        made = module.graph.create_node("get_attr", name)
+    made.meta = {**layer.meta, "val": torch.empty(shifted.shape, device="meta")}
+    layer.args = (*layer.args[:2], made, *layer.args[3:])
+    norm.replace_all_uses_with(layer)
+    module.graph.erase_node(norm)
+
+
+def _bias_name(module: GraphModule, weight: str, bias: Node | None) -> str:
+    """The bias's own if nobody else reads it, else one beside the weight."""
+    if bias is not None:
+        same = [node for node in module.graph.find_nodes(op="get_attr") if node.target == bias.target]
+        if sum(len(node.users) for node in same) == 1:
+            return str(bias.target)
+    parent = weight.rpartition(".")[0]
+    owner, name = module.get_submodule(parent), "bias"
+    while getattr(owner, name, None) is not None:
+        name = f"{name}_folded"
+    return f"{parent}.{name}" if parent else name

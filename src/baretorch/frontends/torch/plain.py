@@ -1,0 +1,225 @@
+"""Plain torch programs: what torch.export gives, in the one form that everything else here reads and rewrites.
+
+A plain program is a GraphModule whose calls change nothing in place. Parameters and buffers are `get_attr` nodes, and
+each buffer that the model changes is written once, by a `copy_` at the end.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch.fx import Graph, GraphModule, Interpreter, Node
+
+from baretorch.frontends.torch.control_flow import flatten
+from baretorch.ir import Array
+from baretorch.net import MOVE
+
+T = TypeVar("T")
+aten = torch.ops.aten
+
+
+def unlifted(functional: Any) -> GraphModule:
+    """The plain program of an ExportedProgram that is functional. State is a copy of its own."""
+    module = functional.module(check_guards=False)
+    changing = {node.args[0].target for node in writes(module)}
+    flatten(module, lambda n: attribute(module, n.target) if n.op == "get_attr" and n.target not in changing else None)
+    for node in writes(module):
+        target = node.args[0].target
+        parent, _, leaf = target.rpartition(".")
+        module.get_submodule(parent).register_buffer(leaf, attribute(module, target).clone())
+    _keep_old_state(module)
+    for node in list(module.graph.nodes):
+        if node.target is aten._native_batch_norm_legit_no_training.default:
+            _whole_norm(module.graph, node)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return module
+
+
+def _keep_old_state(module: GraphModule) -> None:
+    """What is written or returned and shares memory with state must be taken before state is written, as states that
+    trade places show."""
+    last = writes(module)
+    if not last:
+        return
+    for node in last:
+        node.replace_all_uses_with(node.args[1])  # torch returns the state itself where it returns its next value
+    graph, changing = module.graph, {node.args[0] for node in last}
+    (output,) = graph.find_nodes(op="output")
+    for user in (*last, output):
+        for value in [user.args[1]] if user is not output else user.all_input_nodes:
+            if _viewed(value) in changing:
+                with graph.inserting_before(last[0]):
+                    kept = graph.call_function(aten.clone.default, (value,))
+                kept.meta = dict(value.meta)
+                target = user.args[0]
+                user.replace_input_with(value, kept)
+                if user is not output:
+                    user.args = (target, kept)
+
+
+def _viewed(value: Node) -> Node:
+    """What a view looks at, through all views in between."""
+    while value.op == "call_function" and getattr(getattr(value.target, "_schema", None), "arguments", None):
+        first = value.target._schema.arguments[0]
+        if first.alias_info is None or first.alias_info.is_write or not isinstance(value.args[0], Node):
+            break
+        value = value.args[0]
+    return value
+
+
+def _whole_norm(graph: Graph, node: Node) -> None:
+    """batch_norm as it was before it became functional, for those who know only that."""
+    *tensors, momentum, eps = node.args
+    with graph.inserting_before(node):
+        whole = graph.call_function(aten.batch_norm.default, (*tensors, False, momentum, eps, False))
+    whole.meta = {**node.meta, "val": node.meta["val"][0]}
+    for user in list(node.users):
+        if user.target is operator.getitem and user.args[1] == 0:
+            user.replace_all_uses_with(whole)
+
+
+def copied(program: T) -> T:
+    """A program, or several that share tensors, to be rewritten while this one stays."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of torch about itself
+        return deepcopy(program)
+
+
+def writes(module: GraphModule) -> list[Node]:
+    """The nodes that write state: copy_(buffer, next value)."""
+    return [n for n in module.graph.nodes if n.target is aten.copy_.default and n.args[0].op == "get_attr"]
+
+
+def is_random(node: Node) -> bool:
+    """Whether a call gives something else each time. Those that drop values out do so only if they are told to."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    tells = [given.get(name, 0) for name in ("dropout_p", "dropout", "p", "train", "training") if name in names]
+    return not tells or all(tells)
+
+
+def attribute(module: Any, path: str) -> Any:
+    """What a `get_attr` node of this target gives."""
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def set_attribute(module: GraphModule, path: str, tensor: Any) -> None:
+    """Let the attribute be this tensor, as a parameter. The module it came from keeps its own."""
+    parent, _, leaf = path.rpartition(".")
+    owner = module.get_submodule(parent)
+    if hasattr(owner, leaf):
+        delattr(owner, leaf)
+    owner.register_parameter(leaf, torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))
+
+
+def is_tensor(module: GraphModule, node: Any) -> bool:
+    """Whether a node stands for a stored tensor."""
+    return isinstance(node, Node) and node.op == "get_attr" and isinstance(attribute(module, node.target), torch.Tensor)
+
+
+def answers(module: Any, inputs: Sequence[Any], runs: int = 1) -> tuple[Array, ...]:
+    """What a plain program gives for the inputs, flat, run after run. State begins and ends with its initial value."""
+    with state_kept(module):
+        return _runs(module, inputs, runs)
+
+
+def unrounded_answers(module: Any, inputs: Sequence[Any], runs: int = 1) -> tuple[Array, ...]:
+    """The same of a quantized program, with weights as they are and activations that nobody rounds."""
+    with state_kept(module):
+        return _runs(_Unrounded(module).run, inputs, runs)
+
+
+@contextmanager
+def state_kept(module: GraphModule) -> Iterator[None]:
+    """State that changes in the block has its value of before again afterwards."""
+    before = {n.args[0].target: attribute(module, n.args[0].target).clone() for n in writes(module)}
+    try:
+        yield
+    finally:
+        for target, value in before.items():
+            attribute(module, target).data.copy_(value)
+
+
+def evaluation_answers(module: GraphModule, inputs: Sequence[Any], seed: int | None = None) -> tuple[Array, ...]:
+    """What a program for training gives in evaluation; with a seed, where numbers are others in their last bits."""
+    run = _Evaluation(module).run
+    return _runs(run, inputs, 1) if seed is None else _moved(module, run, inputs, 1, seed)
+
+
+def moved_answers(
+    module: GraphModule, inputs: Sequence[Any], runs: int, seed: int, unrounded: bool = False
+) -> tuple[Array, ...]:
+    """The answers where every number of inputs, parameters and buffers is another in its last bits, but at seed 0."""
+    return _moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
+
+
+def _moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
+    generator = torch.Generator().manual_seed(seed)
+
+    def moved(x: Any) -> Any:
+        if seed == 0 or not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            return x
+        return x.detach() * (1 + MOVE * (2 * torch.rand(x.shape, generator=generator) - 1)).to(x.dtype)
+
+    stored = {name: moved(t) for name, t in (*module.named_parameters(), *module.named_buffers())}
+    stored = {name: t.clone() for name, t in stored.items()}  # those that change, too
+    other = torch.utils._pytree.tree_map(moved, tuple(inputs))
+    with torch.nn.utils.stateless._reparametrize_module(module, stored):
+        return _runs(run, other, runs)
+
+
+def _runs(callable_: Any, inputs: Sequence[Any], runs: int) -> tuple[Array, ...]:
+    with torch.no_grad():
+        results = [torch.utils._pytree.tree_leaves(callable_(*inputs)) for _ in range(runs)]
+    return tuple(as_array(leaf) for r in results for leaf in r if isinstance(leaf, torch.Tensor))
+
+
+def as_array(leaf: torch.Tensor) -> Array:
+    """A copy as NumPy has it, which does not know bfloat16."""
+    leaf = leaf.detach().cpu()
+    return np.array((leaf.float() if leaf.dtype is torch.bfloat16 else leaf).numpy())
+
+
+class _Unrounded(Interpreter):  # type: ignore[misc]
+    """Runs a quantized program without rounding what is computed: only what is stored as integers is rounded."""
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        name = getattr(getattr(target, "_schema", None), "name", "")
+        if name == "quantized_decomposed::quantize_per_tensor":
+            return args[0]
+        if name == "quantized_decomposed::dequantize_per_tensor" and args[0].is_floating_point():
+            return args[0]
+        return super().call_function(target, args, kwargs)
+
+
+class _Evaluation(Interpreter):  # type: ignore[misc]
+    """Runs a program for training as if it were for evaluation; nothing learns."""
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is aten.batch_norm.default:
+            args = (*args[:5], False, *args[6:])
+        elif target in (aten.dropout.default, aten.dropout_.default, aten.feature_dropout.default):
+            return args[0]
+        elif getattr(getattr(target, "_schema", None), "is_mutable", False) and not args[0].is_floating_point():
+            return args[0]  # the count of batches
+        return super().call_function(target, args, kwargs)

@@ -1,0 +1,229 @@
+"""A plain torch program -> ATen program: names, shapes, constants, state, and where each call comes from."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.program import BOUND, Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref, refs
+from baretorch.frontends.aten.table import TABLE
+from baretorch.frontends.model_file import shown
+from baretorch.frontends.torch.plain import attribute, is_tensor, writes
+from baretorch.ir import Array, DType, Origin
+
+# View and in-place spellings of one operator.
+SUFFIXES = ("_copy", "_")
+
+
+def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgram:
+    """The ATen program of a plain one. Every value has its shape in `meta["val"]`. Programs `beside` it are those of
+    other methods, which name the same memory in the same way."""
+    stored, names = _names(module, beside)
+    inputs: list[AtenInput] = []
+    constants: dict[str, Array] = {}
+    calls: list[AtenCall] = []
+    outputs: list[str] = []
+    orders: list[tuple[int, ...]] = []
+    notes: list[str] = []
+    written = writes(module)
+    for node in module.graph.nodes:
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), BOUND) and not node.users:
+            notes.append(f"input {node.target} is {shown(node.meta['val'])} for ever: only tensors stay inputs")
+        elif node.op == "placeholder":
+            inputs.append(_input(node))
+        elif node.op == "get_attr" and is_tensor(module, node):
+            if node.users:
+                constants[stored[node.target]] = _array(attribute(module, node.target), node.target)
+        elif node.op == "call_function" and node not in written:
+            if node.target is not operator.getitem and "val" in node.meta and not _is_check(node):
+                calls.append(_call(node, names))
+        elif node.op == "output":
+            for value in node.args[0]:
+                if not isinstance(value, torch.fx.Node):
+                    raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
+                outputs.append(names.get(value.name, value.name))
+                orders.append(_order(value.meta["val"]))
+    state = [AtenState(names[node.args[0].name], names.get(node.args[1].name, node.args[1].name)) for node in written]
+    if not outputs and not state:
+        raise CompileError("the model returns no tensors", need="at least one tensor as output")
+    used = {a.name for call in calls for a in refs(call.args)} | set(outputs)
+    used |= {name for s in state for name in (s.name, s.next)}
+    return AtenProgram(
+        name,
+        tuple(inputs),
+        {n: c for n, c in constants.items() if n in used},
+        tuple(calls),
+        tuple(outputs),
+        tuple(orders),
+        tuple(state),
+        _labels(module.graph._codegen.pytree_info.out_spec),
+        tuple(notes),
+    )
+
+
+def _names(module: Any, beside: Iterable[Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Our names of stored tensors, and of nodes that have another one in the graph. Inputs, stored tensors and results
+    of calls may have one name in torch, `self.add` beside x + 1; here each has its own, inputs that of the user."""
+    programs = (module, *beside)
+    given = {str(node.target) for p in programs for node in p.graph.find_nodes(op="placeholder")}
+    targets = {node.target for p in programs for node in p.graph.find_nodes(op="get_attr") if is_tensor(p, node)}
+    taken = given | targets
+    stored = {target: _free(target, taken) if target in given else target for target in sorted(targets)}
+    fixed, taken = frozenset(taken), taken | {node.name for node in module.graph.nodes}
+    names = {}
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            names[node.name] = str(node.target)  # a copy of a graph may have another name for it
+        elif node.op == "get_attr" and node.target in stored:
+            names[node.name] = stored[node.target]
+        elif node.op == "call_function" and node.name in fixed:
+            names[node.name] = _free(node.name, taken)
+    return stored, names
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """`name`, with a number that makes it a new one; from now on it is taken."""
+    n = 2
+    while f"{name}_{n}" in taken:
+        n += 1
+    taken.add(f"{name}_{n}")
+    return f"{name}_{n}"
+
+
+def _call(node: Any, names: dict[str, str]) -> AtenCall:
+    values = node.meta["val"]
+    if isinstance(values, (tuple, list)):
+        results: list[str | None] = [None] * len(values)
+        for user in node.users:  # getitem nodes
+            results[user.args[1]] = names.get(user.name, user.name) if user.users else None
+        metas = list(values)
+    else:
+        results, metas = [names.get(node.name, node.name)], [values]
+    shapes = tuple(_shape(m, node) if isinstance(m, torch.Tensor) else None for m in metas)
+    return AtenCall(_target(node), _arguments(node, names), tuple(results), shapes, origin_of(node))
+
+
+def _is_check(node: Any) -> bool:
+    """An assertion has no value, but perhaps an effect: to raise."""
+    effects = node.target is torch.ops.higher_order.with_effects
+    return (node.args[1] if effects else node.target) is torch.ops.aten._linalg_check_errors.default
+
+
+def _target(node: Any) -> str:
+    effects = node.target is torch.ops.higher_order.with_effects
+    return table_name(node.args[1] if effects else node.target)
+
+
+def table_name(target: Any) -> str:
+    """What the ATen table calls an operator."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return str(getattr(target, "__name__", target))
+    base: str = schema.name
+    if base not in TABLE:
+        for suffix in SUFFIXES:
+            if base.removesuffix(suffix) in TABLE:
+                return base.removesuffix(suffix)
+    return base
+
+
+def _arguments(node: Any, names: dict[str, str]) -> tuple[Arg, ...]:
+    """All arguments in schema order, defaults filled in."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return tuple(_arg(a, names) for a in node.args)
+    values = []
+    for i, parameter in enumerate(schema.arguments):
+        if i < len(node.args):
+            values.append(node.args[i])
+        elif parameter.name in node.kwargs:
+            values.append(node.kwargs[parameter.name])
+        else:
+            values.append(parameter.default_value if parameter.has_default_value() else None)
+    return tuple(_arg(v, names) for v in values)
+
+
+def _arg(value: Any, names: dict[str, str]) -> Arg:
+    if isinstance(value, torch.fx.Node):
+        return Ref(names.get(value.name, value.name))
+    if isinstance(value, (tuple, list)):
+        return tuple(_arg(v, names) for v in value)
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    return str(value)
+
+
+def _input(node: Any) -> AtenInput:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        raise CompileError(f"input {node.name} is {type(value).__name__}, not a tensor", need="tensors as inputs")
+    dtype = DType.of(str(value.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise CompileError(
+            f"input {node.name} has type {value.dtype}",
+            need=f"one of {', '.join(d.label for d in DType)}",
+            try_="convert the model with model.float() and the inputs with x.float()",
+        )
+    return AtenInput(str(node.target), _shape(value, node), dtype, _order(value))
+
+
+def _shape(value: Any, node: Any) -> tuple[int, ...]:
+    if any(not isinstance(d, int) for d in value.shape):
+        raise CompileError(
+            f"{node.name} has a dynamic shape {list(map(str, value.shape))}",
+            at=str(origin_of(node)) or None,
+            need="fixed shapes: every byte is planned before the image is built",
+            try_="export without dynamic_shapes",
+        )
+    return tuple(value.shape)
+
+
+def _order(value: Any) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost in memory; only contiguous and channels last are told apart."""
+    contiguous = tuple(range(value.dim()))
+    if value.dim() == 4 and not value.is_contiguous() and value.is_contiguous(memory_format=torch.channels_last):
+        return (0, 2, 3, 1)
+    return contiguous
+
+
+def _array(tensor: Any, name: str) -> Array:
+    if DType.of(str(tensor.dtype).removeprefix("torch.")) is None and tensor.dtype is not torch.complex64:
+        raise CompileError(
+            f"{name} has type {tensor.dtype}",
+            need=f"one of {', '.join(d.label for d in DType)}",
+            try_="convert the model with model.float()",
+        )
+    return np.array(tensor.detach().cpu().numpy(), order="C")  # a copy: running the model may change its buffers
+
+
+def _labels(spec: Any) -> tuple[str, ...]:
+    """A name for each output: its keys and indices in the structure that forward returns; y if that is one tensor."""
+    pytree = torch.utils._pytree
+    tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
+    paths = [path for path, _ in pytree.tree_flatten_with_path(tree)[0]]
+    labels = []
+    for path in paths:
+        keys = [str(getattr(k, "key", getattr(k, "idx", getattr(k, "name", k)))) for k in path]
+        labels.append("_".join(["y", *keys]) if not keys or keys[0].isdigit() else "_".join(keys))
+    return tuple(label.replace("y_", "y", 1) if label.startswith("y_") else label for label in labels)
+
+
+def origin_of(node: Any) -> Origin:
+    """The module path and source line of the user's model that a node comes from."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = str(list(stack.values())[-1][0]) if stack else ""
+    source = ""
+    for line in (node.meta.get("stack_trace") or "").splitlines():
+        line = line.strip()
+        if line.startswith('File "') and "/torch/" not in line and '"<' not in line:
+            file, _, rest = line.removeprefix('File "').partition('", line ')
+            source = f"{Path(file).name}:{rest.split(',')[0]}"
+    return Origin(path.removeprefix("L['self']").strip("."), source)

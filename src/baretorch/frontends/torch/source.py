@@ -1,0 +1,143 @@
+"""What torch.export gives -> Source: an nn.Module, a Python model file, a .pt2. torch is imported when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from baretorch.frontends.aten.program import AtenProgram
+from baretorch.frontends.aten.source import Lowered, shared_state
+from baretorch.frontends.limits import check_sizes
+from baretorch.frontends.model_file import load_model_file
+from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
+from baretorch.ir import Array
+from baretorch.net import Reference
+from baretorch.ports import Runner
+from baretorch.stopwatch import timed
+
+
+def load_python(asked: Asked) -> Source:
+    """A Python file with model() and inputs(). It is code, and runs."""
+    with timed("import"):
+        import baretorch.frontends.torch.export  # noqa: F401
+    with timed("model"):
+        module, methods, calibration = load_model_file(asked.file)
+    with timed("export"):
+        return replace(from_methods(module, methods, asked.name, asked.method), calibration=calibration)
+
+
+def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
+    """An nn.Module and its example inputs."""
+    return from_methods(module, {"forward": tuple(inputs)}, name)
+
+
+def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
+    """An nn.Module and example inputs for each of its methods."""
+    from baretorch.frontends.torch import export as torch_export
+
+    method = one_of(methods, method)
+    for m, x in methods.items():
+        torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
+    odd = torch_export.has_odd_values(methods[method])
+    return replace(_source(name, method, exported(module, methods)), warnings=(ODD_INPUTS,) if odd else ())
+
+
+def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
+    """What torch.export makes of each method of a module."""
+    from baretorch.frontends.torch import export as torch_export
+
+    programs = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
+    return Torch(module, methods, programs, *_plain(programs, methods, module))
+
+
+def load_pt2(asked: Asked) -> Source:
+    """A file of torch.export.save."""
+    from baretorch.frontends.pt2.reader import example_inputs, load_pt2, read_pt2, told
+
+    with timed("model"):
+        read, samples = load_pt2(asked.file, asked.trust)
+        program = read_pt2(read, asked.file, asked.name)
+        if not asked.trust:
+            check_sizes(program)  # before anything is computed
+        args = example_inputs(samples, program)
+        methods = {} if args is None else {"forward": args}
+        programs = {"forward": read}
+        plain, references = told(asked.file, lambda: _plain(programs, methods, read.module(check_guards=False)))
+        return _source(asked.name, "forward", Torch(None, methods, programs, plain, references), str(asked.file))
+
+
+def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
+    """What there is to say of a model's plain programs, and of the answers to its example inputs, if it has any."""
+    from baretorch.frontends.torch.export import core_aten
+    from baretorch.frontends.torch.read import read_plain
+
+    plain, references = torch.plain, torch.references
+    programs = shared_state({m: replace(read_plain(p, name, plain.values()), file=file) for m, p in plain.items()})
+    program, graphs = programs[method], Lowered(programs)
+    source = Source(
+        name,
+        graphs,
+        random_inputs((i.stored, i.dtype) for i in program.inputs),
+        method=method,
+        notes=program.notes,
+        texts={"aten": program.text, "core": lambda: core_aten(torch.exported[method])},
+        calls=len(program.calls),
+        torch=torch,
+    )
+    if method not in references:
+        return source
+    expected, again = in_memory(references[method], program)
+    known = {m: for_passes(r, programs[m], plain[m], torch.inputs[m]) for m, r in references.items()}
+
+    def eager() -> Runner:
+        from baretorch.frontends.torch.eager import InPyTorch
+
+        return InPyTorch(torch.module, method, torch.inputs[method], graphs[method])
+
+    return replace(
+        source,
+        examples=known[method].inputs,
+        expected=expected,
+        expected_again=again,
+        quantized=expected if program.quantized else None,
+        references=known,
+        eager=eager if torch.module is not None else None,
+    )
+
+
+def _plain(
+    exported: Mapping[str, Any], methods: Mapping[str, tuple[Any, ...]], module: Any
+) -> tuple[dict[str, Any], dict[str, Reference]]:
+    """The plain program of each method, and the module's answers, which it was checked with."""
+    from baretorch.frontends.torch import export as torch_export
+
+    made = {m: torch_export.functional(e) for m, e in exported.items()}
+    state = any(program.graph_signature.buffers_to_mutate for program in made.values())
+    references = {
+        m: torch_export.reference_of(getattr(deepcopy(module) if state else module, m), made[m], x)
+        for m, x in methods.items()
+    }
+    return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references
+
+
+def in_memory(reference: Reference, program: AtenProgram) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The first and the second answer, in the order of the C interface."""
+    count = len(program.outputs)
+    arranged = [
+        np.array(a.transpose(program.output_orders[i % count]), order="C") for i, a in enumerate(reference.answers)
+    ]
+    return tuple(arranged[:count]), tuple(arranged[-count:])
+
+
+def for_passes(reference: Reference, program: AtenProgram, plain: Any, inputs: Sequence[Any]) -> Reference:
+    """What the passes are held against, with its inputs."""
+    from baretorch.frontends.torch import export as torch_export
+
+    if program.quantized:
+        reference = torch_export.unrounded_reference(plain, inputs, reference.runs)
+    flat = zip(torch_export.flat_inputs(inputs), program.inputs, strict=True)
+    return replace(reference, inputs=tuple(torch_export.to_numpy(x, i.order) for x, i in flat))
