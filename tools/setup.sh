@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Sets up what `make demo` and `make test` need, and does nothing when it is there already.
 #   tools/setup.sh demo   .venv with PyTorch and the plot; compilers and emulators where we may install them
-#   tools/setup.sh test   the same, with ExecuTorch and the test tools
+#   tools/setup.sh test   the same, with ExecuTorch, ONNX, TFLite, tinygrad, their runtimes and the test tools
 set -eu
 cd "$(dirname "$0")/.."
 kind=$1
 case $kind in
     demo) extras=torch,plot ;;
-    test) extras=executorch,plot,dev ;;
+    test) extras=executorch,onnx,tflite,tinygrad,plot,dev,judges ;;
     *) echo "usage: tools/setup.sh demo|test" >&2; exit 2 ;;
 esac
 
