@@ -23,13 +23,13 @@ class Runner(Protocol):
         """Let the model forget what it remembers between runs."""
 
 
-def arranged(graph: Graph, inputs: Sequence[Any]) -> list[Array]:
+def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Array]:
     """The caller's tensors or arrays, checked, in the memory order of the C interface."""
     if len(inputs) != len(graph.inputs):
-        raise CompileError(f"run() takes {len(graph.inputs)} input(s), {len(inputs)} were given")
+        raise CompileError(f"{who}: the model takes {len(graph.inputs)} input(s), {len(inputs)} were given")
     arrays = []
     for x, port in zip(inputs, graph.takes(), strict=True):
-        array = np.asarray(x.detach().numpy() if hasattr(x, "detach") else x)
+        array = as_array(x)
         if array.shape != port.shape or array.dtype != port.dtype.numpy:
             raise CompileError(
                 f"input {port.tensor.name} has the wrong shape or type",
@@ -38,6 +38,12 @@ def arranged(graph: Graph, inputs: Sequence[Any]) -> list[Array]:
             )
         arrays.append(port.to_memory(array))
     return arrays
+
+
+def as_array(x: Any) -> Array:
+    """A tensor of PyTorch or tinygrad, or what NumPy knows, as an array."""
+    x = x.detach() if hasattr(x, "detach") else x
+    return np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 
 def restored(graph: Graph, outputs: Sequence[Array]) -> Answer:

@@ -1,4 +1,4 @@
-"""A model's own task, measured in PyTorch, on the host and on the target, whose answers must be the host's."""
+"""A model's task, measured in its own framework, on the host, and on the target, whose answers must be the host's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from baretorch.emulators.session import Checker, Recorder, Session
 from baretorch.emulators.types import Machine
-from baretorch.errors import CompileError
 from baretorch.frontends.model_file import Evaluate
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
@@ -57,17 +56,17 @@ def evaluated(
     source, graph, name = compiled.source, compiled.graph, compiled.board.name
     fp32 = bool(source.float_graphs) or source.quantized is None
     dtype = "int8" if is_int8(graph) else "fp32"
-    if source.eager is None:
-        raise CompileError(f"{source.name} is not a Python model file, so PyTorch cannot run it")
-
-    pytorch = _Watched(source.eager(), "PyTorch", 0, show)
-    in_pytorch = _measured("pytorch", "PyTorch fp32" if fp32 else "PyTorch", task, pytorch)
+    columns, library, count = [], source.library, 0
+    if source.eager is not None:  # else there is nobody else to ask
+        original = _Watched(source.eager(), library, 0, show)
+        columns.append(_measured(library.lower(), f"{library} fp32" if fp32 else library, task, original))
+        count = original.count
 
     same = Options(optimize=compiled.options.optimize, io=compiled.options.io)
     host = compile_graphs(source, compiled.graphs, load_board("host"), same)
     session = Session(opened(host, None), graph)
     recorder = Recorder(session)
-    on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", pytorch.count, show))
+    on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", count, show))
     session.close()
 
     total = len(recorder.answers)
@@ -76,7 +75,7 @@ def evaluated(
     checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
     on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, show))
     session.close()
-    return Evaluation(compiled, port or session.machine.name, total, checker.ran, (in_pytorch, on_host, on_target))
+    return Evaluation(compiled, port or session.machine.name, total, checker.ran, (*columns, on_host, on_target))
 
 
 def _measured(key: str, title: str, task: Evaluate, run: Runner) -> Column:

@@ -17,8 +17,8 @@ from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.frontends import Source
 from baretorch.frontends.model_file import import_file
-from baretorch.ir import Graph, interpret
-from baretorch.ports import real, stored
+from baretorch.ir import Array, Graph, interpret
+from baretorch.ports import arranged, real, stored
 from baretorch.report.sweep import Sweep, Trace, value_of
 
 
@@ -38,8 +38,10 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     truth: Callable[..., Any] | None = getattr(file, "truth", None)
     torch = source.torch
     if torch is None or torch.module is None or torch.inputs[source.method] == ():
-        expected = source.expected or tuple(interpret(graph, source.examples).values())
-        return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
+        if sweep is None:
+            expected = source.expected or tuple(interpret(graph, source.examples).values())
+            return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
+        return _elsewhere(model, source, graph, [_tuple(s) for s in sweep()], truth)
 
     from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
 
@@ -62,6 +64,27 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
         if truth is not None:
             truths.append(value_of(np.asarray(truth(*sample))))
     return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")
+
+
+def _elsewhere(
+    model: str, source: Source, graph: Graph, samples: Sequence[Any], truth: Callable[..., Any] | None
+) -> Sweep:
+    """The sweep of a model that is no nn.Module: its own runtime is asked, or else the graph."""
+    if not samples:
+        raise CompileError("sweep() gives no inputs", at=model)
+    inputs = tuple(tuple(arranged(graph, sample, "sweep()")) for sample in samples)
+    if source.eager is None:
+        memory: dict[str, Array] = {}
+        found = [interpret(graph, stored(graph, x), memory=memory) for x in inputs]
+        expected = [real(graph, [values[name] for name in graph.outputs]) for values in found]
+    else:
+        run = source.eager()
+        expected = []
+        for sample in samples:
+            answers = _tuple(run(*sample))
+            expected.append(tuple(p.to_memory(y) for p, y in zip(graph.gives(), answers, strict=True)))
+    truths = None if truth is None else tuple(value_of(np.asarray(truth(*sample))) for sample in samples)
+    return Sweep(inputs, tuple(expected), truths, source.library if source.eager else "the graph")
 
 
 def stream(

@@ -12,8 +12,9 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.source import load_pte
 from baretorch.frontends.model_file import need_file
+from baretorch.frontends.python_file import load_python
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
-from baretorch.frontends.torch.source import from_methods, from_module, load_pt2, load_python
+from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
 
 __all__ = [
     "KINDS",
@@ -47,7 +48,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    ".py": Kind(load_python, int8=True),
+    ".py": Kind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named)), int8=True),
     ".pt2": Kind(load_pt2),
     ".pte": Kind(load_pte),
 }

@@ -67,21 +67,44 @@ def import_file(path: Path) -> ModuleType:
 
 
 def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
-    """What model() returns; example inputs for each of its methods: those of methods(), or inputs() for forward; and
-    what calibration() gives, if there is one."""
+    """What model() returns: an nn.Module, or the path of another model file; example inputs for each of its
+    methods: those of methods(), or inputs() for forward; and what calibration() gives, if there is one."""
     with _beside(path):  # also for what these functions import
         file = import_file(path)
-        module = _call(path, file, "model")
-        if not callable(getattr(module, "forward", None)):
+        model = _call(path, file, "model")
+        if isinstance(model, (str, os.PathLike)):
+            model = _named(path, os.fspath(model))
+            methods = {"forward": _call(path, file, "inputs")} if hasattr(file, "inputs") else {}
+        elif callable(getattr(model, "forward", None)):
+            methods = _methods(path, file, model)
+        else:
             raise CompileError(
-                "model() does not return an nn.Module",
+                "model() does not return a model",
                 at=path.name,
-                have=type(module).__name__,
-                need="a torch.nn.Module",
+                have=type(model).__name__,
+                need="a torch.nn.Module, or the path of a model file",
             )
-        methods = _methods(path, file, module)
         calibration = _calibration(path, file) if hasattr(file, "calibration") else None
-    return module, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+    return model, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+
+
+def _named(path: Path, name: str) -> Path:
+    """The file that model() names, which may stand beside it."""
+    file = path.parent / name
+    if not os.path.isfile(file):
+        raise CompileError(
+            f"model() returns {name!r}, and there is no such file",
+            at=path.name,
+            need="the path of a model file, from the folder of this one",
+        )
+    if file.suffix == ".py":
+        raise CompileError(
+            f"model() returns {name!r}, which is a Python file again",
+            at=path.name,
+            need="a file that holds a model",
+            try_="import it, and return what its model() returns",
+        )
+    return file
 
 
 def _methods(path: Path, file: ModuleType, module: Any) -> dict[str, Any]:
@@ -217,7 +240,7 @@ def _call(path: Path, file: ModuleType, name: str) -> Any:
     if function is None:
         raise CompileError(
             f"{path} has no function {name}()",
-            need="model() returning an nn.Module and inputs() returning a tuple of example tensors",
+            need="model() returning a model and inputs() returning a tuple of example tensors",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
     with _user_code(path, f"{name}()"):

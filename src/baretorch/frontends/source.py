@@ -15,7 +15,7 @@ from baretorch.escape import LONGEST
 from baretorch.ir import Array, DType, Graph, Shape
 from baretorch.net import Reference
 from baretorch.options import Observer
-from baretorch.ports import Runner
+from baretorch.ports import Runner, arranged
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 ODD_INT8 = (
@@ -36,12 +36,14 @@ class Int8:
 @dataclass(frozen=True)
 class Asked:
     """What is asked of a loader: this file, whose model is called `name`. Of several methods `method`, or the first.
-    `trust`: the user says that what is in the file may run."""
+    `trust`: the user says that what is in the file may run. `inputs` are example inputs as the caller has them, where a
+    Python file names this one and gives some; `example_inputs` checks and arranges them."""
 
     file: Path
     name: str
     method: str | None = None
     trust: bool = False
+    inputs: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,13 @@ def one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
     if wanted not in methods:
         raise CompileError(f"the model has no method {wanted!r}", have=", ".join(methods))
     return wanted
+
+
+def example_inputs(asked: Asked, graph: Graph) -> tuple[Array, ...]:
+    """The inputs that are asked for, or random ones, in the memory order of the C interface."""
+    if asked.inputs is None:
+        return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
+    return tuple(arranged(graph, asked.inputs, "inputs()"))
 
 
 def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from baretorch.frontends.aten.program import AtenProgram, AtenState
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.limits import check_sizes
-from baretorch.frontends.source import Asked, Source, one_of, random_inputs
+from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.ir import Graph
 from baretorch.stopwatch import timed
 
@@ -58,7 +58,9 @@ def load_pte(asked: Asked) -> Source:
         return Source(
             asked.name,
             graphs,
-            random_inputs((i.stored, i.dtype) for i in program.inputs),
+            random_inputs((i.stored, i.dtype) for i in program.inputs)
+            if asked.inputs is None
+            else example_inputs(asked, graphs[method]),
             method=method,
             notes=program.notes,
             texts={"aten": program.text},

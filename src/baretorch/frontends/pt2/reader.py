@@ -8,7 +8,7 @@ is pickled goes through torch's safe loading, and torch only puts the parts toge
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
@@ -33,6 +33,7 @@ from baretorch.frontends.pt2.program import Json, layer_name, refused, safe_prog
 from baretorch.frontends.pt2.shapes import check_shapes
 from baretorch.frontends.torch.export import flat_inputs, quiet, read_exported, reason
 from baretorch.frontends.torch.read import table_name
+from baretorch.ports import as_array
 
 FORMAT = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
 PROGRAM, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -60,14 +61,27 @@ def example_inputs(samples: Any, program: AtenProgram) -> tuple[Any, ...] | None
     if not samples:
         return None
     args, named = samples
+    return _fitting(
+        args, named, program, "the .pt2 file's example inputs are", "export it again with a tuple of example tensors"
+    )
+
+
+def given_inputs(inputs: Sequence[Any], program: AtenProgram) -> tuple[Any, ...]:
+    """The example inputs of a Python file that names this one, as tensors."""
+    return _fitting(tuple(torch.as_tensor(as_array(x)) for x in inputs), {}, program, "what inputs() gives is", None)
+
+
+def _fitting(
+    args: Sequence[Any], named: Mapping[str, Any], program: AtenProgram, whose: str, instead: str | None
+) -> tuple[Any, ...]:
     have = [(tuple(x.shape), str(x.dtype).removeprefix("torch.")) for x in flat_inputs(args)]
     need = [(i.shape, i.dtype.label) for i in program.inputs]
     if named or have != need:
         raise CompileError(
-            "the .pt2 file's example inputs are not what its program takes",
+            f"{whose} not what its program takes",
             have=", ".join([*(f"{dtype}{list(shape)}" for shape, dtype in have), *map(str, named)]) or "none",
             need=", ".join(f"{dtype}{list(shape)}" for shape, dtype in need),
-            try_="export it again with a tuple of example tensors",
+            try_=instead,
         )
     return tuple(args)
 

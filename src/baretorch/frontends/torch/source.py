@@ -12,22 +12,11 @@ import numpy as np
 from baretorch.frontends.aten.program import AtenProgram
 from baretorch.frontends.aten.source import Lowered, shared_state
 from baretorch.frontends.limits import check_sizes
-from baretorch.frontends.model_file import load_model_file
 from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
 from baretorch.ir import Array
 from baretorch.net import Reference
 from baretorch.ports import Runner
 from baretorch.stopwatch import timed
-
-
-def load_python(asked: Asked) -> Source:
-    """A Python file with model() and inputs(). It is code, and runs."""
-    with timed("import"):
-        import baretorch.frontends.torch.export  # noqa: F401
-    with timed("model"):
-        module, methods, calibration = load_model_file(asked.file)
-    with timed("export"):
-        return replace(from_methods(module, methods, asked.name, asked.method), calibration=calibration)
 
 
 def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
@@ -56,14 +45,14 @@ def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
 
 def load_pt2(asked: Asked) -> Source:
     """A file of torch.export.save."""
-    from baretorch.frontends.pt2.reader import example_inputs, load_pt2, read_pt2, told
+    from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, told
 
     with timed("model"):
         read, samples = load_pt2(asked.file, asked.trust)
         program = read_pt2(read, asked.file, asked.name)
         if not asked.trust:
             check_sizes(program)  # before anything is computed
-        args = example_inputs(samples, program)
+        args = example_inputs(samples, program) if asked.inputs is None else given_inputs(asked.inputs, program)
         methods = {} if args is None else {"forward": args}
         programs = {"forward": read}
         plain, references = told(asked.file, lambda: _plain(programs, methods, read.module(check_guards=False)))

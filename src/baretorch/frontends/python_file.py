@@ -1,0 +1,39 @@
+"""A Python model file -> Source. It is code, and runs; what its model() returns tells whose it is: PyTorch's, or
+that of another file, which it names. torch is not imported unless it is needed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from baretorch.frontends.model_file import load_model_file
+from baretorch.frontends.source import Asked, Source
+from baretorch.frontends.torch.source import from_methods
+from baretorch.stopwatch import timed
+
+
+def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
+    """A Python file with model() and inputs(); `load_named` reads the file that model() may name."""
+    if "torch" in _imports(asked.file):
+        with timed("import"):
+            import baretorch.frontends.torch.export  # noqa: F401
+    with timed("model"):
+        model, methods, calibration = load_model_file(asked.file)
+    if isinstance(model, Path):
+        source = load_named(replace(asked, file=model, inputs=methods.get("forward")))
+        return source if calibration is None else replace(source, calibration=calibration)
+    with timed("export"):
+        return replace(from_methods(model, methods, asked.name, asked.method), calibration=calibration)
+
+
+def _imports(file: Path) -> set[str]:
+    """The packages that a file names in its imports; none if it is no Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):
+        return set()
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.partition(".")[0] for name in names}
