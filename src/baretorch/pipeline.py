@@ -5,7 +5,7 @@ file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,27 +17,14 @@ from baretorch.emulators.types import CoresRace
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8, Source, kind_of, load, random_inputs
-from baretorch.ir import Array, DType, Graph, verify
-from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, says_int8, unrounded
+from baretorch.frontends import Int8, Source, kind_of, load
+from baretorch.frontends.checked import check_passes
+from baretorch.ir import DType, Graph, verify
+from baretorch.net import says_int8
 from baretorch.options import DEFAULT, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
-from baretorch.passes.dead_code import dead_code
-from baretorch.passes.drop_expand import drop_expand
-from baretorch.passes.fold_affine import fold_affine
-from baretorch.passes.fold_constants import fold_constants
-from baretorch.passes.fold_padding import fold_padding
-from baretorch.passes.fuse_clamp import fuse_clamp
-from baretorch.passes.fuse_pool import fuse_pool
-from baretorch.passes.fuse_power import fuse_power
-from baretorch.passes.layout import layout
-from baretorch.passes.note_scales import note_scales
-from baretorch.passes.sink_views import sink_views
-from baretorch.passes.split_depth import split_depth
-from baretorch.passes.split_linear import split_linear
-from baretorch.passes.to_int8 import to_int8
-from baretorch.passes.views import views
+from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
@@ -45,27 +32,6 @@ from baretorch.ports import stored
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
 from baretorch.text import to_text
-
-PASSES: tuple[Callable[[Graph], Graph], ...] = (
-    note_scales,  # first, so that every other pass sees a float graph with notes
-    dead_code,
-    drop_expand,  # before constants are written out at full size
-    fold_constants,  # weights arrive permuted by frontends; layout needs them plain
-    fuse_power,
-    split_linear,
-    layout,
-    sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
-    views,  # … and so is a pair of them that cancels
-    fold_affine,  # needs channels last, so that a channel is the last axis
-    fold_padding,
-    fuse_clamp,  # conv, relu, pool: the relu first …
-    fuse_pool,
-    fuse_clamp,  # … conv, pool, relu: the relu after
-    views,
-    fold_constants,
-    to_int8,  # what the notes say becomes true; up to here a graph gives the float model's answer
-    split_depth,  # after all that fuses with a convolution
-)
 
 
 @dataclass(frozen=True)
@@ -117,14 +83,11 @@ def optimized(graph: Graph, trace: Path | None = None) -> Graph:
 
 def _stages(graph: Graph, trace: Path | None = None) -> list[tuple[str, Graph]]:
     """The graph before and after each pass, by the pass's name."""
-    stages = [("frontend", verify(graph))]
-    for step in PASSES:
-        graph = verify(step(graph))
-        stages.append((step.__name__, graph))
+    found = stages(graph, PASSES)
     if trace is not None:
         try:
             trace.mkdir(parents=True, exist_ok=True)
-            for i, (name, stage) in enumerate(stages):
+            for i, (name, stage) in enumerate(found):
                 file = trace / f"{i:02}_{name}.txt"
                 check_file(file, graph_text, "--trace")
                 file.write_text(to_text(stage, data=False), "utf-8")
@@ -132,7 +95,7 @@ def _stages(graph: Graph, trace: Path | None = None) -> list[tuple[str, Graph]]:
             raise CompileError(
                 f"cannot write to {trace}", have=str(error), try_="another folder with --trace"
             ) from error
-    return stages
+    return found
 
 
 def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Graph]:
@@ -140,32 +103,10 @@ def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Gr
     against PyTorch's answer."""
     graphs = {}
     for method, graph in source.graphs.items():
-        stages = _stages(graph, trace if method == source.method else None)
-        until = 1 + PASSES.index(to_int8) if says_int8(graph) else len(stages)
-        _check_passes(source, method, stages[:until])
-        graphs[method] = stages[-1][1]
+        found = _stages(graph, trace if method == source.method else None)
+        check_passes(source, method, found[: 1 + len(FLOAT)] if says_int8(graph) else found)
+        graphs[method] = found[-1][1]
     return graphs
-
-
-def _check_passes(source: Source, method: str, stages: Sequence[tuple[str, Graph]]) -> None:
-    """WrongStep, with the first pass after which it is so, if the last of these graphs gives a wrong answer."""
-    reference, plain = source.references.get(method), unrounded
-    if reference is None or rounds(unrounded(stages[-1][1])):  # the graph itself is all there is to ask
-        first = stages[0][1]
-        inputs = (
-            source.examples
-            if method == source.method
-            else random_inputs((t.shape, t.dtype) for t in first.of(first.inputs))
-        )
-        plain = as_it_is if rounds(unrounded(stages[-1][1])) else unrounded
-        reference, stages = own_reference(plain(stages[1][1]), inputs), stages[1:]
-
-    def answers(graph: Graph) -> tuple[Array, ...]:
-        return graph_answers(plain(graph), reference.inputs, reference.runs)
-
-    if difference(answers(stages[-1][1]), reference) is not None:
-        for name, graph in stages:
-            check(f"the pass {name}" if name != "frontend" else "lowering", answers(graph), reference)
 
 
 def with_io(graph: Graph, io: Io) -> Graph:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from baretorch.frontends import from_module
 from baretorch.ir import Graph, interpret
-from baretorch.pipeline import PASSES, optimized, verify
+from baretorch.passes.order import PASSES
+from baretorch.pipeline import optimized, verify
 from baretorch.text import parse, to_text
 
 

@@ -10,8 +10,8 @@ from torch import nn
 import baretorch
 from baretorch.errors import CompileError
 from baretorch.frontends import from_module
+from baretorch.passes.order import PASSES
 from baretorch.passes.split_depth import split_depth
-from baretorch.pipeline import PASSES
 
 VOLUME = torch.linspace(-9, 9, 2 * 4 * 5 * 6 * 7).sin().reshape(2, 4, 5, 6, 7)
 

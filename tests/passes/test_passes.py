@@ -25,8 +25,9 @@ from baretorch.passes.fold_padding import fold_padding
 from baretorch.passes.fuse_clamp import fuse_clamp
 from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.layout import layout
+from baretorch.passes.order import PASSES
 from baretorch.passes.views import views
-from baretorch.pipeline import PASSES, optimized
+from baretorch.pipeline import optimized
 from baretorch.text import to_text
 from tests.models import cnn, cnn_input, mlp
 

@@ -15,6 +15,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir import Array, Graph, Tensor, verify
 from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.passes.order import FLOAT
 from baretorch.pipeline import read
 from baretorch.quantize.accuracy import _alone, compare_layers, sqnr_db, worst_layers
 from baretorch.quantize.source import quantized
@@ -48,7 +49,7 @@ def source(name: str) -> Source:
 def noted(source: Source) -> Graph:
     """The graph as pt2e means it: float operators, and notes where values are rounded to int8."""
     graph = source.graph
-    for step in pipeline.PASSES[: [p.__name__ for p in pipeline.PASSES].index("to_int8")]:
+    for step in FLOAT:
         graph = verify(step(graph))
     return graph
 

@@ -1,0 +1,59 @@
+"""The passes, in the order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from baretorch.ir import Graph, verify
+from baretorch.passes.dead_code import dead_code
+from baretorch.passes.drop_expand import drop_expand
+from baretorch.passes.fold_affine import fold_affine
+from baretorch.passes.fold_constants import fold_constants
+from baretorch.passes.fold_padding import fold_padding
+from baretorch.passes.fuse_clamp import fuse_clamp
+from baretorch.passes.fuse_pool import fuse_pool
+from baretorch.passes.fuse_power import fuse_power
+from baretorch.passes.layout import layout
+from baretorch.passes.note_scales import note_scales
+from baretorch.passes.sink_views import sink_views
+from baretorch.passes.split_depth import split_depth
+from baretorch.passes.split_linear import split_linear
+from baretorch.passes.to_int8 import to_int8
+from baretorch.passes.views import views
+
+Pass: TypeAlias = Callable[[Graph], Graph]
+
+# Up to here a graph gives the float model's answer. On what they have made they change nothing any more.
+FLOAT: tuple[Pass, ...] = (
+    note_scales,  # first, so that every other pass sees a float graph with notes
+    dead_code,
+    drop_expand,  # before constants are written out at full size
+    fold_constants,  # weights arrive permuted by frontends; layout needs them plain
+    fuse_power,
+    split_linear,
+    layout,
+    sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
+    views,  # … and so is a pair of them that cancels
+    fold_affine,  # needs channels last, so that a channel is the last axis
+    fold_padding,
+    fuse_clamp,  # conv, relu, pool: the relu first …
+    fuse_pool,
+    fuse_clamp,  # … conv, pool, relu: the relu after
+    views,
+    fold_constants,
+)
+PASSES: tuple[Pass, ...] = (
+    *FLOAT,
+    to_int8,  # what the notes say becomes true
+    split_depth,  # after all that fuses with a convolution
+)
+
+
+def stages(graph: Graph, passes: Sequence[Pass]) -> list[tuple[str, Graph]]:
+    """The graph before and after each pass, by the pass's name."""
+    found = [("frontend", verify(graph))]
+    for step in passes:
+        graph = verify(step(graph))
+        found.append((step.__name__, graph))
+    return found
