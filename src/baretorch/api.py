@@ -141,10 +141,10 @@ def compile(
     calibration: Iterable[Any] | None = None,
     **options: Any,
 ) -> Model:
-    """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte), for a board. With `int8` or
+    """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte, .onnx), for a board. With `int8` or
     `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
     options below are those of the command line, with the same words; `keep_float` is a list of layers, `place` a dict
-    of layers and banks. A .py file runs; nothing in a .pt2 or .pte does, unless `trust` says so. Calibration that does
+    of layers and banks. A .py file runs; nothing in the others does, unless `trust` says so. Calibration that does
     not fit is a Python warning, too."""
     asked = read_options({**options, "int8": True} if calibration is not None else options)
     frontends.check_name(name)

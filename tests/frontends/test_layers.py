@@ -113,7 +113,7 @@ def test_its_own_errors_and_those_of_the_table() -> None:
     assert "'conv' is no layer" in command("run", "odd.layers", "--board", "host").err
     assert "already exported" in command("run", "net.layers", "--board", "host", "--int8").err
     Path("net.other").write_text("")
-    assert "need  a .py, .pt2, .pte or .layers file" in command("run", "net.other", "--board", "host").err
+    assert "need  a .py, .pt2, .pte, .onnx or .layers file" in command("run", "net.other", "--board", "host").err
 
 
 @pytest.mark.usefixtures("row")

@@ -12,6 +12,7 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.source import load_pte
 from baretorch.frontends.model_file import need_file
+from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.python_file import load_python
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
@@ -51,11 +52,12 @@ KINDS: Mapping[str, Kind] = {
     ".py": Kind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named)), int8=True),
     ".pt2": Kind(load_pt2),
     ".pte": Kind(load_pte),
+    ".onnx": Kind(load_onnx),
 }
 
 
 def load(path: str, method: str | None = None, trust: bool = False) -> Source:
-    """Read a model file: .py with model() and inputs(), .pt2, or .pte. Of several methods, `method` or the first.
+    """Read a model file: .py with model() and inputs(), .pt2, .pte or .onnx. Of several methods, `method` or the first.
     A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to `trust`."""
     kind, file = kind_of(path), Path(path)
     return kind.load(Asked(file, _name(file), method, trust))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.program import AtenCall, AtenProgram, Ref
+from baretorch.frontends.aten.program import AtenProgram, Ref
 
 ROOM = 64 << 20  # bytes of one value, and of all that is computed from constants; no microcontroller has so much
 
@@ -17,15 +17,15 @@ def check_sizes(program: AtenProgram) -> None:
     for call in program.calls:
         size = max((_bytes(shape) for shape in call.shapes if shape is not None), default=0)
         if size > ROOM:
-            raise _large(f"{call.target} makes {size:,} bytes", call)
+            raise too_large(f"{call.target} makes {size:,} bytes", str(call.origin))
         if all(name in known for name in _names(call.args)):
             folded += size
             known |= {name for name in call.results if name is not None}
     for i in program.inputs:
         if _bytes(i.shape) > ROOM:
-            raise _large(f"input {i.name} has {_bytes(i.shape):,} bytes", None)
+            raise too_large(f"input {i.name} has {_bytes(i.shape):,} bytes")
     if folded > ROOM + 4 * sum(c.nbytes for c in program.constants.values()):
-        raise _large(f"constants make {folded:,} bytes of constants", None)
+        raise too_large(f"constants make {folded:,} bytes of constants")
 
 
 def _bytes(shape: tuple[int, ...]) -> int:
@@ -38,10 +38,10 @@ def _names(args: object) -> list[str]:
     return [name for a in args for name in _names(a)] if isinstance(args, tuple) else []
 
 
-def _large(what: str, call: AtenCall | None) -> CompileError:
+def too_large(what: str, at: str = "") -> CompileError:
     return CompileError(
         f"the model is too large to be meant for a microcontroller: {what}",
-        at=str(call.origin) or None if call else None,
+        at=at or None,
         need=f"at most {ROOM:,} bytes",
         try_="--trust (in Python trust=True), if that is what you want",
     )

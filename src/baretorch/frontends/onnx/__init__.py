@@ -1,0 +1,1 @@
+"""Files of ONNX, read with the `onnx` package alone."""

@@ -1,0 +1,85 @@
+"""Nodes whose inputs are all constants are computed while the file is read, by onnx.reference, one at a time: shape
+arithmetic, mostly. What they would make is known before anything is allocated."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+from baretorch.frontends.limits import ROOM
+from baretorch.frontends.onnx.tensors import element_type, tensor_of
+from baretorch.ir import Array
+
+# What is random, what has no other meaning than its row's, and what a pass does better.
+NEVER = frozenset(
+    {
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"),
+        *("Dropout", "ImageDecoder", "DequantizeLinear"),
+    }
+)
+REPEATS = frozenset({"Expand", "Tile"})  # of which only few elements are computed: their readers broadcast
+FEW = 1024  # elements
+BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more than they are given, times their rank
+
+
+def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
+    """What a node of ONNX's own domain makes of constants; None where it must be computed otherwise."""
+    if node.op_type in NEVER or any(a.g.node or a.graphs for a in node.attribute):
+        return None
+    sizes = _sizes(node, inputs, opset)
+    given = sum(x.nbytes for x in inputs if x is not None)
+    if sizes is None:
+        if node.op_type not in BOUNDED or given > FEW * 8:
+            return None
+    elif max(sizes, default=0) > (FEW if node.op_type in REPEATS else ROOM // 8):
+        return None
+    model = _model(node, inputs, opset, ())
+    names = [name for name in node.input if name]
+    feeds = dict(zip(names, (x for x in inputs if x is not None), strict=True))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            made = ReferenceEvaluator(model).run(None, feeds)
+    except Exception:  # what the reference cannot do is left to the row
+        return None
+    return tuple(np.asarray(y) for y in made) if all(isinstance(y, (np.ndarray, np.generic)) for y in made) else None
+
+
+def _model(node: Any, inputs: Sequence[Array | None], opset: int, constants: Sequence[int]) -> Any:
+    """The node alone, with the inputs at these places as constants."""
+    given = {}
+    for name, x in zip(node.input, inputs, strict=True):
+        if x is not None:
+            given[name] = x
+    values = [helper.make_tensor_value_info(n, element_type(x), x.shape) for n, x in given.items()]
+    known = {node.input[i] for i in constants}
+    graph = helper.make_graph(
+        [node],
+        "one",
+        [v for v in values if v.name not in known],
+        [helper.make_empty_tensor_value_info(name) for name in node.output if name],
+        [tensor_of(given[name], name) for name in known],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def _sizes(node: Any, inputs: Sequence[Array | None], opset: int) -> list[int] | None:
+    """How many elements each output will have; None if that is not to be known."""
+    small = [i for i, x in enumerate(inputs) if x is not None and x.size <= FEW]
+    try:
+        inferred = shape_inference.infer_shapes(_model(node, inputs, opset, small), data_prop=True)
+    except Exception:
+        return None
+    sizes = []
+    for value in inferred.graph.output:
+        kind = value.type.tensor_type
+        if not kind.HasField("shape") or any(not d.HasField("dim_value") for d in kind.shape.dim):
+            return None
+        sizes.append(prod(d.dim_value for d in kind.shape.dim))
+    return sizes

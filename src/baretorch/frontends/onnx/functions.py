@@ -1,0 +1,46 @@
+"""Operators that ONNX defines by others: their function bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import defs, helper
+
+
+@dataclass(frozen=True)
+class Function:
+    """A FunctionProto."""
+
+    proto: Any
+
+
+def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Function | None:
+    """The body that ONNX's schema gives an operator, for inputs of these types."""
+    try:
+        schema = defs.get_schema(node.op_type, version, node.domain)
+    except defs.SchemaError:
+        return None
+    if schema.has_function:
+        proto = onnx.FunctionProto()
+        proto.CopyFrom(schema.function_body)
+        return Function(proto)
+    if schema.has_context_dependent_function:
+        given = []
+        for t in types:
+            kind = onnx.TypeProto()
+            if t is not None:
+                kind.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(t))
+            given.append(kind.SerializeToString())
+        try:
+            raw = schema.get_context_dependent_function(node.SerializeToString(), given)
+        except Exception:  # it has none for these
+            return None
+        if raw:
+            proto = onnx.FunctionProto()
+            proto.ParseFromString(raw)
+            return Function(proto)
+    return None

@@ -1,0 +1,123 @@
+"""What a model takes, gives and remembers: its inputs with fixed shapes, its outputs, its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.limits import ROOM, too_large
+from baretorch.frontends.onnx.tensors import array_of, dtype_of
+from baretorch.ir import Array, DType, Shape
+
+
+@dataclass(frozen=True)
+class OnnxInput:
+    name: str
+    shape: Shape
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxState:
+    """An input that is, from the second run on, what the output was in the run before."""
+
+    input: OnnxInput
+    output: str
+    initial: Array
+
+
+@dataclass(frozen=True)
+class Interface:
+    """`outputs` are names of values."""
+
+    inputs: tuple[OnnxInput, ...]
+    outputs: tuple[str, ...]
+    state: tuple[OnnxState, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def interface_of(model: Any, shapes: Mapping[str, Shape], state: Mapping[str, str]) -> Interface:
+    """The inputs that are no constants, with the `shapes` that the user gives; inputs and outputs that are `state`
+    are neither."""
+    constants = {t.name: t for t in model.graph.initializer}
+    given = {i.name: i for i in model.graph.input if i.name not in constants or i.name in state}
+    outputs = [o.name for o in model.graph.output]
+    _known("--shape", shapes, given)
+    _known("--state", state, given)
+    notes: list[str] = []
+    inputs = {i.name: i for i in _shaped(given.values(), shapes, notes)}
+    states = []
+    for taken, made in state.items():
+        if made not in outputs:
+            raise CompileError(f"--state: the model has no output {made!r}", have=", ".join(outputs) or "no outputs")
+        i = inputs.pop(taken)
+        initial = array_of(constants[taken]) if taken in constants else np.zeros(i.shape, i.dtype.numpy)
+        if initial.shape != i.shape:
+            raise CompileError(f"--state: {taken!r} begins as {list(initial.shape)}, not {list(i.shape)}")
+        states.append(OnnxState(i, made, initial))
+    left = tuple(o for o in outputs if o not in state.values())
+    return Interface(tuple(inputs.values()), left, tuple(states), tuple(notes))
+
+
+def _known(flag: str, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    for name in names:
+        if name not in inputs:
+            raise CompileError(f"{flag}: the model has no input {name!r}", have=", ".join(inputs) or "no inputs")
+
+
+def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[OnnxInput]:
+    made, open_ = [], []
+    for value in values:
+        kind = value.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise CompileError(
+                f"the input {value.name!r} is a {str(kind or 'value without a type').removesuffix('_type')}",
+                need="tensors",
+            )
+        declared = value.type.tensor_type
+        dtype = dtype_of(declared.elem_type, f"the input {value.name!r}")
+        dims: list[int | str] | None = None
+        if declared.HasField("shape"):
+            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in declared.shape.dim]
+        shape = _fixed(value.name, dims, shapes.get(value.name), notes)
+        if shape is None:
+            open_.append(f"{value.name}: {'[' + ', '.join(map(str, dims)) + ']' if dims is not None else 'any shape'}")
+            continue
+        if prod(shape) * dtype.size > ROOM:
+            raise too_large(f"input {value.name} has {prod(shape) * dtype.size:,} bytes")
+        made.append(OnnxInput(value.name, shape, dtype))
+    if open_:
+        name = open_[0].split(":")[0]
+        raise CompileError(
+            "the model's inputs have no fixed shape",
+            have=open_,
+            need="sizes that are known before the image is built",
+            try_=f"--shape {name}=1,3,96,96 with the sizes you want; in Python shapes={{{name!r}: (1, 3, 96, 96)}}",
+        )
+    return made
+
+
+def _fixed(name: str, dims: list[int | str] | None, given: Shape | None, notes: list[str]) -> Shape | None:
+    """The shape of an input; None if it is open. A batch that is open alone is 1."""
+    if given is not None:
+        agree = dims is None or (
+            len(dims) == len(given) and all(isinstance(d, str) or d == n for d, n in zip(dims, given, strict=True))
+        )
+        if not agree:
+            raise CompileError(f"--shape: {name} is {list(given)}", need=f"a shape like {dims}")
+        return given
+    if dims is None:
+        return None
+    if dims and isinstance(dims[0], str) and not any(isinstance(d, str) for d in dims[1:]):
+        notes.append(f"{name}: the batch {dims[0]} is 1; --shape sets another")
+        dims = [1, *dims[1:]]
+    if any(isinstance(d, str) for d in dims):
+        return None
+    if any(int(d) < 0 for d in dims):
+        raise CompileError(f"the input {name!r} has the shape {dims}")
+    return tuple(int(d) for d in dims)

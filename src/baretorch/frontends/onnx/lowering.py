@@ -1,0 +1,328 @@
+"""The nodes of an ONNX graph, in order: each becomes a constant, or what its row makes of it in the Graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, NodeProto
+
+from baretorch.errors import CompileError
+from baretorch.frontends.limits import ROOM, too_large
+from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.onnx.fold import folded
+from baretorch.frontends.onnx.functions import Function, schema_function
+from baretorch.frontends.onnx.rows import Call, Row, key
+from baretorch.frontends.onnx.tensors import array_of, type_name
+from baretorch.ir import Array, DType, Origin
+
+DEEPEST = 32  # graphs and functions within each other
+AS_FLOAT32 = ("float16", "bfloat16", "float64")  # constants of these types become float32
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A value that could not be made, and why it cannot be read; without a reason, that is known already."""
+
+    reason: str = ""
+
+
+OMITTED = Absent("an input that is left out")  # of a function
+Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constant that is none yet, or none of them
+
+
+@dataclass
+class Scope:
+    """What the names of a graph stand for. A graph within a node sees those around it; a function does not."""
+
+    values: dict[str, Value]
+    outer: Scope | None = None
+    prefix: str = ""  # of the names of layers
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # of a function: AttributeProtos of the call
+    opsets: Mapping[str, int] = field(default_factory=dict)
+    depth: int = 0
+
+    def holder(self, name: str) -> Scope | None:
+        """The innermost scope that knows a name."""
+        if name in self.values:
+            return self
+        return self.outer.holder(name) if self.outer else None
+
+
+@dataclass
+class OnnxLowering(Lowering):
+    """With the rows, the model's own functions by domain and name, and what is to be told in the end."""
+
+    rows: Mapping[str, Row]
+    functions: Mapping[tuple[str, str, str], Any]
+    room: int = ROOM  # bytes that constants may still make of constants
+    notes: list[str] = field(default_factory=list)
+    unsupported: list[tuple[str, str]] = field(default_factory=list)  # operator, node
+    wrong: CompileError | None = None  # the first that a row refused
+    scope: Scope = field(default_factory=lambda: Scope({}))
+
+    # --- for rows -------------------------------------------------------------------------------------------
+
+    def ints(self, name: str | None, what: str) -> tuple[int, ...]:
+        """Whole numbers that must be known before the image is built: a shape, axes, sizes."""
+        data = self.constant(name, what)
+        if data.dtype.kind not in "iub":
+            raise CompileError(f"{what} must be integers", have=str(name and self[name]))
+        return tuple(int(v) for v in data.reshape(-1))
+
+    def known(self, name: str | None) -> Array | None:
+        """A tensor's value where that is a constant."""
+        return None if name is None else self[name].data
+
+    def lower(self, graph: Any, inputs: Sequence[Value], prefix: str) -> list[Value]:
+        """The outputs of a graph within the node that is being lowered, for these inputs."""
+        outer = self.scope
+        inside = Scope(
+            dict(zip((i.name for i in graph.input), inputs, strict=True)),
+            outer,
+            prefix,
+            outer.attributes,
+            outer.opsets,
+            outer.depth + 1,
+        )
+        self._run(graph.node, graph.initializer, inside)
+        return [self.read(inside, o.name) for o in graph.output]
+
+    def name_of(self, value: Value, name: str = "constant") -> str:
+        """A value as a Graph tensor."""
+        if isinstance(value, Absent):
+            raise CompileError(value.reason)
+        return value if isinstance(value, str) else self.b.const(name, self._ours(value, name))
+
+    # --- the walk -------------------------------------------------------------------------------------------
+
+    def read(self, scope: Scope, name: str) -> Value:
+        holder = scope.holder(name)
+        if holder is None:
+            raise CompileError(f"the value {name!r} is read before anything makes it")
+        return holder.values[name]
+
+    def tensor(self, scope: Scope, name: str) -> str:
+        """A value as a Graph tensor, which it stays."""
+        value = self.read(scope, name)
+        if not isinstance(value, str):
+            holder = scope.holder(name)
+            assert holder is not None
+            holder.values[name] = value = self.name_of(value, name)
+        return value
+
+    def run(self, nodes: Iterable[Any], initializers: Iterable[Any], scope: Scope) -> None:
+        """All nodes of a graph; what could not be lowered is told at once."""
+        self._run(nodes, initializers, scope)
+        if self.unsupported:
+            raise _unsupported(self.unsupported)
+        if self.wrong is not None:
+            raise self.wrong
+
+    def _run(self, nodes: Iterable[Any], initializers: Iterable[Any], scope: Scope) -> None:
+        if scope.depth > DEEPEST:
+            raise CompileError(f"more than {DEEPEST} graphs and functions lie within each other")
+        for tensor in initializers:
+            scope.values[tensor.name] = array_of(tensor)
+        before = self.scope, self.b.origin
+        self.scope = scope
+        for i, node in enumerate(nodes):
+            name = scope.prefix + (node.name or next(filter(None, node.output), f"{node.op_type}_{i}"))
+            self.b.origin = Origin(name)
+            try:
+                made = self._made(node, name, scope)
+            except CompileError as error:
+                if not error.at:
+                    error.at = (f"{name}: {node.op_type}",)
+                self.wrong = self.wrong or error
+                made = [Absent()] * len(node.output)
+            for i, output in enumerate(node.output):
+                if output:
+                    scope.values[output] = made[i] if i < len(made) else Absent(_only(node, len(made)))
+        self.scope, self.b.origin = before
+
+    def _made(self, node: Any, name: str, scope: Scope) -> Sequence[Value]:
+        """What a node's outputs are."""
+        node = _resolved(node, scope.attributes)
+        names = [n if n and self.read(scope, n) is not OMITTED else None for n in node.input]
+        values = [self.read(scope, n) if n else None for n in names]
+        for value in values:
+            if isinstance(value, Absent) and value.reason:
+                raise CompileError(value.reason)
+        own = node.domain in ("", "ai.onnx")
+        broken = any(isinstance(value, Absent) for value in values)
+        if own and not broken:
+            constants = self._constant(node, values, scope)
+            if constants is not None:
+                return constants
+        row = self.rows.get(key(node.op_type, node.domain))
+        version = scope.opsets.get("" if own else node.domain, 0)
+        function = None if row else self._function(node, version, values)
+        if row is None and function is None:
+            self.unsupported.append((key(node.op_type, node.domain), name))
+        if broken or (row is None and function is None):
+            return [Absent()] * len(node.output)
+        if function is not None:
+            return self._call(function, node, values, name, scope)
+        assert row is not None
+        inputs = tuple(self.tensor(scope, n) if n else None for n in names)
+        call = Call(node.op_type, node.domain, version, name, inputs, len(node.output), attributes_of(node))
+        return self._built(row, call)
+
+    def _built(self, row: Row, call: Call) -> Sequence[str]:
+        start = len(self.b.nodes)
+        try:
+            result: Result = row.build(self, call)
+        except CompileError as error:
+            if not error.have:
+                error.have = (", ".join(str(self[x]) for x in call.inputs if x) or "no inputs",)
+            raise
+        except Exception as error:  # files may say anything
+            raise CompileError(
+                f"{call.op} cannot be applied to what it is given",
+                have=", ".join(str(self[x]) for x in call.inputs if x) or "no inputs",
+            ) from error
+        for node in self.b.nodes[start:]:
+            for output in node.outputs:
+                if self[output].bytes > ROOM:
+                    raise too_large(f"{call.op} makes {self[output].bytes:,} bytes", f"{call.name}: {call.op}")
+        return (result,) if isinstance(result, str) else result
+
+    def _constant(self, node: Any, values: Sequence[Value | None], scope: Scope) -> tuple[Array, ...] | None:
+        """What the node makes, where that can be known now."""
+        if node.op_type in ("Shape", "Size") and isinstance(values[0], str):
+            return (self._shape(node, self.shape(values[0])),)
+        inputs = [self.b.tensors[v].data if isinstance(v, str) else v for v in values]
+        noted = any(isinstance(v, str) and self[v].quant is not None for v in values)
+        missing = any(x is None for x, v in zip(inputs, values, strict=True) if v is not None)
+        if noted or missing:
+            return None
+        if node.op_type == "Constant":
+            return (self._held(node),)
+        arrays = [x for x in inputs if not isinstance(x, Absent)]
+        made = folded(node, arrays, scope.opsets.get("", 0))
+        if made is None:
+            return None
+        self.room -= sum(y.nbytes for y in made)
+        if self.room < 0:
+            raise too_large("constants make too many constants", f"{node.name}: {node.op_type}")
+        return made
+
+    def _shape(self, node: Any, shape: tuple[int, ...]) -> Array:
+        if node.op_type == "Size":
+            return np.array(np.prod(shape, dtype=np.int64))
+        limits = attributes_of(node)
+        return np.array(shape[slice(limits.get("start"), limits.get("end"))], np.int64)
+
+    def _held(self, node: Any) -> Array:
+        (attribute,) = node.attribute
+        value = attribute_value(attribute)
+        if attribute.name not in ("value", "value_float", "value_floats", "value_int", "value_ints"):
+            raise CompileError(f"Constant: {attribute.name} is not supported", need="a dense tensor of numbers")
+        return np.asarray(value, {"f": np.float32, "i": np.int64}.get(attribute.name[6:7]))
+
+    def _ours(self, data: Array, name: str) -> Array:
+        """A constant in a type of ours."""
+        if data.dtype.name in AS_FLOAT32:
+            text = f"{data.dtype.name} constants are taken as float32"
+            if text not in self.notes:
+                self.notes.append(text)
+            return data.astype(np.float32)
+        if DType.of(data.dtype.name) is None:
+            raise CompileError(
+                f"the constant {name!r} has the type {data.dtype.name}, which is not supported",
+                need=f"one of {', '.join(d.label for d in DType)}",
+            )
+        return data
+
+    # --- functions ------------------------------------------------------------------------------------------
+
+    def _function(self, node: Any, version: int, values: Sequence[Value | None]) -> Function | None:
+        """The body of a function of the model, or of an operator that ONNX defines by others."""
+        own = self.functions.get((node.domain, node.op_type, node.overload))
+        if own is not None:
+            return Function(own)
+        if any(isinstance(value, Absent) for value in values):
+            return None
+        types = [self._type(value) for value in values]
+        return schema_function(node, version, types)
+
+    def _type(self, value: Value | None) -> str | None:
+        if value is None or isinstance(value, Absent):
+            return None
+        return self[value].dtype.label if isinstance(value, str) else value.dtype.name
+
+    def _call(
+        self, function: Function, node: Any, values: Sequence[Value | None], name: str, scope: Scope
+    ) -> Sequence[Value]:
+        body = function.proto
+        attributes = {a.name: a for a in body.attribute_proto}
+        attributes |= {a.name: a for a in node.attribute}
+        opsets = opsets_of(body)
+        bound = dict(zip(body.input, (v if v is not None else OMITTED for v in values), strict=False))
+        bound |= {n: OMITTED for n in body.input if n not in bound}
+        inside = Scope(bound, None, f"{name}/", attributes, opsets, scope.depth + 1)
+        self._run(body.node, (), inside)
+        return [self.read(inside, n) for n in body.output]
+
+
+def opsets_of(proto: Any) -> dict[str, int]:
+    """The versions of operators that a model or function is written for, by domain; ONNX's own is \"\"."""
+    return {"" if o.domain == "ai.onnx" else o.domain: int(o.version) for o in proto.opset_import}
+
+
+def _resolved(node: Any, given: Mapping[str, Any]) -> Any:
+    """A node of a function, with the attributes that it takes from the function's call."""
+    if not any(a.ref_attr_name for a in node.attribute):
+        return node
+    own = NodeProto()
+    own.CopyFrom(node)
+    del own.attribute[:]
+    for a in node.attribute:
+        source = given.get(a.ref_attr_name) if a.ref_attr_name else a
+        if source is not None:
+            own.attribute.add().CopyFrom(source)
+            own.attribute[-1].name = a.name
+    return own
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    return {a.name: attribute_value(a) for a in node.attribute}
+
+
+def attribute_value(a: Any) -> Any:
+    """An AttributeProto's value: plain Python, NumPy, or a graph as it is."""
+    kinds = AttributeProto
+    if a.type in (kinds.INT, kinds.FLOAT):
+        return a.i if a.type == kinds.INT else a.f
+    if a.type in (kinds.INTS, kinds.FLOATS):
+        return tuple(a.ints if a.type == kinds.INTS else a.floats)
+    if a.type == kinds.STRING:
+        return _text(a.s)
+    if a.type == kinds.STRINGS:
+        return tuple(map(_text, a.strings))
+    if a.type == kinds.TENSOR:
+        return array_of(a.t)
+    if a.type == kinds.GRAPH:
+        return a.g
+    raise CompileError(f"the attribute {a.name!r} is of a kind that is not supported", have=type_name(a.type))
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _only(node: Any, count: int) -> str:
+    return f"{node.op_type}: only its first {count if count > 1 else ''} output{'s' * (count > 1)} can be used"
+
+
+def _unsupported(found: Sequence[tuple[str, str]]) -> CompileError:
+    names = sorted({op for op, _ in found})
+    some = "operators are" if len(names) > 1 else "operator is"
+    return CompileError(
+        f"{len(names)} {some} not supported: {', '.join(names)}",
+        at=[f"{op}: {node}" for op, node in found[:20]],
+        try_="`baretorch ops` lists what is supported",
+    )

@@ -1,0 +1,152 @@
+"""An `.onnx` file -> ModelProto. It is not trusted: nothing in it runs, leaves its folder, or is taken at its word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto, checker, defs
+
+from baretorch.errors import CompileError
+from baretorch.frontends.limits import ROOM, too_large
+from baretorch.frontends.onnx.lowering import opsets_of
+
+OLDEST = 13  # opset
+LARGEST = 4 * ROOM  # bytes of a file and its external data
+TRY_AGAIN = "export the model again, or copy the file again"
+
+
+def damaged(what: str, have: str | None = None) -> CompileError:
+    return CompileError(f"not a sound .onnx file: {what}", have=have, try_=TRY_AGAIN)
+
+
+def read_model(file: Path) -> Any:
+    """The model of a file, with external data in it."""
+    size = file.stat().st_size
+    if size > LARGEST:
+        raise too_large(f"{file.name} has {size:,} bytes")
+    return parsed(file.read_bytes(), file.parent)
+
+
+def parsed(raw: bytes, folder: Path | None = None) -> Any:
+    """The model in these bytes, checked. External data lies in `folder`."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(raw)
+    except Exception as error:  # DecodeError, or what protobuf's implementations raise instead
+        raise damaged("it cannot be parsed", str(error)[:200]) from error
+    if not model.graph.node and not model.graph.output:
+        raise damaged("it has no graph")
+    _check_opsets(model)
+    _check_graph(model.graph, ())
+    _load_external(model.graph.initializer, folder)
+    _check_by_onnx(model)
+    return model
+
+
+def _check_by_onnx(model: Any) -> None:
+    """Operators, their attributes and types. The checker wants a shape of every port; runtimes do not."""
+    ports = [v.type.tensor_type for v in (*model.graph.input, *model.graph.output) if v.type.HasField("tensor_type")]
+    shapeless = [t for t in ports if not t.HasField("shape")]
+    for t in shapeless:
+        t.shape.SetInParent()
+    try:
+        checker.check_model(model)
+    except Exception as error:  # ValidationError, UnicodeDecodeError …
+        raise damaged("ONNX's checker refuses it", str(error).strip().split("\n")[0][:200]) from error
+    for t in shapeless:
+        t.ClearField("shape")
+
+
+def _check_opsets(model: Any) -> None:
+    opsets = opsets_of(model)
+    version, newest = opsets.get("", 0), defs.onnx_opset_version()
+    if not OLDEST <= version <= newest:
+        raise CompileError(
+            f"opset {version} is not supported" if version else "the file does not say which opset it is written for",
+            need=f"opset {OLDEST} to {newest}",
+            try_="onnx.version_converter.convert_version(model, 20), or another opset_version in the exporter",
+        )
+
+
+def _check_graph(graph: Any, outer: Iterable[str]) -> None:
+    """Every name is made once, before it is read."""
+    if graph.sparse_initializer:
+        name = graph.sparse_initializer[0].values.name
+        raise CompileError("sparse tensors are not supported", at=name or None, need="dense initializers")
+    made = set(outer)
+    own: set[str] = set()
+    for names in ((t.name for t in graph.initializer), (i.name for i in graph.input)):
+        once = set()
+        for name in names:
+            if name in once:
+                raise damaged(f"two constants or inputs are called {name!r}")
+            once.add(name)
+        own |= once
+    later = {o for node in graph.node for o in node.output if o}
+    for node in graph.node:
+        called = node.name or next(filter(None, node.output), "")
+        for name in node.input:
+            if name and name not in own and name not in made:
+                where = "comes later, or goes in a circle" if name in later else "is nowhere made"
+                raise damaged(f"{node.op_type} {called!r} reads {name!r}, which {where}")
+        for a in node.attribute:
+            for inside in [a.g, *a.graphs] if a.HasField("g") or a.graphs else ():
+                _check_graph(inside, made | own)
+        for name in node.output:
+            if name in own:
+                raise damaged(f"{node.op_type} {called!r} makes {name!r} a second time")
+            if name:
+                own.add(name)
+    for o in graph.output:
+        if o.name not in own and o.name not in made:
+            raise damaged(f"its output {o.name!r} is nowhere made")
+
+
+def _load_external(tensors: Iterable[Any], folder: Path | None) -> None:
+    """Read what tensors keep in other files, which lie in the model's folder."""
+    room = LARGEST
+    for tensor in tensors:
+        if tensor.data_location != TensorProto.EXTERNAL:
+            continue
+        said = {entry.key: entry.value for entry in tensor.external_data}
+        file = _inside(folder, said.get("location", ""), tensor.name)
+        try:
+            offset, length = int(said.get("offset", 0)), int(said.get("length", -1))
+        except ValueError as error:
+            raise damaged(f"{tensor.name!r} lies at no place in {file.name!r}", str(error)) from error
+        size = file.stat().st_size
+        length = size - offset if length < 0 else length
+        if offset < 0 or offset + length > size:
+            raise damaged(
+                f"{tensor.name!r} lies at bytes {offset:,} to {offset + length:,} of {file.name!r}, which has {size:,}"
+            )
+        room -= length
+        if room < 0:
+            raise too_large(f"external data has more than {LARGEST:,} bytes")
+        with file.open("rb") as data:
+            data.seek(offset)
+            tensor.raw_data = data.read(length)
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+def _inside(folder: Path | None, location: str, name: str) -> Path:
+    """The file at a location, which must not lead out of the folder."""
+    path = Path(location)
+    unsafe = not location or path.is_absolute() or ".." in path.parts or "\\" in location or "\0" in location
+    file = None if folder is None or unsafe else folder / path
+    if file is None or any(p.is_symlink() for p in (file, *file.parents) if p != folder and folder in p.parents):
+        raise CompileError(
+            f"the external data of {name!r} is at {location!r}, which is no place in the model's folder",
+            need="a file beside the model, or in a folder there; no link",
+        )
+    if not file.is_file():
+        raise CompileError(
+            f"the external data of {name!r} is missing",
+            need=str(file),
+            try_="copy it beside the model, or save the model with save_as_external_data=False",
+        )
+    return file

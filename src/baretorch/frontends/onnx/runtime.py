@@ -1,0 +1,85 @@
+"""What the model itself answers: onnxruntime if it is installed, else onnx.reference."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from baretorch.frontends.onnx.interface import Interface
+from baretorch.frontends.onnx.tensors import array_of, tensor_of
+from baretorch.ir import Array
+from baretorch.net import MOVE, Reference
+
+Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
+
+
+def opened(model: Any) -> tuple[Run, str] | None:
+    """The model in a runtime that takes it, and the runtime's name; None if none does."""
+    names = [o.name for o in model.graph.output]
+    try:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True)), "onnxruntime"
+    except Exception:  # not installed, or the file is newer than it, or it has no kernel
+        pass
+    try:
+        reference = ReferenceEvaluator(model)
+    except Exception:
+        return None
+
+    def run(feeds: dict[str, Array]) -> dict[str, Array]:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return dict(zip(names, map(np.asarray, reference.run(None, feeds)), strict=True))
+
+    return run, "onnx.reference"
+
+
+def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
+    """The outputs of several runs, each of which begins with the state that the one before left."""
+    memory = {s.input.name: s.initial for s in interface.state}
+    found: list[Array] = []
+    for _ in range(runs):
+        made = run({i.name: x for i, x in zip(interface.inputs, inputs, strict=True)} | memory)
+        memory = {s.input.name: made[s.output] for s in interface.state}
+        found += [made[name] for name in interface.outputs]
+    return tuple(found)
+
+
+def reference_of(model: Any, interface: Interface, inputs: tuple[Array, ...]) -> tuple[Reference, str] | None:
+    """The model's answers, and whose they are; None if nobody answers."""
+    runtime = opened(model)
+    if runtime is None:
+        return None
+    run, library = runtime
+    runs = 2 if interface.state else 1
+
+    def moved(seed: int) -> tuple[Array, ...]:
+        if seed == 0:
+            return answers(run, interface, inputs, runs)
+        rng = np.random.default_rng(seed)
+
+        def move(x: Array) -> Array:
+            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype) if x.dtype.kind == "f" else x
+
+        other = onnx.ModelProto()
+        other.CopyFrom(model)
+        for tensor in other.graph.initializer:
+            tensor.CopyFrom(tensor_of(move(array_of(tensor)), tensor.name))
+        again = opened(other)
+        return answers(again[0] if again else run, interface, tuple(map(move, inputs)), runs)
+
+    try:
+        found = answers(run, interface, inputs, runs)
+    except Exception:  # it takes the file and then fails
+        return None
+    return Reference(found, runs, moved, inputs), library

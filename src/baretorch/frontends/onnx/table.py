@@ -1,0 +1,41 @@
+"""ONNX model -> Graph. TABLE is the list of what ONNX's operators become: a `Row` each, in the ROWS of a module."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from baretorch.frontends.onnx import math, nn, reduce, sequence, shapes
+from baretorch.frontends.onnx.interface import Interface
+from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
+from baretorch.frontends.onnx.rows import Row
+from baretorch.ir import Builder, Graph, State, verify
+
+TABLE: dict[str, Row] = {
+    **math.ROWS,
+    **nn.ROWS,
+    **shapes.ROWS,
+    **reduce.ROWS,
+    **sequence.ROWS,
+}
+
+
+def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[str, ...]]:
+    """The Graph of a model with these inputs, outputs and state, and what the user should know of it."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    b = Builder(name)
+    g = OnnxLowering(b, TABLE, functions)
+    values: dict[str, Value] = {i.name: b.input(i.name, i.shape, i.dtype) for i in interface.inputs}
+    states = [(s, b.input(s.input.name, s.input.shape, s.input.dtype)) for s in interface.state]
+    values |= {s.input.name: tensor for s, tensor in states}
+    scope = Scope(values, opsets=opsets_of(model))
+    taken = {s.input.name for s in interface.state}
+    g.run(model.graph.node, (t for t in model.graph.initializer if t.name not in taken), scope)
+    outputs = [g.tensor(scope, output) for output in interface.outputs]
+    state = [State(tensor, g.tensor(scope, s.output), s.initial) for s, tensor in states]
+    read = {n for node in b.nodes for n in node.inputs} | {*outputs, *(s.next for s in state)}
+    graph = replace(
+        b.graph([g.tensor(scope, i.name) for i in interface.inputs], outputs, state), labels=tuple(interface.outputs)
+    )
+    tensors = {n: t for n, t in graph.tensors.items() if t.data is None or n in read}
+    return verify(replace(graph, tensors=tensors)), tuple(g.notes)
