@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-import tomllib
-from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import NoReturn, TypeVar
 
 from baretorch.errors import CompileError
 from baretorch.options import Emulator
 from baretorch.targets.cpus import CPUS
-from baretorch.targets.runtime import RUNTIME
+from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
 from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, MemoryBank, Ready, Uart
 
-T = TypeVar("T")
+_CHIPS = BOARDS / "chips"
 
-_BOARDS = Path(__file__).parent.parent / "boards"
-_CHIPS = _BOARDS / "chips"
-
-_ADDRESSES = 1 << 32  # every target has a 32-bit address space
 _BOOTS = ("vectors", "boot2", "image_def", "riscv", "host")
 _EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
@@ -31,12 +23,11 @@ _LINKER_WORDS = """
     MEMORY MIN NEXT NOCROSSREFS NOLOAD O ONLY_IF_RO ONLY_IF_RW ORG ORIGIN OUTPUT OVERLAY PHDRS PROVIDE QUAD READONLY
     REGION_ALIAS SECTIONS SHORT SIZEOF SIZEOF_HEADERS SORT SPECIAL SQUAD STARTUP SUBALIGN TARGET TYPE VERSION
 """
-_TOML_KINDS = {str: "a string", int: "a whole number", list: "an array", dict: "a table"}
 
 
 def board_names() -> tuple[str, ...]:
     """The boards that come with Baretorch, sorted."""
-    return tuple(sorted(path.stem for path in _BOARDS.glob("*.toml")))
+    return tuple(sorted(path.stem for path in BOARDS.glob("*.toml")))
 
 
 def load_board(name_or_path: str) -> Board:
@@ -44,13 +35,13 @@ def load_board(name_or_path: str) -> Board:
     path = Path(name_or_path)
     if path.suffix != ".toml":
         if name_or_path not in board_names():
-            _unknown("board", name_or_path, board_names(), at=None)
-        path = _BOARDS / f"{name_or_path}.toml"
+            unknown("board", name_or_path, board_names(), at=None)
+        path = BOARDS / f"{name_or_path}.toml"
     return _board(path)
 
 
 def _board(path: Path) -> Board:
-    table = _read(path)
+    table = read(path)
     _check_name("board", path.stem, table.where)
     chip = _chip(table.take("chip", str), beside=path)
     board = Board(
@@ -86,14 +77,14 @@ def _board(path: Path) -> Board:
 def _chip(name: str, beside: Path) -> Chip:
     """The chip a board names: a TOML next to the user's board, or one of ours."""
     shipped = tuple(sorted(path.stem for path in _CHIPS.glob("*.toml")))
-    _check_name("chip", name, _place(beside))
+    _check_name("chip", name, place(beside))
     own = beside.with_name(f"{name}.toml")
-    if beside.parent != _BOARDS and own != beside and own.is_file():
-        table = _read(own)
+    if beside.parent != BOARDS and own != beside and own.is_file():
+        table = read(own)
     elif name in shipped:
-        table = _read(_CHIPS / f"{name}.toml")
+        table = read(_CHIPS / f"{name}.toml")
     else:
-        _unknown("chip", name, shipped, at=_place(beside))
+        unknown("chip", name, shipped, at=place(beside))
     chip = Chip(
         name=name,
         cpu=_cpu(table),
@@ -117,12 +108,12 @@ def _chip(name: str, beside: Path) -> Chip:
     return chip
 
 
-def _cpu(table: _Table) -> Cpu:
+def _cpu(table: Table) -> Cpu:
     name = table.word("cpu", tuple(cpu.name for cpu in CPUS))
     return next(cpu for cpu in CPUS if cpu.name == name)
 
 
-def _memory(table: _Table) -> MemoryBank:
+def _memory(table: Table) -> MemoryBank:
     memory = MemoryBank(
         name=table.take("name", str),
         kind=table.word("kind", ("flash", "ram")),
@@ -141,7 +132,7 @@ def _memory(table: _Table) -> MemoryBank:
             at=table.where,
             need="capital letters, digits and _, as SRAM2; no word that linker scripts use",
         )
-    if memory.size == 0 or memory.origin + memory.size > _ADDRESSES:
+    if memory.size == 0 or memory.origin + memory.size > ADDRESSES:
         raise CompileError(
             f"memory {memory.name} does not fit the 32-bit address space",
             at=table.where,
@@ -150,7 +141,7 @@ def _memory(table: _Table) -> MemoryBank:
     return memory
 
 
-def _uart(table: _Table) -> Uart:
+def _uart(table: Table) -> Uart:
     driver = table.source("driver", "uart")
     rate = table.number if driver == "host" else table.rate
     uart = Uart(driver, table.number("base"), rate("clock_hz"), rate("baud"))
@@ -158,13 +149,13 @@ def _uart(table: _Table) -> Uart:
     return uart
 
 
-def _counter(table: _Table) -> Counter:
+def _counter(table: Table) -> Counter:
     counter = Counter(table.source("driver", "counter"), table.number("base"), table.rate("hz"))
     table.end()
     return counter
 
 
-def _cores(table: _Table) -> Cores:
+def _cores(table: Table) -> Cores:
     cores = Cores(table.number("count"), table.source("driver", "cores"), table.number("base"))
     table.end()
     if cores.count != 2:
@@ -176,7 +167,7 @@ def _cores(table: _Table) -> Cores:
     return cores
 
 
-def _ready(table: _Table) -> Ready:
+def _ready(table: Table) -> Ready:
     ready = Ready(table.number("address"), table.number("value"))
     table.end()
     return ready
@@ -184,7 +175,7 @@ def _ready(table: _Table) -> Ready:
 
 def _range(where: str, entry: object) -> tuple[int, int]:
     match entry:
-        case [int(origin), int(size)] if origin >= 0 and size > 0 and origin + size <= _ADDRESSES:
+        case [int(origin), int(size)] if origin >= 0 and size > 0 and origin + size <= ADDRESSES:
             return origin, size
     raise CompileError(f"peripherals: {entry!r} is no address range", at=where, need="[origin, size]")
 
@@ -243,128 +234,7 @@ def _check_name(what: str, name: str, where: str) -> None:
     """Boards and chips are called by their files; what they are called becomes part of other files' names."""
     if not re.fullmatch(r"\w[\w .+-]*", name) or len(name) > 100:
         raise CompileError(
-            f"{_short(repr(name))} is no name for a {what}",
+            f"{short(repr(name))} is no name for a {what}",
             at=where,
             need="at most 100 letters, digits, spaces and _ . + -, the first a letter or digit",
         )
-
-
-def _read(path: Path) -> _Table:
-    try:
-        rows = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CompileError(f"no file {path}", try_="`baretorch boards` lists the boards that need no file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompileError(f"cannot read {path}", have=str(error)) from None
-    except RecursionError:
-        raise CompileError(f"{path} is not TOML", have="arrays or tables in each other, too deep to read") from None
-    except tomllib.TOMLDecodeError as error:
-        raise CompileError(f"{path} is not TOML", have=_short(str(error))) from None
-    except ValueError:
-        raise CompileError(f"{path} is not TOML", have="a number of thousands of digits") from None
-    return _Table(_place(path), rows)
-
-
-def _place(path: Path) -> str:
-    """A file as a message names it: ours relative to the package, so that a text is the same on every machine."""
-    return str(path.relative_to(_BOARDS.parent)) if path.is_relative_to(_BOARDS) else str(path)
-
-
-class _Table:
-    """One TOML table being read. Each key is taken once; `end` refuses what is left over."""
-
-    def __init__(self, where: str, rows: dict[str, object]) -> None:
-        self.where = where
-        self.rows = rows
-        self._taken: list[str] = []
-
-    def maybe(self, key: str, kind: type[T]) -> T | None:
-        self._taken.append(key)
-        if key not in self.rows:
-            return None
-        value = self.rows[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise CompileError(f"{key} must be {_TOML_KINDS[kind]}", at=self.where, have=_short(f"{key} = {value!r}"))
-        return value
-
-    def take(self, key: str, kind: type[T]) -> T:
-        value = self.maybe(key, kind)
-        if value is None:
-            near = difflib.get_close_matches(key, [k for k in self.rows if k not in self._taken], n=1)
-            raise CompileError(
-                f"{key} is missing",
-                at=self.where,
-                need=f"{key} = {_TOML_KINDS[kind]}",
-                try_=f"is {near[0]!r} meant to be {key!r}?" if near else None,
-            )
-        return value
-
-    def argument(self, key: str) -> str | None:
-        """A value that another program gets as an argument: it may not say more than a name."""
-        value = self.maybe(key, str)
-        if value is not None and not re.fullmatch(r"\w[\w.-]*", value, flags=re.ASCII):
-            raise CompileError(
-                f"{key} must be a name",
-                at=self.where,
-                have=f"{key} = {value!r}"[:200],
-                need="letters, digits and _ . -",
-            )
-        return value
-
-    def number(self, key: str) -> int:
-        value = self.take(key, int)
-        if not 0 <= value < _ADDRESSES:
-            raise CompileError(f"{key} must fit 32 bits without a sign", at=self.where, have=_short(f"{key} = {value}"))
-        return value
-
-    def rate(self, key: str) -> int:
-        """A number that something is divided by."""
-        value = self.number(key)
-        if value == 0:
-            raise CompileError(f"{key} must not be 0", at=self.where)
-        return value
-
-    def word(self, key: str, known: Sequence[str]) -> str:
-        value = self.take(key, str)
-        if value not in known:
-            _unknown(key, value, known, at=self.where)
-        return value
-
-    def words(self, key: str, known: Sequence[str]) -> tuple[str, ...]:
-        values = self.take(key, list)
-        for value in values:
-            if value not in known:
-                _unknown(key.removesuffix("s"), str(value), known, at=self.where)
-        return tuple(values)
-
-    def source(self, key: str, folder: str) -> str:
-        """A value that names a C file of the runtime."""
-        return self.word(key, sorted(path.stem for path in (RUNTIME / folder).glob("*.c")))
-
-    def table(self, key: str) -> _Table:
-        return _Table(f"{self.where} [{key}]", self.take(key, dict))
-
-    def tables(self, key: str) -> Iterable[_Table]:
-        for i, rows in enumerate(self.maybe(key, list) or ()):
-            if not isinstance(rows, dict):
-                raise CompileError(f"{key} must be an array of tables", at=self.where, need=f"[[{key}]]")
-            yield _Table(f"{self.where} [[{key}]] number {i + 1}", rows)
-
-    def end(self) -> None:
-        for key in self.rows:
-            if key not in self._taken:
-                _unknown("key", key, sorted(set(self._taken)), at=self.where)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:120]}…"
-
-
-def _unknown(what: str, value: str, known: Sequence[str], at: str | None) -> NoReturn:
-    near = difflib.get_close_matches(value, known, n=1)
-    raise CompileError(
-        f"unknown {what} {_short(repr(value))}",
-        at=at,
-        need=f"one of: {', '.join(known)}",
-        try_=f"did you mean {near[0]!r}?" if near else None,
-    )
