@@ -128,10 +128,10 @@ def test_nothing_to_flash_with(tmp_path: Path, mounted: list[Path]) -> None:
 
 def test_pyocd(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     log = a_pyocd(tmp_path, monkeypatch)
-    assert flash(an_image(tmp_path, "nucleo-h743zi")) == "stm32h743zitx through pyOCD"
+    assert flash(an_image(tmp_path, "nucleo-h743zi")) == "stm32h743xx through pyOCD"
     assert log.read_text().splitlines() == [
-        f"load --target stm32h743zitx {tmp_path / 'toy.hex'}",
-        "reset --target stm32h743zitx",
+        f"load --target stm32h743xx {tmp_path / 'toy.hex'}",
+        "reset --target stm32h743xx",
     ]
 
 
@@ -139,7 +139,7 @@ def test_pyocd(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPa
     ("says", "remedy"),
     [
         ("No available debug probes are connected", "`pyocd list` shows those that are found"),
-        ("Target type stm32h743zitx not recognized", "`pyocd pack install stm32h743zitx`"),
+        ("Target type stm32h743xx not recognized", "`pyocd pack install stm32h743xx`"),
         ("SWD fault", "udev rules"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 import tty
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -121,3 +122,30 @@ def test_ports_on_usb_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
         Port("/dev/ttyACM1", "ST-LINK", True),
         Port("/dev/ttyS0", "/dev/ttyS0", False),
     )
+
+
+def test_a_long_write_may_take_longer_than_a_stuck_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyserial's time limit is for a whole write: an input of 115 KB at 115,200 baud takes more than 10 s."""
+    monkeypatch.setattr(ports, "WRITE_SECONDS", 0.4)
+    near, far = os.openpty()
+    tty.setraw(near)
+    data, got = bytes(40 * 4096), bytearray()
+
+    def read_slowly() -> None:
+        while len(got) < len(data):
+            time.sleep(0.02)
+            got.extend(os.read(near, 4096))
+
+    thread = threading.Thread(target=read_slowly, daemon=True)
+    thread.start()
+    machine = SerialMachine(os.ttyname(far), 115200)
+    began = time.monotonic()
+    machine.write(data)
+    assert time.monotonic() - began > 0.5
+    thread.join(5)
+    assert got == data
+    with pytest.raises(DeviceHang, match="takes no data"):
+        machine.write(data)
+    machine.close()
+    os.close(far)
+    os.close(near)

@@ -13,7 +13,7 @@ THUMB = [
     ("movs r3, #65", "2341", Work(Kind.ALU), None),
     ("muls r0, r1", "4348", Work(Kind.MULTIPLY), None),
     ("bx lr", "4770", Work(Kind.RETURN), None),
-    ("blx r3", "4798", Work(Kind.CALL), None),
+    ("blx r3", "4798", Work(Kind.CALL_BY_REGISTER), None),
     ("mov pc, r3", "469f", Work(Kind.RETURN), None),
     ("ldr r0, [pc, #4]", "4801", Work(Kind.LOAD), None),
     ("ldrsb r3, [r0, r1]", "5643", Work(Kind.LOAD), None),

@@ -33,6 +33,13 @@ def cycles(board: str, code: str) -> Cycles:
             ".syntax unified\\n push {r4, lr}\\n ldr r0, [r1]\\n muls r0, r1, r0\\n str r0, [r1]\\n pop {r4, pc}",
             3 + 2 + 1 + 2 + 5,
         ),
+        # PUSH, ADR, ADDS, BLX and BX: a jump to where a register says costs as much with a link as without; POP.
+        (
+            "pico",
+            ".syntax unified\\n push {r4, lr}\\n adr r0, 1f\\n adds r0, #1\\n blx r0\\n pop {r4, pc}\\n"
+            " .align 2\\n 1: bx lr",
+            3 + 1 + 1 + 2 + 2 + 5,
+        ),
     ],
 )
 def test_armv6m_is_known_to_the_cycle(board: str, code: str, expected: int) -> None:

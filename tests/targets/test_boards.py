@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -471,3 +472,27 @@ def test_chip_error(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert before in CHIP
     board = BOARD.replace('["qemu"]', '["qemu", "unicorn"]')
     assert _load_own(tmp_path, monkeypatch, board, CHIP.replace(before, after, 1)) == text
+
+
+def test_pyocd_knows_our_chips() -> None:
+    """pyOCD takes a name only as it is spelled: its own targets, else a part number as CMSIS packs have it, with the
+    package and an x for what else the vendor sells it with."""
+    built_in = {"rp2040", "rp2350", "nrf51822", "stm32h743xx"}
+    named = [board.pyocd_target for board in map(load_board, board_names()) if board.pyocd_target]
+    assert [name for name in named if name not in built_in and not re.fullmatch(r"stm32\w{4}[a-z]{3}x", name)] == []
+
+
+@pytest.mark.parametrize("chip", ["mps3-an547", "corstone-300", "corstone-320"])
+def test_fpga_images_are_secure_and_their_uart_has_its_own_clock(chip: str) -> None:
+    """These cores start in the secure state, whose addresses have bit 28 set; the FPGA's peripherals run at 25 MHz, not
+    at the core's rate (Arm AN547; Zephyr's mps3 device tree)."""
+    described = load_board(chip).chip
+    addresses = [memory.origin for memory in described.memories] + [described.uart.base]
+    assert all(address >> 28 & 1 for address in addresses)
+    assert described.uart.clock_hz == 25_000_000
+
+
+def test_no_image_reaches_the_radio_firmware() -> None:
+    """ST's release notes of the STM32WB coprocessor's binaries: the lowest begins at 0x0806d000."""
+    flash = load_board("nucleo-wb55rg").chip.memory("FLASH")
+    assert flash.origin + flash.size <= 0x0806D000

@@ -15,6 +15,8 @@ from baretorch.emulators.types import Block, DeviceFault, DeviceHang
 from baretorch.errors import CompileError
 
 POLL_SECONDS = 0.02
+WRITE_SECONDS = 10.0  # for a chunk to leave: at 9,600 baud it takes 4.3
+CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,15 @@ class SerialMachine:
 
     def __init__(self, port: str, baud: int) -> None:
         try:
-            self._port = serial.serial_for_url(port, baudrate=baud, timeout=POLL_SECONDS, write_timeout=10)
+            self._port = serial.serial_for_url(port, baudrate=baud, timeout=POLL_SECONDS, write_timeout=WRITE_SECONDS)
         except (serial.SerialException, ValueError, OSError) as error:
             raise _cannot_open(port, error) from None
         self._where = port
 
     def write(self, data: bytes) -> None:
         try:
-            self._port.write(data)
+            for at in range(0, len(data), CHUNK):  # the time limit is for one write, however long
+                self._port.write(data[at : at + CHUNK])
         except serial.SerialTimeoutException:
             raise DeviceHang(f"port {self._where} takes no data") from None
         except (serial.SerialException, OSError):

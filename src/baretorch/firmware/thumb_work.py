@@ -40,7 +40,7 @@ def _narrow(op: int) -> Work:
         return Work(Kind.MULTIPLY if op >> 6 & 15 == 13 else Kind.ALU)
     if top == 0b010001:
         if op & 0xFF00 == 0x4700:
-            return Work(Kind.CALL if op & 0x80 else Kind.RETURN)
+            return Work(Kind.CALL_BY_REGISTER if op & 0x80 else Kind.RETURN)
         return Work(Kind.RETURN if op & 0xFD87 == 0x4487 else Kind.ALU)  # ADD PC, MOV PC
     if top < 0b010100:
         return Work(Kind.LOAD)  # literal

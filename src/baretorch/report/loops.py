@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from baretorch.emulators.types import Block
 from baretorch.report.cycles import Listing
-from baretorch.targets.kinds import Kind
+from baretorch.targets.kinds import CALLS
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _closed(blocks: Sequence[Block], listing: Listing) -> dict[range, int]:
         *_, last = listing.block(block)
         end = last.address + last.size
         follows = next_of.setdefault(block.address, set())
-        if block.taken < block.executed or last.work.kind is Kind.CALL:
+        if block.taken < block.executed or last.work.kind in CALLS:
             follows.add(end)
         if block.taken and last.target is not None:
             follows.add(last.target)

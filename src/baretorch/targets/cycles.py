@@ -51,7 +51,7 @@ class Timing:
 
 
 def _armv6m(refill: int) -> dict[Kind, Cost]:
-    """M0 and M0+ differ in the length of the pipeline: `refill` cycles for a branch, one more for a call."""
+    """M0 and M0+ differ in the length of the pipeline: `refill` cycles for a branch, one more for a BL."""
     branch = (refill,) * 3
     call = (refill + 1,) * 3
     return {
@@ -61,6 +61,7 @@ def _armv6m(refill: int) -> dict[Kind, Cost]:
         Kind.STORE_MANY: Cost(1, 1, 1, each=1),
         Kind.BRANCH: Cost(1, 1, 1, taken=branch),
         Kind.CALL: Cost(1, 1, 1, taken=call),
+        Kind.CALL_BY_REGISTER: Cost(1, 1, 1, taken=branch),
         Kind.RETURN: Cost(1, 1, 1, taken=branch),
     }
 
@@ -77,6 +78,7 @@ _M3 = {
     Kind.STORE_MANY: Cost(1, 1, 1, each=1),
     Kind.BRANCH: Cost(1, 1, 1, taken=_JUMP),
     Kind.CALL: Cost(1, 1, 1, taken=_JUMP),
+    Kind.CALL_BY_REGISTER: Cost(1, 1, 1, taken=_JUMP),
     Kind.RETURN: Cost(1, 1, 1, taken=_JUMP),
 }
 
@@ -105,6 +107,7 @@ _M7 = {
     Kind.STORE_MANY: Cost(1, 0, 2, each=0.5),
     Kind.BRANCH: Cost(0.5, 0.5, 1, taken=(0.5, 0, 8)),
     Kind.CALL: Cost(1, 0.5, 1, taken=_PREDICTED),
+    Kind.CALL_BY_REGISTER: Cost(1, 0.5, 1, taken=_PREDICTED),
     Kind.RETURN: Cost(1, 0.5, 1, taken=_PREDICTED),
     Kind.FLOAT: Cost(1, 0.5, 3),
     Kind.FLOAT_MULTIPLY_ADD: Cost(1.5, 1, 5),

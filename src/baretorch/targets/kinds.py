@@ -19,6 +19,7 @@ class Kind(Enum):
     STORE_MANY = auto()
     BRANCH = auto()
     CALL = auto()
+    CALL_BY_REGISTER = auto()  # BLX: where to, a register says
     RETURN = auto()  # and other jumps to where a register says
     LOOP_END = auto()  # LE, LETP
     FLOAT = auto()
@@ -27,6 +28,9 @@ class Kind(Enum):
     VECTOR = auto()
     VECTOR_LOAD = auto()
     VECTOR_STORE = auto()
+
+
+CALLS = frozenset({Kind.CALL, Kind.CALL_BY_REGISTER})
 
 
 class Work(NamedTuple):
