@@ -19,9 +19,12 @@ from baretorch.options import DEFAULT, OPTIONS, Io, Options, read_options
 
 OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "trust": True,
+    "shape": {"x": "1,3"},
+    "state": {"h": "h_next"},
     "toolchain": "zig",
     "emulator": "qemu",
     "int8": True,
+    "calibration": "c.npz",
     "keep_float": ["a", "b.0"],
     "observer": "minmax",
     "io": "int8",
@@ -52,7 +55,8 @@ def test_the_command_line_takes_what_python_takes() -> None:
     words = options.words()
     assert parsed(words) == options
     assert shlex.join(words) == (
-        "--trust --toolchain zig --emulator qemu --int8 --keep-float a --keep-float b.0 --observer minmax --io int8 "
+        "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --int8 "
+        "--calibration c.npz --keep-float a --keep-float b.0 --observer minmax --io int8 "
         "--optimize size --ram 6000 --input rows --buffers caller --weights ram --place arena=SCRATCH --place a=b=SRAM "
         "--check-inputs --cores 2 --core 1"
     )
@@ -71,7 +75,8 @@ def test_words_beside_what_was_given() -> None:
 
 def test_help_of_python_tells_every_option_and_its_default() -> None:
     parameters = inspect.signature(baretorch.compile).parameters
-    assert list(parameters) == ["model", "inputs", "board", "name", "calibration", *OPTIONS]
+    own = ["model", "inputs", "board", "name", "calibration"]
+    assert list(parameters) == [*own, *(name for name in OPTIONS if name not in own)]
     assert repr(parameters["io"].default) == "'float'" and parameters["ram"].default is None
     assert all(option.about.help in (baretorch.compile.__doc__ or "") for option in OPTIONS.values())
 
@@ -89,8 +94,8 @@ def test_help_of_python_tells_every_option_and_its_default() -> None:
         ("int8", "yes", "True or False"),
         ("keep_float", "conv", "a list of layers"),
         ("keep_float", [1], "a list of layers"),
-        ("place", [("a", "SRAM")], "a dict of layers and banks"),
-        ("place", {"a": 1}, "a dict of layers and banks"),
+        ("place", [("a", "SRAM")], "a dict like {'LAYER': 'BANK'}"),
+        ("place", {"a": 1}, "a dict like {'LAYER': 'BANK'}"),
     ],
 )
 def test_a_value_that_an_option_may_not_have(option: str, value: object, need: str) -> None:
@@ -115,4 +120,8 @@ def test_the_same_words_for_options_that_do_not_go_together() -> None:
         baretorch.compile("net.pte", board="pico", observer="minmax")
     with pytest.raises(click.UsageError) as on_the_command_line:
         parsed(("--observer", "minmax"))
-    assert in_python.value.what == on_the_command_line.value.message == "--keep-float and --observer go with --int8"
+    assert (
+        in_python.value.what
+        == on_the_command_line.value.message
+        == "--keep-float, --observer and --calibration go with --int8"
+    )

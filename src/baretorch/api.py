@@ -138,20 +138,25 @@ def compile(
     *,
     board: str,
     name: str = "model",
-    calibration: Iterable[Any] | None = None,
+    calibration: Iterable[Any] | str | Path | None = None,
     **options: Any,
 ) -> Model:
     """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte, .onnx), for a board. With `int8` or
-    `calibration`, inputs of the kind it will see, it is quantized; a model file brings its own calibration(). The
+    `calibration`, inputs of the kind it will see, or a file of them, it is quantized; a model file brings its own. The
     options below are those of the command line, with the same words; `keep_float` is a list of layers, `place` a dict
     of layers and banks. A .py file runs; nothing in the others does, unless `trust` says so. Calibration that does
     not fit is a Python warning, too."""
-    asked = read_options({**options, "int8": True} if calibration is not None else options)
+    if calibration is not None:
+        options |= {"int8": True}
+    if isinstance(calibration, (str, Path)):
+        options |= {"calibration": str(calibration)}
+        calibration = None
+    asked = read_options(options)
     frontends.check_name(name)
     target = load_board(board)  # first: it fails faster
     how = frontends.Int8(asked.keep_float, asked.observer) if asked.int8 else None
     if isinstance(model, (str, Path)):
-        source = pipeline.read(str(model), int8=how if calibration is None else None, trust=asked.trust)
+        source = pipeline.read(str(model), int8=how if calibration is None else None, options=asked)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
     else:
@@ -169,7 +174,11 @@ def _tell_options(function: Any) -> None:
     """Let help() and editors know the options that compile() takes."""
     own = signature(function)
     taken = [p for p in own.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    options = [Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.plain_default) for o in OPTIONS.values()]
+    options = [
+        Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.plain_default)
+        for o in OPTIONS.values()
+        if o.name not in own.parameters
+    ]
     function.__signature__ = own.replace(parameters=[*taken, *options])
     helps = (
         f"    {o.name}: {' or '.join(o.choices)}{'. ' if o.choices else ''}{o.about.help}" for o in OPTIONS.values()

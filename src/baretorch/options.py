@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Integral
+from os import PathLike
 from types import UnionType
 from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
 
@@ -71,9 +72,23 @@ class Options:
     """In the order in which they are told."""
 
     trust: Annotated[bool, About("Let a .pt2 run code of its own: for files you made yourself.")] = False
+    shape: Annotated[
+        Mapping[str, str],
+        About("Give an input whose size the file leaves open this one: x=1,3,96,96; repeatable.", "INPUT=SIZES"),
+    ] = field(default_factory=dict)
+    state: Annotated[
+        Mapping[str, str],
+        About(
+            "Let an input be what this output was in the run before: state of the model; repeatable.", "INPUT=OUTPUT"
+        ),
+    ] = field(default_factory=dict)
     toolchain: Annotated[Compiler | None, About("Default: gcc if installed, else zig.")] = None
     emulator: Annotated[Emulator | None, About("Default: the board's first installed one.")] = None
     int8: Annotated[bool, About("Quantize to int8, with data from the file's calibration().")] = False
+    calibration: Annotated[
+        str | None,
+        About("Take that data from an .npz or a folder of .npy; default: calibration.npz beside the model.", "PATH"),
+    ] = None
     keep_float: Annotated[tuple[str, ...], About("Leave this layer in float; repeatable.", "LAYER")] = ()
     observer: Annotated[
         Observer, About("How scales follow from calibration data: without its outliers, or with all of it.")
@@ -105,11 +120,16 @@ class Options:
     core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
 
     def __post_init__(self) -> None:
-        if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM):
+        if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
             raise CompileError(  # --io goes with models that are int8 already, too
-                "--keep-float and --observer go with --int8",
+                "--keep-float, --observer and --calibration go with --int8",
                 need="--int8; in Python int8=True, or calibration data",
             )
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The sizes of inputs; CompileError if they are none."""
+        return {name: _sizes(name, text) for name, text in self.shape.items()}
 
     @property
     def used_cores(self) -> int:
@@ -135,7 +155,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Option:
-    """A field of Options, as it is declared. `kind` is bool, int, tuple (of names), dict (of names by names) or an
+    """A field of Options, as it is declared. `kind` is bool, int, str, tuple (of names), dict (of names by names) or an
     enum; None for an `optional` one says that the user leaves it open."""
 
     name: str
@@ -170,8 +190,12 @@ class Option:
             return int(value)
         if self.kind is tuple and isinstance(value, Collection) and not isinstance(value, str) and _names(value):
             return tuple(value)
-        if self.kind is dict and isinstance(value, Mapping) and _names([*value.keys(), *value.values()]):
-            return dict(value)
+        if self.kind is str and isinstance(value, (str, PathLike)):
+            return str(value)
+        if self.kind is dict and isinstance(value, Mapping):
+            pairs = {k: _spelt(v) for k, v in value.items()}
+            if _names([*pairs.keys(), *pairs.values()]):
+                return pairs
         raise CompileError(f"compile(): {self.name} is {value!r}", need=self._need())
 
     def _need(self) -> str:
@@ -179,7 +203,8 @@ class Option:
             bool: "True or False",
             int: f"a whole number, at least {self.about.least}",
             tuple: "a list of layers",
-            dict: "a dict of layers and banks",
+            str: "a path",
+            dict: f"a dict like {{{': '.join(map(repr, self.about.metavar.split('=')))}}}",
         }
         return " or ".join(map(repr, self.choices)) or needs[self.kind]
 
@@ -198,6 +223,19 @@ DEFAULT = Options()
 def _whole(value: object) -> TypeGuard[int]:
     """Also NumPy's, but no truth value."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _spelt(value: object) -> object:
+    """Sizes as the command line has them; anything else as it is."""
+    sizes = isinstance(value, (tuple, list)) and all(map(_whole, value))
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) and sizes else value
+
+
+def _sizes(name: str, text: str) -> tuple[int, ...]:
+    words = text.split(",") if text else []
+    if not all(word.strip().isdecimal() and int(word) for word in words):
+        raise CompileError(f"--shape: {text!r} are no sizes of {name}", need="whole numbers: 1,3,96,96")
+    return tuple(map(int, words))
 
 
 def _names(values: Iterable[object]) -> bool:

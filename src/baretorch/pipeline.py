@@ -62,16 +62,16 @@ class Compiled:
         return optimized(before) if before is not None else None
 
 
-def read(path: str, method: str | None = None, int8: Int8 | None = None, trust: bool = False) -> Source:
+def read(path: str, method: str | None = None, int8: Int8 | None = None, options: Options = DEFAULT) -> Source:
     """The model in a file. Of several methods, `method` or the first. With `int8` it is quantized, with the data of its
     calibration()."""
     if int8 is None:
-        return load(path, method, trust)
+        return load(path, method, options)
     if not kind_of(path).int8:
         raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
     with timed("import"):
         from baretorch.quantize.source import quantized
-    source = load(path, method, trust)
+    source = load(path, method, options)
     with timed("quantize"):
         return quantized(source, int8, source.calibration)
 

@@ -18,12 +18,13 @@ from torch._higher_order_ops.while_loop import while_loop
 import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.options import Options
 from baretorch.text import to_text
 
 
 def test_the_same_program_as_torch_gives(tmp_path: Path) -> None:
     path = str(tiny().write(tmp_path / "tiny.pt2"))
-    ours, theirs = frontends.load(path), frontends.load(path, trust=True)
+    ours, theirs = frontends.load(path), frontends.load(path, options=Options(trust=True))
     assert ours.texts["aten"]() == theirs.texts["aten"]()
     assert to_text(ours.graph) == to_text(theirs.graph)  # the constants, too
     assert ours.expected is not None and theirs.expected is not None

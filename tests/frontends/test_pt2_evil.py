@@ -20,6 +20,7 @@ from tests.cli.program import check_golden
 
 from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.options import Options
 
 TINY = tiny()
 
@@ -202,7 +203,7 @@ def test_the_payload_is_real(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     path, marker = evil(tmp_path, name)
     monkeypatch.syspath_prepend(str(tmp_path))
     with suppress(CompileError):
-        frontends.load(str(path), trust=True)
+        frontends.load(str(path), options=Options(trust=True))
     assert marker.exists()
 
 
@@ -359,6 +360,7 @@ def test_sizes_are_looked_at_before_memory_is_taken(tmp_path: Path) -> None:
 import resource, sys
 from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.options import Options
 for path in sys.argv[1:]:
     try:
         frontends.load(path)

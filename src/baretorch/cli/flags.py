@@ -12,15 +12,15 @@ from baretorch.cli.verb import Answer, Body
 from baretorch.errors import CompileError
 from baretorch.options import OPTIONS, Option, Options
 
-INT8 = ("int8", "keep_float", "observer", "io")
+INT8 = ("int8", "calibration", "keep_float", "observer", "io")
 MEMORY = ("ram", "input", "buffers", "weights", "place")
 COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
 CORES = ("cores", "core")
 
 
 def model_argument(body: Body, metavar: str = "MODEL") -> Body:
-    """MODEL, a path that may end in `::method`, and --trust."""
-    return click.argument("model", metavar=metavar, type=click.Path())(flags("trust")(body))
+    """MODEL, a path that may end in `::method`, and how to read it."""
+    return click.argument("model", metavar=metavar, type=click.Path())(flags("trust", "shape", "state")(body))
 
 
 def model_or_image_argument(body: Body) -> Body:
@@ -66,6 +66,8 @@ def _flag(option: Option) -> Callable[[Body], Body]:
         return click.option(
             option.flag, type=number, metavar=option.about.metavar, default=option.default, help=option.about.help
         )
+    if option.kind is str:
+        return click.option(option.flag, type=click.Path(), metavar=option.about.metavar, help=option.about.help)
     if option.choices:
         return click.option(
             option.flag,

@@ -36,7 +36,7 @@ def read_model(model: str, options: Options, stage: Stage, unless_done: bool = F
     path, _, method = model.partition("::")
     how = Int8(options.keep_float, options.observer, unless_done) if options.int8 else None
     stage(f"{'quantize' if how else 'read'} {Path(path).name}")
-    return read(path, method or None, how, options.trust)
+    return read(path, method or None, how, options)
 
 
 def built_image(compiled: Compiled, out: str | None, stage: Stage) -> Image:

@@ -6,16 +6,18 @@ A new kind of file is a file here with a loader, and a row in KINDS.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.source import load_pte
+from baretorch.frontends.calibration import calibration_of
 from baretorch.frontends.model_file import need_file
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.python_file import load_python
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
+from baretorch.options import DEFAULT, Options
 
 __all__ = [
     "KINDS",
@@ -56,11 +58,15 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def load(path: str, method: str | None = None, trust: bool = False) -> Source:
+def load(path: str, method: str | None = None, options: Options = DEFAULT) -> Source:
     """Read a model file: .py with model() and inputs(), .pt2, .pte or .onnx. Of several methods, `method` or the first.
-    A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to `trust`."""
+    A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to trust."""
     kind, file = kind_of(path), Path(path)
-    return kind.load(Asked(file, _name(file), method, trust))
+    source = kind.load(Asked(file, _name(file), method, options.trust, shapes=options.shapes, state=options.state))
+    given = Path(options.calibration) if options.calibration else None
+    if given is None and (source.calibration is not None or file.suffix == ".py" or not options.int8):
+        return source
+    return replace(source, calibration=calibration_of(file, given, source.graph))
 
 
 def kind_of(path: str) -> Kind:

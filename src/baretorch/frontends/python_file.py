@@ -24,6 +24,7 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
     if isinstance(model, Path):
         source = load_named(replace(asked, file=model, inputs=methods.get("forward")))
         return source if calibration is None else replace(source, calibration=calibration)
+    asked.need_fixed("an nn.Module")
     with timed("export"):
         return replace(from_methods(model, methods, asked.name, asked.method), calibration=calibration)
 

@@ -37,13 +37,22 @@ class Int8:
 class Asked:
     """What is asked of a loader: this file, whose model is called `name`. Of several methods `method`, or the first.
     `trust`: the user says that what is in the file may run. `inputs` are example inputs as the caller has them, where a
-    Python file names this one and gives some; `example_inputs` checks and arranges them."""
+    Python file names this one and gives some; `example_inputs` checks and arranges them. `shapes` are those of inputs
+    that the file leaves open, `state` the outputs that inputs have from the run before."""
 
     file: Path
     name: str
     method: str | None = None
     trust: bool = False
     inputs: tuple[Any, ...] | None = None
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
+
+    def need_fixed(self, what: str) -> None:
+        """CompileError if shapes or state are given for a model that has its own."""
+        given = [flag for flag, value in (("--shape", self.shapes), ("--state", self.state)) if value]
+        if given:
+            raise CompileError(f"{' and '.join(given)}: {what} says that itself", need="an .onnx file")
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def load_pte(asked: Asked) -> Source:
     """A file of ExecuTorch."""
     from baretorch.frontends.pte.reader import read_pte_methods
 
+    asked.need_fixed("a .pte")
     with timed("model"):
         read = read_pte_methods(asked.file.read_bytes(), asked.name, asked.method)
         programs = shared_state({m: replace(p, file=str(asked.file)) for m, p in read.items()})

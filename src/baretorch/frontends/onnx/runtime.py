@@ -12,8 +12,9 @@ from onnx.reference import ReferenceEvaluator
 
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.tensors import array_of, tensor_of
-from baretorch.ir import Array
+from baretorch.ir import Array, Graph
 from baretorch.net import MOVE, Reference
+from baretorch.ports import Answer, arranged, restored
 
 Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
 
@@ -53,6 +54,26 @@ def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) 
         memory = {s.input.name: made[s.output] for s in interface.state}
         found += [made[name] for name in interface.outputs]
     return tuple(found)
+
+
+class InRuntime:
+    """Calling it runs the model once in its runtime; state begins as the file has it."""
+
+    def __init__(self, model: Any, interface: Interface, graph: Graph) -> None:
+        runtime = opened(model)
+        assert runtime is not None  # it has answered before
+        self._run, self._interface, self._graph = runtime[0], interface, graph
+        self._memory: dict[str, Array] = {}
+        self.reset()
+
+    def __call__(self, *inputs: Any) -> Answer:
+        given = zip(self._interface.inputs, arranged(self._graph, inputs), strict=True)
+        made = self._run({i.name: x for i, x in given} | self._memory)
+        self._memory = {s.input.name: made[s.output] for s in self._interface.state}
+        return restored(self._graph, [made[name] for name in self._interface.outputs])
+
+    def reset(self) -> None:
+        self._memory = {s.input.name: s.initial for s in self._interface.state}
 
 
 def reference_of(model: Any, interface: Interface, inputs: tuple[Array, ...]) -> tuple[Reference, str] | None:

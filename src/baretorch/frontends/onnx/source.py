@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.frontends.source import Asked, Source, random_inputs
+from baretorch.frontends.calibration import examples_of
+from baretorch.frontends.source import Asked, Source, example_inputs
+from baretorch.net import says_int8
 from baretorch.stopwatch import timed
 
 
@@ -22,30 +27,49 @@ def load_onnx(asked: Asked) -> Source:
             ) from error
         from baretorch.frontends.onnx.interface import interface_of
         from baretorch.frontends.onnx.reader import read_model
-        from baretorch.frontends.onnx.runtime import reference_of
+        from baretorch.frontends.onnx.runtime import InRuntime, reference_of
         from baretorch.frontends.onnx.table import to_graph
+        from baretorch.frontends.onnx.text import to_text
     with timed("model"):
         model = read_model(asked.file)
-        interface = interface_of(model, {}, {})
+        interface = interface_of(model, asked.shapes, asked.state or _told_state(asked.file))
         graph, notes = to_graph(model, interface, asked.name)
-        examples = random_inputs((i.shape, i.dtype) for i in interface.inputs)
+        if asked.inputs is None:
+            asked = replace(asked, inputs=examples_of(asked.file, graph))
         source = Source(
             asked.name,
             {"forward": graph},
-            examples,
+            example_inputs(asked, graph),
             notes=(*interface.notes, *notes),
+            texts={"onnx": lambda: to_text(model)},
             calls=len(model.graph.node),
-            library="nobody",
         )
-        asked_runtime = reference_of(model, interface, examples)
-        if asked_runtime is None:
+        answered = reference_of(model, interface, source.examples)
+        if answered is None:
             return source
-        reference, library = asked_runtime
-        count = len(interface.outputs)
+        reference, library = answered
+        count, int8 = len(interface.outputs), says_int8(graph)
         return replace(
             source,
             expected=reference.answers[:count],
             expected_again=reference.answers[-count:],
-            references={"forward": reference},
+            references={} if int8 else {"forward": reference},  # passes are held against numbers that are not rounded
+            quantized=reference.answers[:count] if int8 else None,
+            eager=lambda: InRuntime(model, interface, graph),
             library=library,
         )
+
+
+def _told_state(file: Path) -> Mapping[str, str]:
+    """What NAME.state.toml beside NAME.onnx says: of each input that is state, the output it has from the run
+    before."""
+    beside = file.with_suffix(".state.toml")
+    if not beside.is_file():
+        return {}
+    try:
+        told = tomllib.loads(beside.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CompileError(f"cannot read {beside}", have=str(error)[:200]) from error
+    if not all(isinstance(output, str) for output in told.values()):
+        raise CompileError(f"{beside} does not say which input is which output", need='lines like h = "h_next"')
+    return told

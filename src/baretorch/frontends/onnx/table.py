@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from baretorch.errors import CompileError
 from baretorch.frontends.onnx import math, nn, reduce, sequence, shapes
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
@@ -32,10 +33,19 @@ def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[
     taken = {s.input.name for s in interface.state}
     g.run(model.graph.node, (t for t in model.graph.initializer if t.name not in taken), scope)
     outputs = [g.tensor(scope, output) for output in interface.outputs]
-    state = [State(tensor, g.tensor(scope, s.output), s.initial) for s, tensor in states]
+    state = [State(tensor, _alike(g, tensor, g.tensor(scope, s.output)), s.initial) for s, tensor in states]
     read = {n for node in b.nodes for n in node.inputs} | {*outputs, *(s.next for s in state)}
     graph = replace(
         b.graph([g.tensor(scope, i.name) for i in interface.inputs], outputs, state), labels=tuple(interface.outputs)
     )
     tensors = {n: t for n, t in graph.tensors.items() if t.data is None or n in read}
     return verify(replace(graph, tensors=tensors)), tuple(g.notes)
+
+
+def _alike(g: OnnxLowering, old: str, new: str) -> str:
+    """What becomes of a state, which must be as it was before."""
+    if (g[old].shape, g[old].dtype) != (g[new].shape, g[new].dtype):
+        raise CompileError(
+            f"--state: the output {new!r} is {g[new].type}", need=f"{g[old].type}, as the input {old!r} is"
+        )
+    return new

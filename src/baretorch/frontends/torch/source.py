@@ -47,6 +47,7 @@ def load_pt2(asked: Asked) -> Source:
     """A file of torch.export.save."""
     from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, told
 
+    asked.need_fixed("a .pt2")
     with timed("model"):
         read, samples = load_pt2(asked.file, asked.trust)
         program = read_pt2(read, asked.file, asked.name)

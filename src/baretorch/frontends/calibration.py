@@ -1,0 +1,106 @@
+"""Inputs that lie beside a model file: samples for --calibration, and example inputs.
+
+An `.npz` has an array for each input, by the input's name, or in the inputs' order if none is called so. Its first
+dimension counts samples. A folder of `.npy` files is for models with one input; each file is a sample, or several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array, Graph, Port
+
+BESIDE = "calibration.npz"  # what is used without --calibration
+EXAMPLES = "inputs.npz"
+NEED = "an .npz with an array for each input, whose first dimension counts samples, or a folder of .npy files"
+
+
+@dataclass(frozen=True, eq=False)
+class FileSamples:
+    """Samples of files: for each input an array, whose first dimension counts them."""
+
+    parts: tuple[tuple[Array, ...], ...]
+
+    def __iter__(self) -> Iterator[tuple[Array, ...]]:
+        for part in self.parts:
+            yield from zip(*part, strict=True)
+
+
+def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples | None:
+    """The samples in the file or folder that is `given`, or beside the model; None if there are none."""
+    path = given or model.parent / BESIDE
+    if given is None and not path.is_file():
+        return None
+    ports = graph.takes()
+    if path.is_dir():
+        files = sorted(path.glob("*.npy"))
+        if len(ports) != 1 or not files:
+            raise CompileError(
+                f"--calibration: {path} has {len(files)} .npy files for a model with {len(ports)} inputs", need=NEED
+            )
+        return FileSamples(tuple((_samples(x, ports[0], file),) for file in files for x in _load(file).values()))
+    return FileSamples((_of_npz(path, ports),))
+
+
+def examples_of(model: Path, graph: Graph) -> tuple[Array, ...] | None:
+    """The first sample of `inputs.npz` beside the model, in the caller's order; None if there is no such file."""
+    path = model.parent / EXAMPLES
+    if not path.is_file():
+        return None
+    return next(iter(FileSamples((_of_npz(path, graph.takes()),))))
+
+
+def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:
+    if path.suffix != ".npz":
+        raise CompileError(f"{path} holds no samples", need=NEED)
+    stored = _load(path)
+    names = [p.tensor.name for p in ports]
+    if not set(names) <= set(stored):
+        if len(stored) != len(ports):
+            raise CompileError(
+                f"{path} does not have an array for each input",
+                have=", ".join(stored) or "no arrays",
+                need=", ".join(names) or "a model with inputs",
+            )
+        names = list(stored)
+    found = tuple(_samples(stored[name], port, path) for name, port in zip(names, ports, strict=True))
+    counts = {len(x) for x in found}
+    if len(counts) > 1 or counts == {0}:
+        raise CompileError(
+            f"{path} has no sample, or not the same number for each input",
+            have=", ".join(f"{n}: {len(x)}" for n, x in zip(names, found, strict=True)),
+        )
+    return found
+
+
+def _load(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz by name, or that of an .npy, which has none; nothing in it runs."""
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except Exception as error:  # whatever NumPy and zipfile stumble over
+        raise CompileError(f"cannot read {path}", have=str(error)[:200], need=NEED) from error
+
+
+def _samples(x: Array, port: Port, path: Path) -> Array:
+    """With a first dimension that counts samples, each of the input's shape. A batch of 1 may be left out."""
+    shape = port.shape
+    if x.shape == shape:
+        x = x[None]
+    if x.shape[1:] == shape[1:] and shape[:1] == (1,) and x.ndim == len(shape):
+        x = x[:, None]
+    if x.shape == shape[1:] and shape[:1] == (1,):
+        x = x[None, None]
+    if x.shape[1:] != shape or x.dtype.kind not in "fiub":
+        raise CompileError(
+            f"{path} does not fit the input {port.tensor.name}",
+            have=f"{x.dtype.name}{list(x.shape)}",
+            need=f"{port.dtype.label}[samples, {', '.join(map(str, shape))}]",
+        )
+    return x.astype(port.dtype.numpy)

@@ -1,0 +1,160 @@
+"""What the user says of an ONNX file: shapes, state, calibration data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.frontends.onnx.files import model, node, small_cnn, weights
+
+import baretorch
+from baretorch import frontends
+from baretorch.errors import CompileError
+from baretorch.frontends.calibration import calibration_of
+from baretorch.ir import Array, interpret
+from baretorch.options import Options, read_options
+
+
+def saved(folder: Path, made: Any, name: str = "net.onnx") -> str:
+    (folder / name).write_bytes(made.SerializeToString())
+    return str(folder / name)
+
+
+def counter() -> Any:
+    """h_next = h + x, y = 2 h_next."""
+    nodes = [node("Add", ["x", "h"], ["h_next"]), node("Mul", ["h_next", "two"], ["y"])]
+    return model(nodes, {"x": [1, 3], "h": [1, 3]}, ["y", "h_next"], {"two": np.float32([2])})
+
+
+def open_sizes() -> Any:
+    return model([node("Relu", ["x"], ["y"])], {"x": ["n", 3, "h", "w"]}, ["y"])
+
+
+def test_shapes_that_the_file_leaves_open(tmp_path: Path) -> None:
+    path = saved(tmp_path, open_sizes())
+    with pytest.raises(CompileError) as caught:
+        frontends.load(path)
+    assert caught.value.have == ("x: [n, 3, h, w]",)
+    assert "--shape x=" in caught.value.try_[0]
+    source = frontends.load(path, options=read_options({"shape": {"x": (2, 3, 8, 8)}}))
+    assert source.graph["x"].shape == (2, 3, 8, 8)
+    assert source.expected is not None and source.expected[0].shape == (2, 3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ({"x": "1,4,8,8"}, "--shape: x is [1, 4, 8, 8]"),
+        ({"x": "1,3,8"}, "--shape: x is [1, 3, 8]"),
+        ({"z": "1,3,8,8"}, "--shape: the model has no input 'z'"),
+        ({"x": "1,3,a,8"}, "--shape: '1,3,a,8' are no sizes of x"),
+        ({"x": "1,3,0,8"}, "--shape: '1,3,0,8' are no sizes of x"),
+        ({"x": "1,3,90000,90000"}, "the model is too large"),
+    ],
+)
+def test_shapes_that_do_not_fit(tmp_path: Path, shape: dict[str, str], text: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        frontends.load(saved(tmp_path, open_sizes()), options=Options(shape=shape))
+    assert caught.value.what.startswith(text)
+
+
+def test_state_by_option_and_by_a_file_beside(tmp_path: Path) -> None:
+    path = saved(tmp_path, counter())
+    by_option = frontends.load(path, options=Options(state={"h": "h_next"}))
+    (tmp_path / "net.state.toml").write_text('h = "h_next"\n')
+    for source in (by_option, frontends.load(path)):
+        graph, x = source.graph, np.float32([[1, 2, 3]])
+        assert graph.inputs == ("x",) and len(graph.outputs) == 1 and graph.labels == ("y",)
+        memory: dict[str, Array] = {}
+        for i in range(1, 4):
+            assert np.array_equal(interpret(graph, [x], memory=memory)[graph.outputs[0]], 2 * i * x)
+        assert source.expected is not None and source.expected_again is not None
+        assert np.array_equal(source.expected_again[0], 2 * source.expected[0])
+        assert source.eager is not None
+        run = source.eager()
+        assert np.array_equal(run(x), 2 * x) and np.array_equal(run(x), 4 * x)
+        run.reset()
+        assert np.array_equal(run(x), 2 * x)
+
+
+def test_state_that_does_not_fit(tmp_path: Path) -> None:
+    path = saved(tmp_path, counter())
+    with pytest.raises(CompileError, match="no output 'z'"):
+        frontends.load(path, options=Options(state={"h": "z"}))
+    with pytest.raises(CompileError, match="no input 'z'"):
+        frontends.load(path, options=Options(state={"z": "h_next"}))
+    other = model([node("MatMul", ["h", "w"], ["n"])], {"h": [1, 3]}, ["n"], {"w": weights(3, 4)})
+    with pytest.raises(CompileError, match="is float32\\[1, 4\\]"):
+        frontends.load(saved(tmp_path, other, "other.onnx"), options=Options(state={"h": "n"}))
+    (tmp_path / "net.state.toml").write_text("h = 3\n")
+    with pytest.raises(CompileError, match="does not say which input is which output"):
+        frontends.load(path)
+
+
+def test_shapes_and_state_are_for_files_that_leave_them_open(tmp_path: Path) -> None:
+    pte = Path(__file__).parents[1] / "data" / "sine.pte"
+    with pytest.raises(CompileError, match=r"--shape and --state: a \.pte says that itself"):
+        frontends.load(str(pte), options=Options(shape={"x": "1"}, state={"x": "y"}))
+
+
+@pytest.mark.parametrize("shape", [(5, 2, 8, 8), (5, 1, 2, 8, 8)])
+def test_calibration_data_of_an_npz(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    path = saved(tmp_path, small_cnn())
+    data = np.arange(5 * 128, dtype=np.float32).reshape(shape)
+    for named in ({"x": data, "more": np.zeros(3)}, {"other": data}):
+        np.savez(tmp_path / "calibration.npz", **named)
+        samples = list(frontends.load(path, options=Options(int8=True)).calibration or ())
+        assert [x.shape for (x,) in samples] == [(1, 2, 8, 8)] * 5
+        assert samples[3][0].flat[0] == 3 * 128
+
+
+def test_calibration_data_of_a_folder(tmp_path: Path) -> None:
+    path = saved(tmp_path, small_cnn())
+    (tmp_path / "many").mkdir()
+    for i, shape in enumerate([(2, 8, 8), (1, 2, 8, 8), (3, 2, 8, 8)]):
+        np.save(tmp_path / "many" / f"{i}.npy", np.full(shape, i, np.float64))
+    graph = frontends.load(path).graph
+    found = calibration_of(Path(path), tmp_path / "many", graph)
+    assert found is not None
+    assert [(x.shape, x.dtype.name, x.flat[0]) for (x,) in found] == [
+        ((1, 2, 8, 8), "float32", i) for i in (0, 1, 2, 2, 2)
+    ]
+
+
+def test_calibration_data_that_does_not_fit(tmp_path: Path) -> None:
+    graph = frontends.load(saved(tmp_path, small_cnn())).graph
+
+    def refused(name: str, **arrays: Any) -> str:
+        if arrays:
+            np.savez(tmp_path / name, **arrays)
+        with pytest.raises(CompileError) as caught:
+            calibration_of(tmp_path / "net.onnx", tmp_path / name, graph)
+        return caught.value.what
+
+    assert "does not fit the input x" in refused("shape.npz", x=np.zeros((5, 3, 8, 8)))
+    assert "does not fit the input x" in refused("type.npz", x=np.zeros((5, 2, 8, 8), np.complex64))
+    assert "no sample" in refused("none.npz", x=np.zeros((0, 2, 8, 8)))
+    assert "does not have an array for each input" in refused("names.npz", a=np.zeros(3), b=np.zeros(3))
+    (tmp_path / "text.npz").write_text("no zip")
+    assert "cannot read" in refused("text.npz")
+    assert "cannot read" in refused("missing.npz")
+    np.savez(tmp_path / "objects.npz", x=np.array([{}], object))
+    assert "cannot read" in refused("objects.npz"), "nothing is unpickled"
+    (tmp_path / "empty").mkdir()
+    assert "0 .npy files" in refused("empty")
+    (tmp_path / "x.txt").write_text("")
+    assert "holds no samples" in refused("x.txt")
+
+
+def test_example_inputs_beside_the_file(tmp_path: Path) -> None:
+    x = np.full((1, 2, 8, 8), 0.5, np.float32)
+    np.savez(tmp_path / "inputs.npz", x=x)
+    source = frontends.load(saved(tmp_path, small_cnn()))
+    assert np.array_equal(source.examples[0], x)
+
+
+def test_python_takes_the_same(tmp_path: Path) -> None:
+    compiled = baretorch.compile(saved(tmp_path, counter()), board="host", state={"h": "h_next"})
+    assert len(compiled.compiled.graph.state) == 1
