@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.frontends.tinygrad.hook import watching
 
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
 
@@ -57,7 +58,7 @@ def import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with _user_code(path, "the file"), _beside(path):
+    with _user_code(path, "the file"), _beside(path), watching():
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
@@ -67,25 +68,40 @@ def import_file(path: Path) -> ModuleType:
 
 
 def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
-    """What model() returns: an nn.Module, or the path of another model file; example inputs for each of its
-    methods: those of methods(), or inputs() for forward; and what calibration() gives, if there is one."""
-    with _beside(path):  # also for what these functions import
+    """What model() returns: an nn.Module, a callable of tinygrad, or the path of another model file; example inputs for
+    each of its methods: those of methods(), or inputs() for forward; and what calibration() gives, if there is one."""
+    with _beside(path), watching():  # also for what these functions import
         file = import_file(path)
         model = _call(path, file, "model")
         if isinstance(model, (str, os.PathLike)):
             model = _named(path, os.fspath(model))
             methods = {"forward": _call(path, file, "inputs")} if hasattr(file, "inputs") else {}
-        elif callable(getattr(model, "forward", None)):
+        elif is_module(model) or is_tinygrad(model):
             methods = _methods(path, file, model)
         else:
             raise CompileError(
                 "model() does not return a model",
                 at=path.name,
                 have=type(model).__name__,
-                need="a torch.nn.Module, or the path of a model file",
+                need="a torch.nn.Module, a callable of tinygrad, or the path of a model file",
             )
         calibration = _calibration(path, file) if hasattr(file, "calibration") else None
     return model, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+
+
+def is_tinygrad(model: Any) -> bool:
+    """Whether a model computes with tinygrad: it can be called, is no nn.Module, and tinygrad was imported."""
+    return callable(model) and sys.modules.get("tinygrad.tensor") is not None and not _of_torch(model)
+
+
+def is_module(model: Any) -> bool:
+    """Whether a model is an nn.Module, or looks like one."""
+    return _of_torch(model) or (callable(getattr(model, "forward", None)) and not is_tinygrad(model))
+
+
+def _of_torch(model: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def _named(path: Path, name: str) -> Path:

@@ -1,5 +1,5 @@
-"""A Python model file -> Source. It is code, and runs; what its model() returns tells whose it is: PyTorch's, or
-that of another file, which it names. torch is not imported unless it is needed."""
+"""A Python model file -> Source. It is code, and runs; what its model() returns tells whose it is: PyTorch's,
+tinygrad's, or that of another file, which it names. Neither library is imported unless it is needed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from baretorch.frontends.model_file import load_model_file
+from baretorch.frontends.model_file import is_module, load_model_file
 from baretorch.frontends.source import Asked, Source
-from baretorch.frontends.torch.source import from_methods
+from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
+from baretorch.frontends.torch.source import from_methods as from_torch
 from baretorch.stopwatch import timed
 
 
@@ -26,6 +27,7 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
         return source if calibration is None else replace(source, calibration=calibration)
     asked.need_fixed("an nn.Module")
     with timed("export"):
+        from_methods = from_torch if is_module(model) else from_tinygrad
         return replace(from_methods(model, methods, asked.name, asked.method), calibration=calibration)
 
 

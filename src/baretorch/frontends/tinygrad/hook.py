@@ -1,0 +1,114 @@
+"""Puts a watch on tinygrad's methods when it is imported, and never imports it itself.
+
+A list of layers may hold `Tensor.relu`, so the methods must be watched before the model file runs. The watch costs a
+comparison per call while nothing is traced.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+from baretorch.frontends.tinygrad.trace import plain_call, watched
+
+# Operators that have a meaning of their own; the others call a method that has a name.
+OPERATORS = ("__getitem__", "__setitem__", "__lt__", "__le__", "__gt__", "__ge__")
+LAYERS = ("Embedding", "LSTMCell", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm")
+MARK = "_baretorch"
+
+
+def _watch_tensor(module: ModuleType) -> None:
+    tensor = module.Tensor
+    for name, method in inspect.getmembers(tensor, inspect.isfunction):
+        still = isinstance(inspect.getattr_static(tensor, name), staticmethod)
+        if not still and (not name.startswith("_") or name in OPERATORS):
+            setattr(tensor, name, watched(name, method))
+    tensor.einsum = classmethod(watched("einsum", inspect.getattr_static(tensor, "einsum").__func__))
+
+
+def _watch_layers(module: ModuleType) -> None:
+    for name in LAYERS:
+        layer = getattr(module, name)
+        layer.__call__ = watched(name, layer.__call__)
+
+
+def _watch_jit(module: ModuleType) -> None:
+    module.TinyJit.__call__ = plain_call(module.TinyJit.__call__)
+
+
+def _watch_function(module: ModuleType) -> None:
+    module._function.__call__ = plain_call(module._function.__call__)
+
+
+WATCHES: Mapping[str, Callable[[ModuleType], None]] = {
+    "tinygrad.tensor": _watch_tensor,
+    "tinygrad.nn": _watch_layers,
+    "tinygrad.engine.jit": _watch_jit,
+    "tinygrad.function": _watch_function,
+}
+
+
+def choose_device() -> None:
+    """Where tinygrad computes, unless the user says it: on the CPU if clang is there, as it must, else in Python."""
+    if "DEV" not in os.environ:
+        os.environ["DEV"] = "CPU" if shutil.which("clang") else "PYTHON"
+
+
+class _Finder(MetaPathFinder):
+    """Finds what is watched as Python does, and lets it be watched once it is there."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name == "tinygrad":
+            choose_device()
+        if name not in WATCHES:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Watching(spec.loader)
+        return spec
+
+
+class _Watching(Loader):
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        _watch(module)
+
+
+def _watch(module: ModuleType) -> None:
+    if not hasattr(module, MARK):
+        WATCHES[module.__name__](module)
+        setattr(module, MARK, True)
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """What is imported of tinygrad in here, or was before, is watched from then on."""
+    for name in WATCHES:
+        module = sys.modules.get(name)
+        if module is not None:
+            _watch(module)
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)

@@ -1,0 +1,197 @@
+"""What tinygrad's methods become: arithmetic, functions of one number, comparisons, reductions. The functions have
+tinygrad's parameters; tensors arrive as names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, log
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import activations, bits, elementwise, reduce
+from baretorch.frontends.aten.promotion import cast, floating, promoted
+from baretorch.frontends.lowering import Lowering, Result, Scalar
+from baretorch.ir import DType, Op
+from baretorch.ops import functions
+from baretorch.ops.activations import Elu, Hardsigmoid, Hardswish, LogSigmoid, Mish, Silu
+from baretorch.ops.elementwise import Fmod, Maximum, Minimum, Mul, Remainder
+from baretorch.ops.logic import Eq, Le, LogicalNot, Lt, Ne
+from baretorch.ops.reduce import Mean, Prod, Std, Sum, Var
+
+Operand = str | Scalar
+Build = Callable[..., Result]
+Axes = int | Sequence[int] | None
+
+
+def _pair(build: Callable[[Lowering, Operand, Operand], str]) -> Build:
+    """A method of two operands, which may come the other way round."""
+
+    def made(g: Lowering, x: Operand, y: Operand, reverse: bool = False) -> str:
+        return build(g, y, x) if reverse else build(g, x, y)
+
+    return made
+
+
+def _one(op: Op) -> Build:
+    return lambda g, x: g.b.add(op, *floating(g, x))
+
+
+def _of_numbers(op: Op) -> Build:
+    return lambda g, x: g.b.add(op, x)
+
+
+def _rounded(op: functions.Floor | functions.Ceil | functions.Trunc | functions.Round) -> Build:
+    return lambda g, x: elementwise.rounded(g, op, x)
+
+
+def _compared(op: Eq | Ne | Lt | Le, swap: bool = False) -> Build:
+    return lambda g, x, y: elementwise.compared(g, op, *((y, x) if swap else (x, y)))
+
+
+def _div(g: Lowering, x: Operand, y: Operand, reverse: bool = False, rounding_mode: str | None = None) -> str:
+    return elementwise.div(g, *((y, x) if reverse else (x, y)), rounding_mode)
+
+
+def _to(label: str) -> Build:
+    return lambda g, x: elementwise.to(g, x, label)
+
+
+def _isinf(g: Lowering, x: str, positive: bool = True, negative: bool = True) -> str:
+    if positive and negative:
+        return elementwise.isinf(g, x)
+    return elementwise.compared(g, Eq(), x, inf if positive else -inf)
+
+
+def _hardsigmoid(g: Lowering, x: str, alpha: float = 1 / 6, beta: float = 0.5) -> str:
+    if (alpha, beta) == (1 / 6, 0.5):
+        return g.b.add(Hardsigmoid(), x)
+    return elementwise.clamp(g, elementwise.add(g, elementwise.mul(g, x, alpha), beta), 0, 1)
+
+
+def _bits(name: str) -> Build:
+    build = bits.ROWS[f"aten::{name}"].build
+    return lambda g, x, y, reverse=False: build(g, x, y)
+
+
+# --- reductions ---------------------------------------------------------------------------------------------
+
+
+def _reduced(op: Callable[[tuple[int, ...], bool], Op], numbers: bool = False) -> Build:
+    """Truth values are counted."""
+
+    def made(g: Lowering, x: str, axis: Axes = None, keepdim: bool = False, dtype: str | None = None) -> str:
+        x = elementwise.to(g, x, dtype)
+        x = cast(g, x, DType.INT32) if g[x].dtype is DType.BOOL else x
+        (x,) = (x,) if numbers else floating(g, x)
+        return g.b.add(op(reduce.axes_of(g, x, axis), keepdim), x)
+
+    return made
+
+
+def _spread(op: Callable[[tuple[int, ...], bool, float], Op]) -> Build:
+    def made(g: Lowering, x: str, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> str:
+        return g.b.add(op(reduce.axes_of(g, x, axis), keepdim, float(correction)), x)
+
+    return made
+
+
+def _softmax(build: Callable[..., str], name: str) -> Build:
+    def made(g: Lowering, x: str, axis: Axes = -1, dtype: str | None = None) -> str:
+        axes = reduce.axes_of(g, x, axis)
+        if len(axes) != 1:
+            raise CompileError(f"{name} over {len(axes)} axes is not supported", need="one axis", try_="x.flatten()")
+        return build(g, x, axes[0], dtype)
+
+    return made
+
+
+def _sort(g: Lowering, x: str, dim: int = -1, descending: bool = False) -> Result:
+    return reduce.sort(g, x, dim, descending)
+
+
+ROWS: Mapping[str, Build] = {
+    "add": _pair(elementwise.add),
+    "sub": _pair(elementwise.sub),
+    "mul": _pair(elementwise.mul),
+    "div": _div,
+    "mod": _pair(lambda g, x, y: g.b.add(Remainder(), *promoted(g, x, y))),
+    "fmod": lambda g, x, y: g.b.add(Fmod(), *promoted(g, x, y)),
+    "pow": _pair(elementwise.pow_),
+    "maximum": lambda g, x, y: g.b.add(Maximum(), *promoted(g, x, y)),
+    "minimum": lambda g, x, y: g.b.add(Minimum(), *promoted(g, x, y)),
+    "bitwise_and": _bits("bitwise_and"),
+    "bitwise_or": _bits("bitwise_or"),
+    "bitwise_xor": _bits("bitwise_xor"),
+    "neg": _of_numbers(functions.Neg()),
+    "abs": _of_numbers(functions.Abs()),
+    "sign": _of_numbers(functions.Sign()),
+    "floor": _rounded(functions.Floor()),
+    "ceil": _rounded(functions.Ceil()),
+    "trunc": _rounded(functions.Trunc()),
+    "round": _rounded(functions.Round()),
+    "square": elementwise.square,
+    "sqrt": _one(functions.Sqrt()),
+    "rsqrt": _one(functions.Rsqrt()),
+    "reciprocal": _one(functions.Reciprocal()),
+    "exp": _one(functions.Exp()),
+    "exp2": lambda g, x: g.b.add(functions.Exp(), g.b.add(Mul(), *floating(g, x, log(2)))),
+    "log": _one(functions.Log()),
+    "log2": _one(functions.Log2()),
+    "sin": _one(functions.Sin()),
+    "cos": _one(functions.Cos()),
+    "tan": elementwise.tan,
+    "tanh": _one(functions.Tanh()),
+    "sigmoid": _one(functions.Sigmoid()),
+    "erf": _one(functions.Erf()),
+    "relu": lambda g, x: elementwise.clamp(g, x, 0),
+    "relu6": lambda g, x: elementwise.clamp(g, x, 0, 6),
+    "clamp": elementwise.clamp,
+    "clip": elementwise.clamp,
+    "hardtanh": lambda g, x, lo=-1, hi=1: elementwise.clamp(g, x, lo, hi),
+    "hardsigmoid": _hardsigmoid,
+    "hardswish": _of_numbers(Hardswish()),
+    "leaky_relu": activations.leaky_relu,
+    "elu": lambda g, x, alpha=1.0: activations.elu(g, x, alpha),
+    "celu": activations.celu,
+    "selu": lambda g, x, alpha, gamma: g.b.add(Elu(float(alpha * gamma), float(gamma), 1.0), x),
+    "gelu": activations.gelu,
+    "silu": _of_numbers(Silu()),
+    "swish": _of_numbers(Silu()),
+    "mish": _of_numbers(Mish()),
+    "softplus": activations.softplus,
+    "logsigmoid": _of_numbers(LogSigmoid()),
+    "eq": _compared(Eq()),
+    "ne": _compared(Ne()),
+    "__lt__": _compared(Lt()),
+    "__le__": _compared(Le()),
+    "__gt__": _compared(Lt(), swap=True),
+    "__ge__": _compared(Le(), swap=True),
+    "isnan": lambda g, x: elementwise.compared(g, Ne(), x, x),
+    "isinf": _isinf,
+    "isfinite": elementwise.isfinite,
+    "logical_not": lambda g, x: g.b.add(LogicalNot(), cast(g, x, DType.BOOL)),
+    "where": elementwise.where,
+    "masked_fill": elementwise.masked_fill,
+    "cast": elementwise.to,
+    "float": _to("float32"),
+    "int": _to("int32"),
+    "bool": _to("bool"),
+    "long": _to("int64"),
+    "sum": _reduced(Sum, numbers=True),
+    "prod": _reduced(Prod, numbers=True),
+    "mean": _reduced(Mean),
+    "max": reduce.amax,
+    "min": reduce.amin,
+    "any": reduce.any_,
+    "all": reduce.all_,
+    "var": _spread(Var),
+    "std": _spread(Std),
+    "logsumexp": reduce.logsumexp,
+    "softmax": _softmax(reduce.softmax, "softmax"),
+    "log_softmax": _softmax(reduce.log_softmax, "log_softmax"),
+    "argmax": reduce.argmax,
+    "argmin": reduce.argmin,
+    "cumsum": lambda g, x, axis=0: reduce.cumsum(g, x, axis),
+    "topk": reduce.topk,
+    "sort": _sort,
+    "argsort": lambda g, x, dim=-1, descending=False: _sort(g, x, dim, descending)[1],
+}

@@ -1,0 +1,174 @@
+"""What tinygrad's methods become: whatever changes only shape, order or place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import constants, index, moves, resampling, shapes
+from baretorch.frontends.lowering import Ints, Lowering, Result, Scalar
+from baretorch.ops.layout import Pad
+
+Build = Callable[..., Result]
+
+
+def flat(first: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
+    """Numbers given one by one, or all in the first argument."""
+    return tuple(first) if isinstance(first, (tuple, list)) else (first, *rest)
+
+
+def _reshape(g: Lowering, x: str, shape: Any, *args: Any) -> str:
+    """None keeps a size."""
+    sizes = flat(shape, args)
+    return shapes.reshape(g, x, tuple(g.shape(x)[i] if n is None else n for i, n in enumerate(sizes)))
+
+
+def _expand(g: Lowering, x: str, shape: Any, *args: Any) -> str:
+    return moves.expand(g, x, tuple(-1 if n is None else n for n in flat(shape, args)))
+
+
+def _permute(g: Lowering, x: str, order: Any, *args: Any) -> str:
+    return shapes.permute(g, x, flat(order, args))
+
+
+def _flip(g: Lowering, x: str, axis: Any, *args: Any) -> str:
+    return moves.flip(g, x, flat(axis, args))
+
+
+def _repeat(g: Lowering, x: str, repeats: Any, *args: Any) -> str:
+    counts = flat(repeats, args)
+    return moves.repeat(g, x, (1,) * (len(g.shape(x)) - len(counts)) + counts)
+
+
+def _stack(g: Lowering, x: Any, *args: str, dim: int = 0) -> str:
+    return shapes.stack(g, flat(x, args), dim)
+
+
+def _cat(g: Lowering, x: Any, *args: str, dim: int = 0) -> str:
+    return shapes.cat(g, flat(x, args), dim)
+
+
+def _shrink(g: Lowering, x: str, arg: Sequence[tuple[int, int] | None]) -> str:
+    for axis, part in enumerate(arg):
+        x = x if part is None else shapes.slice_(g, x, axis, *part)
+    return x
+
+
+def _pad(g: Lowering, x: str, padding: Sequence[Any], mode: str = "constant", value: Scalar = 0.0) -> str:
+    """Flat, from the last dimension backwards, as PyTorch's; or a pair or None for each dimension. What is negative
+    is cut off."""
+    rank = len(g.shape(x))
+    if any(isinstance(p, (tuple, list)) or p is None for p in padding):
+        pairs = [(0, 0) if p is None else (int(p[0]), int(p[1])) for p in padding]
+    else:
+        last = [(int(padding[i]), int(padding[i + 1])) for i in range(0, len(padding), 2)]
+        pairs = [(0, 0)] * (rank - len(last)) + last[::-1]
+    if mode != "constant":
+        while pairs and pairs[0] == (0, 0):
+            pairs.pop(0)
+        return moves.pad(g, x, [n for pair in reversed(pairs) for n in pair], mode)
+    for axis, (before, after) in enumerate(pairs):
+        x = shapes.slice_(g, x, axis, max(0, -before), g.shape(x)[axis] + min(0, after))
+    more = tuple((max(0, before), max(0, after)) for before, after in pairs)
+    return g.b.add(Pad(more, float(value)), x) if any(map(any, more)) else x
+
+
+def _roll(g: Lowering, x: str, shifts: int | Ints, dims: int | Ints | None = None) -> str:
+    return moves.roll(g, x, flat(shifts, ()), () if dims is None else flat(dims, ()))
+
+
+def _getitem(g: Lowering, x: str, indices: Any) -> str:
+    """Numbers, slices, None and …, and at most one list or tensor of indices."""
+    items = indices if isinstance(indices, tuple) else (indices,)
+    if isinstance(indices, list) and not all(isinstance(i, int) for i in indices):
+        items = tuple(indices)
+    if Ellipsis not in items:
+        items = (*items, Ellipsis)
+    at = items.index(Ellipsis)
+    taken = sum(i is not None and i is not Ellipsis for i in items)
+    items = (*items[:at], *(slice(None),) * (len(g.shape(x)) - taken), *items[at + 1 :])
+    if sum(isinstance(i, (str, list, tuple)) for i in items) > 1:
+        raise CompileError(
+            "an index with two lists or tensors is not supported",
+            have=str(g[x]),
+            try_="one after the other: x[i][:, j]",
+        )
+    axis = 0
+    for item in items:
+        if item is None:
+            x = shapes.unsqueeze(g, x, axis)
+            axis += 1
+        elif isinstance(item, slice):
+            x = _sliced(g, x, axis, item)
+            axis += 1
+        elif isinstance(item, int):
+            x = shapes.select(g, x, axis, item)
+        else:
+            known = isinstance(item, str)
+            rank = len(g.shape(item)) if known else np.ndim(item)
+            x = index.select_rows(g, x, axis, item) if known else index.take(g, x, axis, np.array(item))
+            axis += rank
+    return x
+
+
+def _sliced(g: Lowering, x: str, axis: int, part: slice) -> str:
+    places = range(*part.indices(g.shape(x)[axis]))
+    if places.step > 0 or not places:
+        return shapes.slice_(g, x, axis, places.start, places.stop, abs(places.step))
+    return moves.flip(g, shapes.slice_(g, x, axis, places[-1], places[0] + 1, -places.step), (axis,))
+
+
+def _interpolate(g: Lowering, x: str, size: Ints, mode: str = "linear", align_corners: bool = False) -> str:
+    """Of the last dimensions; those before are the batch and its channels, of which there may be none."""
+    have, dims = g.shape(x), len(size)
+    if dims > 2:
+        raise CompileError(f"interpolate over {dims} dimensions is not supported", need="at most 2")
+    image, scales = shapes.reshape(g, x, (1, -1, *have[-dims:])), (None,) * dims
+    if mode == "linear":
+        y = resampling.linear(g, image, size, align_corners, *scales)
+    else:
+        y = (resampling.nearest if mode == "nearest" else resampling.nearest_exact)(g, image, size, *scales)
+    return shapes.reshape(g, y, (*have[:-dims], *size))
+
+
+def _same(g: Lowering, x: str, *_: Any, **named: Any) -> str:
+    return x
+
+
+ROWS: Mapping[str, Build] = {
+    "reshape": _reshape,
+    "view": _reshape,
+    "expand": _expand,
+    "permute": _permute,
+    "transpose": lambda g, x, dim0=1, dim1=0: shapes.transpose(g, x, dim0, dim1),
+    "flatten": shapes.flatten,
+    "unflatten": shapes.unflatten,
+    "squeeze": shapes.squeeze,
+    "unsqueeze": shapes.unsqueeze,
+    "flip": _flip,
+    "pad": _pad,
+    "shrink": _shrink,
+    "stack": _stack,
+    "cat": _cat,
+    "split": shapes.split,
+    "chunk": shapes.chunk,
+    "repeat": _repeat,
+    "repeat_interleave": moves.repeat_interleave,
+    "roll": _roll,
+    "unfold": index.unfold,
+    "gather": index.gather,
+    "one_hot": index.one_hot,
+    "triu": constants.triu,
+    "tril": constants.tril,
+    "diagonal": constants.diagonal,
+    "interpolate": _interpolate,
+    "__getitem__": _getitem,
+    "contiguous": _same,
+    "contiguous_backward": _same,
+    "detach": _same,
+    "clone": _same,
+    "to": _same,
+}

@@ -1,0 +1,290 @@
+"""What tinygrad's methods and layers become: products, convolutions, pools, norms, attention, recurrent cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import conv, elementwise, index, reduce, sequence, shapes, volumes
+from baretorch.frontends.aten.promotion import floating
+from baretorch.frontends.einsum import einsum
+from baretorch.frontends.lowering import TO_NHWC, Lowering, Result, spatial
+from baretorch.frontends.tinygrad.moves import flat
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Mul, Sub
+from baretorch.ops.functions import Rsqrt
+from baretorch.ops.norm import LayerNorm
+from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.reduce import Mean
+from baretorch.ops.window import Padding
+
+Build = Callable[..., Result]
+Numbers = int | Sequence[int]
+
+
+# --- products -------------------------------------------------------------------------------------------------
+
+
+def _dot(g: Lowering, x: str, w: str, dtype: str | None = None) -> str:
+    return sequence.matmul(g, *floating(g, x, w))
+
+
+def _matmul(g: Lowering, x: str, y: str, reverse: bool = False, dtype: str | None = None) -> str:
+    return _dot(g, y, x) if reverse else _dot(g, x, y)
+
+
+def _linear(g: Lowering, x: str, weight: str, bias: str | None = None, dtype: str | None = None) -> str:
+    """The weight is [in, out], or a factor for each input."""
+    if len(g.shape(weight)) == 2 and len(g.shape(bias) if bias else (1,)) == 1:
+        return sequence.linear(g, floating(g, x)[0], shapes.t(g, weight), bias)
+    y = elementwise.mul(g, x, weight) if len(g.shape(weight)) == 1 else _dot(g, x, weight)
+    return elementwise.add(g, y, bias) if bias else y
+
+
+def _einsum(g: Lowering, _: Any, formula: str, *operands: Any, dtype: str | None = None) -> str:
+    return einsum(g, formula, floating(g, *flat(operands[0], operands[1:])))
+
+
+# --- convolutions and pools -----------------------------------------------------------------------------------
+
+
+def _each(value: Numbers, dims: int) -> tuple[int, ...]:
+    return (value,) * dims if isinstance(value, int) else tuple(value)
+
+
+def _around(padding: Numbers, dims: int) -> list[tuple[int, int]]:
+    """(before, after) of each dimension: one number for all sides, one per dimension, or all sides, the last dimension
+    first."""
+    numbers = _each(padding, dims)
+    if len(numbers) == dims:
+        return [(n, n) for n in numbers]
+    return [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)][::-1]
+
+
+def _sides(padding: Numbers, dims: int) -> Padding:
+    around = _around(padding, dims)
+    (top, bottom), (left, right) = around if dims == 2 else ((0, 0), around[0])
+    return (top, bottom, left, right)
+
+
+def _equal_sides(padding: Numbers, dims: int, what: str) -> list[int]:
+    around = _around(padding, dims)
+    if any(before != after for before, after in around):
+        raise CompileError(
+            f"{what}: another padding before than after is not supported",
+            have=f"padding {padding}",
+            try_="x.pad() before it, or a slice after",
+        )
+    return [before for before, _ in around]
+
+
+def _conv2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    groups: int = 1,
+    stride: Numbers = 1,
+    dilation: Numbers = 1,
+    padding: Numbers = 0,
+    dtype: str | None = None,
+) -> str:
+    """Of any number of dimensions, which the weight tells."""
+    dims = len(g.shape(weight)) - 2
+    step, reach = _each(stride, dims), _each(dilation, dims)
+    if dims == 3:
+        return volumes.conv3d(g, x, weight, bias, step, _equal_sides(padding, dims, "conv2d"), reach, groups)
+    if dims not in (1, 2):
+        raise CompileError(f"a convolution over {dims} dimensions is not supported", have=f"weight {g[weight].type}")
+    out, depth, *kernel = g.shape(weight)
+    image = g.permute(g.reshape(weight, (out, depth, *spatial(kernel, dims, 1))), TO_NHWC)
+    op = Conv2d(spatial(step, dims, 1), _sides(padding, dims), spatial(reach, dims, 1), groups)
+    return g.nhwc(op, x, image, *((bias,) if bias else ()), dims=dims)
+
+
+def _conv_transpose2d(
+    g: Lowering,
+    x: str,
+    weight: str,
+    bias: str | None = None,
+    groups: int = 1,
+    stride: Numbers = 1,
+    dilation: Numbers = 1,
+    padding: Numbers = 0,
+    output_padding: Numbers = 0,
+) -> str:
+    dims = len(g.shape(weight)) - 2
+    step, reach, more = (_each(v, dims) for v in (stride, dilation, output_padding))
+    sides = _equal_sides(padding, dims, "conv_transpose2d")
+    return conv.conv_transpose(g, x, weight, bias, step, sides, more, groups, reach)
+
+
+def _window(kernel_size: Numbers, stride: Numbers | None, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    kernel = _each(kernel_size, 2)
+    dims = len(kernel)
+    if dims not in (1, 2):
+        raise CompileError(f"{name} over {dims} dimensions is not supported", need="1 or 2")
+    return dims, kernel, kernel if stride is None else _each(stride, dims)
+
+
+def _max_pool2d(
+    g: Lowering,
+    x: str,
+    kernel_size: Numbers = (2, 2),
+    stride: Numbers | None = None,
+    dilation: Numbers = 1,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> str:
+    if return_indices:
+        raise CompileError("max_pool2d: its indices are not supported", try_="return_indices=False")
+    dims, kernel, step = _window(kernel_size, stride, "max_pool2d")
+    size, by, reach = (spatial(v, dims, 1) for v in (kernel, step, _each(dilation, dims)))
+    return _pooled(g, MaxPool2d(size, by, _sides(padding, dims), reach, ceil_mode), x, dims)
+
+
+def _avg_pool2d(
+    g: Lowering,
+    x: str,
+    kernel_size: Numbers = (2, 2),
+    stride: Numbers | None = None,
+    dilation: Numbers = 1,
+    padding: Numbers = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> str:
+    dims, kernel, step = _window(kernel_size, stride, "avg_pool2d")
+    if any(d != 1 for d in _each(dilation, dims)):
+        raise CompileError("avg_pool2d: dilation is not supported", have=f"dilation {dilation}", need="dilation 1")
+    op = AvgPool2d(
+        spatial(kernel, dims, 1), spatial(step, dims, 1), _sides(padding, dims), ceil_mode, count_include_pad
+    )
+    return _pooled(g, op, floating(g, x)[0], dims)
+
+
+def _pooled(g: Lowering, op: MaxPool2d | AvgPool2d, x: str, dims: int) -> str:
+    """The dimensions before the last ones are all alike to a pool."""
+    shape = g.shape(x)
+    y = g.nhwc(op, shapes.reshape(g, x, (1, -1, *shape[-dims:])) if len(shape) != dims + 2 else x, dims=dims)
+    return shapes.reshape(g, y, (*shape[:-dims], *g.shape(y)[-dims:]))
+
+
+# --- norms ----------------------------------------------------------------------------------------------------
+
+
+def _layernorm(g: Lowering, x: str, axis: Numbers = -1, eps: float = 1e-5) -> str:
+    axes, rank = reduce.axes_of(g, x, axis), len(g.shape(x))
+    if axes == tuple(range(rank - len(axes), rank)):
+        return g.b.add(LayerNorm(axes, eps), x, *reduce.affine(g, None, None))
+    y = g.b.add(Sub(), x, g.b.add(Mean(axes, True), x))
+    spread = g.b.add(Mean(axes, True), g.b.add(Mul(), y, y))
+    return g.b.add(Mul(), y, g.b.add(Rsqrt(), elementwise.add(g, spread, eps)))
+
+
+def _batchnorm(
+    g: Lowering,
+    x: str,
+    weight: str | None,
+    bias: str | None,
+    mean: str,
+    invstd: str,
+    axis: Numbers = 1,
+) -> str:
+    """Two constants per channel, if the statistics are constants: x * scale + shift."""
+    axes = flat(axis, ())
+    column = tuple(n if i in axes else 1 for i, n in enumerate(g.shape(x)))
+    inverse = shapes.reshape(g, invstd, column) if len(g.shape(invstd)) == len(axes) else invstd
+    known = [index.known_value(g, t) if t else v for t, v in ((weight, 1.0), (bias, 0.0), (mean, 0), (inverse, 0))]
+    if all(v is not None for v in known):
+        gamma, beta, centre, factor = (np.asarray(v, np.float64) for v in known)
+        scale = (gamma.reshape(column) if weight else gamma) * factor
+        shift = (beta.reshape(column) if bias else beta) - centre.reshape(column) * scale
+        scaled = g.b.add(Mul(), x, g.b.const("bn_scale", scale.astype(np.float32)))
+        return g.b.add(Add(), scaled, g.b.const("bn_shift", shift.astype(np.float32)))
+    y = g.b.add(Sub(), x, shapes.reshape(g, mean, column))
+    y = g.b.add(Mul(), y, shapes.reshape(g, weight, column)) if weight else y
+    y = g.b.add(Mul(), y, inverse)
+    return g.b.add(Add(), y, shapes.reshape(g, bias, column)) if bias else y
+
+
+def _dropout(g: Lowering, x: str, p: float = 0.5) -> str:
+    """In inference it gives its input, which is known already; what is new was made at random."""
+    raise CompileError("dropout is in training mode", try_="leave Context(TRAINING=1) out")
+
+
+def _attention(
+    g: Lowering,
+    q: str,
+    k: str,
+    v: str,
+    mask: str | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    enable_gqa: bool = False,
+) -> str:
+    return sequence.attention(g, q, k, v, mask, 0.0, is_causal, None, enable_gqa)
+
+
+# --- layers: what they hold are Tensors, which `value` makes constants of -------------------------------------
+
+
+def _lstm_cell(g: Any, layer: Any, x: str, states: Sequence[str] | None = None) -> Result:
+    biases = [None if t is None else g.value(t) for t in (layer.bias_ih, layer.bias_hh)]
+    if states is None:
+        zeros = np.zeros((g.shape(x)[0], layer.weight_hh.shape[1]), np.float32)
+        states = (g.b.const("state", zeros), g.b.const("state", zeros))
+    h, c = states
+    return sequence.lstm_cell(g, x, (h, c), g.value(layer.weight_ih), g.value(layer.weight_hh), *biases)
+
+
+def _embedding(g: Any, layer: Any, at: str) -> str:
+    return index.embedding(g, g.value(layer.weight), at)
+
+
+def _affine(g: Any, layer: Any) -> tuple[str | None, str | None]:
+    if layer.weight is None or layer.bias is None:
+        return None, None
+    return g.value(layer.weight), g.value(layer.bias)
+
+
+def _group_norm(g: Any, layer: Any, x: str) -> str:
+    return reduce.group_norm(g, x, layer.num_groups, *_affine(g, layer), layer.eps)
+
+
+def _instance_norm(g: Any, layer: Any, x: str) -> str:
+    return reduce.group_norm(g, x, layer.num_features, *_affine(g, layer), layer.eps)
+
+
+def _layer_norm(g: Any, layer: Any, x: str) -> str:
+    return reduce.layer_norm(g, x, layer.normalized_shape, *_affine(g, layer), layer.eps)
+
+
+def _rms_norm(g: Any, layer: Any, x: str) -> str:
+    weight = None if layer.weight is None else g.value(layer.weight)
+    return reduce.rms_norm(g, x, g.shape(x)[-1:], weight, layer.eps)
+
+
+ROWS: Mapping[str, Build] = {
+    "dot": _dot,
+    "matmul": _matmul,
+    "linear": _linear,
+    "einsum": _einsum,
+    "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
+    "max_pool2d": _max_pool2d,
+    "avg_pool2d": _avg_pool2d,
+    "layernorm": _layernorm,
+    "batchnorm": _batchnorm,
+    "dropout": _dropout,
+    "scaled_dot_product_attention": _attention,
+    "LSTMCell": _lstm_cell,
+    "Embedding": _embedding,
+    "GroupNorm": _group_norm,
+    "InstanceNorm": _instance_norm,
+    "LayerNorm": _layer_norm,
+    "RMSNorm": _rms_norm,
+}

@@ -1,0 +1,138 @@
+"""A callable of tinygrad -> Source. tinygrad is imported when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.model_file import said
+from baretorch.frontends.source import ODD_INPUTS, Source, one_of
+from baretorch.frontends.tinygrad.hook import watching
+from baretorch.frontends.tinygrad.table import TABLE, to_graph
+from baretorch.frontends.tinygrad.trace import Trace, is_tensor, tensors
+from baretorch.ir import Array, Graph
+from baretorch.net import MOVE, Reference
+from baretorch.ports import Answer, Runner, arranged, as_array, restored
+
+
+def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
+    """A callable of tinygrad, and example inputs for each of its methods; `forward` is the callable itself."""
+    method = one_of(methods, method)
+    with watching():
+        asked = {m: _Asked(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
+        graphs = {m: a.graph(model, name) for m, a in asked.items()}
+        references = {m: a.reference() for m, a in asked.items()}
+    examples = references[method].inputs
+    odd = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in examples)
+
+    def eager() -> Runner:
+        return InTinygrad(asked[method], graphs[method])
+
+    return Source(
+        name,
+        graphs,
+        examples,
+        references[method].answers,
+        references[method].answers,
+        library="tinygrad",
+        method=method,
+        references=references,
+        eager=eager,
+        warnings=(ODD_INPUTS,) if odd else (),
+    )
+
+
+def _function(model: Any, method: str) -> Any:
+    return model if method == "forward" else getattr(model, method)
+
+
+def _arrays(inputs: Sequence[Any], method: str) -> tuple[Array, ...]:
+    who = "inputs()" if method == "forward" else f"methods() of {method!r}"
+    arrays = tuple(as_array(x) for x in inputs)
+    for x, array in zip(inputs, arrays, strict=True):
+        if array.dtype.kind not in "fiub":
+            raise CompileError(
+                f"{who} does not give tensors", have=type(x).__name__, need="a tuple of arrays of NumPy or Tensors"
+            )
+        if array.dtype == np.float64:
+            raise CompileError(
+                f"{who} gives float64, which is not supported",
+                need="float32",
+                try_="np.float32 in inputs()",
+            )
+    return arrays
+
+
+class _Asked:
+    """A function of Tensors, and what it is asked."""
+
+    def __init__(self, function: Any, inputs: tuple[Array, ...]) -> None:
+        self.function, self.inputs = function, inputs
+
+    def graph(self, model: Any, name: str) -> Graph:
+        """What the function does with the inputs."""
+        from tinygrad import Tensor
+        from tinygrad.nn.state import get_state_dict
+
+        trace = Trace(TABLE, [Tensor(x).realize() for x in self.inputs])
+        outputs = _outputs(_run(trace.run, self.function))
+        holder = getattr(model, "fxn", getattr(model, "__self__", model))
+        return to_graph(trace, outputs, get_state_dict(holder), name)
+
+    def answers(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """What tinygrad gives for inputs."""
+        from tinygrad import Tensor
+
+        made = _outputs(_run(self.function, *(Tensor(x) for x in inputs)))
+        return tuple(np.array(t.numpy()) for t in made)
+
+    def reference(self) -> Reference:
+        """tinygrad's answers, and what they are if the inputs are other ones in their last bits."""
+
+        def moved(seed: int) -> tuple[Array, ...]:
+            rng = np.random.default_rng(seed)
+            return self.answers([_move(x, rng) if seed else x for x in self.inputs])
+
+        return Reference(self.answers(self.inputs), 1, moved, self.inputs)
+
+
+def _move(x: Array, rng: np.random.Generator) -> Array:
+    if x.dtype.kind != "f":
+        return x
+    return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
+
+
+def _run(function: Any, *args: Any) -> Any:
+    """What the user's model raises is an error of theirs."""
+    try:
+        return function(*args)
+    except (CompileError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise CompileError(f"the model failed: {said(error)}", need="a model that runs with its inputs()") from error
+
+
+def _outputs(result: Any) -> list[Any]:
+    given = [*tensors(result)]
+    if not given or not (is_tensor(result) or isinstance(result, (tuple, list))):
+        raise CompileError(
+            "the model gives no tensors", have=type(result).__name__, need="a Tensor, or a tuple of Tensors"
+        )
+    return given
+
+
+class InTinygrad:
+    """The model in tinygrad itself, called as an image is."""
+
+    def __init__(self, asked: _Asked, graph: Graph) -> None:
+        self._asked, self._graph = asked, graph
+
+    def __call__(self, *inputs: Any) -> Answer:
+        arrays = arranged(self._graph, inputs)
+        return restored(self._graph, self._asked.answers(arrays))
+
+    def reset(self) -> None:
+        """It remembers nothing."""

@@ -1,0 +1,152 @@
+"""One run of a tinygrad model, seen by the calls of Tensor's methods: the outermost that is known, its arguments, its
+results, and the line of the user's file. Others are looked into: what they call is seen instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any, ClassVar
+
+from baretorch.errors import CompileError
+
+SHOWS = ("numpy", "item", "tolist", "data")  # the values of a tensor, which are not there when an image is compiled
+CHANGES = ("assign", "__setitem__", "replace")
+INSTEAD = {
+    **dict.fromkeys(SHOWS, "keep it a Tensor: Tensor.where(condition, a, b) instead of an if"),
+    "assign": "x = x + y instead of x += y; what is remembered from run to run as an input and an output",
+    "replace": "give what is remembered from run to run as an input, and return it",
+    "__setitem__": "Tensor.where, cat or pad instead of x[…] = y",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A method that is known: all of its arguments, as its signature has them, and what it gave. `outer` is the method
+    that was looked into, if it was called by one."""
+
+    name: str
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    results: tuple[Any, ...]
+    line: str
+    outer: str | None = None
+
+
+@dataclass
+class Trace:
+    """What was called while the model ran. `known` are the names of the methods that need not be looked into."""
+
+    active: ClassVar[Trace | None] = None
+
+    known: Collection[str]
+    inputs: Sequence[Any]
+    calls: list[Call] = field(default_factory=list)
+    looked_into: list[Call] = field(default_factory=list)
+    _inside: bool = False
+    _outer: list[tuple[str, str]] = field(default_factory=list)
+
+    def run(self, model: Callable[..., Any]) -> Any:
+        """What the model gives; its inputs are Tensors whose values are there already."""
+        Trace.active = self
+        try:
+            return model(*self.inputs)
+        finally:
+            Trace.active = None
+
+    def depends(self, tensor: Any) -> bool:
+        """Whether a Tensor is computed from the inputs."""
+        bases = {x.uop.base for x in self.inputs}
+        return not bases.isdisjoint(tensor.uop.toposort())
+
+    def call(self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Call a method, and remember it."""
+        if self._inside:
+            return method(*args, **named)
+        if name == "realize" and any(map(self.depends, tensors((args, named)))):
+            return args[0]  # it would be no function of the input any more
+        if name in SHOWS or name in CHANGES:
+            self._refuse(name, [*tensors((args, named))])
+            return self._unseen(method, args, named)
+        if name not in self.known:
+            return self._looked_into(name, method, args, named)
+        result = self._unseen(method, args, named)
+        bound = inspect.signature(inspect.unwrap(method)).bind(*args, **named)
+        bound.apply_defaults()
+        outer, line = self._outer[0] if self._outer else (None, _line())
+        self.calls.append(Call(name, bound.args, bound.kwargs, tuple(tensors(result)), line, outer))
+        return result
+
+    def _unseen(self, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self._inside = True
+        try:
+            return method(*args, **named)
+        finally:
+            self._inside = False
+
+    def _looked_into(self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self._outer.append((name, _line()))
+        try:
+            result = method(*args, **named)
+        finally:
+            _, line = self._outer.pop()
+        self.looked_into.append(Call(name, args, named, tuple(tensors(result)), line))
+        return result
+
+    def _refuse(self, name: str, given: Sequence[Any]) -> None:
+        if any(map(self.depends, given)) or name in CHANGES:
+            what = "needs values that are known" if name in SHOWS else "changes a tensor in place, and that is known"
+            raise CompileError(
+                f"{name} {what} only when the model runs", at=self._outer[0][1] if self._outer else _line(),
+                try_=INSTEAD[name],
+            )  # fmt: skip
+
+
+def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, which tells of its calls while a model is traced."""
+
+    @wraps(method)
+    def call(*args: Any, **named: Any) -> Any:
+        trace = Trace.active
+        return method(*args, **named) if trace is None else trace.call(name, method, args, named)
+
+    return call
+
+
+def plain_call(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The __call__ of what wraps a function (TinyJit, function): while a model is traced, just the function."""
+
+    @wraps(method)
+    def call(wrapper: Any, *args: Any, **named: Any) -> Any:
+        return method(wrapper, *args, **named) if Trace.active is None else wrapper.fxn(*args, **named)
+
+    return call
+
+
+def tensors(value: Any) -> Iterator[Any]:
+    """All Tensors among arguments or results."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item)
+    elif is_tensor(value):
+        yield value
+
+
+def is_tensor(value: Any) -> bool:
+    module = sys.modules.get("tinygrad.tensor")
+    return module is not None and isinstance(value, module.Tensor)
+
+
+def _line() -> str:
+    """The line of the user's file: the innermost that is neither here nor in tinygrad."""
+    own = (str(Path(__file__).parent), str(Path(sys.modules["tinygrad"].__file__ or "").parent))
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""
