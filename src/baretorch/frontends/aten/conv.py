@@ -42,15 +42,21 @@ def conv(
 ) -> str:
     """conv1d or conv2d: the weight, of shape [O, C/groups, (KH,) K], tells."""
     dims = _dims(g, weight)
-    out, depth, *kernel = g.shape(weight)
-    step, reach = spatial(stride, dims, 1), spatial(dilation, dims, 1)
+    reach = spatial(dilation, dims, 1)
     if isinstance(padding, str):
-        around = _same(spatial(kernel, dims, 1), reach) if padding == "same" else (0, 0, 0, 0)
+        kernel = spatial(g.shape(weight)[2:], dims, 1)
+        around = _same(kernel, reach) if padding == "same" else (0, 0, 0, 0)
     else:
         around = sides(spatial(padding, dims, 0))
+    return conv_image(g, Conv2d(spatial(stride, dims, 1), around, reach, groups), x, weight, bias)
+
+
+def conv_image(g: Lowering, op: Conv2d, x: str, weight: str, bias: str | None) -> str:
+    """A convolution of x[N, C, (H,) W] by a weight [O, C/groups, (KH,) K]."""
+    dims = _dims(g, weight)
+    out, depth, *kernel = g.shape(weight)
     image = g.reshape(weight, (out, depth, *spatial(kernel, dims, 1)))
-    constants = (g.permute(image, TO_NHWC), *((bias,) if bias else ()))
-    return g.nhwc(Conv2d(step, around, reach, groups), x, *constants, dims=dims)
+    return g.nhwc(op, x, g.permute(image, TO_NHWC), *((bias,) if bias else ()), dims=dims)
 
 
 def conv_transpose(
@@ -66,13 +72,20 @@ def conv_transpose(
 ) -> str:
     """conv_transpose1d or 2d: the weight has shape [C, O/groups, (KH,) K]."""
     dims = _dims(g, weight)
-    in_, out, *kernel = g.shape(weight)
-    step, reach, size = (spatial(v, dims, 1) for v in (stride, dilation, kernel))
+    step, reach = spatial(stride, dims, 1), spatial(dilation, dims, 1)
     top, bottom, left, right = sides(spatial(padding, dims, 0))
     below, beside = spatial(output_padding, dims, 0)
+    op = ConvTranspose2d(step, (top, bottom - below, left, right - beside), reach, groups)
+    return conv_transpose_image(g, op, x, weight, bias)
+
+
+def conv_transpose_image(g: Lowering, op: ConvTranspose2d, x: str, weight: str, bias: str | None) -> str:
+    """The way back of x[N, C, (H,) W] by a weight [C, O/groups, (KH,) K]."""
+    dims = _dims(g, weight)
+    in_, out, *kernel = g.shape(weight)
+    groups, size = op.groups, spatial(kernel, dims, 1)
     grouped = g.reshape(weight, (groups, in_ // groups, out, *size))
     last = g.reshape(g.permute(grouped, (0, 2, 3, 4, 1)), (groups * out, *size, in_ // groups))
-    op = ConvTranspose2d(step, (top, bottom - below, left, right - beside), reach, groups)
     return g.nhwc(op, x, last, *((bias,) if bias else ()), dims=dims)
 
 

@@ -66,7 +66,7 @@ def max_pool3d(
 ) -> str:
     (kd, *k), (sd, *s), (pd, ph, pw), (dd, *d) = map(_triple, (kernel, stride or kernel, padding, dilation))
     frame = MaxPool2d(pair(k), pair(s), (ph, ph, pw, pw), pair(d), ceil_mode)
-    return _pooled(g, x, frame, MaxPool2d((kd, 1), (sd, 1), (pd, pd, 0, 0), (dd, 1), ceil_mode))
+    return pooled(g, x, frame, MaxPool2d((kd, 1), (sd, 1), (pd, pd, 0, 0), (dd, 1), ceil_mode))
 
 
 def avg_pool3d(
@@ -83,7 +83,7 @@ def avg_pool3d(
     (kd, *k), (sd, *s), (pd, ph, pw) = map(_triple, (kernel, stride or kernel, padding))
     frame = AvgPool2d(pair(k), pair(s), (ph, ph, pw, pw), ceil_mode, count_include_pad, 1 if divisor else 0)
     depth = AvgPool2d((kd, 1), (sd, 1), (pd, pd, 0, 0), ceil_mode, count_include_pad, divisor or 0)
-    return _pooled(g, x, frame, depth)
+    return pooled(g, x, frame, depth)
 
 
 def adaptive_avg_pool3d(g: Lowering, x: str, size: Ints) -> str:
@@ -94,7 +94,7 @@ def adaptive_avg_pool3d(g: Lowering, x: str, size: Ints) -> str:
     if equal:
         return avg_pool3d(g, x, equal)
     d, h, w = size
-    return _pooled(g, x, AdaptiveAvgPool2d((h, w)), AdaptiveAvgPool2d((d, h * w)))
+    return pooled(g, x, AdaptiveAvgPool2d((h, w)), AdaptiveAvgPool2d((d, h * w)))
 
 
 def adaptive_max_pool3d(g: Lowering, x: str, size: Ints) -> str:
@@ -103,10 +103,10 @@ def adaptive_max_pool3d(g: Lowering, x: str, size: Ints) -> str:
     if equal:
         return max_pool3d(g, x, equal)
     d, h, w = size
-    return _pooled(g, x, AdaptiveMaxPool2d((h, w)), AdaptiveMaxPool2d((d, h * w)))
+    return pooled(g, x, AdaptiveMaxPool2d((h, w)), AdaptiveMaxPool2d((d, h * w)))
 
 
-def _pooled(g: Lowering, x: str, frame: Pool, depth: Pool) -> str:
+def pooled(g: Lowering, x: str, frame: Pool, depth: Pool) -> str:
     """Pool each frame, then along the depth; nothing where a window is one element."""
     y = _volume(g, x)
     n, d, *size = g.shape(y)
