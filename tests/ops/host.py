@@ -21,8 +21,8 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.ops.arrange import gaps, spread
-from tests.ops.case import Case, Outputs
-from tests.ops.merge import merged, shared_out
+from tests.ops.case import Outputs
+from tests.ops.merge import Model, merged, shared_out
 
 HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 
 
 def run_host(
-    cases: Sequence[Case],
+    cases: Sequence[Model],
     inline: bool,
     arrange: Callable[[Plan], Plan] = spread,
     flags: Sequence[str] = ("-O1", "-g", *SANITIZERS),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from baretorch.ir import Array, Graph, Node, Tensor, verify
-from tests.ops.case import Case, Outputs
+from tests.ops.case import Outputs
 
 
-def merged(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
+class Model(Protocol):
+    """A graph, and what its first inputs are given."""
+
+    def graph(self) -> Graph: ...
+
+    def arrays(self) -> tuple[Array, ...]: ...
+
+
+def merged(cases: Sequence[Model]) -> tuple[Graph, list[Array]]:
     """One graph that holds each case's graph, names prefixed by its number, and all inputs."""
     tensors: dict[str, Tensor] = {}
     nodes: list[Node] = []
@@ -33,7 +42,7 @@ def number(tensor: str) -> int:
     return int(tensor[1 : tensor.index("_")])
 
 
-def shared_out(cases: Sequence[Case], outputs: Sequence[Array]) -> list[Outputs]:
+def shared_out(cases: Sequence[Model], outputs: Sequence[Array]) -> list[Outputs]:
     """The merged graph's outputs, case by case."""
     rest = iter(outputs)
     return [tuple(next(rest) for _ in case.graph().outputs) for case in cases]
