@@ -24,6 +24,14 @@ class Complex(str):
     """The name of a float tensor that stands for a complex one: its last dimension is real and imaginary part."""
 
 
+class NotConstant(CompileError):
+    """What must be known before the image is built is computed by it: this tensor."""
+
+    def __init__(self, what: str, tensor: Tensor | None) -> None:
+        super().__init__(f"{what} must be a constant of the model", have=str(tensor))
+        self.tensor = tensor
+
+
 @dataclass
 class Lowering:
     """The Graph being made."""
@@ -43,7 +51,7 @@ class Lowering:
     def constant(self, name: str | None, what: str) -> Array:
         data = None if name is None else self[name].data
         if data is None:
-            raise CompileError(f"{what} must be a constant of the model", have=str(name and self[name]))
+            raise NotConstant(what, None if name is None else self[name])
         return data
 
     def operand(self, x: str | Scalar, like: str) -> str:

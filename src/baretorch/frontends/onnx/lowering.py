@@ -217,6 +217,8 @@ class OnnxLowering(Lowering):
         return np.array(shape[slice(limits.get("start"), limits.get("end"))], np.int64)
 
     def _held(self, node: Any) -> Array:
+        if len(node.attribute) != 1:
+            raise CompileError("Constant has no value")
         (attribute,) = node.attribute
         value = attribute_value(attribute)
         if attribute.name not in ("value", "value_float", "value_floats", "value_int", "value_ints"):

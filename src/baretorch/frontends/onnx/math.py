@@ -1,38 +1,332 @@
-"""Rows of the ONNX table: arithmetic and functions, element by element."""
+"""Rows of the ONNX table: arithmetic, functions of one number, comparisons, bits, choices and casts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from math import inf
 
-from baretorch.frontends.aten import elementwise
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import bits, elementwise
+from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
-from baretorch.ir import Op
-from baretorch.ops.functions import Sigmoid, Tanh
+from baretorch.frontends.onnx.types import INTEGERS, is_float, need_float, wide, widened
+from baretorch.ir import DType, Op
+from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
+from baretorch.ops.elementwise import Add, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide
+from baretorch.ops.functions import (
+    Abs,
+    Ceil,
+    Cos,
+    Erf,
+    Exp,
+    Floor,
+    Function,
+    Log,
+    Neg,
+    Reciprocal,
+    Round,
+    Sigmoid,
+    Sign,
+    Sin,
+    Sqrt,
+    Tanh,
+)
+from baretorch.ops.logic import Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.special import Acos, Acosh, Asin, Asinh, Atan, Atanh, Cosh, Sinh
+
+LARGEST_POWER = 64  # of an integer: a product of that many factors at most
+
+# --- arithmetic -------------------------------------------------------------------------------------------
 
 
-def unary(op: Op) -> Row:
-    return Row(lambda g, c: g.b.add(op, c.need(0)))
+def add(g: OnnxLowering, call: Call) -> str:
+    return widened(g, Add(), call.need(0), call.need(1))
 
 
-def binary(build: Callable[[OnnxLowering, str, str], str]) -> Row:
-    return Row(lambda g, c: build(g, c.need(0), c.need(1)))
+def sub(g: OnnxLowering, call: Call) -> str:
+    x, y = call.need(0), call.need(1)
+    return cast(g, elementwise.sub(g, wide(g, x), wide(g, y)), g[x].dtype)
 
 
-def clip(g: OnnxLowering, c: Call) -> str:
-    lo, hi = (g.known(c.input(i)) for i in (1, 2))
-    return elementwise.clamp(
-        g, c.need(0), c.input(1) if lo is None else lo.item(), c.input(2) if hi is None else hi.item()
+def mul(g: OnnxLowering, call: Call) -> str:
+    return widened(g, Mul(), call.need(0), call.need(1))
+
+
+def div(g: OnnxLowering, call: Call) -> str:
+    """Integers are rounded toward zero."""
+    x, y = call.need(0), call.need(1)
+    return elementwise.div(g, x, y) if is_float(g, x) else widened(g, TruncDivide(), x, y)
+
+
+def mod(g: OnnxLowering, call: Call) -> str:
+    """The remainder has the divisor's sign, or with `fmod` the dividend's."""
+    x, y = call.need(0), call.need(1)
+    return widened(g, Fmod() if call.attribute("fmod", 0) else Remainder(), x, y)
+
+
+def pow_(g: OnnxLowering, call: Call) -> str:
+    """The result has the base's type. Integers are multiplied, so their exponent must be known."""
+    x, y = call.need(0), call.need(1)
+    known = g[y].data
+    if is_float(g, x):
+        single = known is not None and known.size == 1 and known.ndim <= len(g.shape(x))
+        if known is not None and single and float(known.reshape(())) in (1, 2, 3, 0.5, -0.5, -1):
+            return elementwise.pow_(g, x, float(known.reshape(())))
+        return g.b.add(Pow(), x, cast(g, y, DType.FLOAT32))
+    if known is None or known.size != 1 or known.ndim > len(g.shape(x)):
+        raise CompileError(
+            "Pow: integers to a power that is not one constant are not supported",
+            have=f"{g[x]}, {g[y]}",
+            need="a constant exponent, or a base of float32",
+        )
+    power = float(known.reshape(()))
+    if not 0 < power <= LARGEST_POWER or power != int(power):
+        raise CompileError(
+            f"Pow: integers to the power {power:g} are not supported", need=f"1 to {LARGEST_POWER}, a whole number"
+        )
+    return cast(g, _times_itself(g, wide(g, x), int(power)), g[x].dtype)
+
+
+def _times_itself(g: Lowering, x: str, times: int) -> str:
+    if times == 1:
+        return x
+    half = _times_itself(g, x, times // 2)
+    square = g.b.add(Mul(), half, half)
+    return g.b.add(Mul(), square, x) if times % 2 else square
+
+
+def folded(op: Op) -> Callable[[OnnxLowering, Call], str]:
+    """An operator of any number of inputs, from the first to the last."""
+
+    def build(g: OnnxLowering, call: Call) -> str:
+        names = [call.need(i) for i in range(len(call.inputs))]
+        return reduce(lambda x, y: widened(g, op, x, y), names)
+
+    return build
+
+
+def mean(g: OnnxLowering, call: Call) -> str:
+    need_float(g, "Mean", call.need(0))
+    count = len(call.inputs)
+    return elementwise.div(g, folded(Add())(g, call), float(count)) if count > 1 else call.need(0)
+
+
+def clip(g: OnnxLowering, call: Call) -> str:
+    """Limits that are constants become those of the operator before."""
+    x = call.need(0)
+    dtype = g[x].dtype
+    limits: list[str | float | None] = []
+    for i in (1, 2):
+        name = call.input(i)
+        data = None if name is None else g[name].data
+        limits.append(name if name is None or data is None or not is_float(g, x) else float(data.reshape(())))
+    lo, hi = (wide(g, t) if isinstance(t, str) else t for t in limits)
+    if lo is None and hi is None:
+        return x
+    return cast(g, elementwise.clamp(g, wide(g, x), lo, hi), dtype)
+
+
+def relu(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    return cast(g, elementwise.clamp(g, wide(g, x), 0), g[x].dtype)
+
+
+# --- functions of one number ------------------------------------------------------------------------------
+
+
+def function(op: Function) -> Callable[[OnnxLowering, Call], str]:
+    """Of integers too, if the operator has them."""
+    return lambda g, call: widened(g, op, call.need(0))
+
+
+def rounded(g: OnnxLowering, op: Floor | Ceil | Round, call: Call) -> str:
+    return elementwise.rounded(g, op, call.need(0))
+
+
+def isinf(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    need_float(g, "IsInf", x)
+    up, down = call.attribute("detect_positive", 1), call.attribute("detect_negative", 1)
+    if up and down:
+        return elementwise.isinf(g, x)
+    if not up and not down:
+        return g.b.const("never", np.zeros(g.shape(x), np.bool_))
+    return elementwise.compared(g, Eq(), x, inf if up else -inf)
+
+
+# --- truth values and bits --------------------------------------------------------------------------------
+
+
+def compared(op: Eq | Lt | Le, swapped: bool = False) -> Callable[[OnnxLowering, Call], str]:
+    def build(g: OnnxLowering, call: Call) -> str:
+        x, y = (wide(g, call.need(i)) for i in ((1, 0) if swapped else (0, 1)))
+        return g.b.add(op, x, y)
+
+    return build
+
+
+def bitwise(op: Bitwise) -> Callable[[OnnxLowering, Call], str]:
+    return lambda g, call: _bits(g, op, call.need(0), call.need(1))
+
+
+def _bits(g: Lowering, op: Bitwise, x: str, y: str) -> str:
+    """Without loss in int32 where the type has no kernel of its own, but for shifts, which know the number of bits."""
+    if g[x].dtype in op.types or g[x].dtype not in INTEGERS:
+        return g.b.add(op, x, y)
+    if isinstance(op, ShiftLeft):
+        raise CompileError(
+            f"BitShift: {g[x].dtype.label} is not supported", have=str(g[x]), need="int8, int32 or int64"
+        )
+    return widened(g, op, x, y)
+
+
+def bit_shift(g: OnnxLowering, call: Call) -> str:
+    left = call.attribute("direction") == "LEFT"
+    return _bits(g, ShiftLeft() if left else ShiftRight(), call.need(0), call.need(1))
+
+
+def bitwise_not(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    return bits.invert(g, x) if g[x].dtype in BitXor.types else cast(g, bits.invert(g, wide(g, x)), g[x].dtype)
+
+
+def where(g: OnnxLowering, call: Call) -> str:
+    condition, x, y = (call.need(i) for i in range(3))
+    return cast(g, g.b.add(Where(), condition, wide(g, x), wide(g, y)), g[x].dtype)
+
+
+# --- casts ------------------------------------------------------------------------------------------------
+
+
+def cast_to(g: OnnxLowering, call: Call) -> str:
+    """`to` is a number of ONNX's enumeration of types."""
+    return converted(g, call.need(0), int(call.attribute("to")))
+
+
+def cast_like(g: OnnxLowering, call: Call) -> str:
+    return cast(g, call.need(0), g[call.need(1)].dtype)
+
+
+def converted(g: Lowering, x: str, code: int) -> str:
+    dtype = TYPES.get(code)
+    if dtype is None:
+        raise CompileError(
+            f"Cast: the type {NAMES.get(code, str(code))} is not supported",
+            have=str(g[x]),
+            need=f"one of {', '.join(d.label for d in DType)}",
+        )
+    return cast(g, x, dtype)
+
+
+def bit_cast(g: OnnxLowering, call: Call) -> str:
+    """The same bits: of bytes, a cast that wraps."""
+    x = call.need(0)
+    dtype = TYPES.get(int(call.attribute("to")))
+    bytes_ = (DType.INT8, DType.UINT8)
+    if dtype is g[x].dtype:
+        return x
+    if dtype in bytes_ and g[x].dtype in (*bytes_, DType.BOOL):
+        return cast(g, x, dtype)
+    raise CompileError(
+        f"BitCast: the bits of {g[x].dtype.label} as {NAMES.get(int(call.attribute('to')), '?')} are not supported",
+        need="int8 and uint8",
+        try_="Cast, which converts values",
     )
 
 
+# ONNX's enumeration of types, as far as the Graph has them; and what others are called.
+TYPES = {
+    1: DType.FLOAT32,
+    2: DType.UINT8,
+    3: DType.INT8,
+    5: DType.INT16,
+    6: DType.INT32,
+    7: DType.INT64,
+    9: DType.BOOL,
+}
+NAMES = {
+    **{code: dtype.label for code, dtype in TYPES.items()},
+    4: "uint16",
+    8: "string",
+    10: "float16",
+    11: "double",
+    12: "uint32",
+    13: "uint64",
+    14: "complex64",
+    15: "complex128",
+    16: "bfloat16",
+    17: "float8e4m3fn",
+    18: "float8e4m3fnuz",
+    19: "float8e5m2",
+    20: "float8e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4e2m1",
+    24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
+}
+
 ROWS: dict[str, Row] = {
-    "Add": binary(elementwise.add),
-    "Sub": binary(elementwise.sub),
-    "Mul": binary(elementwise.mul),
-    "Div": binary(elementwise.div),
-    "Relu": Row(lambda g, c: elementwise.clamp(g, c.need(0), 0)),
+    "Add": Row(add),
+    "Sub": Row(sub),
+    "Mul": Row(mul),
+    "Div": Row(div),
+    "Mod": Row(mod),
+    "Pow": Row(pow_),
+    "Sum": Row(folded(Add())),
+    "Mean": Row(mean),
+    "Max": Row(folded(Maximum())),
+    "Min": Row(folded(Minimum())),
     "Clip": Row(clip),
-    "Sigmoid": unary(Sigmoid()),
-    "Tanh": unary(Tanh()),
+    "Relu": Row(relu),
+    "Neg": Row(function(Neg())),
+    "Abs": Row(function(Abs())),
+    "Sign": Row(function(Sign())),
+    "Floor": Row(lambda g, call: rounded(g, Floor(), call)),
+    "Ceil": Row(lambda g, call: rounded(g, Ceil(), call)),
+    "Round": Row(lambda g, call: rounded(g, Round(), call)),
+    "Sqrt": Row(function(Sqrt())),
+    "Reciprocal": Row(function(Reciprocal())),
+    "Exp": Row(function(Exp())),
+    "Log": Row(function(Log())),
+    "Sin": Row(function(Sin())),
+    "Cos": Row(function(Cos())),
+    "Tan": Row(lambda g, call: elementwise.tan(g, call.need(0))),
+    "Asin": Row(function(Asin())),
+    "Acos": Row(function(Acos())),
+    "Atan": Row(function(Atan())),
+    "Sinh": Row(function(Sinh())),
+    "Cosh": Row(function(Cosh())),
+    "Asinh": Row(function(Asinh())),
+    "Acosh": Row(function(Acosh())),
+    "Atanh": Row(function(Atanh())),
+    "Tanh": Row(function(Tanh())),
+    "Sigmoid": Row(function(Sigmoid())),
+    "Erf": Row(function(Erf())),
+    "IsNaN": Row(lambda g, call: elementwise.compared(g, Ne(), call.need(0), call.need(0))),
+    "IsInf": Row(isinf),
+    "Equal": Row(compared(Eq())),
+    "Less": Row(compared(Lt())),
+    "LessOrEqual": Row(compared(Le())),
+    "Greater": Row(compared(Lt(), swapped=True)),
+    "GreaterOrEqual": Row(compared(Le(), swapped=True)),
+    "And": Row(lambda g, call: g.b.add(LogicalAnd(), call.need(0), call.need(1))),
+    "Or": Row(lambda g, call: g.b.add(LogicalOr(), call.need(0), call.need(1))),
+    "Xor": Row(lambda g, call: g.b.add(Ne(), call.need(0), call.need(1))),
+    "Not": Row(lambda g, call: g.b.add(LogicalNot(), call.need(0))),
+    "BitwiseAnd": Row(bitwise(BitAnd())),
+    "BitwiseOr": Row(bitwise(BitOr())),
+    "BitwiseXor": Row(bitwise(BitXor())),
+    "BitwiseNot": Row(bitwise_not),
+    "BitShift": Row(bit_shift),
+    "Where": Row(where),
+    "Cast": Row(cast_to),
+    "CastLike": Row(cast_like),
+    "BitCast": Row(bit_cast),
 }

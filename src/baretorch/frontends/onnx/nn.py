@@ -1,89 +1,167 @@
-"""Rows of the ONNX table: convolutions, pools, norms."""
+"""Rows of the ONNX table: norms, and sampling at places that are computed."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import layers
-from baretorch.frontends.lowering import Ints, spatial
+from baretorch.frontends.aten.reduce import affine, group_norm
+from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
-from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.pool import AvgPool2d, MaxPool2d
-from baretorch.ops.reduce import Mean
-from baretorch.ops.window import Padding
+from baretorch.frontends.onnx.types import need_float
+from baretorch.ops.elementwise import Add, Div, Maximum, Mul, Pow
+from baretorch.ops.functions import Rsqrt
+from baretorch.ops.layout import Expand
+from baretorch.ops.matmul import Matmul
+from baretorch.ops.norm import LayerNorm
+from baretorch.ops.pool import AvgPool2d
+from baretorch.ops.reduce import Mean, Var, VectorNorm
+from baretorch.ops.sample import GridSample2d
+
+EPSILON = 1e-5  # where a norm says nothing else
 
 
-def around(c: Call, size: Ints, kernel: Ints, stride: Ints, dilation: Ints) -> tuple[int, ...]:
-    """ONNX's pads: all beginnings, then all ends; or what auto_pad makes of them."""
-    auto, dims = c.attribute("auto_pad", "NOTSET"), len(size)
-    if auto == "NOTSET":
-        return tuple(c.attribute("pads", (0,) * 2 * dims))
-    if auto == "VALID":
-        return (0,) * 2 * dims
-    if auto not in ("SAME_UPPER", "SAME_LOWER"):
-        raise CompileError(f"{c.op}: auto_pad {auto!r} is not known")
-    begins, ends = [], []
-    for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
-        total = max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
-        less, more = total // 2, total - total // 2
-        begins.append(less if auto == "SAME_UPPER" else more)
-        ends.append(more if auto == "SAME_UPPER" else less)
-    return (*begins, *ends)
+def batch_norm(g: OnnxLowering, call: Call) -> str:
+    if call.attribute("training_mode", 0):
+        raise CompileError(
+            "BatchNormalization is in training mode",
+            need="training_mode 0, and the mean and variance of the training data",
+            try_="export the model after model.eval()",
+        )
+    x, *constants = (call.need(i) for i in range(5))
+    need_float(g, call.op, x)
+    weight, bias, mean, var = constants
+    return layers.batch_norm(g, x, weight, bias, mean, var, 0.9, float(call.attribute("epsilon", EPSILON)))
 
 
-def sides(pads: Ints, dims: int) -> Padding:
-    """(top, bottom, left, right) of ONNX's pads."""
-    begins, ends = spatial(tuple(pads[:dims]), dims, 0), spatial(tuple(pads[dims:]), dims, 0)
-    return (begins[0], ends[0], begins[1], ends[1])
+def instance_norm(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    return group_norm(g, x, g.shape(x)[1], call.need(1), call.need(2), float(call.attribute("epsilon", EPSILON)))
 
 
-def convolution(g: OnnxLowering, c: Call) -> str:
-    x, weight, bias = c.need(0), c.need(1), c.input(2)
-    kernel = g.shape(weight)[2:]
-    dims = len(kernel)
-    if dims not in (1, 2):
-        raise CompileError(f"Conv over {dims} dimensions is not supported", need="1 or 2 dimensions")
-    stride, dilation = (tuple(c.attribute(n, (1,) * dims)) for n in ("strides", "dilations"))
-    pads = around(c, g.shape(x)[2:], kernel, stride, dilation)
-    out, depth = g.shape(weight)[:2]
-    image = g.reshape(weight, (out, depth, *spatial(kernel, dims, 1)))
-    constants = (g.permute(image, (0, 2, 3, 1)), *((bias,) if bias else ()))
-    op = Conv2d(spatial(stride, dims, 1), sides(pads, dims), spatial(dilation, dims, 1), c.attribute("group", 1))
-    return g.nhwc(op, x, *constants, dims=dims)
+def group(g: OnnxLowering, call: Call) -> str:
+    """Scale and bias have an element per channel; before version 21, one per group."""
+    x, weight, bias = (call.need(i) for i in range(3))
+    groups, eps = int(call.attribute("num_groups")), float(call.attribute("epsilon", EPSILON))
+    channels = g.shape(x)[1]
+    if call.version < 21 and g[weight].count != channels:
+        each = (groups, channels // groups)
+        weight, bias = (
+            g.reshape(g.b.add(Expand(each), g.reshape(t, (groups, 1))), (channels,)) for t in (weight, bias)
+        )
+    return group_norm(g, x, groups, weight, bias, eps)
 
 
-def pool(g: OnnxLowering, c: Call) -> str:
-    x = c.need(0)
-    kernel = tuple(c.attribute("kernel_shape"))
-    dims = len(kernel)
-    if dims not in (1, 2):
-        raise CompileError(f"{c.op} over {dims} dimensions is not supported", need="1 or 2 dimensions")
-    stride, dilation = (tuple(c.attribute(n, (1,) * dims)) for n in ("strides", "dilations"))
-    padding = sides(around(c, g.shape(x)[2:], kernel, stride, dilation), dims)
-    size, step, reach = (spatial(v, dims, 1) for v in (kernel, stride, dilation))
-    ceil = bool(c.attribute("ceil_mode", 0))
-    if c.op == "MaxPool":
-        return g.nhwc(MaxPool2d(size, step, padding, reach, ceil), x, dims=dims)
-    if any(d != 1 for d in dilation):
-        raise CompileError("AveragePool with dilations is not supported")
-    return g.nhwc(AvgPool2d(size, step, padding, ceil, bool(c.attribute("count_include_pad", 0))), x, dims=dims)
+def layer_norm(g: OnnxLowering, call: Call) -> Result:
+    """Mean and inverse deviation too, where they are asked for."""
+    x = call.need(0)
+    need_float(g, call.op, x)
+    axes, eps = _from(g, call), float(call.attribute("epsilon", EPSILON))
+    y = _normalised(g, LayerNorm(axes, eps), x, call.need(1), call.input(2))
+    if call.outputs == 1:
+        return y
+    small = g.b.add(Add(), g.b.add(Var(axes, True, 0.0), x), g.operand(eps, x))
+    return y, g.b.add(Mean(axes, True), x), g.b.add(Rsqrt(), small)
 
 
-def global_average_pool(g: OnnxLowering, c: Call) -> str:
-    x = c.need(0)
-    return g.b.add(Mean(tuple(range(2, len(g.shape(x)))), True), x)
+def rms_norm(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    need_float(g, call.op, x)
+    op = LayerNorm(_from(g, call), float(call.attribute("epsilon", EPSILON)), centred=False)
+    return _normalised(g, op, x, call.need(1), None)
 
 
-def batch_norm(g: OnnxLowering, c: Call) -> str:
-    x, scale, bias, mean, var = (c.need(i) for i in range(5))
-    training = bool(c.attribute("training_mode", 0))
-    return layers.batch_norm(g, x, scale, bias, mean, var, training, 0.0, c.attribute("epsilon", 1e-5))
+def _from(g: OnnxLowering, call: Call) -> tuple[int, ...]:
+    x = call.need(0)
+    return tuple(range(g.axis(x, int(call.attribute("axis", -1))), len(g.shape(x))))
+
+
+def _normalised(g: Lowering, op: LayerNorm, x: str, weight: str | None, bias: str | None) -> str:
+    """Scale and bias that only broadcast to the normalised dimensions are applied after the norm."""
+    shape = tuple(g.shape(x)[a] for a in op.axes)
+
+    def fits(t: str | None) -> bool:
+        return t is None or g[t].count == 1 or g.shape(t) == shape
+
+    if fits(weight) and fits(bias):
+        return g.b.add(
+            op, x, *affine(g, *(t and g.reshape(t, shape if g[t].count > 1 else (1,)) for t in (weight, bias)))
+        )
+    y = g.b.add(op, x, *affine(g, None, None))
+    y = y if weight is None else g.b.add(Mul(), y, weight)
+    return y if bias is None else g.b.add(Add(), y, bias)
+
+
+def mean_variance(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    axes = tuple(sorted(g.axis(x, int(a)) for a in call.attribute("axes", (0, 2, 3))))
+    return g.b.add(LayerNorm(axes, 1e-9), x, *affine(g, None, None))
+
+
+def lp_norm(g: OnnxLowering, call: Call) -> str:
+    """A vector of zeros stays."""
+    x, order = call.need(0), float(call.attribute("p", 2))
+    axis = g.axis(x, int(call.attribute("axis", -1)))
+    size = g.b.add(VectorNorm((axis,), True, order), x)
+    return g.b.add(Div(), x, g.b.add(Maximum(), size, g.operand(float(np.finfo(np.float32).tiny), x)))
+
+
+def lrn(g: OnnxLowering, call: Call) -> str:
+    """Squares are averaged over neighbouring channels, as an image is whose rows are channels."""
+    x, size = call.need(0), int(call.attribute("size"))
+    alpha, beta = float(call.attribute("alpha", 1e-4)), float(call.attribute("beta", 0.75))
+    n, c, *rest = g.shape(x)
+    squares = g.reshape(g.b.add(Mul(), x, x), (n, c, int(np.prod(rest)), 1))
+    before = (size - 1) // 2
+    means = g.b.add(AvgPool2d((size, 1), (1, 1), (before, size - 1 - before, 0, 0), divisor=size), squares)
+    scaled = g.b.add(Mul(), g.reshape(means, g.shape(x)), g.operand(alpha, x))
+    base = g.b.add(Add(), scaled, g.operand(float(call.attribute("bias", 1.0)), x))
+    return g.b.add(Mul(), x, g.b.add(Pow(), base, g.operand(-beta, x)))
+
+
+# --- sampling -------------------------------------------------------------------------------------------------
+
+MODES = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
+
+
+def grid_sample(g: OnnxLowering, call: Call) -> str:
+    x, grid = call.need(0), call.need(1)
+    mode = MODES.get(call.attribute("mode", "linear"), "")
+    if len(g.shape(x)) != 4 or not mode:
+        raise CompileError(
+            f"GridSample of {len(g.shape(x)) - 2} dimensions by {call.attribute('mode', 'linear')!r} is not supported",
+            have=str(g[x]),
+            need="x[N, C, H, W]; linear, nearest or cubic",
+        )
+    corners = bool(call.attribute("align_corners", 0))
+    return g.nhwc(GridSample2d(mode, call.attribute("padding_mode", "zeros"), corners), x, grid)
+
+
+def affine_grid(g: OnnxLowering, call: Call) -> str:
+    """The places of a plain grid, each multiplied by the matrix of its image."""
+    theta, size = call.need(0), g.ints(call.need(1), "AffineGrid: size")
+    corners = bool(call.attribute("align_corners", 0))
+    lines = []
+    for n in reversed(size[2:]):
+        lines.append(np.linspace(-1, 1, n) if corners else (2 * np.arange(n) + 1) / n - 1)
+    grids = np.meshgrid(*reversed(lines), indexing="ij")
+    places = np.stack([*reversed(grids), np.ones(size[2:])], axis=-1).reshape(-1, len(lines) + 1)
+    transposed = g.permute(theta, (0, 2, 1))
+    y = g.b.add(Matmul(), g.b.const("grid", places.astype(np.float32)), transposed)
+    return g.reshape(y, (size[0], *size[2:], len(lines)))
 
 
 ROWS: dict[str, Row] = {
-    "Conv": Row(convolution),
-    "MaxPool": Row(pool),
-    "AveragePool": Row(pool),
-    "GlobalAveragePool": Row(global_average_pool),
     "BatchNormalization": Row(batch_norm),
+    "InstanceNormalization": Row(instance_norm),
+    "GroupNormalization": Row(group),
+    "LayerNormalization": Row(layer_norm),
+    "RMSNormalization": Row(rms_norm),
+    "MeanVarianceNormalization": Row(mean_variance),
+    "LpNormalization": Row(lp_norm),
+    "LRN": Row(lrn),
+    "GridSample": Row(grid_sample),
+    "AffineGrid": Row(affine_grid),
 }

@@ -1,30 +1,161 @@
-"""Rows of the ONNX table: reductions, softmax."""
+"""Rows of the ONNX table: reductions, and what works along one axis."""
 
 from __future__ import annotations
 
-from baretorch.frontends.aten import reduce
+from collections.abc import Callable
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import shapes
+from baretorch.frontends.aten.moves import flip
+from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.types import need_float, wide
+from baretorch.ir import DType
+from baretorch.ops.elementwise import Mul, Sub
+from baretorch.ops.functions import Log
+from baretorch.ops.layout import Pad
+from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, LogSumExp, Mean, Prod, Reduction, Sum, VectorNorm
+from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK
+
+Reducer = Callable[[Lowering, str, tuple[int, ...], bool], str]
+LONGEST_PRODUCT = 64  # of CumProd: a multiplication each
 
 
-def axes_of(g: OnnxLowering, c: Call) -> tuple[int, ...] | None:
-    """The axes of a reduction, an attribute before opset 18; None is all of them, () none."""
-    x = c.need(0)
-    given = g.ints(c.input(1), f"{c.op}: axes") if c.input(1) else c.attribute("axes")
-    if not given:
-        return () if c.attribute("noop_with_empty_axes", 0) else None
-    return tuple(g.axis(x, a) for a in given)
+def reduced(what: Reducer) -> Callable[[OnnxLowering, Call], str]:
+    """Over `axes`, which are an attribute of older versions and an input of newer ones; none are all, or with
+    noop_with_empty_axes nothing."""
+
+    def build(g: OnnxLowering, call: Call) -> str:
+        x = call.need(0)
+        given = call.attribute("axes", ())
+        if call.input(1) is not None:
+            given = g.ints(call.input(1), f"{call.op}: axes")
+        if not given and call.attribute("noop_with_empty_axes", 0):
+            return what(g, x, (), True)
+        axes = tuple(sorted({g.axis(x, int(a)) for a in given})) or tuple(range(len(g.shape(x))))
+        return what(g, x, axes, bool(call.attribute("keepdims", 1)))
+
+    return build
 
 
-def mean(g: OnnxLowering, c: Call) -> str:
-    axes = axes_of(g, c)
-    if axes == ():
-        return c.need(0)
-    return reduce.mean(g, c.need(0), axes, bool(c.attribute("keepdims", 1)))
+def plain(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
+    """Of float32, or of integers that are widened and given back."""
+
+    def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
+        if not axes:
+            return x
+        return cast(g, g.b.add(op(axes, keep), wide(g, x)), g[x].dtype)
+
+    return build
+
+
+def extreme(op: type[Reduction], truths: type[Reduction]) -> Reducer:
+    """The largest of truth values is whether any is true, the smallest whether all are."""
+
+    def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
+        return plain(truths if g[x].dtype is DType.BOOL else op)(g, x, axes, keep)
+
+    return build
+
+
+def floats(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
+    """Of float32 alone; over no axes it is still computed, of each element by itself."""
+
+    def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
+        need_float(g, op((), True).name, x)
+        return g.b.add(op(axes, keep), x)
+
+    return build
+
+
+def sum_square(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
+    square = g.b.add(Mul(), wide(g, x), wide(g, x))
+    return cast(g, plain(Sum)(g, square, axes, keep), g[x].dtype)
+
+
+def log_sum(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
+    need_float(g, "ReduceLogSum", x)
+    return g.b.add(Log(), plain(Sum)(g, x, axes, keep))
+
+
+def norm(order: float) -> Reducer:
+    return floats(lambda axes, keep: VectorNorm(axes, keep, order))
+
+
+# --- along one axis -----------------------------------------------------------------------------------------
+
+
+def arg(op: type[ArgMax]) -> Callable[[OnnxLowering, Call], str]:
+    """The last of equal ones is the first of the axis read backwards."""
+
+    def build(g: OnnxLowering, call: Call) -> str:
+        x = wide(g, call.need(0))
+        axis = g.axis(x, int(call.attribute("axis", 0)))
+        keep = bool(call.attribute("keepdims", 1))
+        if not call.attribute("select_last_index", 0):
+            return g.b.add(op(axis, keep), x)
+        found = g.b.add(op(axis, keep), flip(g, x, (axis,)))
+        return g.b.add(Sub(), g.b.const("last", np.array(g.shape(x)[axis] - 1, np.int64)), found)
+
+    return build
+
+
+def top_k(g: OnnxLowering, call: Call) -> Result:
+    """In order, whether that is asked for or not."""
+    x = call.need(0)
+    (k,) = g.ints(call.need(1), "TopK: k")
+    axis = g.axis(x, int(call.attribute("axis", -1)))
+    return g.b.add_many(TopK(k, axis, bool(call.attribute("largest", 1))), x)
+
+
+def cumulative(what: Callable[[Lowering, str, int], str], nothing: float) -> Callable[[OnnxLowering, Call], str]:
+    """From the front, or with `reverse` from the back; with `exclusive` each element without itself."""
+
+    def build(g: OnnxLowering, call: Call) -> str:
+        x = call.need(0)
+        dtype = g[x].dtype
+        (axis,) = g.ints(call.need(1), f"{call.op}: axis")
+        axis, back = g.axis(x, axis), bool(call.attribute("reverse", 0))
+        y = flip(g, x, (axis,)) if back else x
+        if call.attribute("exclusive", 0):
+            shape = g.shape(x)
+            some = shapes.slice_(g, y, axis, 0, shape[axis] - 1)
+            y = g.b.add(Pad(tuple((int(i == axis), 0) for i in range(len(shape))), nothing), some)
+        made = cast(g, what(g, wide(g, y), axis), dtype)
+        return flip(g, made, (axis,)) if back else made
+
+    return build
+
+
+def cumprod(g: Lowering, x: str, axis: int) -> str:
+    """One multiplication after the other."""
+    length = g.shape(x)[axis]
+    if length > LONGEST_PRODUCT:
+        raise CompileError(f"CumProd over {length} elements is not supported", need=f"at most {LONGEST_PRODUCT}")
+    parts = list(shapes.split(g, x, 1, axis))
+    for i in range(1, length):
+        parts[i] = g.b.add(Mul(), parts[i - 1], parts[i])
+    return shapes.cat(g, parts, axis) if parts else x
 
 
 ROWS: dict[str, Row] = {
-    "ReduceMean": Row(mean),
-    "Softmax": Row(lambda g, c: reduce.softmax(g, c.need(0), c.attribute("axis", -1))),
-    "LogSoftmax": Row(lambda g, c: reduce.log_softmax(g, c.need(0), c.attribute("axis", -1))),
+    "ReduceSum": Row(reduced(plain(Sum))),
+    "ReduceMean": Row(reduced(floats(Mean))),
+    "ReduceProd": Row(reduced(floats(Prod))),
+    "ReduceMax": Row(reduced(extreme(Amax, AnyOf))),
+    "ReduceMin": Row(reduced(extreme(Amin, AllOf))),
+    "ReduceL1": Row(reduced(norm(1.0))),
+    "ReduceL2": Row(reduced(norm(2.0))),
+    "ReduceLogSum": Row(reduced(log_sum)),
+    "ReduceLogSumExp": Row(reduced(floats(LogSumExp))),
+    "ReduceSumSquare": Row(reduced(sum_square)),
+    "ArgMax": Row(arg(ArgMax)),
+    "ArgMin": Row(arg(ArgMin)),
+    "TopK": Row(top_k),
+    "CumSum": Row(cumulative(lambda g, x, axis: g.b.add(CumSum(axis), x), 0.0)),
+    "CumProd": Row(cumulative(cumprod, 1.0)),
 }

@@ -2,73 +2,288 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten import index, shapes
+from baretorch.frontends.aten import constants, moves, shapes
+from baretorch.frontends.aten.index import take
+from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.ops.layout import Pad
+from baretorch.ops.move import Slice
+
+PAD_MODES = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}  # as aten's pad calls them
 
 
-def reshape(g: OnnxLowering, c: Call) -> str:
-    """0 is the input's own size, if zeros are not allowed; -1 is what is left."""
-    x, wanted = c.need(0), g.ints(c.input(1), "Reshape: the shape")
-    own = g.shape(x)
-    if not c.attribute("allowzero", 0):
-        wanted = tuple(own[i] if n == 0 else n for i, n in enumerate(wanted))
-    return shapes.reshape(g, x, wanted)
+# --- shape and order ----------------------------------------------------------------------------------------
 
 
-def flatten(g: OnnxLowering, c: Call) -> str:
-    shape, axis = g.shape(c.need(0)), c.attribute("axis", 1)
-    axis = axis + len(shape) if axis < 0 else axis
-    return g.reshape(c.need(0), (int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))))
+def reshape(g: OnnxLowering, call: Call) -> str:
+    """A 0 keeps the dimension at its place, unless `allowzero`."""
+    x = call.need(0)
+    shape = list(g.ints(call.need(1), "Reshape: shape"))
+    if not call.attribute("allowzero", 0):
+        shape = [g.shape(x)[i] if n == 0 else n for i, n in enumerate(shape)]
+    known = prod(n for n in shape if n != -1)
+    full = [g[x].count // max(known, 1) if n == -1 else n for n in shape]
+    return g.reshape(x, full)
 
 
-def transpose(g: OnnxLowering, c: Call) -> str:
-    x = c.need(0)
-    return g.permute(x, c.attribute("perm", tuple(reversed(range(len(g.shape(x)))))))
+def flatten(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    axis = g.axis(x, int(call.attribute("axis", 1)))
+    shape = g.shape(x)
+    return g.reshape(x, (prod(shape[:axis]), prod(shape[axis:])))
 
 
-def squeeze(g: OnnxLowering, c: Call) -> str:
-    return shapes.squeeze(g, c.need(0), g.ints(c.input(1), "Squeeze: axes") if c.input(1) else None)
+def axes_of(g: OnnxLowering, call: Call, rank: int) -> tuple[int, ...]:
+    """Attribute or second input, counted from the front of so many dimensions."""
+    axes = call.attribute("axes", ())
+    if call.input(1) is not None:
+        axes = g.ints(call.input(1), f"{call.op}: axes")
+    return tuple(int(a) + rank if a < 0 else int(a) for a in axes)
 
 
-def unsqueeze(g: OnnxLowering, c: Call) -> str:
-    x, axes = c.need(0), g.ints(c.input(1), "Unsqueeze: axes")
-    rank = len(g.shape(x)) + len(axes)
-    new = {a + rank if a < 0 else a for a in axes}
-    old = iter(g.shape(x))
-    return g.reshape(x, tuple(1 if i in new else next(old) for i in range(rank)))
+def squeeze(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    shape = g.shape(x)
+    gone = axes_of(g, call, len(shape)) or [i for i, n in enumerate(shape) if n == 1]
+    if any(shape[a] != 1 for a in gone):
+        raise CompileError("Squeeze: an axis has more than one element", have=str(g[x]), need="axes of 1")
+    return g.reshape(x, [n for i, n in enumerate(shape) if i not in gone])
 
 
-def concat(g: OnnxLowering, c: Call) -> str:
-    return shapes.cat(g, [x for x in c.inputs if x], c.attribute("axis"))
+def unsqueeze(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    axes = call.attribute("axes", ()) or g.ints(call.input(1), "Unsqueeze: axes")
+    new = {a + len(g.shape(x)) + len(axes) if a < 0 else a for a in axes}
+    rest = iter(g.shape(x))
+    return g.reshape(x, [1 if i in new else next(rest) for i in range(len(g.shape(x)) + len(axes))])
 
 
-def gather(g: OnnxLowering, c: Call) -> str:
-    """By 0, 1, 2 … to the end it is the input itself, as exporters write it."""
-    x, at = c.need(0), c.need(1)
-    axis = g.axis(x, c.attribute("axis", 0))
-    known = g.known(at)
-    if known is None or not g.shape(x):
-        raise CompileError("Gather by indices that are no constants is not supported yet")
-    size = g.shape(x)[axis]
-    if known.ndim == 1 and np.array_equal(known, np.arange(size)):
+def transpose(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    rank = len(g.shape(x))
+    dims = tuple(call.attribute("perm", ())) or tuple(reversed(range(rank)))
+    return x if dims == tuple(range(rank)) else g.permute(x, dims)
+
+
+def expand(g: OnnxLowering, call: Call) -> str:
+    """Both ways: the shape may have a 1 where x has more."""
+    x = call.need(0)
+    shape = g.ints(call.need(1), "Expand: shape")
+    try:
+        full = np.broadcast_shapes(g.shape(x), shape)
+    except ValueError:
+        raise CompileError(f"Expand: {list(shape)} does not fit", have=str(g[x])) from None
+    return moves.expand(g, x, full)
+
+
+def tile(g: OnnxLowering, call: Call) -> str:
+    return moves.repeat(g, call.need(0), g.ints(call.need(1), "Tile: repeats"))
+
+
+# --- parts ----------------------------------------------------------------------------------------------------
+
+
+def concat(g: OnnxLowering, call: Call) -> str:
+    """Tensors without elements add nothing."""
+    names = [call.need(i) for i in range(len(call.inputs))]
+    some = [t for t in names if g[t].count] or names[:1]
+    return shapes.cat(g, some, g.axis(names[0], int(call.attribute("axis", 0))))
+
+
+def split(g: OnnxLowering, call: Call) -> Result:
+    """Into given sizes, or into equal ones of which the last may be smaller."""
+    x = call.need(0)
+    axis = g.axis(x, int(call.attribute("axis", 0)))
+    length = g.shape(x)[axis]
+    sizes: Ints = call.attribute("split", ())
+    if call.input(1) is not None:
+        sizes = g.ints(call.input(1), "Split: sizes")
+    if not sizes:
+        count = int(call.attribute("num_outputs", call.outputs))
+        each = -(-length // count)
+        sizes = [max(min(each, length - i * each), 0) for i in range(count)]
+    return shapes.split(g, x, sizes, axis)
+
+
+def slice_(g: OnnxLowering, call: Call) -> str:
+    """Where the step is negative, the part is read backwards."""
+    x = call.need(0)
+    starts, ends = g.ints(call.need(1), "Slice: starts"), g.ints(call.need(2), "Slice: ends")
+    axes = g.ints(call.input(3), "Slice: axes") if call.input(3) else tuple(range(len(starts)))
+    steps = g.ints(call.input(4), "Slice: steps") if call.input(4) else (1,) * len(starts)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        x = part(g, x, g.axis(x, axis), range(g.shape(x)[g.axis(x, axis)])[_slice(start, end, step)])
+    return x
+
+
+def _slice(start: int, end: int, step: int) -> slice:
+    """With an end that is beyond the front as one that takes all."""
+    return slice(start, end, step)
+
+
+def part(g: Lowering, x: str, axis: int, places: range) -> str:
+    """The entries at these places of an axis."""
+    if not len(places):
+        return g.b.add(Slice(axis, 0, 0, 1), x)
+    if places.step > 0:
+        return shapes.slice_(g, x, axis, places[0], places[-1] + 1, places.step)
+    some = shapes.slice_(g, x, axis, places[-1], places[0] + 1, -places.step)
+    return moves.flip(g, some, (axis,))
+
+
+# --- padding --------------------------------------------------------------------------------------------------
+
+
+def pad(g: OnnxLowering, call: Call) -> str:
+    """`pads` lists what comes before each of the axes, then what comes after."""
+    x = call.need(0)
+    rank = len(g.shape(x))
+    pads: Ints = call.attribute("pads", ()) or g.ints(call.input(1), "Pad: pads")
+    axes = [g.axis(x, a) for a in g.ints(call.input(3), "Pad: axes")] if call.input(3) else list(range(rank))
+    pairs = [(0, 0)] * rank
+    for i, axis in enumerate(axes):
+        pairs[axis] = (int(pads[i]), int(pads[i + len(axes)]))
+    mode = call.attribute("mode", "constant")
+    if mode != "constant":
+        if mode not in PAD_MODES:
+            raise CompileError(f"Pad: no mode is called {mode!r}", need=f"constant, {', '.join(PAD_MODES)}")
+        return around(g, x, pairs, PAD_MODES[mode])
+    value = call.attribute("value", 0.0)
+    if call.input(2) is not None:
+        value = g.constant(call.input(2), "Pad: the value").reshape(())
+    return padded(g, x, pairs, float(value))
+
+
+def padded(g: Lowering, x: str, pairs: list[tuple[int, int]], value: float) -> str:
+    return g.b.add(Pad(tuple(pairs), value), x) if any(map(any, pairs)) else x
+
+
+def around(g: Lowering, x: str, pairs: list[tuple[int, int]], mode: str) -> str:
+    flat = [n for pair in reversed(pairs) for n in pair]
+    while flat and not any(flat[-2:]):
+        flat = flat[:-2]
+    return moves.pad(g, x, flat, mode) if flat else x
+
+
+def center_crop_pad(g: OnnxLowering, call: Call) -> str:
+    """What is too long is cut at both ends, what is too short gets zeros at both; the odd one goes to the end of what
+    is added, and of what is cut."""
+    x = call.need(0)
+    axes = call.attribute("axes") or range(len(g.shape(x)))
+    for axis, want in zip(axes, g.ints(call.need(1), "CenterCropPad: shape"), strict=True):
+        axis = g.axis(x, int(axis))
+        have = g.shape(x)[axis]
+        if want < have:
+            begin = (have - want) // 2
+            x = shapes.slice_(g, x, axis, begin, begin + want)
+        elif want > have:
+            before = (want - have) // 2
+            pairs = [(0, 0)] * len(g.shape(x))
+            pairs[axis] = (before, want - have - before)
+            x = padded(g, x, pairs, 0.0)
+    return x
+
+
+# --- blocks, triangles, order ---------------------------------------------------------------------------------
+
+
+def depth_to_space(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    n, c, h, w = g.shape(x)
+    b = int(call.attribute("blocksize"))
+    if call.attribute("mode", "DCR") == "DCR":
+        parts, dims = g.reshape(x, (n, b, b, c // b**2, h, w)), (0, 3, 4, 1, 5, 2)
+    else:
+        parts, dims = g.reshape(x, (n, c // b**2, b, b, h, w)), (0, 1, 4, 2, 5, 3)
+    return g.reshape(g.permute(parts, dims), (n, c // b**2, h * b, w * b))
+
+
+def space_to_depth(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    n, c, h, w = g.shape(x)
+    b = int(call.attribute("blocksize"))
+    parts = g.reshape(x, (n, c, h // b, b, w // b, b))
+    dims = (0, 1, 3, 5, 2, 4) if call.attribute("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    return g.reshape(g.permute(parts, dims), (n, c * b**2, h // b, w // b))
+
+
+def trilu(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    k = g.ints(call.input(1), "Trilu: k")[0] if call.input(1) else 0
+    return constants.triu(g, x, k) if call.attribute("upper", 1) else constants.tril(g, x, k)
+
+
+def reverse_sequence(g: OnnxLowering, call: Call) -> str:
+    """Each sequence of the batch by itself, as far as it goes."""
+    x = call.need(0)
+    lengths = g.ints(call.need(1), "ReverseSequence: sequence_lens")
+    batch, time = int(call.attribute("batch_axis", 1)), int(call.attribute("time_axis", 0))
+    size = g.shape(x)[time]
+    rows = []
+    for row, length in zip(shapes.split(g, x, 1, batch), lengths, strict=True):
+        order = np.concatenate([np.arange(length)[::-1], np.arange(length, size)])
+        rows.append(take(g, row, time, order))
+    return shapes.cat(g, rows, batch)
+
+
+def identity(g: OnnxLowering, call: Call) -> str:
+    return call.need(0)
+
+
+def dropout(g: OnnxLowering, call: Call) -> Result:
+    """Nothing is dropped; the mask says so."""
+    x = call.need(0)
+    trains = call.input(2) is not None and bool(g.constant(call.input(2), "Dropout: training_mode").reshape(()))
+    ratio = 0.5 if call.input(1) is None else g.constant(call.input(1), "Dropout: ratio").reshape(())
+    if trains and ratio != 0:
+        raise CompileError(
+            "Dropout is in training mode: what it drops is random",
+            need="training_mode false",
+            try_="export the model after model.eval()",
+        )
+    if call.outputs == 1:
         return x
-    if known.ndim == 0:
-        i = int(known)
-        return shapes.select(g, x, axis, i)
-    return index.index_select(g, x, axis, at)
+    return x, g.b.const("mask", np.ones(g.shape(x), np.bool_))
+
+
+def eye_like(g: OnnxLowering, call: Call) -> str:
+    from baretorch.frontends.onnx.math import converted
+
+    x = call.need(0)
+    rows, columns = g.shape(x)
+    unit = g.b.const("unit", np.eye(rows, columns, int(call.attribute("k", 0)), dtype=np.float32))
+    to = call.attribute("dtype")
+    return (
+        constants.known(g, "unit", g.constant(unit, "").astype(g[x].dtype.numpy))
+        if to is None
+        else converted(g, unit, int(to))
+    )
 
 
 ROWS: dict[str, Row] = {
-    "Identity": Row(lambda g, c: c.need(0)),
     "Reshape": Row(reshape),
     "Flatten": Row(flatten),
-    "Transpose": Row(transpose),
     "Squeeze": Row(squeeze),
     "Unsqueeze": Row(unsqueeze),
+    "Transpose": Row(transpose),
+    "Expand": Row(expand),
+    "Tile": Row(tile),
     "Concat": Row(concat),
-    "Gather": Row(gather),
+    "Split": Row(split),
+    "Slice": Row(slice_),
+    "Pad": Row(pad),
+    "CenterCropPad": Row(center_crop_pad),
+    "DepthToSpace": Row(depth_to_space),
+    "SpaceToDepth": Row(space_to_depth),
+    "Trilu": Row(trilu),
+    "ReverseSequence": Row(reverse_sequence),
+    "Identity": Row(identity),
+    "Dropout": Row(dropout),
+    "EyeLike": Row(eye_like),
 }

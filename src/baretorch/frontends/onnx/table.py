@@ -6,7 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.onnx import math, nn, reduce, sequence, shapes
+from baretorch.frontends.onnx import (
+    activations,
+    convs,
+    index,
+    math,
+    nn,
+    pools,
+    products,
+    reduce,
+    resize,
+    sequence,
+    shapes,
+)
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
 from baretorch.frontends.onnx.rows import Row
@@ -14,8 +26,14 @@ from baretorch.ir import Builder, Graph, State, verify
 
 TABLE: dict[str, Row] = {
     **math.ROWS,
+    **activations.ROWS,
+    **products.ROWS,
+    **convs.ROWS,
+    **pools.ROWS,
     **nn.ROWS,
+    **resize.ROWS,
     **shapes.ROWS,
+    **index.ROWS,
     **reduce.ROWS,
     **sequence.ROWS,
 }

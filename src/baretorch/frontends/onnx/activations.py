@@ -1,0 +1,126 @@
+"""Rows of the ONNX table: activation functions, and what is along an axis like softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from baretorch.frontends.aten import activations as aten
+from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.ops.activations import (
+    Elu,
+    Gelu,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    LeakyRelu,
+    Mish,
+    Prelu,
+    Silu,
+    Softplus,
+    Softshrink,
+    Threshold,
+)
+from baretorch.ops.elementwise import Add, Clamp, Div, Mul
+from baretorch.ops.functions import Abs, Sigmoid
+from baretorch.ops.index import IndexSelect
+from baretorch.ops.logic import Lt, Where
+from baretorch.ops.scan import ArgMax
+from baretorch.ops.softmax import LogSoftmax, Softmax
+
+
+def elu(g: OnnxLowering, call: Call) -> str:
+    return g.b.add(Elu(float(call.attribute("alpha", 1.0))), call.need(0))
+
+
+def selu(g: OnnxLowering, call: Call) -> str:
+    alpha, gamma = (
+        call.attribute("alpha", 1.67326319217681884765625),
+        call.attribute("gamma", 1.05070102214813232421875),
+    )
+    return g.b.add(Elu(float(alpha * gamma), float(gamma)), call.need(0))
+
+
+def hard_sigmoid(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    alpha, beta = np.float32(call.attribute("alpha", 0.2)), np.float32(call.attribute("beta", 0.5))
+    if (alpha, beta) == (np.float32(1 / 6), np.float32(0.5)):
+        return g.b.add(Hardsigmoid(), x)
+    line = g.b.add(Add(), g.b.add(Mul(), x, g.operand(float(alpha), x)), g.operand(float(beta), x))
+    return g.b.add(Clamp(0.0, 1.0), line)
+
+
+def softsign(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    size = g.b.add(Abs(), x)
+    return g.b.add(Div(), x, g.b.add(Add(), size, g.operand(1.0, x)))
+
+
+def swish(g: OnnxLowering, call: Call) -> str:
+    return _swish(g, call.need(0), float(call.attribute("alpha", 1.0)))
+
+
+def swiglu(g: OnnxLowering, call: Call) -> str:
+    return g.b.add(Mul(), _swish(g, call.need(0), float(call.attribute("alpha", 1.0))), call.need(1))
+
+
+def _swish(g: OnnxLowering, x: str, alpha: float) -> str:
+    if alpha == 1.0:
+        return g.b.add(Silu(), x)
+    return g.b.add(Mul(), x, g.b.add(Sigmoid(), g.b.add(Mul(), x, g.operand(alpha, x))))
+
+
+def shrink(g: OnnxLowering, call: Call) -> str:
+    """x moved by `bias` toward 0 where it is farther from it than `lambd`, else 0."""
+    x = call.need(0)
+    limit, bias = float(call.attribute("lambd", 0.5)), float(call.attribute("bias", 0.0))
+    if bias == 0.0:
+        return g.b.add(Hardshrink(limit), x)
+    if bias == limit:
+        return g.b.add(Softshrink(limit), x)
+    above, below = g.b.add(Lt(), g.operand(limit, x), x), g.b.add(Lt(), x, g.operand(-limit, x))
+    up, down = (g.b.add(Add(), x, g.operand(b, x)) for b in (bias, -bias))
+    return g.b.add(Where(), above, down, g.b.add(Where(), below, up, g.operand(0.0, x)))
+
+
+def along(op: type[Softmax]) -> Callable[[OnnxLowering, Call], str]:
+    def build(g: OnnxLowering, call: Call) -> str:
+        x = call.need(0)
+        return g.b.add(op(g.axis(x, int(call.attribute("axis", -1)))), x)
+
+    return build
+
+
+def hardmax(g: OnnxLowering, call: Call) -> str:
+    """The rows of a unit matrix that argmax chooses."""
+    x = call.need(0)
+    rank, axis = len(g.shape(x)), g.axis(x, int(call.attribute("axis", -1)))
+    where = g.b.add(ArgMax(axis, False), x)
+    rows = g.b.add(IndexSelect(0), g.b.const("unit", np.eye(g.shape(x)[axis], dtype=np.float32)), where)
+    if axis == rank - 1:
+        return rows
+    return g.permute(rows, (*range(axis), rank - 1, *range(axis, rank - 1)))
+
+
+ROWS: dict[str, Row] = {
+    "LeakyRelu": Row(lambda g, call: g.b.add(LeakyRelu(float(call.attribute("alpha", 0.01))), call.need(0))),
+    "PRelu": Row(lambda g, call: g.b.add(Prelu(), call.need(0), call.need(1))),
+    "Elu": Row(elu),
+    "Selu": Row(selu),
+    "Celu": Row(lambda g, call: aten.celu(g, call.need(0), float(call.attribute("alpha", 1.0)))),
+    "Gelu": Row(lambda g, call: g.b.add(Gelu(call.attribute("approximate", "none") == "tanh"), call.need(0))),
+    "Mish": Row(lambda g, call: g.b.add(Mish(), call.need(0))),
+    "HardSigmoid": Row(hard_sigmoid),
+    "HardSwish": Row(lambda g, call: g.b.add(Hardswish(), call.need(0))),
+    "Softplus": Row(lambda g, call: g.b.add(Softplus(), call.need(0))),
+    "Softsign": Row(softsign),
+    "Swish": Row(swish),
+    "SwiGLU": Row(swiglu),
+    "Shrink": Row(shrink),
+    "ThresholdedRelu": Row(lambda g, call: g.b.add(Threshold(float(call.attribute("alpha", 1.0)), 0.0), call.need(0))),
+    "Softmax": Row(along(Softmax)),
+    "LogSoftmax": Row(along(LogSoftmax)),
+    "Hardmax": Row(hardmax),
+}

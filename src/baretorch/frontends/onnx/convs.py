@@ -1,0 +1,89 @@
+"""Rows of the ONNX table: convolutions, of signals, images and volumes, and their way back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
+from baretorch.frontends.aten.volumes import conv3d
+from baretorch.frontends.lowering import spatial
+from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.shapes import padded
+from baretorch.frontends.onnx.types import need_float
+from baretorch.frontends.onnx.windows import halves, windows
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
+
+
+def conv(g: OnnxLowering, call: Call) -> str:
+    x, weight, bias = call.need(0), call.need(1), call.input(2)
+    need_float(g, "Conv", x, weight)
+    g.constant(weight, "Conv: the weight")
+    if bias is not None:
+        g.constant(bias, "Conv: the bias")
+    w = windows(call, g.shape(x)[2:], g.shape(weight)[2:])
+    groups = int(call.attribute("group", 1))
+    if w.dims < 3:
+        return conv_image(g, Conv2d(w.step, w.around, w.reach, groups), x, weight, bias)
+    if w.dims > 3:
+        raise CompileError(f"Conv over {w.dims} dimensions is not supported", have=str(g[x]), need="1 to 3")
+    whole = padded(g, x, [(0, 0), (0, 0), *zip(w.before, w.after, strict=True)], 0.0)
+    return conv3d(g, whole, weight, bias, w.strides, (0,), w.dilations, groups)
+
+
+def conv_transpose(g: OnnxLowering, call: Call) -> str:
+    """`output_shape` says what remains when padding is cut off; output_padding is padding that is not cut off."""
+    x, weight, bias = call.need(0), call.need(1), call.input(2)
+    need_float(g, "ConvTranspose", x, weight)
+    g.constant(weight, "ConvTranspose: the weight")
+    if bias is not None:
+        g.constant(bias, "ConvTranspose: the bias")
+    sizes, kernel = g.shape(x)[2:], g.shape(weight)[2:]
+    dims, mode = len(sizes), call.attribute("auto_pad", "NOTSET")
+    if dims > 2:
+        raise CompileError(f"ConvTranspose over {dims} dimensions is not supported", have=str(g[x]), need="1 or 2")
+    w = windows(call, sizes, kernel)
+    extra = tuple(call.attribute("output_padding", (0,) * dims))
+    wanted = call.attribute("output_shape")
+    if wanted is None and mode.startswith("SAME"):
+        wanted = [n * s for n, s in zip(sizes, w.strides, strict=True)]
+    before, after = w.before, w.after
+    if wanted is not None:
+        each = zip(sizes, w.strides, w.dilations, kernel, extra, wanted[-dims:], strict=True)
+        before, after = halves([s * (n - 1) + p + d * (k - 1) + 1 - out for n, s, d, k, p, out in each], mode)
+    top, left = spatial(before, dims, 0)
+    bottom, right = spatial([a - e for a, e in zip(after, extra, strict=True)], dims, 0)
+    op = ConvTranspose2d(w.step, (top, bottom, left, right), w.reach, int(call.attribute("group", 1)))
+    return conv_transpose_image(g, op, x, weight, bias)
+
+
+def col2im(g: OnnxLowering, call: Call) -> str:
+    """Each column of a block goes where it belongs, and what meets is added: a transposed convolution whose weights
+    are a unit matrix."""
+    x = call.need(0)
+    image = g.ints(call.need(1), "Col2Im: image_shape")
+    block = g.ints(call.need(2), "Col2Im: block_shape")
+    if len(image) > 2:
+        raise CompileError(f"Col2Im of {len(image)} dimensions is not supported", need="1 or 2")
+    w = windows(call, image, block)
+    spread = zip(image, block, w.strides, w.dilations, w.before, w.after, strict=True)
+    counts = [(n + b + a - d * (k - 1) - 1) // s + 1 for n, k, s, d, b, a in spread]
+    n, rows, _ = g.shape(x)
+    each = int(np.prod(block))
+    taps = np.tile(np.eye(each, dtype=np.float32), (rows // each, 1)).reshape(rows, 1, *block)
+    left = [(c - 1) * s + d * (k - 1) + 1 for c, s, d, k in zip(counts, w.strides, w.dilations, block, strict=True)]
+    after = [have - b - out for have, b, out in zip(left, w.before, image, strict=True)]
+    top, begin = spatial(w.before, len(image), 0)
+    bottom, end = spatial(after, len(image), 0)
+    op = ConvTranspose2d(w.step, (top, bottom, begin, end), w.reach, rows // each)
+    blocks = g.reshape(x, (n, rows, *counts))
+    return conv_transpose_image(g, op, blocks, g.b.const("taps", taps), None)
+
+
+ROWS: dict[str, Row] = {
+    "Conv": Row(conv),
+    "ConvTranspose": Row(conv_transpose),
+    "Col2Im": Row(col2im),
+}

@@ -1,0 +1,131 @@
+"""Rows of the ONNX table: pooling, of signals, images and volumes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten.conv import conv_image
+from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.aten.volumes import pooled
+from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.types import SMALL, need_float
+from baretorch.frontends.onnx.windows import Windows, windows
+from baretorch.ir import DType
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Mul, Pow
+from baretorch.ops.functions import Abs, Sqrt
+from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.reduce import Amax, Mean, VectorNorm
+from baretorch.ops.window import Axis
+
+
+def _windows(g: OnnxLowering, call: Call) -> Windows:
+    sizes = g.shape(call.need(0))[2:]
+    if not 1 <= len(sizes) <= 3:
+        raise CompileError(f"{call.op} over {len(sizes)} dimensions is not supported", need="1 to 3")
+    return windows(call, sizes, tuple(call.attribute("kernel_shape")))
+
+
+def max_pool(g: OnnxLowering, call: Call) -> str:
+    """Bytes go by way of float32, which holds them all."""
+    if call.outputs > 1:
+        raise CompileError(f"{call.op}: only its first output can be used", need="no Indices")
+    x = call.need(0)
+    dtype = g[x].dtype
+    if dtype in SMALL:
+        x = cast(g, x, DType.FLOAT32)
+    need_float(g, call.op, x)
+    w, ceil = _windows(g, call), bool(call.attribute("ceil_mode", 0))
+    if w.dims < 3:
+        y = g.nhwc(MaxPool2d(w.size, w.step, w.around, w.reach, ceil), x, dims=w.dims)
+    else:
+        parts = _frame_and_depth(w)
+        y = pooled(g, x, *(MaxPool2d(p.size, p.step, p.around, p.reach, ceil) for p in parts))
+    return cast(g, y, dtype)
+
+
+def _frame_and_depth(w: Windows) -> tuple[Windows, Windows]:
+    """Windows over a volume as those over each of its frames, and those over the frames."""
+    fields = (w.kernel, w.strides, w.dilations, w.before, w.after)
+    nothing = (1, 1, 1, 0, 0)
+    frame = Windows(*(f[1:] for f in fields))
+    return frame, Windows(*((f[0], n) for f, n in zip(fields, nothing, strict=True)))
+
+
+def average_pool(g: OnnxLowering, call: Call) -> str:
+    x = call.need(0)
+    need_float(g, call.op, x)
+    w = _windows(g, call)
+    ceil, padding = bool(call.attribute("ceil_mode", 0)), bool(call.attribute("count_include_pad", 0))
+    if any(d > 1 for d in w.dilations):
+        return _dilated_mean(g, x, w, ceil, padding)
+    if w.dims < 3:
+        return g.nhwc(AvgPool2d(w.size, w.step, w.around, ceil, padding), x, dims=w.dims)
+    parts = _frame_and_depth(w)
+    return pooled(g, x, *(AvgPool2d(p.size, p.step, p.around, ceil, padding) for p in parts))
+
+
+def _dilated_mean(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool) -> str:
+    """Sums, which are a convolution by ones, times one over how many elements each has."""
+    sums, counts = _dilated_sum(g, x, w, ceil, padding)
+    return g.b.add(Mul(), sums, g.b.const("counts", (1.0 / counts).astype(np.float32)))
+
+
+def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool = True) -> tuple[str, np.ndarray]:
+    """The sum of each window, and how many elements it has: those inside, or with `padding` those around too."""
+    if w.dims > 2:
+        raise CompileError("windows with gaps over a volume are not supported", have=f"dilations {w.dilations}")
+    channels, sizes = g.shape(x)[1], g.shape(x)[2:]
+    around, counts = list(w.around), np.ones((), np.float64)
+    for i, size in enumerate(sizes):
+        axis = Axis(w.kernel[i], w.strides[i], w.before[i], w.after[i], w.dilations[i], ceil)
+        starts = np.arange(axis.outputs(size)) * axis.stride - axis.before
+        taps = starts[:, None] + np.arange(axis.kernel) * axis.dilation
+        least, most = (-axis.before, size + axis.after) if padding else (0, size)
+        counts = np.multiply.outer(counts, ((taps >= least) & (taps < most)).sum(axis=1))
+        at = 2 * (i + 2 - len(sizes)) + 1
+        around[at] = max(int(taps[-1, -1]) + 1 - size, 0)  # a last window of ceil_mode may reach beyond the padding
+    top, bottom, left, right = around
+    ones = g.b.const("ones", np.ones((channels, 1, *w.kernel), np.float32))
+    return conv_image(g, Conv2d(w.step, (top, bottom, left, right), w.reach, channels), x, ones, None), counts
+
+
+def lp_pool(g: OnnxLowering, call: Call) -> str:
+    """The root of the sum of powers; padding adds nothing."""
+    x = call.need(0)
+    need_float(g, call.op, x)
+    w, p, ceil = _windows(g, call), int(call.attribute("p", 2)), bool(call.attribute("ceil_mode", 0))
+    if p == 2:
+        powers = g.b.add(Mul(), x, x)
+    else:
+        size = g.b.add(Abs(), x)
+        powers = size if p == 1 else g.b.add(Pow(), size, g.operand(float(p), x))
+    if any(d > 1 for d in w.dilations):
+        y, _ = _dilated_sum(g, powers, w, ceil)
+    elif w.dims < 3:
+        y = g.nhwc(AvgPool2d(w.size, w.step, w.around, ceil, divisor=1), powers, dims=w.dims)
+    else:
+        y = pooled(g, powers, *(AvgPool2d(q.size, q.step, q.around, ceil, divisor=1) for q in _frame_and_depth(w)))
+    if p == 2:
+        return g.b.add(Sqrt(), y)
+    return y if p == 1 else g.b.add(Pow(), y, g.operand(1.0 / p, x))
+
+
+def _all(g: OnnxLowering, call: Call) -> tuple[int, ...]:
+    return tuple(range(2, len(g.shape(call.need(0)))))
+
+
+def global_lp(g: OnnxLowering, call: Call) -> str:
+    return g.b.add(VectorNorm(_all(g, call), True, float(call.attribute("p", 2))), call.need(0))
+
+
+ROWS: dict[str, Row] = {
+    "MaxPool": Row(max_pool),
+    "AveragePool": Row(average_pool),
+    "LpPool": Row(lp_pool),
+    "GlobalMaxPool": Row(lambda g, call: g.b.add(Amax(_all(g, call), True), call.need(0))),
+    "GlobalAveragePool": Row(lambda g, call: g.b.add(Mean(_all(g, call), True), call.need(0))),
+    "GlobalLpPool": Row(global_lp),
+}
