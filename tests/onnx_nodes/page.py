@@ -1,0 +1,97 @@
+"""docs/reference/onnx.md: what becomes of each of ONNX's node tests."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.onnx_nodes.cases import Kind, Outcome, node_cases, operator
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "onnx.md"
+CASE = re.compile(r"`(\w+)`(?: \(([^)]*)\))?")
+
+
+def page(found: Sequence[Outcome]) -> str:
+    count = Counter(o.kind for o in found)
+    passed = [o for o in found if o.kind is Kind.PASSED]
+    frozen, folded = sum(bool(o.frozen) for o in passed), sum(o.all_frozen for o in passed)
+    by_op: dict[str, list[Outcome]] = {}
+    for o in sorted(found, key=lambda o: (about(o).lower(), o.name)):
+        by_op.setdefault(about(o), []).append(o)
+    why = Counter(reason(o) for o in found if o.kind is Kind.REFUSED)
+    numbers = {text: i for i, (text, _) in enumerate(sorted(why.items(), key=lambda t: (-t[1], t[0])), 1)}
+    lines = [
+        "<!-- Written by `python tools/make_onnx_table.py`; do not edit. -->",
+        "",
+        "# ONNX's own node tests",
+        "",
+        f"The package `onnx` tests each of its operators with small models, {len(found):,} in all, and says what they",
+        "answer. Each is compiled and judged by those answers, in value, shape and type, within the tolerance of its",
+        "own: the interpreted graph, and the C on the host. Opsets from 13 on are read.",
+        "",
+        f"{count[Kind.PASSED]:,} pass, {count[Kind.REFUSED]:,} are refused with a reason, "
+        f"{count[Kind.WRONG] + count[Kind.CRASHED]} compute something else or fail.",
+        "",
+        "Many cases feed as inputs what must be known before an image is built: axes, shapes, weights, scales. Where",
+        "the compiler asks for such a constant, the input is *frozen* with the value that the case gives it. Of those",
+        f"that pass {frozen} have frozen inputs, which the lists below name in brackets; of {folded} all inputs are",
+        "frozen, so that the answer is computed while the file is read.",
+        "",
+        "## By operator",
+        "",
+        "Cases whose names end in `expanded` spell an operator out by others; they count with it.",
+        "",
+        "| operator | pass | of these with frozen inputs | refused | why (numbers below) |",
+        "|---|--:|--:|--:|---|",
+    ]
+    for op, some in by_op.items():
+        good = [o for o in some if o.kind is Kind.PASSED]
+        bad = Counter(numbers[reason(o)] for o in some if o.kind is Kind.REFUSED)
+        reasons = ", ".join(f"{n}" if times == 1 else f"{n} ({times} times)" for n, times in sorted(bad.items()))
+        cells = (len(good), sum(bool(o.frozen) for o in good), len(some) - len(good))
+        lines.append(f"| `{op}` | {' | '.join(str(c or '') for c in cells)} | {reasons} |")
+    lines += ["", "## Why cases are refused", ""]
+    lines += [f"{n}. {text} ({why[text]})" for text, n in numbers.items()]
+    lines += ["", "## Every case", "", "The names begin with `test_`."]
+    for op, some in by_op.items():
+        lines += ["", f"**{op}**", ""]
+        good = [_shown(o) for o in some if o.kind is Kind.PASSED]
+        if good:
+            lines.append(f"- pass: {', '.join(good)}")
+        for text, n in numbers.items():
+            names = [_shown(o) for o in some if o.kind is Kind.REFUSED and reason(o) == text]
+            if names:
+                lines.append(f"- refused, {n}: {', '.join(names)}")
+    return "\n".join(lines) + "\n"
+
+
+def recorded(text: str) -> dict[str, tuple[bool, tuple[str, ...]]]:
+    """Of each case that a page lists, whether it passes, and its frozen inputs."""
+    found = {}
+    for line in text.partition("## Every case")[2].splitlines():
+        if line.startswith("- "):
+            for name, frozen in CASE.findall(line):
+                inputs = tuple(frozen.split(", ")) if frozen else ()
+                found[f"test_{name}"] = (line.startswith("- pass"), inputs)
+    return found
+
+
+def _shown(o: Outcome) -> str:
+    name = f"`{o.name.removeprefix('test_')}`"
+    return f"{name} ({', '.join(o.frozen)})" if o.frozen else name
+
+
+def about(o: Outcome) -> str:
+    """The operator that a case is about; of one that is spelled out by others, that of the case it was made of."""
+    whole = node_cases().get(re.sub(r"_expanded.*$", "", o.name))
+    return operator(whole) if whole is not None else o.op
+
+
+def reason(o: Outcome) -> str:
+    """Without the names of inputs, so that equal reasons are equal."""
+    text = re.sub(r"^the (input|constant) '[^']*'(:| has| is)", r"an \1\2", o.reason).replace(
+        "an constant", "a constant"
+    )
+    return text.replace("|", "/")
