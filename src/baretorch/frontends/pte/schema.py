@@ -1,18 +1,18 @@
-"""What stands in an ExecuTorch `.pte` file, as typed values: a small FlatBuffers reader and the tables we need.
+"""What stands in an ExecuTorch `.pte` file, as typed values: the tables we need of its flatbuffer.
 
 The layout is ExecuTorch's `schema/program.fbs` (file identifier ET12); a slot number below is the place of
-a field in its table there, where a union takes two. Every offset and length is checked before it is used,
-and a budget bounds the total work, so a damaged file ends in a CompileError and nothing else.
+a field in its table there, where a union takes two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from struct import Struct, calcsize, unpack_from
+from struct import Struct
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.frontends.flatbuffer import Bytes, Table, unsound
 from baretorch.ir import DType, Shape
 
 IDENTIFIER = b"ET12"
@@ -32,104 +32,7 @@ MAX_RANK = 16
 
 
 def damaged(what: str) -> CompileError:
-    return CompileError(f"not a sound .pte file: {what}", try_="export the model again, or copy the file again")
-
-
-class Bytes:
-    """The file, read only within its bounds, and only so often."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self._budget = 1000 + 4 * len(data)  # items; an honest file needs far less than one per byte
-
-    def spend(self, items: int) -> None:
-        self._budget -= items
-        if self._budget < 0:
-            raise damaged("its tables refer to each other without end")
-
-    def real(self, at: int) -> float:
-        return float(self.many("d", at, 1)[0])
-
-    def integer(self, format: str, at: int) -> int:
-        return int(self.many(format, at, 1)[0])
-
-    def many(self, format: str, at: int, count: int) -> tuple[int | float, ...]:
-        if at < 0 or at + count * calcsize("<" + format) > len(self.data):
-            raise damaged(f"it refers to byte {at} of {len(self.data)}")
-        self.spend(count)
-        return unpack_from(f"<{count}{format}", self.data, at)
-
-    def slice(self, start: int, size: int, what: str) -> memoryview:
-        if start + size > len(self.data):
-            raise damaged(f"{what} ends at byte {start + size} of {len(self.data)}; is it cut short?")
-        return memoryview(self.data)[start : start + size]
-
-
-class Table:
-    """A FlatBuffers table: fields by slot number, each of which may be absent."""
-
-    def __init__(self, file: Bytes, at: int) -> None:
-        self._file = file
-        self._at = at
-        self._fields = at - file.integer("i", at)
-        self._size = file.integer("H", self._fields)
-
-    def _field(self, slot: int) -> int | None:
-        place = 4 + 2 * slot
-        offset = self._file.integer("H", self._fields + place) if place + 2 <= self._size else 0
-        return self._at + offset if offset else None
-
-    def _target(self, slot: int) -> int | None:
-        at = self._field(slot)
-        return None if at is None else at + self._file.integer("I", at)
-
-    def integer(self, slot: int, format: str) -> int:
-        at = self._field(slot)
-        return 0 if at is None else self._file.integer(format, at)
-
-    def real(self, slot: int) -> float:
-        at = self._field(slot)
-        return 0.0 if at is None else self._file.real(at)
-
-    def table(self, slot: int) -> Table | None:
-        at = self._target(slot)
-        return None if at is None else Table(self._file, at)
-
-    def integers(self, slot: int, format: str) -> tuple[int, ...]:
-        return tuple(map(int, self._vector(slot, format)[1]))
-
-    def reals(self, slot: int) -> tuple[float, ...]:
-        return tuple(map(float, self._vector(slot, "d")[1]))
-
-    def text(self, slot: int) -> str:
-        try:
-            return bytes(self.integers(slot, "B")).decode()
-        except UnicodeDecodeError:
-            raise damaged("a name in it is not text") from None
-
-    def span(self, slot: int) -> memoryview:
-        """A vector of bytes, without reading it."""
-        at = self._target(slot)
-        if at is None:
-            return memoryview(b"")
-        return self._file.slice(at + 4, self._file.integer("I", at), "a constant")
-
-    def tables(self, slot: int) -> tuple[Table, ...]:
-        start, offsets = self._vector(slot, "I")
-        return tuple(Table(self._file, start + 4 * i + int(offset)) for i, offset in enumerate(offsets))
-
-    def union(self, slot: int) -> tuple[int, Table]:
-        """Kind (numbered from 1) and content of a union."""
-        table = self.table(slot + 1)
-        if table is None:
-            raise damaged("a value in it is empty")
-        return self.integer(slot, "B"), table
-
-    def _vector(self, slot: int, format: str) -> tuple[int, tuple[int | float, ...]]:
-        at = self._target(slot)
-        if at is None:
-            return 0, ()
-        return at + 4, self._file.many(format, at + 4, self._file.integer("I", at))
+    return unsound("a sound .pte file", what)
 
 
 @dataclass(frozen=True)
@@ -227,7 +130,7 @@ class Program:
                 have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
                 need=f"a .pte file, identifier {IDENTIFIER!r}",
             )
-        self._file = Bytes(data)
+        self._file = Bytes(data, "a sound .pte file")
         self._segment_base = 0
         if len(data) >= 8 + HEADER.size and data[8:12] == b"eh00":
             _, _, size, self._segment_base = HEADER.unpack_from(data, 8)
@@ -322,7 +225,7 @@ def _value(index: int, kind: int, table: Table) -> Value:
         case 3:
             return table.integer(0, "B") != 0
         case 4:
-            return table.real(0)
+            return table.real(0, "d")
         case 5:
             return _tensor(index, table)
         case 6:
@@ -330,7 +233,7 @@ def _value(index: int, kind: int, table: Table) -> Value:
         case 7:
             return Items(table.integers(0, "q"))
         case 8:
-            return table.reals(0)
+            return table.reals(0, "d")
         case 9:
             return tuple(b != 0 for b in table.integers(0, "B"))
         case 10 | 11:
