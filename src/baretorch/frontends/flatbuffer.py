@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 
 
 def unsound(kind: str, what: str) -> CompileError:
-    return CompileError(f"not {kind}: {what}", try_="export the model again, or copy the file again")
+    return CompileError(f"{kind} {what}", try_="export the model again, or copy the file again")
 
 
 class Bytes:

@@ -32,7 +32,7 @@ MAX_RANK = 16
 
 
 def damaged(what: str) -> CompileError:
-    return unsound("a sound .pte file", what)
+    return unsound("not a sound .pte file:", what)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Program:
                 have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
                 need=f"a .pte file, identifier {IDENTIFIER!r}",
             )
-        self._file = Bytes(data, "a sound .pte file")
+        self._file = Bytes(data, "not a sound .pte file:")
         self._segment_base = 0
         if len(data) >= 8 + HEADER.size and data[8:12] == b"eh00":
             _, _, size, self._segment_base = HEADER.unpack_from(data, 8)
