@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir import Array, Graph, Node, interpret
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt
 
@@ -123,14 +123,18 @@ def graph_answers(graph: Graph, inputs: Sequence[Array], runs: int) -> tuple[Arr
 
 
 def unrounded(graph: Graph) -> Graph:
-    """The graph without what only rounds: a quantize and a dequantize behind it."""
+    """The graph without what only rounds: a quantize, and a dequantize behind it or the caller."""
     producer = graph.producer()
-    rename = {}
+    rename = {n: producer[n].inputs[0] for n in graph.outputs if n in producer and _only_rounds(producer[n])}
     for node in graph.nodes:
         before = producer.get(node.inputs[0]) if isinstance(node.op, Dequantize) else None
         if before is not None and isinstance(before.op, Quantize):
             rename[node.outputs[0]] = before.inputs[0]
     return rebuilt(graph, graph.nodes, rename=rename) if rename else graph
+
+
+def _only_rounds(node: Node) -> bool:
+    return isinstance(node.op, Quantize)
 
 
 def as_it_is(graph: Graph) -> Graph:

@@ -39,7 +39,8 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     torch = source.torch
     if torch is None or torch.module is None or torch.inputs[source.method] == ():
         if sweep is None:
-            expected = source.expected or tuple(interpret(graph, source.examples).values())
+            made = tuple(interpret(graph, stored(graph, source.examples)).values())
+            expected = source.expected or real(graph, made)
             return Sweep((source.examples,), (expected,), None, source.library if source.expected else "the graph")
         return _elsewhere(model, source, graph, [_tuple(s) for s in sweep()], truth)
 

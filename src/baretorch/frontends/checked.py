@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from baretorch.frontends.source import Source, random_inputs
 from baretorch.ir import Array, Graph
 from baretorch.net import as_it_is, check, difference, graph_answers, own_reference, rounds, unrounded
+from baretorch.ports import stored
 
 
 def check_passes(source: Source, method: str, stages: Sequence[tuple[str, Graph]]) -> None:
@@ -15,7 +16,7 @@ def check_passes(source: Source, method: str, stages: Sequence[tuple[str, Graph]
     if reference is None or rounds(unrounded(stages[-1][1])):  # the graph itself is all there is to ask
         first = stages[0][1]
         inputs = (
-            source.examples
+            tuple(stored(first, source.examples))
             if method == source.method
             else random_inputs((t.shape, t.dtype) for t in first.of(first.inputs))
         )

@@ -128,7 +128,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(layout.Flip, layout.FLIP, qmove.move),
     OpRow(layout.Unfold, layout.UNFOLD, qmove.move),
     OpRow(layout.Pad, layout.PAD, qmove.pad),
-    OpRow(quantize.Quantize, quantize.QUANTIZE),
+    OpRow(quantize.Quantize, quantize.QUANTIZE, qmove.stored),
     OpRow(quantize.Dequantize, quantize.DEQUANTIZE, qmove.rescale),
     OpRow(fixed_point.ToFixed, fixed_point.TO),
     OpRow(fixed_point.FromFixed, fixed_point.FROM),

@@ -56,6 +56,10 @@ class Walk:
         self.floats.update(t.name for t in self.graph.tensors.values() if t.data is not None)
         self.uses = self.graph.uses()
 
+    def tensor(self, name: str) -> Tensor:
+        """A tensor of the graph so far; of those before, an input may be int8 already."""
+        return self.new.get(name) or self.graph[name]
+
     def quant(self, name: str) -> Quant | None:
         """The scale of the whole tensor, if it has one."""
         quant = self.found.get(name, self.graph[name].quant)
@@ -108,11 +112,12 @@ class Walk:
 
     def view(self, op: Permute | Reshape, like: str, x: str) -> str:
         """An int8 tensor in another order or shape; itself, if that changes nothing."""
-        (signature,) = op.infer([self.new[x]])
+        t = self.tensor(x)
+        (signature,) = op.infer([t])
         unmoved = isinstance(op, Reshape) or op.dims == tuple(range(len(op.dims)))
-        if unmoved and signature.shape == self.new[x].shape:
+        if unmoved and signature.shape == t.shape:
             return x
-        return self.add(op, like, signature.shape, self.new[x].quant, x)
+        return self.add(op, like, signature.shape, t.quant, x)
 
     def int8(self, name: str) -> str:
         """The tensor as it is stored; quantized here if it exists only as float."""
@@ -145,7 +150,9 @@ class Walk:
         return self.constant(self.graph[like], "table", quantize(values, quant.scale[0], quant.zero_point[0]))
 
     def real(self, name: str) -> str:
-        """The tensor as float; dequantized here if it exists only as int8."""
+        """The tensor as float, or if it is int8 itself as it is stored; dequantized here if it exists only as int8."""
+        if self.graph[name].dtype is DType.INT8:
+            return self.stored.get(name, name)
         if name not in self.floats:
             quant = self.scale(name)
             op = Dequantize(quant.scale[0], quant.zero_point[0])

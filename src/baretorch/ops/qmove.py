@@ -11,7 +11,7 @@ from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.int8 import EVERY, StaysFloat, Walk
 from baretorch.ops.layout import Pad
 from baretorch.ops.lookup import Lookup
-from baretorch.ops.quantize import Dequantize
+from baretorch.ops.quantize import Dequantize, Quantize
 
 
 def move(walk: Walk, node: Node) -> None:
@@ -30,11 +30,20 @@ def pad(walk: Walk, node: Node) -> None:
     walk.same(node, replace(op, value=float(stored)))
 
 
+def stored(walk: Walk, node: Node) -> None:
+    """quantize of what is int8 anyway: the stored numbers, or a table if its scale is another one."""
+    op, (x,), (out,) = node.op, node.inputs, node.outputs
+    assert isinstance(op, Quantize)
+    if walk.quant(x) is None and x not in walk.functions:
+        raise StaysFloat("it is int8 already")
+    walk.stored[out] = walk.rescaled(x, Quant((op.scale,), (op.zero,)))
+
+
 def rescale(walk: Walk, node: Node) -> None:
     """int8 numbers that get another scale: a table."""
     op, (x,), (out,) = node.op, node.inputs, node.outputs
     assert isinstance(op, Dequantize)
-    y = walk.scale(out)
+    y, x = walk.scale(out), walk.stored.get(x, x)
     if y == Quant((op.scale,), (op.zero,)):
         walk.stored[out] = x
     else:

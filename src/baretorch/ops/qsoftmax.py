@@ -109,7 +109,7 @@ def softmax(walk: Walk, node: Node) -> None:
         fits_32_bits(round(256 * made.scale * POINT) << made.shift)
     order = (*(i for i in range(len(shape)) if i != op.axis), op.axis)
     rows = walk.view(Permute(order), x, walk.int8(x))
-    shares = walk.add(made, out, walk.new[rows].shape, result, rows)
+    shares = walk.add(made, out, walk.tensor(rows).shape, result, rows)
     back = walk.view(Permute(tuple(int(i) for i in np.argsort(order))), out, shares)
     if y != result:
         values = dequantize(EVERY, result.scale[0], result.zero_point[0])

@@ -15,6 +15,7 @@ from baretorch.ops import int8_rule
 from baretorch.ops.fft import Fft, Rfft
 from baretorch.ops.functions import Log, Log1p, Log2
 from baretorch.ops.int8 import NoInt8, StaysFloat, Walk
+from baretorch.ops.quantize import Quantize
 from baretorch.ops.special import Log10
 from baretorch.passes.rewrite import rebuilt
 
@@ -44,7 +45,7 @@ def to_int8(graph: Graph) -> Graph:
 
 
 def _convert(walk: Walk, node: Node) -> None:
-    if walk.graph[node.outputs[0]].dtype is DType.INT8:
+    if walk.graph[node.outputs[0]].dtype is DType.INT8 and not isinstance(node.op, Quantize):
         raise StaysFloat("it is int8 already")
     rule = int8_rule(node.op)
     if rule is None:
