@@ -27,7 +27,8 @@ LAYERS: dict[str, str] = {
     "ports": "errors ir ops",
     "passes": "errors ir ops",
     "net": "errors ir ops passes",
-    "frontends": "errors escape ir net ops options outputs passes ports stopwatch",
+    "layerwise": "ir passes",
+    "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch",
     "quantize": "errors frontends ir net ops options ports",
     "plan": "errors ir ops options passes targets text",
     "emit": "errors escape ir ops options plan text version",
@@ -36,8 +37,8 @@ LAYERS: dict[str, str] = {
     "devices": "emulators errors firmware",
     "pipeline": "emit emulators errors firmware frontends ir net options outputs passes plan ports quantize stopwatch "
     "targets text",
-    "report": "emulators errors escape firmware frontends ir ops options outputs passes pipeline plan ports quantize "
-    "targets targets.features text version",
+    "report": "emulators errors escape firmware frontends ir layerwise ops options outputs passes pipeline plan ports "
+    "quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
     "api": "emulators errors escape explore firmware frontends options pipeline ports quantize report targets",

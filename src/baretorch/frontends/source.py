@@ -13,6 +13,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
 from baretorch.ir import Array, DType, Graph, Shape
+from baretorch.layerwise import Layer
 from baretorch.net import Reference
 from baretorch.options import Observer
 from baretorch.ports import Runner, arranged
@@ -91,6 +92,7 @@ class Source:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what the reader wants the user to know
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
+    layers: Callable[[], Iterable[Layer]] | None = None  # of a file with a runtime: its layers, as that computes them
     calls: int | None = None  # how many operators the form before the Graph has
     torch: Torch | None = None
 

@@ -14,6 +14,7 @@ from baretorch.emulators.types import Cores
 from baretorch.firmware.types import Image
 from baretorch.frontends import ODD_INT8
 from baretorch.ir import Array, DType, Graph, interpret
+from baretorch.layerwise import Layerwise, compare_layers
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.plan.types import Executor
@@ -49,8 +50,9 @@ class RunFacts:
     reference: str  # what the outputs were compared with: "PyTorch", or "the graph" where there is no model to ask
     max_error: float
     largest: float = 0.0  # largest magnitude among the expected outputs
-    max_lsb: float | None = None  # int8: largest difference from pt2e's int8, in steps of the output's scale
+    max_lsb: float | None = None  # int8: largest difference from the reference's int8, in steps of the output's scale
     layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
+    layerwise: Layerwise | None = None  # of a quantized file: each layer beside that of the file's own runtime
     one_core: OneCore | None = None  # of a model on two cores: what it takes on one
 
     @cached_property
@@ -102,6 +104,7 @@ class RunFacts:
             "max_lsb": self.max_lsb,
             "float_layers": float_layers(self.compiled.graph),
             "layers": [layer.to_json() for layer in self.layers],
+            "layerwise": self.layerwise.to_json() if self.layerwise else None,
             "outputs": [finite(o) for o in run.outputs],
         }
 
@@ -181,17 +184,25 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
     first_real, again_real = real(compiled.graph, run.first), real(compiled.graph, run.outputs)
     error = max(largest_error(first_real, first), largest_error(again_real, again))
     lsb = _lsb(compiled, first_real)
-    return RunFacts(compiled, image, run, reference, error, largest_magnitude(again), lsb, _layers(compiled))
+    own = (error, largest_magnitude(again), lsb, _layers(compiled), _layerwise(compiled))
+    return RunFacts(compiled, image, run, reference, *own)
+
+
+def _layerwise(compiled: Compiled) -> Layerwise | None:
+    source = compiled.source
+    if source.layers is None or source.quantized is None:
+        return None
+    return compare_layers(source.library, source.layers())
 
 
 def _layers(compiled: Compiled) -> tuple[LayerAccuracy, ...]:
     """What each layer loses, over the examples and what is kept of the calibration data."""
     if compiled.twin is None:
         return ()
-    from baretorch.quantize.accuracy import compare_layers
+    from baretorch.quantize import accuracy
 
     samples = (compiled.source.examples, *compiled.source.samples)
-    return compare_layers(compiled.graph, compiled.twin, samples)
+    return accuracy.compare_layers(compiled.graph, compiled.twin, samples)
 
 
 def is_int8(graph: Graph) -> bool:
@@ -200,7 +211,7 @@ def is_int8(graph: Graph) -> bool:
 
 
 def _lsb(compiled: Compiled, outputs: tuple[Array, ...]) -> float | None:
-    """The largest difference from the pt2e reference, in steps of each output's scale."""
+    """The largest difference from the quantized reference, in steps of each output's scale."""
     reference = compiled.source.quantized
     if reference is None:
         return None

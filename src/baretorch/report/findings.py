@@ -186,8 +186,13 @@ class Report:
         largest = f"largest expected magnitude {figure(facts.largest)}"
         found = [Figure("Largest error", facts.error_words, "", f"against {facts.reference}; {largest}")]
         if facts.max_lsb is not None:
-            note = "largest difference from PyTorch's own int8, in steps of the output"
-            found.append(Figure("Against pt2e", f"{facts.max_lsb:g}", "LSB", note))
+            whose = facts.compiled.source.library
+            note = f"largest difference from {whose}'s own int8, in steps of the output"
+            name = "Against pt2e" if whose == "PyTorch" else f"Against {whose}"
+            found.append(Figure(name, f"{facts.max_lsb:g}", "LSB", note))
+        if facts.layerwise is not None:
+            beside = f"each layer on the same inputs: {facts.layerwise.words}"
+            found.append(Figure("Layer by layer", f"{facts.layerwise.largest}", "LSB", beside))
         last = [row.accuracy for row in self.rows if row.accuracy]
         if last:
             db = last[-1].sqnr_db

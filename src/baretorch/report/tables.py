@@ -132,6 +132,8 @@ def _speed(table: Table, facts: RunFacts) -> None:
         ms, about = time_words(facts.cycles, facts.image.board.chip.clock_hz)
         table.add_row("  time", ms, f"{about}; without wait states of the flash")
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
+    if facts.layerwise is not None:
+        table.add_row("  by layer", f"{facts.layerwise.largest} LSB", markup(facts.layerwise.words))
     if facts.layers:
         _accuracy(table, facts)
 
