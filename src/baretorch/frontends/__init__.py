@@ -16,6 +16,7 @@ from baretorch.frontends.model_file import need_file
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.python_file import load_python
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
+from baretorch.frontends.tflite.source import load_tflite
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
 from baretorch.options import DEFAULT, Options
 
@@ -55,12 +56,14 @@ KINDS: Mapping[str, Kind] = {
     ".pt2": Kind(load_pt2),
     ".pte": Kind(load_pte),
     ".onnx": Kind(load_onnx),
+    ".tflite": Kind(load_tflite),
 }
 
 
 def load(path: str, method: str | None = None, options: Options = DEFAULT) -> Source:
-    """Read a model file: .py with model() and inputs(), .pt2, .pte or .onnx. Of several methods, `method` or the first.
-    A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to trust."""
+    """Read a model file: .py with model() and inputs(), .pt2, .pte, .onnx or .tflite. Of several methods, `method` or
+    the first. A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to
+    trust."""
     kind, file = kind_of(path), Path(path)
     source = kind.load(Asked(file, _name(file), method, options.trust, shapes=options.shapes, state=options.state))
     given = Path(options.calibration) if options.calibration else None

@@ -1,0 +1,1 @@
+"""TensorFlow Lite's `.tflite` files, as LiteRT and TFLM run them."""

@@ -1,0 +1,220 @@
+"""Rows of the TFLite table: what is computed element by element, softmax, and between types and scales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type, stored_as
+from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.ir import Op
+from baretorch.ops.activations import Elu, Gelu, Hardswish, LeakyRelu, Prelu
+from baretorch.ops.elementwise import (
+    Add,
+    Arithmetic,
+    Clamp,
+    Div,
+    FloorDivide,
+    Maximum,
+    Minimum,
+    Mul,
+    Pow,
+    Remainder,
+    Sub,
+)
+from baretorch.ops.functions import (
+    Abs,
+    Ceil,
+    Cos,
+    Exp,
+    Floor,
+    Log,
+    Neg,
+    Round,
+    Rsqrt,
+    Sigmoid,
+    Sign,
+    Sin,
+    Sqrt,
+    Tanh,
+)
+from baretorch.ops.layout import Expand
+from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.reduce import Sum
+from baretorch.ops.softmax import LogSoftmax, Softmax
+from baretorch.ops.special import Atan2
+
+L2_LEAST = 1e-6  # the smallest sum of squares that LiteRT divides by
+
+
+def plain(op: Op) -> Row:
+    """The operator as it is."""
+    return Row(lambda g, call: g.apply(op, call), (type(op),))
+
+
+def arithmetic(op: type[Arithmetic]) -> Row:
+    """With an activation; integers have none."""
+
+    def build(g: TfliteLowering, call: Call) -> str:
+        return g.apply(op(*call.limits(0)), call)
+
+    return Row(build, (op,))
+
+
+def swapped(op: Op) -> Row:
+    """The comparison with its operands exchanged."""
+    return Row(lambda g, call: g.b.add(op, call.x(1), call.x(0)), (type(op),))
+
+
+def clamp(lo: float, hi: float) -> Row:
+    return plain(Clamp(lo, hi))
+
+
+def square(g: TfliteLowering, call: Call) -> str:
+    return g.b.add(Mul(), call.x(), call.x())
+
+
+def squared_difference(g: TfliteLowering, call: Call) -> str:
+    difference = g.apply(Sub(), call)
+    return g.b.add(Mul(), difference, difference)
+
+
+def add_n(g: TfliteLowering, call: Call) -> str:
+    first, *others = call.given()
+    for other in others:
+        first = g.b.add(Add(), first, other)
+    return first
+
+
+def prelu(g: TfliteLowering, call: Call) -> str:
+    """In int8 the positive part and the negative, of which one is 0, added."""
+    x, slope, y = call.x(0), call.x(1), stored_as(call.y)
+    if y is None:
+        return g.b.add(Prelu(), x, slope)
+    above, below = (g.noted(g.b.add(Clamp(*sides), x), g[x].quant) for sides in ((0.0, np.inf), (-np.inf, 0.0)))
+    return g.b.add(Add(), above, g.noted(g.b.add(Mul(), below, slope), y))
+
+
+def softmax(g: TfliteLowering, call: Call) -> str:
+    """Of the last axis. A beta is a factor of the input's scale."""
+    beta, x = call.real(0), call.x()
+    if beta != 1.0:
+        if g[x].quant is not None:
+            raise CompileError(f"SOFTMAX: beta {beta:g} is not supported in int8", need="beta 1")
+        x = g.b.add(Mul(), x, g.b.const("beta", np.array(beta, np.float32)))
+    return g.b.add(Softmax(len(g.shape(x)) - 1), x)
+
+
+def log_softmax(g: TfliteLowering, call: Call) -> str:
+    return g.b.add(LogSoftmax(len(g.shape(call.x())) - 1), call.x())
+
+
+def l2_normalization(g: TfliteLowering, call: Call) -> str:
+    """Of the last axis: x / sqrt(max(sum of squares, 1e-6))."""
+    x = call.x()
+    squares = g.b.add(Sum((len(g.shape(x)) - 1,), True), g.b.add(Mul(), x, x))
+    factor = g.b.add(Rsqrt(), g.b.add(Clamp(L2_LEAST, np.inf), squares))
+    return g.limited(g.b.add(Mul(), x, factor), call.limits(0), call.y)
+
+
+def select(g: TfliteLowering, call: Call) -> str:
+    """SELECT has a condition per row, too: of as many as the first dimension."""
+    condition, a, b = call.given()
+    rank = len(g.shape(a))
+    if call.name == "SELECT" and len(g.shape(condition)) == 1 < rank:
+        condition = g.reshape(condition, (*g.shape(condition), *(1,) * (rank - 1)))
+    return g.b.add(Where(), condition, a, b)
+
+
+def cast(g: TfliteLowering, call: Call) -> str:
+    if any(t is not None and t.quant is not None and t.type in ("int8", "uint8") for t in (*call.operands, call.y)):
+        raise CompileError("CAST: the stored numbers of a quantized tensor are not supported", need="DEQUANTIZE")
+    to = graph_type(call.y)
+    return call.x() if g[call.x()].dtype is to else g.b.add(Cast(to.label), call.x())
+
+
+def same(g: TfliteLowering, call: Call) -> str:
+    """QUANTIZE and DEQUANTIZE: the number stays, the scale of the result tells the rest."""
+    return call.x()
+
+
+def gelu(g: TfliteLowering, call: Call) -> str:
+    return g.b.add(Gelu(bool(call.option(Field(0, "B")))), call.x())
+
+
+def broadcast_to(g: TfliteLowering, call: Call) -> str:
+    return call.x() if g.shape(call.x()) == call.y.shape else g.b.add(Expand(call.y.shape), call.x())
+
+
+def zeros_like(g: TfliteLowering, call: Call) -> str:
+    """FILL, too, has its shape from its result."""
+    dtype = g.type_of(call.y)
+    zero = g.b.const("zero", np.zeros((), dtype.numpy)) if call.name == "ZEROS_LIKE" else call.x(1)
+    return g.b.add(Expand(call.y.shape), zero)
+
+
+_UNARY: dict[str, Callable[[], Op]] = {
+    "ABS": Abs,
+    "CEIL": Ceil,
+    "COS": Cos,
+    "EXP": Exp,
+    "FLOOR": Floor,
+    "HARD_SWISH": Hardswish,
+    "LOG": Log,
+    "LOGICAL_NOT": LogicalNot,
+    "LOGISTIC": Sigmoid,
+    "NEG": Neg,
+    "ROUND": Round,
+    "RSQRT": Rsqrt,
+    "SIGN": Sign,
+    "SIN": Sin,
+    "SQRT": Sqrt,
+    "TANH": Tanh,
+    "ELU": Elu,
+    "ATAN2": Atan2,
+    "EQUAL": Eq,
+    "FLOOR_DIV": FloorDivide,
+    "FLOOR_MOD": Remainder,
+    "LESS": Lt,
+    "LESS_EQUAL": Le,
+    "LOGICAL_AND": LogicalAnd,
+    "LOGICAL_OR": LogicalOr,
+    "MAXIMUM": Maximum,
+    "MINIMUM": Minimum,
+    "NOT_EQUAL": Ne,
+    "POW": Pow,
+}
+
+ROWS: dict[str, Row] = {
+    **{name: plain(op()) for name, op in _UNARY.items()},
+    "ADD": arithmetic(Add),
+    "SUB": arithmetic(Sub),
+    "MUL": arithmetic(Mul),
+    "DIV": arithmetic(Div),
+    "ADD_N": Row(add_n, (Add,)),
+    "GREATER": swapped(Lt()),
+    "GREATER_EQUAL": swapped(Le()),
+    "RELU": clamp(0.0, np.inf),
+    "RELU6": clamp(0.0, 6.0),
+    "RELU_N1_TO_1": clamp(-1.0, 1.0),
+    "RELU_0_TO_1": clamp(0.0, 1.0),
+    "LEAKY_RELU": Row(lambda g, call: g.b.add(LeakyRelu(call.real(0)), call.x()), (LeakyRelu,)),
+    "PRELU": Row(prelu, (Prelu, Clamp, Mul, Add)),
+    "GELU": Row(gelu, (Gelu,)),
+    "SQUARE": Row(square, (Mul,)),
+    "SQUARED_DIFFERENCE": Row(squared_difference, (Sub, Mul)),
+    "SOFTMAX": Row(softmax, (Softmax,)),
+    "LOG_SOFTMAX": Row(log_softmax, (LogSoftmax,)),
+    "L2_NORMALIZATION": Row(l2_normalization, (Sum, Rsqrt, Mul)),
+    "SELECT": Row(select, (Where,)),
+    "SELECT_V2": Row(select, (Where,)),
+    "CAST": Row(cast, (Cast,)),
+    "QUANTIZE": Row(same, (Quantize,)),
+    "DEQUANTIZE": Row(same, (Dequantize,)),
+    "BROADCAST_TO": Row(broadcast_to, (Expand,)),
+    "FILL": Row(zeros_like, (Expand,)),
+    "ZEROS_LIKE": Row(zeros_like, (Expand,)),
+}

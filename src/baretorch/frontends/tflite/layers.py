@@ -1,0 +1,209 @@
+"""Rows of the TFLite table: layers with weights, pools and resampling."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.tflite.lowering import TfliteLowering
+from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv_transpose2d import ConvTranspose2d
+from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.functions import Sqrt
+from baretorch.ops.index import IndexSelect
+from baretorch.ops.linear import Linear
+from baretorch.ops.matmul import Matmul
+from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
+from baretorch.ops.window import Padding, Pair
+
+PADDING = Field(0, "b")  # of all that have one: 0 is SAME, 1 VALID
+STRIDE_W, STRIDE_H = Field(1), Field(2)
+CONV_DILATION = (Field(5, default=1), Field(4, default=1))
+DEPTHWISE_DILATION = (Field(6, default=1), Field(5, default=1))
+FILTER_W, FILTER_H = Field(3), Field(4)
+WEIGHTS_FORMAT = Field(1, "b")
+ADJ_X, ADJ_Y = Field(0, "B"), Field(1, "B")
+
+
+def conv_2d(g: TfliteLowering, call: Call) -> str:
+    """The weight is [O, KH, KW, C / groups], as ours."""
+    x, weight = call.x(0), call.x(1)
+    channels, depth = _image(g, call, x)[3], _image(g, call, weight)[3]
+    if depth == 0 or channels % depth:
+        raise CompileError(f"{call.name}: the weight does not fit the input")
+    return _conv(g, call, weight, (call.option(CONV_DILATION[0]), call.option(CONV_DILATION[1])), channels // depth, 3)
+
+
+def depthwise_conv_2d(g: TfliteLowering, call: Call) -> str:
+    """The weight is [1, KH, KW, C * multiplier]."""
+    x, weight = call.x(0), call.x(1)
+    channels = _image(g, call, x)[3]
+    if _image(g, call, weight)[0] != 1:
+        raise CompileError(f"{call.name}: the weight does not fit the input")
+    dilation = (call.option(DEPTHWISE_DILATION[0]), call.option(DEPTHWISE_DILATION[1]))
+    return _conv(g, call, turned(g, weight, (3, 1, 2, 0)), dilation, channels, 4)
+
+
+def _conv(g: TfliteLowering, call: Call, weight: str, dilation: Pair, groups: int, activation: int) -> str:
+    stride = _stride(call)
+    around = _around(call, g.shape(call.x())[1:3], g.shape(weight)[1:3], stride, dilation)
+    op = Conv2d(stride, around, dilation, groups, *call.limits(activation))
+    return g.b.add(op, call.x(), weight, *_bias(call, 2))
+
+
+def transpose_conv(g: TfliteLowering, call: Call) -> str:
+    """Inputs are the output's shape, which the file tells as well, the weight [O, KH, KW, C], x, and perhaps a bias."""
+    weight, x = call.x(1), call.x(2)
+    stride, padding = _stride(call), []
+    sizes = zip(_image(g, call, x)[1:3], _image(g, call, weight)[1:3], stride, call.y.shape[1:3], strict=True)
+    for size, kernel, step, out in sizes:
+        over = (size - 1) * step + kernel - out
+        before = max(over, 0) // 2 if call.option(PADDING) == 0 else 0
+        padding += [before, over - before]
+    op = ConvTranspose2d(stride, (padding[0], padding[1], padding[2], padding[3]), (1, 1), 1, *call.limits(3))
+    return g.b.add(op, x, weight, *_bias(call, 3))
+
+
+def fully_connected(g: TfliteLowering, call: Call) -> str:
+    """x is seen as rows of as many numbers as the weight [O, I] has columns."""
+    if call.option(WEIGHTS_FORMAT):
+        raise CompileError("FULLY_CONNECTED: shuffled weights are not supported", need="weights_format DEFAULT")
+    x, weight, limits = call.x(0), call.x(1), call.limits(0)
+    if len(g.shape(weight)) != 2 or not g.shape(weight)[1]:
+        raise CompileError(f"{call.name}: the weight has no rows and columns")
+    rows = g.reshape(x, (prod(g.shape(x)) // g.shape(weight)[1], g.shape(weight)[1]))
+    if g.evaluated(weight) is not None:
+        y = g.b.add(Linear(*limits), rows, weight, *_bias(call, 2))
+    else:
+        y = g.b.add(Matmul(), rows, g.permute(weight, (1, 0)))
+        for bias in _bias(call, 2):
+            y = g.b.add(Add(), y, bias)
+        y = g.limited(y, limits, call.y)
+    return g.reshape(y, call.y.shape)
+
+
+def batch_matmul(g: TfliteLowering, call: Call) -> str:
+    a, b = (
+        turned(g, x, (*range(len(g.shape(x)) - 2), len(g.shape(x)) - 1, len(g.shape(x)) - 2)) if call.option(adj) else x
+        for x, adj in ((call.x(0), ADJ_X), (call.x(1), ADJ_Y))
+    )
+    return g.b.add(Matmul(), a, b)
+
+
+def average_pool(g: TfliteLowering, call: Call) -> str:
+    """Padding does not count."""
+    kernel, stride, around = _window(g, call)
+    y = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), call.x())
+    return g.limited(y, call.limits(5), call.y)
+
+
+def max_pool(g: TfliteLowering, call: Call) -> str:
+    return g.limited(g.b.add(MaxPool2d(*_window(g, call)), call.x()), call.limits(5), call.y)
+
+
+def l2_pool(g: TfliteLowering, call: Call) -> str:
+    kernel, stride, around = _window(g, call)
+    mean = g.b.add(AvgPool2d(kernel, stride, around, count_include_pad=False), g.b.add(Mul(), call.x(), call.x()))
+    return g.limited(g.b.add(Sqrt(), mean), call.limits(5), call.y)
+
+
+def resize_bilinear(g: TfliteLowering, call: Call) -> str:
+    aligned, centers = call.option(Field(2, "B")), call.option(Field(3, "B"))
+    before, size = _resized(g, call)
+    steps = _steps(before, size, bool(aligned))
+    return g.b.add(UpsampleBilinear2d(size, steps, align_corners=not centers), call.x())
+
+
+def resize_nearest(g: TfliteLowering, call: Call) -> str:
+    aligned, centers = call.option(Field(0, "B")), call.option(Field(1, "B"))
+    before, size = _resized(g, call)
+    steps = _steps(before, size, bool(aligned))
+    if not aligned:
+        return g.b.add(UpsampleNearest2d(size, steps, exact=bool(centers)), call.x())
+    y = call.x()
+    for axis, (n, step, last) in enumerate(zip(size, steps, before, strict=True), 1):
+        at = np.floor(np.arange(n) * step + 0.5).clip(0, last - 1).astype(np.int32)
+        y = g.b.add(IndexSelect(axis), y, g.b.const("rows", at))
+    return y
+
+
+def _resized(g: TfliteLowering, call: Call) -> tuple[Pair, Pair]:
+    _, h, w, _ = _image(g, call, call.x())
+    sizes = g.ints(call.x(1), f"the size that {call.name} makes")
+    if len(sizes) != 2 or min(sizes) < 1:
+        raise CompileError(f"{call.name}: {list(sizes[:4])} is no size of an image")
+    return (h, w), (sizes[0], sizes[1])
+
+
+def _steps(before: Pair, size: Pair, aligned: bool) -> tuple[float, float]:
+    """How far one output is from the next, in inputs: computed in float32, as LiteRT does."""
+
+    def step(have: int, want: int) -> float:
+        ends = aligned and want > 1
+        return float(np.float32(have - 1) / np.float32(want - 1) if ends else np.float32(have) / np.float32(want))
+
+    return step(before[0], size[0]), step(before[1], size[1])
+
+
+def turned(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
+    """x with its dimensions in another order; a constant at once, with its scales."""
+    t = g[x]
+    if t.data is None:
+        return g.permute(x, dims)
+    quant = t.quant
+    if quant is not None and quant.axis is not None:
+        quant = type(quant)(quant.scale, quant.zero_point, dims.index(quant.axis))
+    return g.b.const(f"{x}_turned", t.data.transpose(dims), quant)
+
+
+def _bias(call: Call, i: int) -> tuple[str, ...]:
+    bias = call.maybe(i)
+    return () if bias is None else (bias,)
+
+
+def _image(g: TfliteLowering, call: Call, x: str) -> tuple[int, int, int, int]:
+    shape = g.shape(x)
+    if len(shape) != 4:
+        raise CompileError(f"{call.name}: {len(shape)} dimensions instead of 4", have=str(g[x]))
+    return (shape[0], shape[1], shape[2], shape[3])
+
+
+def _stride(call: Call) -> Pair:
+    return (call.option(STRIDE_H), call.option(STRIDE_W))
+
+
+def _window(g: TfliteLowering, call: Call) -> tuple[Pair, Pair, Padding]:
+    kernel, stride = (call.option(FILTER_H), call.option(FILTER_W)), _stride(call)
+    _, h, w, _ = _image(g, call, call.x())
+    return kernel, stride, _around(call, (h, w), kernel, stride, (1, 1))
+
+
+def _around(call: Call, size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair) -> Padding:
+    """What SAME padding adds at each side, the odd one below and to the right; VALID adds nothing."""
+    if min(*stride, *dilation, *kernel) < 1:
+        raise CompileError(f"{call.name}: stride {stride}, dilation {dilation} and kernel {kernel} must be positive")
+    if call.option(PADDING):
+        return (0, 0, 0, 0)
+    found = []
+    for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
+        over = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        found += [over // 2, over - over // 2]
+    return (found[0], found[1], found[2], found[3])
+
+
+ROWS: dict[str, Row] = {
+    "CONV_2D": Row(conv_2d, (Conv2d,)),
+    "DEPTHWISE_CONV_2D": Row(depthwise_conv_2d, (Conv2d,)),
+    "TRANSPOSE_CONV": Row(transpose_conv, (ConvTranspose2d,)),
+    "FULLY_CONNECTED": Row(fully_connected, (Linear, Matmul)),
+    "BATCH_MATMUL": Row(batch_matmul, (Matmul,)),
+    "AVERAGE_POOL_2D": Row(average_pool, (AvgPool2d,)),
+    "MAX_POOL_2D": Row(max_pool, (MaxPool2d,)),
+    "L2_POOL_2D": Row(l2_pool, (AvgPool2d, Sqrt)),
+    "RESIZE_BILINEAR": Row(resize_bilinear, (UpsampleBilinear2d,)),
+    "RESIZE_NEAREST_NEIGHBOR": Row(resize_nearest, (UpsampleNearest2d, IndexSelect)),
+}

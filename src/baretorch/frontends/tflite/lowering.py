@@ -1,0 +1,240 @@
+"""A subgraph of a `.tflite` file -> Graph.
+
+Tensors that the file has as int8, or as uint8, are float tensors of the Graph with their scale as a note, which
+`to_int8` makes true; inputs and outputs of the model stay int8. Everything is channels last already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from baretorch.errors import CompileError, InternalError
+from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.tflite.names import GRAPH_TYPES
+from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
+from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
+from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State, verify
+from baretorch.ops.elementwise import Clamp
+from baretorch.ops.quantize import Dequantize, Quantize
+
+BYTES = ("int8", "uint8")
+
+
+@dataclass
+class Variable:
+    """What is kept between runs: its tensor when a run begins, the one with its value now, and the first value."""
+
+    begin: str
+    now: str
+    initial: Array
+
+
+@dataclass
+class TfliteLowering(Lowering):
+    """The Graph being made of one subgraph of a file."""
+
+    model: TfModel
+    subgraph: Subgraph
+    values: dict[int, str] = field(default_factory=dict)  # of the file's tensors, the Graph's
+    variables: dict[str, Variable] = field(default_factory=dict)
+    initial: dict[str, Array] = field(default_factory=dict)  # what CALL_ONCE assigns to variables, by their names
+    handles: dict[int, str] = field(default_factory=dict)  # of resources, the variables they stand for
+    notes: list[str] = field(default_factory=list)
+    bound: set[str] = field(default_factory=set)  # tensors of the Graph that stand for one of the file
+
+    def value(self, index: int) -> str:
+        if index not in self.values:
+            t = self.subgraph.tensors[index]
+            if t.data is None:
+                raise damaged(f"{t} is read before it is computed")
+            self.values[index] = self.known(t)
+        return self.values[index]
+
+    def known(self, t: TfTensor) -> str:
+        """A constant of the file."""
+        self.model.spend(t)
+        data, quant = t.array(), stored_as(t)
+        if t.type in (*BYTES, "int16", "int32") and t.quant is not None:
+            scale, zero = _along(t, t.quant.scale), _along(t, t.quant.zero_point)
+            data = ((data.astype(np.float64) - zero) * scale).astype(np.float32)
+        name = self.b.const(label(t), data.astype(np.float32) if data.dtype == np.float16 else data, quant)
+        self.bound.add(name)
+        return name
+
+    def constant(self, name: str | None, what: str) -> Array:
+        """What is computed of constants is one, too."""
+        found = None if name is None else self.evaluated(name)
+        return super().constant(name, what) if found is None else found
+
+    def evaluated(self, name: str) -> Array | None:
+        if self[name].data is not None:
+            return self[name].data
+        node = next((n for n in reversed(self.b.nodes) if name in n.outputs), None)
+        if node is None:
+            return None
+        inputs = [self.evaluated(n) for n in node.inputs]
+        if any(i is None for i in inputs):
+            return None
+        return node.op.reference(*(i for i in inputs if i is not None))[node.outputs.index(name)]
+
+    def ints(self, name: str, what: str) -> tuple[int, ...]:
+        """The numbers of a tensor that must be known."""
+        data = self.constant(name, what)
+        if data.dtype.kind != "i":
+            raise CompileError(f"{what} must be whole numbers", have=str(self[name]))
+        return tuple(int(v) for v in data.reshape(-1))
+
+    def noted(self, name: str, quant: Quant | None) -> str:
+        """The tensor, stored with this scale if it has none yet."""
+        t = self[name]
+        if quant is not None and t.quant is None and t.data is None:
+            self.b.tensors[name] = replace(t, quant=quant)
+        return name
+
+    def limited(self, name: str, limits: Limits, like: TfTensor) -> str:
+        """Limits of an operator that has none of its own."""
+        if limits == NO_LIMITS:
+            return name
+        return self.b.add(Clamp(*limits), self.noted(name, stored_as(like)))
+
+    def apply(self, op: Op, call: Call) -> str:
+        return self.b.add(op, *call.given())
+
+    def variable(self, key: str, t: TfTensor, initial: Array | None = None) -> Variable:
+        """What is kept between runs under this name; zeros at first."""
+        if key not in self.variables:
+            dtype = DType.FLOAT32 if stored_as(t) or t.type == "int16" else graph_type(t)
+            first = np.zeros(t.shape, dtype.numpy) if initial is None else initial
+            name = self.b.input(label(t), t.shape, dtype)
+            self.bound.add(name)
+            self.variables[key] = Variable(name, name, first)
+        return self.variables[key]
+
+    def bind(self, operator: TfOperator, result: Result) -> None:
+        """The Graph's tensors for what an operator of the file gives, with the shapes, types and scales it tells."""
+        results = (result,) if isinstance(result, str) else result
+        outputs = [i for i in operator.outputs if self.subgraph.tensors[i].type != "resource"]
+        if len(results) < len(outputs):
+            raise damaged(f"{operator.name} has {len(outputs)} results")
+        for index, made in zip(outputs, results, strict=False):
+            t = self.subgraph.tensors[index]
+            if self.shape(made) != t.shape or self[made].dtype is not self.type_of(t):
+                raise damaged(f"{operator.name} makes {self[made].type}, but {t} stands in the file")
+            quant = stored_as(t)
+            if quant is not None and self[made].quant is None and made not in self.bound:
+                self.noted(made, quant)
+            elif quant is not None and self[made].quant != quant:
+                scale, zero = quant.scale[0], quant.zero_point[0]
+                made = self.b.add(Dequantize(scale, zero), self.b.add(Quantize(scale, zero), made))
+                self.noted(made, quant)
+            self.bound.add(made)
+            self.values[index] = made
+
+    def type_of(self, t: TfTensor) -> DType:
+        return DType.FLOAT32 if stored_as(t) is not None else graph_type(t)
+
+
+def label(t: TfTensor) -> str:
+    """A tensor's name in the Graph: letters, digits and _ of the one in the file."""
+    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in t.name).strip("_")[:60]
+    return name if name and not name[0].isdigit() else f"t{t.index}_{name}".rstrip("_")
+
+
+def stored_as(t: TfTensor) -> Quant | None:
+    """The scale of an int8 or uint8 tensor, the latter as int8; None where it is no quantized one."""
+    if t.quant is None or t.type not in BYTES:
+        if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
+            raise CompileError("int16 activations are not supported", at=str(t), need="int8 or float32", try_=INT16)
+        return None
+    zeros = tuple(z - 128 if t.type == "uint8" else z for z in t.quant.zero_point)
+    if t.data is None and t.quant.axis is not None:
+        raise CompileError("an activation with several scales is not supported", at=str(t), need="one scale")
+    if any(not -128 <= z <= 127 for z in zeros):
+        raise damaged(f"{t} has the zero point {t.quant.zero_point[0]}")
+    return replace(t.quant, zero_point=zeros)
+
+
+INT16 = "convert it with int8 activations (TFLITE_BUILTINS_INT8)"
+
+
+def graph_type(t: TfTensor) -> DType:
+    if t.type not in GRAPH_TYPES:
+        raise CompileError(
+            f"tensors of type {t.type} are not supported", at=str(t), need=", ".join(d.label for d in DType)
+        )
+    return GRAPH_TYPES[t.type]
+
+
+def _along(t: TfTensor, values: Sequence[float]) -> Array:
+    """One number for all, or one per index of the axis that scales belong to."""
+    assert t.quant is not None
+    if t.quant.axis is None:
+        return np.array(values[0], np.float64)
+    return np.array(values, np.float64).reshape([-1 if d == t.quant.axis else 1 for d in range(len(t.shape))])
+
+
+def lowered(
+    table: Mapping[str, Row],
+    model: TfModel,
+    subgraph: Subgraph,
+    name: str,
+    operators: Iterable[TfOperator],
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+) -> tuple[Graph, tuple[str, ...]]:
+    """The Graph of some operators of a subgraph, and what users should know of it."""
+    g = TfliteLowering(Builder(name), model, subgraph)
+    given = []
+    for index in inputs:
+        t = subgraph.tensors[index]
+        quant = stored_as(t)
+        given.append(g.b.input(label(t), t.shape, DType.INT8 if quant else graph_type(t), quant))
+        if quant is not None:
+            real = g.b.add(Dequantize(quant.scale[0], quant.zero_point[0]), given[-1], name=f"{label(t)}_real")
+        g.values[index] = g.noted(real, quant) if quant is not None else given[-1]
+        g.bound.add(g.values[index])
+    for operator in operators:
+        results = [subgraph.tensors[i] for i in operator.outputs]
+        g.b.origin = Origin(results[0].name or label(results[0]) if results else operator.name)
+        _lower(g, table[operator.name], operator)
+    made = []
+    for index in outputs:
+        t, out = subgraph.tensors[index], g.value(index)
+        quant = stored_as(t)
+        g.b.origin = Origin(t.name or label(t))
+        made.append(g.b.add(Quantize(quant.scale[0], quant.zero_point[0]), out) if quant is not None else out)
+    state = [State(v.begin, v.now, v.initial) for v in g.variables.values()]
+    graph = g.b.graph(given, made, state)
+    labels = tuple(label(subgraph.tensors[i]) for i in outputs)
+    return verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ())), tuple(g.notes)
+
+
+def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
+    tensors = g.subgraph.tensors
+    shown = f"{operator.name} {g.b.origin.path}".strip()
+    operands = tuple(tensors[i] if i >= 0 else None for i in operator.inputs)
+    try:
+        known = [i if i >= 0 and not _outside(tensors[i]) else -1 for i in operator.inputs]
+        inputs = tuple(g.value(i) if i >= 0 else None for i in known)
+        outputs = tuple(tensors[i] for i in operator.outputs)
+        g.bind(operator, row.build(g, Call(operator.name, inputs, operands, outputs, operator.options)))
+    except CompileError as error:
+        error.at = error.at or (shown,)
+        error.have = error.have or tuple(str(t) for t in operands if t is not None)[:6]
+        raise
+    except InternalError:
+        raise
+    except Exception as error:
+        raise CompileError(
+            f"not a sound .tflite file: {operator.name} cannot be applied to what it names",
+            at=shown,
+            have=[str(t) for t in operands if t is not None][:6],
+        ) from error
+
+
+def _outside(t: TfTensor) -> bool:
+    """Variables and resources are no values of the Graph: the rows that know them ask for them."""
+    return t.variable or t.type == "resource"

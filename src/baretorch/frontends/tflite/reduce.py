@@ -1,0 +1,91 @@
+"""Rows of the TFLite table: reductions, and what goes along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type
+from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.ops.layout import Flip, Pad
+from baretorch.ops.logic import Cast
+from baretorch.ops.move import Slice
+from baretorch.ops.reduce import AllOf, Amax, Amin, AnyOf, Mean, Prod, Reduction, Sum
+from baretorch.ops.scan import ArgMax, ArgMin, CumSum, TopK
+
+KEEP_DIMS = Field(0, "B")
+EXCLUSIVE, REVERSE = Field(0, "B"), Field(1, "B")
+
+
+def axes_of(g: TfliteLowering, call: Call, i: int) -> tuple[int, ...]:
+    """The axes that an input names, in order."""
+    rank = len(g.shape(call.x()))
+    axes = {g.axis(call.x(), a) for a in g.ints(call.x(i), f"the axes of {call.name}")}
+    if any(not 0 <= a < rank for a in axes):
+        raise CompileError(f"{call.name}: there is no axis {max(axes, key=abs)} of {rank}")
+    return tuple(sorted(axes))
+
+
+def axis_of(g: TfliteLowering, call: Call, i: int) -> int:
+    axes = axes_of(g, call, i)
+    if len(axes) != 1:
+        raise CompileError(f"{call.name}: {len(axes)} axes instead of one")
+    return axes[0]
+
+
+def reduction(op: type[Reduction]) -> Row:
+    def build(g: TfliteLowering, call: Call) -> str:
+        axes = axes_of(g, call, 1)
+        if not axes:
+            return call.x()
+        return as_told(g, call, g.b.add(op(axes, bool(call.option(KEEP_DIMS))), call.x()))
+
+    return Row(build, (op,))
+
+
+def extreme(op: type[ArgMax]) -> Row:
+    def build(g: TfliteLowering, call: Call) -> str:
+        return as_told(g, call, g.b.add(op(axis_of(g, call, 1), False), call.x()))
+
+    return Row(build, (op,))
+
+
+def cumsum(g: TfliteLowering, call: Call) -> str:
+    """`exclusive` leaves each element itself out; `reverse` goes from the last to the first."""
+    axis, x = axis_of(g, call, 1), call.x()
+    length, rank = g.shape(x)[axis], len(g.shape(x))
+    if call.option(REVERSE):
+        x = g.b.add(Flip((axis,)), x)
+    if call.option(EXCLUSIVE) and length:
+        x = g.b.add(Pad(tuple((1, 0) if d == axis else (0, 0) for d in range(rank)), 0.0), x)
+        x = g.b.add(Slice(axis, 0, length), x)
+    y = as_told(g, call, g.b.add(CumSum(axis), x))
+    return g.b.add(Flip((axis,)), y) if call.option(REVERSE) else y
+
+
+def topk(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    (k,) = g.ints(call.x(1), "the k of TOPK_V2")
+    values, indices = g.b.add_many(TopK(k, len(g.shape(call.x())) - 1), call.x())
+    return values, g.b.add(Cast("int32"), indices)
+
+
+def as_told(g: TfliteLowering, call: Call, y: str) -> str:
+    """Sums and indices of ours are int64; the file says what its are."""
+    to = g.type_of(call.y)
+    whole = np.issubdtype(to.numpy, np.integer) and g[y].dtype is not to
+    return g.b.add(Cast(graph_type(call.y).label), y) if whole else y
+
+
+ROWS: dict[str, Row] = {
+    "MEAN": reduction(Mean),
+    "SUM": reduction(Sum),
+    "REDUCE_MAX": reduction(Amax),
+    "REDUCE_MIN": reduction(Amin),
+    "REDUCE_PROD": reduction(Prod),
+    "REDUCE_ANY": reduction(AnyOf),
+    "REDUCE_ALL": reduction(AllOf),
+    "ARG_MAX": extreme(ArgMax),
+    "ARG_MIN": extreme(ArgMin),
+    "CUMSUM": Row(cumsum, (CumSum,)),
+    "TOPK_V2": Row(topk, (TopK,)),
+}

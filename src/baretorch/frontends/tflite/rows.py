@@ -1,0 +1,92 @@
+"""A row of the TFLite table, and the call of an operator that its build function gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from baretorch.errors import CompileError
+from baretorch.frontends.flatbuffer import Table
+from baretorch.frontends.lowering import Result
+from baretorch.frontends.tflite.schema import TfTensor
+from baretorch.ir import Op
+
+if TYPE_CHECKING:
+    from baretorch.frontends.tflite.lowering import TfliteLowering
+
+Limits = tuple[float, float]
+NO_LIMITS: Limits = (-inf, inf)
+_ACTIVATIONS: dict[int, Limits] = {0: NO_LIMITS, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+_OTHERS = {4: "TANH", 5: "SIGN_BIT"}
+TANH = 4
+
+
+@dataclass(frozen=True)
+class Field:
+    """An option: its slot in the operator's table of options, its type as `struct` spells it, and its default."""
+
+    slot: int
+    format: str = "i"
+    default: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator of the file: the Graph's tensors for its inputs, None where one is left out; the file's own tensors;
+    and its options."""
+
+    name: str
+    inputs: tuple[str | None, ...]
+    operands: tuple[TfTensor | None, ...]
+    outputs: tuple[TfTensor, ...]
+    options: Table | None
+
+    @property
+    def y(self) -> TfTensor:
+        return self.outputs[0]
+
+    def x(self, i: int = 0) -> str:
+        """An input that must be there."""
+        name = self.maybe(i)
+        if name is None:
+            raise CompileError(f"{self.name}: input {i} is missing")
+        return name
+
+    def maybe(self, i: int) -> str | None:
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def given(self) -> tuple[str, ...]:
+        """All inputs, none of which may be left out."""
+        return tuple(self.x(i) for i in range(len(self.inputs)))
+
+    def option(self, field: Field) -> int:
+        return field.default if self.options is None else self.options.integer(field.slot, field.format, field.default)
+
+    def real(self, slot: int) -> float:
+        return 0.0 if self.options is None else self.options.real(slot, "f")
+
+    def text(self, slot: int) -> str:
+        return "" if self.options is None else self.options.text(slot)
+
+    def limits(self, slot: int) -> Limits:
+        """Of the activation that is fused with the operator."""
+        kind = self.option(Field(slot, "b"))
+        if kind not in _ACTIVATIONS:
+            named = _OTHERS.get(kind, f"number {kind}")
+            raise CompileError(
+                f"{self.name}: the fused activation {named} is not supported", need="RELU, RELU6 or none"
+            )
+        return _ACTIVATIONS[kind]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`build` makes the Graph's nodes for a call and gives the name of the result, or one per result. `makes` are the
+    operators that compute it; what only moves numbers on the way is named where nothing else is. `remark` is for the
+    table in the docs."""
+
+    build: Callable[[TfliteLowering, Call], Result]
+    makes: tuple[type[Op], ...] = ()
+    remark: str = ""

@@ -1,0 +1,179 @@
+"""What stands in a `.tflite` file, as typed values: the tables we need of its flatbuffer.
+
+The layout is TensorFlow Lite's `schema.fbs` (file identifier TFL3). Nothing is allocated that the file does not hold:
+constants are views of its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite, prod
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.flatbuffer import Bytes, Table, unsound
+from baretorch.frontends.tflite.names import CUSTOM, operator_name, type_name
+from baretorch.ir import Array, Quant, Shape
+
+IDENTIFIER = b"TFL3"
+KIND = "not a sound .tflite file:"
+MAX_RANK = 8
+
+
+def damaged(what: str) -> CompileError:
+    return unsound(KIND, what)
+
+
+@dataclass(frozen=True)
+class TfTensor:
+    """A tensor of the file. `data` is set for constants, which are bytes of the file."""
+
+    index: int
+    name: str
+    shape: Shape
+    type: str
+    quant: Quant | None
+    variable: bool
+    data: memoryview | None
+
+    def __str__(self) -> str:
+        return f"{self.name or f't{self.index}'} {self.type}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+    def array(self) -> Array:
+        """The constant's numbers, as the file has them."""
+        assert self.data is not None
+        dtype = np.dtype(self.type).newbyteorder("<")
+        if len(self.data) != self.count * dtype.itemsize:
+            raise damaged(f"{self} has {len(self.data)} bytes of data")
+        return np.frombuffer(self.data, dtype).reshape(self.shape).astype(dtype.newbyteorder("="), copy=False)
+
+
+@dataclass(frozen=True)
+class TfOperator:
+    """An operator: numbers of its tensors, where -1 stands for one that is left out, and its options."""
+
+    name: str  # CONV_2D; that of a custom operator is its own
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Table | None
+    custom: bool = False
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    name: str
+    tensors: tuple[TfTensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[TfOperator, ...]
+
+
+@dataclass(frozen=True)
+class TfModel:
+    file: Bytes
+    subgraphs: tuple[Subgraph, ...]
+    signatures: Mapping[str, int] = field(default_factory=dict)  # a signature's name -> its subgraph
+
+    def spend(self, t: TfTensor) -> None:
+        """Count a constant that is written out: tensors can share their bytes."""
+        self.file.spend(len(t.data or b""))
+
+
+def read_model(data: bytes) -> TfModel:
+    """All subgraphs of a file."""
+    if len(data) < 8 or data[4:8] != IDENTIFIER:
+        raise CompileError(
+            "not a TensorFlow Lite model",
+            have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
+            need=f"a .tflite file, identifier {IDENTIFIER!r}",
+        )
+    file = Bytes(data, KIND)
+    root = Table(file, file.integer("I", 0))
+    if (version := root.integer(0, "I")) != 3:
+        raise CompileError(f"version {version} of the .tflite format is not supported", need="version 3")
+    codes = tuple(_code(table) for table in root.tables(1))
+    buffers = tuple(_buffer(file, table) for table in root.tables(4))
+    subgraphs = tuple(_subgraph(file, table, codes, buffers) for table in root.tables(2))
+    if not subgraphs:
+        raise damaged("it has no subgraph")
+    signatures = {s.text(2): s.integer(4, "I") for s in root.tables(7)}
+    return TfModel(file, subgraphs, {name: i for name, i in signatures.items() if i < len(subgraphs)})
+
+
+def _code(table: Table) -> tuple[str, bool]:
+    """An operator's name, and whether it is a custom one."""
+    code = max(table.integer(0, "b"), table.integer(3, "i"))
+    return (table.text(1) or "CUSTOM", True) if code == CUSTOM else (operator_name(code), False)
+
+
+def _buffer(file: Bytes, table: Table) -> memoryview:
+    """The bytes of a constant: in the flatbuffer, or behind it."""
+    offset, size = table.integer(1, "Q"), table.integer(2, "Q")
+    return file.slice(offset, size, "a constant") if offset > 1 else table.span(0)
+
+
+def _subgraph(
+    file: Bytes, table: Table, codes: tuple[tuple[str, bool], ...], buffers: tuple[memoryview, ...]
+) -> Subgraph:
+    tensors = tuple(_tensor(i, t, buffers) for i, t in enumerate(table.tables(0)))
+    file.spend(len(tensors))
+
+    def known(numbers: tuple[int, ...], least: int) -> tuple[int, ...]:
+        for n in numbers:
+            if not least <= n < len(tensors):
+                raise damaged(f"it refers to tensor {n} of {len(tensors)}")
+        return numbers
+
+    operators = []
+    for t in table.tables(3):
+        code = t.integer(0, "I")
+        if code >= len(codes):
+            raise damaged(f"it refers to operator code {code} of {len(codes)}")
+        name, custom = codes[code]
+        inputs, outputs = known(t.integers(1, "i"), -1), known(t.integers(2, "i"), 0)
+        operators.append(TfOperator(name, inputs, outputs, t.table(4), custom))
+    inputs, outputs = known(table.integers(1, "i"), 0), known(table.integers(2, "i"), 0)
+    return Subgraph(table.text(4), tensors, inputs, outputs, tuple(operators))
+
+
+def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTensor:
+    name, shape, number = table.text(3), table.integers(0, "i"), table.integer(2, "I")
+    shown = name or f"t{index}"
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0:
+        raise CompileError(
+            f"{shown}: the shape {list(shape[:MAX_RANK])} is not supported",
+            need=f"at most {MAX_RANK} dimensions, each of a size that the file tells",
+        )
+    if number >= len(buffers):
+        raise damaged(f"{shown} is buffer {number} of {len(buffers)}")
+    if table.table(6) is not None:
+        raise CompileError(f"{shown}: sparse tensors are not supported", try_="convert the model without sparsity")
+    kind = type_name(table.integer(1, "b"))
+    data = buffers[number] if number and len(buffers[number]) else None
+    if data is None and 0 in shape:
+        data = memoryview(b"")
+    return TfTensor(index, name, shape, kind, _quant(shown, shape, table.table(4)), table.integer(5, "B") != 0, data)
+
+
+def _quant(shown: str, shape: Shape, table: Table | None) -> Quant | None:
+    """The scales; None if it has none."""
+    scales = table.reals(2, "f") if table else ()
+    if table is None or not scales:
+        return None
+    zeros, axis = table.integers(3, "q") or (0,) * len(scales), table.integer(6, "i")
+    if len(zeros) == 1:
+        zeros = zeros * len(scales)
+    per_axis = len(scales) > 1
+    if len(zeros) != len(scales) or (per_axis and not (0 <= axis < len(shape) and shape[axis] == len(scales))):
+        raise damaged(f"{shown} has {len(scales)} scales and {len(zeros)} zero points")
+    if not all(isfinite(s) and 2.0**-100 < s < 2.0**100 for s in scales):
+        raise damaged(f"{shown} has the scale {next(s for s in scales if not 2.0**-100 < s < 2.0**100)}")
+    if not all(-(1 << 31) <= z < 1 << 31 for z in zeros):
+        raise damaged(f"{shown} has a zero point beyond 32 bits")
+    return Quant(scales, zeros, axis if per_axis else None)

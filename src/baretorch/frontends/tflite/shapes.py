@@ -1,0 +1,288 @@
+"""Rows of the TFLite table: what changes only shape, order or place."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.tflite.layers import turned
+from baretorch.frontends.tflite.lowering import TfliteLowering
+from baretorch.frontends.tflite.reduce import axes_of
+from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.index import IndexSelect
+from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
+from baretorch.ops.move import Cat, Slice
+
+BEGIN, END, ELLIPSIS, NEW_AXIS, SHRINK = (Field(i) for i in range(5))
+
+
+def reshape(g: TfliteLowering, call: Call) -> str:
+    """RESHAPE, SQUEEZE and EXPAND_DIMS: the result tells its shape."""
+    if prod(call.y.shape) != g[call.x()].count:
+        raise CompileError(f"{call.name}: {g[call.x()].type} cannot have the shape {list(call.y.shape)}")
+    return g.reshape(call.x(), call.y.shape)
+
+
+def transpose(g: TfliteLowering, call: Call) -> str:
+    dims = g.ints(call.x(1), "the order of TRANSPOSE")
+    if sorted(dims) != list(range(len(g.shape(call.x())))):
+        raise CompileError(f"TRANSPOSE: {list(dims[:8])} is no order of {len(g.shape(call.x()))} dimensions")
+    return turned(g, call.x(), dims)
+
+
+def concatenation(g: TfliteLowering, call: Call) -> str:
+    axis = g.axis(call.x(), call.option(Field(0)))
+    return g.limited(g.apply(Cat(axis), call), call.limits(1), call.y)
+
+
+def split(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    """SPLIT(axis, x) into equal parts."""
+    x, count = call.x(1), len(call.outputs)
+    (axis,) = (g.axis(x, a) for a in g.ints(call.x(0), "the axis of SPLIT"))
+    if g.shape(x)[axis] % count:
+        raise CompileError(f"SPLIT: {g.shape(x)[axis]} cannot be cut into {count} equal parts")
+    return _parts(g, x, axis, [g.shape(x)[axis] // count] * count)
+
+
+def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    """SPLIT_V(x, sizes, axis); one size may be -1, which is the rest."""
+    x, sizes = call.x(0), g.ints(call.x(1), "the sizes of SPLIT_V")
+    (axis,) = (g.axis(x, a) for a in g.ints(call.x(2), "the axis of SPLIT_V"))
+    rest = g.shape(x)[axis] - sum(s for s in sizes if s != -1)
+    return _parts(g, x, axis, [rest if s == -1 else s for s in sizes])
+
+
+def _parts(g: TfliteLowering, x: str, axis: int, sizes: list[int]) -> tuple[str, ...]:
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return tuple(g.b.add(Slice(axis, end - size, end), x) for end, size in zip(ends, sizes, strict=True))
+
+
+def slice_(g: TfliteLowering, call: Call) -> str:
+    """A size of -1 is all that is left."""
+    x, begin, size = call.x(), g.ints(call.x(1), "the begin of SLICE"), g.ints(call.x(2), "the size of SLICE")
+    for axis, (start, count) in enumerate(zip(begin, size, strict=True)):
+        whole = g.shape(x)[axis]
+        stop = whole if count == -1 else start + count
+        if not 0 <= start <= stop <= whole:
+            raise CompileError(f"SLICE: {start} to {stop} is not within {whole}")
+        x = x if (start, stop) == (0, whole) else g.b.add(Slice(axis, start, stop), x)
+    return x
+
+
+def strided_slice(g: TfliteLowering, call: Call) -> str:
+    """NumPy's x[begin:end:stride, ...]. Bits of the masks say of each: from the start, to the end, all dimensions that
+    are not named, a new dimension, a single index."""
+    if call.option(Field(5, "B")):
+        raise CompileError("STRIDED_SLICE: `offset` is not supported")
+    begin, end, stride = (
+        g.ints(call.x(i), f"{what} of STRIDED_SLICE") for i, what in enumerate(("begin", "end", "strides"), 1)
+    )
+    masks = {field: call.option(field) for field in (BEGIN, END, ELLIPSIS, NEW_AXIS, SHRINK)}
+
+    def says(field: Field, i: int) -> bool:
+        return bool(masks[field] >> i & 1)
+
+    x, axis, shape = call.x(), 0, list[int]()
+    named = sum(not says(ELLIPSIS, i) and not says(NEW_AXIS, i) for i in range(len(begin)))
+    for i, (start, stop, step) in enumerate(zip(begin, end, stride, strict=True)):
+        if says(ELLIPSIS, i):
+            skipped = len(g.shape(x)) - named
+            shape += g.shape(x)[axis : axis + skipped]
+            axis += skipped
+        elif says(NEW_AXIS, i):
+            shape.append(1)
+        else:
+            n = g.shape(x)[axis]
+            if says(SHRINK, i):
+                at = start + n if start < 0 else start
+                x = g.b.add(Slice(axis, at, at + 1), x)
+            else:
+                chosen = range(n)[slice(None if says(BEGIN, i) else start, None if says(END, i) else stop, step)]
+                x = _chosen(g, x, axis, chosen)
+                shape.append(len(chosen))
+            axis += 1
+    return g.reshape(x, (*shape, *g.shape(x)[axis:]))
+
+
+def _chosen(g: TfliteLowering, x: str, axis: int, chosen: range) -> str:
+    """The elements of an axis that a range names; backwards, if its step is negative."""
+    if chosen == range(g.shape(x)[axis]):
+        return x
+    if chosen.step < 0:
+        return g.b.add(Flip((axis,)), _chosen(g, x, axis, chosen[::-1]))
+    return g.b.add(Slice(axis, chosen.start, chosen[-1] + 1 if chosen else chosen.start, chosen.step), x)
+
+
+def pack(g: TfliteLowering, call: Call) -> str:
+    rank = len(g.shape(call.x())) + 1
+    axis = call.option(Field(1))
+    axis = axis + rank if axis < 0 else axis
+    thin = (g.reshape(x, (*g.shape(x)[:axis], 1, *g.shape(x)[axis:])) for x in call.given())
+    return g.b.add(Cat(axis), *thin)
+
+
+def unpack(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    x = call.x()
+    axis = g.axis(x, call.option(Field(1)))
+    parts = _parts(g, x, axis, [1] * g.shape(x)[axis])
+    shape = (*g.shape(x)[:axis], *g.shape(x)[axis + 1 :])
+    return tuple(g.reshape(part, shape) for part in parts)
+
+
+def pad(g: TfliteLowering, call: Call) -> str:
+    """PAD with 0, or PADV2 with a number."""
+    value = 0.0
+    if call.name == "PADV2":
+        value = float(g.constant(call.x(2), "the value of PADV2").reshape(-1)[0])
+    return g.b.add(Pad(_sides(g, call), value), call.x())
+
+
+def _sides(g: TfliteLowering, call: Call) -> tuple[tuple[int, int], ...]:
+    sides = g.ints(call.x(1), f"the padding of {call.name}")
+    if len(sides) != 2 * len(g.shape(call.x())) or min(sides, default=0) < 0:
+        raise CompileError(f"{call.name}: the padding {list(sides[:8])} does not fit")
+    return tuple(zip(sides[::2], sides[1::2], strict=True))
+
+
+def mirror_pad(g: TfliteLowering, call: Call) -> str:
+    """REFLECT (0) leaves the element at the border out, SYMMETRIC (1) repeats it."""
+    x, symmetric = call.x(), call.option(Field(0, "b")) == 1
+    for axis, sides in enumerate(_sides(g, call)):
+        if any(sides):
+            n = g.shape(x)[axis]
+            if max(sides) > n - (not symmetric):
+                raise CompileError(f"MIRROR_PAD: {max(sides)} is more than there is to mirror of {n}")
+            index = np.arange(n, dtype=np.int32)
+            mirrored = np.pad(index, sides, "symmetric" if symmetric else "reflect")
+            x = g.b.add(IndexSelect(axis), x, g.b.const("mirror", mirrored))
+    return x
+
+
+def space_to_depth(g: TfliteLowering, call: Call) -> str:
+    n, h, w, c = g.shape(call.x())
+    size = _block(call)
+    blocks = g.permute(g.reshape(call.x(), (n, h // size, size, w // size, size, c)), (0, 1, 3, 2, 4, 5))
+    return g.reshape(blocks, (n, h // size, w // size, size * size * c))
+
+
+def depth_to_space(g: TfliteLowering, call: Call) -> str:
+    n, h, w, c = g.shape(call.x())
+    size = _block(call)
+    pixels = g.reshape(call.x(), (n, h, w, size, size, c // (size * size)))
+    return g.reshape(g.permute(pixels, (0, 1, 3, 2, 4, 5)), (n, h * size, w * size, c // (size * size)))
+
+
+def _block(call: Call) -> int:
+    size = call.option(Field(0))
+    if size < 1:
+        raise CompileError(f"{call.name}: the block size {size} is not positive")
+    return size
+
+
+def space_to_batch(g: TfliteLowering, call: Call) -> str:
+    """Zeros around, and every block's elements at the same place become an image of the batch."""
+    x, block = call.x(), g.ints(call.x(1), "the blocks of SPACE_TO_BATCH_ND")
+    around = g.ints(call.x(2), "the padding of SPACE_TO_BATCH_ND")
+    sides = tuple(zip(around[::2], around[1::2], strict=True))
+    rank, m = len(g.shape(x)), len(block)
+    x = g.b.add(Pad(((0, 0), *sides, *((0, 0),) * (rank - 1 - m)), 0.0), x)
+    batch, *sizes = g.shape(x)
+    inner = sizes[m:]
+    split = [v for n, b in zip(sizes, block, strict=False) for v in (n // b, b)]
+    order = (*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, 2 * m + 1 + len(inner)))
+    y = g.permute(g.reshape(x, (batch, *split, *inner)), order)
+    return g.reshape(y, (batch * prod(block), *(n // b for n, b in zip(sizes, block, strict=False)), *inner))
+
+
+def batch_to_space(g: TfliteLowering, call: Call) -> str:
+    x, block = call.x(), g.ints(call.x(1), "the blocks of BATCH_TO_SPACE_ND")
+    crops = g.ints(call.x(2), "the crops of BATCH_TO_SPACE_ND")
+    m, (batch, *sizes) = len(block), g.shape(x)
+    inner = sizes[m:]
+    images = g.reshape(x, (*block, batch // prod(block), *sizes))
+    pairs = [v for i in range(m) for v in (m + 1 + i, i)]
+    y = g.permute(images, (m, *pairs, *range(2 * m + 1, 2 * m + 1 + len(inner))))
+    y = g.reshape(y, (batch // prod(block), *(n * b for n, b in zip(sizes, block, strict=False)), *inner))
+    for axis, (before, after) in enumerate(zip(crops[::2], crops[1::2], strict=True), 1):
+        if before or after:
+            y = g.b.add(Slice(axis, before, g.shape(y)[axis] - after), y)
+    return y
+
+
+def gather(g: TfliteLowering, call: Call) -> str:
+    if call.option(Field(1)):
+        raise CompileError("GATHER: batch_dims is not supported", need="batch_dims 0")
+    x, index = call.x(0), call.x(1)
+    return g.b.add(IndexSelect(g.axis(x, call.option(Field(0)))), x, index)
+
+
+def gather_nd(g: TfliteLowering, call: Call) -> str:
+    """The last dimension of the indices has one for each of x's first dimensions."""
+    x, index = call.x(0), call.x(1)
+    shape = g.shape(x)
+    depth = g.shape(index)[-1]
+    flat = g.reshape(x, (prod(shape[:depth]), *shape[depth:]))
+    total = None
+    for i in range(depth):
+        part = g.reshape(g.b.add(Slice(len(g.shape(index)) - 1, i, i + 1), index), g.shape(index)[:-1])
+        step = g.b.const("step", np.array(prod(shape[i + 1 : depth]), g[index].dtype.numpy))
+        part = g.b.add(Mul(), part, step)
+        total = part if total is None else g.b.add(Add(), total, part)
+    if total is None:
+        raise CompileError("GATHER_ND: the indices name no dimension")
+    return g.b.add(IndexSelect(0), flat, total)
+
+
+def embedding_lookup(g: TfliteLowering, call: Call) -> str:
+    return g.b.add(IndexSelect(0), call.x(1), call.x(0))
+
+
+def tile(g: TfliteLowering, call: Call) -> str:
+    """Every dimension repeated: a new one before it, widened, and both taken together."""
+    x, times = call.x(), g.ints(call.x(1), "the multiples of TILE")
+    shape = g.shape(x)
+    if len(times) != len(shape) or min(times, default=1) < 1:
+        raise CompileError(f"TILE: {list(times[:8])} does not fit {list(shape)}")
+    thin = [v for n in shape for v in (1, n)]
+    wide = [v for n, t in zip(shape, times, strict=True) for v in (t, n)]
+    x = g.reshape(x, thin)
+    return g.reshape(g.b.add(Expand(tuple(wide)), x) if wide != thin else x, call.y.shape)
+
+
+def reverse(g: TfliteLowering, call: Call) -> str:
+    return g.b.add(Flip(axes_of(g, call, 1)), call.x())
+
+
+def shape(g: TfliteLowering, call: Call) -> str:
+    return g.b.const("shape", np.array(g.shape(call.x()), g.type_of(call.y).numpy))
+
+
+ROWS: dict[str, Row] = {
+    "RESHAPE": Row(reshape, (Reshape,)),
+    "SQUEEZE": Row(reshape, (Reshape,)),
+    "EXPAND_DIMS": Row(reshape, (Reshape,)),
+    "TRANSPOSE": Row(transpose, (Permute,)),
+    "CONCATENATION": Row(concatenation, (Cat,)),
+    "SPLIT": Row(split, (Slice,)),
+    "SPLIT_V": Row(split_v, (Slice,)),
+    "SLICE": Row(slice_, (Slice,)),
+    "STRIDED_SLICE": Row(strided_slice, (Slice, Flip)),
+    "PACK": Row(pack, (Cat,)),
+    "UNPACK": Row(unpack, (Slice,)),
+    "PAD": Row(pad, (Pad,)),
+    "PADV2": Row(pad, (Pad,)),
+    "MIRROR_PAD": Row(mirror_pad, (IndexSelect,)),
+    "SPACE_TO_DEPTH": Row(space_to_depth, (Permute,)),
+    "DEPTH_TO_SPACE": Row(depth_to_space, (Permute,)),
+    "SPACE_TO_BATCH_ND": Row(space_to_batch, (Pad, Permute)),
+    "BATCH_TO_SPACE_ND": Row(batch_to_space, (Permute, Slice)),
+    "GATHER": Row(gather, (IndexSelect,)),
+    "GATHER_ND": Row(gather_nd, (IndexSelect,)),
+    "EMBEDDING_LOOKUP": Row(embedding_lookup, (IndexSelect,)),
+    "TILE": Row(tile, (Expand,)),
+    "REVERSE_V2": Row(reverse, (Flip,)),
+    "SHAPE": Row(shape),
+}

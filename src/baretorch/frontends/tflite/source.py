@@ -1,0 +1,182 @@
+"""A `.tflite` file -> Source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
+from baretorch.frontends.tflite import litert
+from baretorch.frontends.tflite.lowering import stored_as
+from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
+from baretorch.frontends.tflite.state import VARIABLES
+from baretorch.frontends.tflite.table import check_sizes, layer_graph, to_graph
+from baretorch.ir import Array, DType, Graph
+from baretorch.layerwise import Layer
+from baretorch.net import Reference, own_reference, says_int8
+from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.stopwatch import timed
+
+METHOD = "forward"
+LIBRARY = "LiteRT"
+
+
+def read_tflite(
+    data: bytes, name: str, method: str | None = None, trust: bool = False
+) -> tuple[TfModel, int, Graph, tuple[str, ...]]:
+    """A file, the subgraph that is meant, its Graph, and what users should know of it."""
+    model = read_model(data)
+    methods = dict(model.signatures) if len(set(model.signatures.values())) > 1 else {METHOD: 0}
+    chosen = one_of(methods, method)
+    index = methods[chosen]
+    subgraph = model.subgraphs[index]
+    if not trust:
+        check_sizes(subgraph)
+    graph, notes = to_graph(model, subgraph, name)
+    others = [m for m in methods if m != chosen]
+    left = (f"only signature {chosen} is read, not {', '.join(others)}",) if others else ()
+    return model, index, graph, (*notes, *left)
+
+
+def load_tflite(asked: Asked) -> Source:
+    """A file of TensorFlow Lite. LiteRT is asked for the model's own answers, if it is installed."""
+    with timed("model"):
+        data = asked.file.read_bytes()
+        model, index, graph, notes = read_tflite(data, asked.name, asked.method, asked.trust)
+        subgraph = model.subgraphs[index]
+        examples = example_inputs(asked, graph) if asked.inputs is not None else _examples(graph)
+        source = Source(
+            asked.name,
+            {METHOD: graph},
+            examples,
+            library="nobody",
+            notes=notes,
+            calls=len(subgraph.operators),
+            texts={"tflite": lambda: text(subgraph)},
+        )
+    if not litert.installed() or index:
+        return source
+    with timed("LiteRT"):
+        return _asked(source, _Runtime(data, model, subgraph), graph)
+
+
+@dataclass(frozen=True)
+class _Runtime:
+    """LiteRT, with real numbers in and out."""
+
+    data: bytes
+    model: TfModel
+    subgraph: Subgraph
+
+    def answers(self, inputs: Sequence[Array], runs: int) -> list[tuple[Array, ...]]:
+        interpreter = self.interpreter()
+        tensors = self.subgraph.tensors
+        given = self.given(inputs)
+        found = []
+        for _ in range(runs):
+            made = interpreter.run(given, self.subgraph.outputs)
+            found.append(tuple(_real(tensors[i], made[i]) for i in self.subgraph.outputs))
+        return found
+
+    def interpreter(self) -> litert.LiteRt:
+        return litert.LiteRt(self.data, [o.name for o in self.subgraph.operators])
+
+    def given(self, inputs: Sequence[Array]) -> dict[int, Array]:
+        tensors = self.subgraph.tensors
+        return {i: _bytes(tensors[i], x) for i, x in zip(self.subgraph.inputs, inputs, strict=True)}
+
+    def layers(self, inputs: Sequence[Array]) -> Iterator[Layer]:
+        """Every operator that computes something of what the run computes, with LiteRT's own inputs and outputs."""
+        tensors = self.subgraph.tensors
+        operators = [o for o in self.subgraph.operators if o.name not in VARIABLES]
+        wanted = sorted({i for o in operators for i in (*o.inputs, *o.outputs) if i >= 0 and not _kept(tensors[i])})
+        values = self.interpreter().run(self.given(inputs), wanted)
+        for operator in operators:
+            graph = layer_graph(self.model, self.subgraph, operator)
+            read = [
+                i
+                for i in dict.fromkeys(operator.inputs)
+                if i >= 0 and tensors[i].data is None and not _kept(tensors[i])
+            ]
+            yield Layer(
+                tensors[operator.outputs[0]].name,
+                operator.name,
+                graph,
+                tuple(_stored(tensors[i], values[i]) for i in read),
+                tuple(_stored(tensors[i], values[i]) for i in operator.outputs),
+            )
+
+
+def _kept(t: TfTensor) -> bool:
+    return t.variable or t.type == "resource"
+
+
+def _asked(source: Source, runtime: _Runtime, graph: Graph) -> Source:
+    """With LiteRT's answers; of a float model they are what every pass is held against."""
+    try:
+        first, again = runtime.answers(source.examples, 2)
+    except CompileError as refusal:
+        why = ", ".join((refusal.what, *refusal.have))
+        return replace(source, notes=(*source.notes, f"nobody else was asked: {why}"))
+    quantized = says_int8(graph)
+    references: Mapping[str, Reference] = {}
+    if not quantized:
+        own = own_reference(graph, source.examples)
+        runs = own.runs
+        references = {METHOD: Reference(first if runs == 1 else (*first, *again), runs, own.moved, source.examples)}
+    return replace(
+        source,
+        expected=first,
+        expected_again=again,
+        library=LIBRARY,
+        references=references,
+        quantized=first if quantized else None,
+        layers=lambda: runtime.layers(source.examples),
+    )
+
+
+def _examples(graph: Graph) -> tuple[Array, ...]:
+    """Seeded inputs, as real numbers: of int8 ones all that it can hold."""
+    rng = np.random.default_rng(0)
+    found = []
+    for t, x in zip(
+        graph.of(graph.inputs), random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)), strict=True
+    ):
+        if t.dtype is DType.INT8 and t.quant is not None:
+            x = dequantize(rng.integers(-128, 128, t.shape).astype(np.int8), t.quant.scale[0], t.quant.zero_point[0])
+        found.append(x)
+    return tuple(found)
+
+
+def _bytes(t: TfTensor, x: Array) -> Array:
+    """A real input as the file has it."""
+    quant = stored_as(t)
+    if quant is None:
+        return x.astype(t.type)
+    stored = quantize(x, quant.scale[0], quant.zero_point[0])
+    return (stored.astype(np.int16) + 128).astype(np.uint8) if t.type == "uint8" else stored
+
+
+def _stored(t: TfTensor, x: Array) -> Array:
+    """What LiteRT holds, as the Graph has it: uint8 as int8, float16 as float32."""
+    if stored_as(t) is not None and t.type == "uint8":
+        return (x.astype(np.int16) - 128).astype(np.int8)
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def _real(t: TfTensor, x: Array) -> Array:
+    quant = stored_as(t)
+    return dequantize(_stored(t, x), quant.scale[0], quant.zero_point[0]) if quant is not None else _stored(t, x)
+
+
+def text(subgraph: Subgraph) -> str:
+    """The operators of the file, a line each, for people."""
+    tensors = subgraph.tensors
+    lines = []
+    for o in subgraph.operators:
+        inputs = ", ".join(str(tensors[i]) if i >= 0 else "none" for i in o.inputs)
+        lines.append(f"{', '.join(str(tensors[i]) for i in o.outputs)} = {o.name}({inputs})")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""Rows of the TFLite table: what remembers something from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.tflite.lowering import TfliteLowering
+from baretorch.frontends.tflite.rows import TANH, Call, Field, Row
+from baretorch.frontends.tflite.schema import TfTensor, damaged
+from baretorch.ir import Quant
+from baretorch.ops.elementwise import Add, Clamp, Mul
+from baretorch.ops.linear import Linear
+from baretorch.ops.move import Cat, Slice
+from baretorch.ops.recurrent import Lstm
+from baretorch.ops.reduce import Sum
+
+# Of UNIDIRECTIONAL_SEQUENCE_LSTM's inputs:
+FROM_INPUT, FROM_HIDDEN, BIASES = range(1, 5), range(5, 9), range(12, 16)  # of the gates i, f, g, o
+UNKNOWN = {"peepholes": range(9, 12), "a projection": range(16, 18), "layer normalization": range(20, 24)}
+HIDDEN, CELL = 18, 19
+
+
+def svdf(g: TfliteLowering, call: Call) -> str:
+    """A feature per filter and time, and of the last of them a sum with a weight for each: x[N, I], features[F, I],
+    times[F, M], bias, and what is kept [N, F * M]."""
+    x, features, times, rank = call.x(0), call.x(1), call.x(2), call.option(Field(0))
+    (batch, _), (filters, memory) = g.shape(x), g.shape(times)
+    if rank < 1 or filters % rank:
+        raise CompileError(f"SVDF: {filters} filters of rank {rank}")
+    kept = g.variable(*_variable(call, 4))
+    before = g.reshape(kept.now, (batch, filters, memory))
+    newest = g.reshape(g.b.add(Linear(), x, features), (batch, filters, 1))
+    last = g.b.add(Cat(2), g.b.add(Slice(2, 1, memory), before), newest) if memory > 1 else newest
+    kept.now = g.reshape(last, g.shape(kept.begin))
+    sums = g.b.add(Sum((2,), False), g.b.add(Mul(), last, times))
+    y = g.b.add(Sum((2,), False), g.reshape(sums, (batch, filters // rank, rank)))
+    bias = call.maybe(3)
+    y = y if bias is None else g.b.add(Add(), y, bias)
+    limits = call.limits(1)
+    return g.b.add(Clamp(*limits), y) if limits[0] == 0 or limits[1] < np.inf else y
+
+
+def lstm(g: TfliteLowering, call: Call) -> str:
+    """The gates' weights, one after the other, are those of our layer."""
+    for what, inputs in UNKNOWN.items():
+        if any(call.maybe(i) is not None for i in inputs):
+            raise CompileError(f"{call.name}: {what} is not supported", need="a plain LSTM, as Keras has it")
+    if call.option(Field(0, "b")) != TANH:
+        raise CompileError(f"{call.name}: an activation other than TANH is not supported")
+    if (clip := call.real(1)) > 0:
+        g.notes.append(f"{call.y.name}: its cells are not limited to {clip:g}, as LiteRT's are")
+    hidden, cell = (g.variable(*_variable(call, i)) for i in (HIDDEN, CELL))
+    weights = (_stacked(g, call, FROM_INPUT), _stacked(g, call, FROM_HIDDEN), _stacked(g, call, BIASES))
+    op = Lstm(batch_first=not call.option(Field(3, "B")))
+    y, hidden.now, cell.now = g.b.add_many(op, call.x(), hidden.now, cell.now, *weights)
+    return y
+
+
+def _stacked(g: TfliteLowering, call: Call, inputs: Sequence[int]) -> str:
+    """Constants of the four gates as one, each row with the scale that it had."""
+    names = [call.x(i) for i in inputs]
+    data = np.concatenate([g.constant(n, f"a weight of {call.name}") for n in names])
+    scales = [s for n in names if (q := g[n].quant) is not None for s in _per_row(q, g.shape(n)[0])]
+    quant = Quant(tuple(scales), (0,) * len(scales), 0) if len(scales) == len(data) else None
+    if any((q := g[n].quant) is not None and any(q.zero_point) for n in names):
+        raise CompileError(f"{call.name}: weights with a zero point are not supported")
+    return g.b.const("gates", data, quant)
+
+
+def _per_row(quant: Quant, rows: int) -> tuple[float, ...]:
+    return quant.scale if quant.axis == 0 else quant.scale * rows
+
+
+def _variable(call: Call, i: int) -> tuple[str, TfTensor]:
+    """Which variable an input is: its tensor in the file."""
+    t = call.operands[i] if i < len(call.operands) else None
+    if t is None or not t.variable:
+        raise CompileError(f"{call.name}: input {i} must be a variable, which is kept between runs")
+    return f"t{t.index}", t
+
+
+def call_once(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    """A subgraph that runs before the first run, and gives variables their first value."""
+    index = call.option(Field(0))
+    if not 0 <= index < len(g.model.subgraphs):
+        raise damaged(f"CALL_ONCE calls subgraph {index} of {len(g.model.subgraphs)}")
+    subgraph = g.model.subgraphs[index]
+    names: dict[int, str] = {}
+    for operator in subgraph.operators:
+        if operator.name == "VAR_HANDLE" and operator.outputs:
+            names[operator.outputs[0]] = operator.options.text(1) if operator.options else ""
+        elif operator.name == "ASSIGN_VARIABLE" and len(operator.inputs) == 2:
+            handle, value = operator.inputs
+            t = subgraph.tensors[value]
+            if handle not in names or t.data is None:
+                raise CompileError("CALL_ONCE: a variable's first value must be a constant", have=str(t))
+            g.initial[names[handle]] = g.constant(g.known(t), "a variable's first value")
+        else:
+            raise CompileError(f"CALL_ONCE: {operator.name} is not supported there", need="VAR_HANDLE, ASSIGN_VARIABLE")
+    return ()
+
+
+def var_handle(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    g.handles[call.y.index] = call.text(1) or call.y.name
+    return ()
+
+
+def read_variable(g: TfliteLowering, call: Call) -> str:
+    key = _handle(g, call)
+    first = g.initial.get(key)
+    if first is not None and (first.shape, first.dtype) != (call.y.shape, g.type_of(call.y).numpy):
+        raise damaged(f"the first value of {key} is not {call.y}")
+    return g.variable(key, call.y, first).now
+
+
+def assign_variable(g: TfliteLowering, call: Call) -> tuple[str, ...]:
+    """Where nobody has read the variable before, and nobody will, this does nothing."""
+    key, value = _handle(g, call), call.operands[1]
+    assert value is not None
+    if key not in g.variables:
+        g.variable(key, value, g.initial.get(key))
+    kept = g.variables[key]
+    if (g.shape(call.x(1)), g[call.x(1)].dtype) != (g.shape(kept.begin), g[kept.begin].dtype):
+        raise damaged(f"{key} changes its shape or type")
+    kept.now = call.x(1)
+    return ()
+
+
+def _handle(g: TfliteLowering, call: Call) -> str:
+    t = call.operands[0]
+    if t is None or t.index not in g.handles:
+        raise damaged(f"{call.name} has no variable")
+    return g.handles[t.index]
+
+
+ROWS: dict[str, Row] = {
+    "SVDF": Row(svdf, (Linear, Mul, Sum), "computed in float: LiteRT keeps 16 bits"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Row(lstm, (Lstm,), "as Keras makes it: no peepholes, no projection"),
+    "CALL_ONCE": Row(call_once, (), "gives variables their first value"),
+    "VAR_HANDLE": Row(var_handle),
+    "READ_VARIABLE": Row(read_variable, (), "state"),
+    "ASSIGN_VARIABLE": Row(assign_variable, (), "state"),
+}
+VARIABLES = frozenset(ROWS) - {"SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM"}  # which compute nothing

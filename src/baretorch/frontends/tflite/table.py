@@ -1,0 +1,64 @@
+"""What each builtin operator of TensorFlow Lite becomes, a row each, and the Graph of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from baretorch.errors import CompileError
+from baretorch.frontends.limits import ROOM, too_large
+from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
+from baretorch.frontends.tflite.lowering import lowered
+from baretorch.frontends.tflite.rows import Row
+from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
+from baretorch.ir import Graph
+
+TABLE: dict[str, Row] = {
+    **layers.ROWS,
+    **elementwise.ROWS,
+    **reduce.ROWS,
+    **shapes.ROWS,
+    **state.ROWS,
+}
+
+
+def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> tuple[Graph, tuple[str, ...]]:
+    """The Graph of a subgraph and what users should know of it; one error names all operators it cannot lower."""
+    unknown = [o for o in subgraph.operators if o.custom or o.name not in TABLE]
+    if unknown:
+        raise _unsupported(subgraph, unknown)
+    return lowered(TABLE, model, subgraph, name, subgraph.operators, subgraph.inputs, subgraph.outputs)
+
+
+def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Graph:
+    """One operator as a Graph of its own, of whatever it reads that is no constant."""
+    tensors = subgraph.tensors
+    inputs = [
+        i for i in dict.fromkeys(operator.inputs) if i >= 0 and tensors[i].data is None and not tensors[i].variable
+    ]
+    return lowered(TABLE, model, subgraph, "layer", [operator], inputs, operator.outputs)[0]
+
+
+def check_sizes(subgraph: Subgraph) -> None:
+    """CompileError if a tensor, or what is made of constants, is larger than any that can be meant."""
+    known = {t.index for t in subgraph.tensors if t.data is not None}
+    held, folded = sum(len(t.data or b"") for t in subgraph.tensors), 0
+    for t in subgraph.tensors:
+        if (size := 4 * prod(t.shape)) > ROOM:
+            raise too_large(f"{t} takes {size:,} bytes")
+    for o in subgraph.operators:
+        if all(i in known or i < 0 for i in o.inputs):
+            folded += sum(4 * prod(subgraph.tensors[i].shape) for i in o.outputs)
+            known.update(o.outputs)
+    if folded > ROOM + 4 * held:
+        raise too_large(f"constants make {folded:,} bytes of constants")
+
+
+def _unsupported(subgraph: Subgraph, operators: Sequence[TfOperator]) -> CompileError:
+    names = sorted({f"{o.name} (custom)" if o.custom else o.name for o in operators})
+    at = [f"{o.name}: {', '.join(str(subgraph.tensors[i]) for i in o.outputs[:2])}" for o in operators]
+    try_ = ["`baretorch ops` and docs/reference/tflite.md list what is supported"]
+    if any(o.custom for o in operators):
+        try_.insert(0, "convert it with builtin operators only (without SELECT_TF_OPS and custom operators)")
+    some = "operators are" if len(names) > 1 else "operator is"
+    return CompileError(f"{len(names)} {some} not supported: {', '.join(names)}", at=at[:12], try_=try_)

@@ -1,0 +1,34 @@
+"""`.tflite` files: every operator as LiteRT's reference kernels compute it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.frontends.tflite_cases import Case
+from tests.frontends.tflite_more_cases import CASES
+
+from baretorch.frontends import load
+from baretorch.frontends.tflite.table import TABLE
+from baretorch.layerwise import compare_layers
+from baretorch.passes.to_int8 import float_layers
+from baretorch.pipeline import optimized_methods
+
+
+def test_every_operator_has_a_case() -> None:
+    covered = {name for name in TABLE for c in CASES if c.name == name or c.name.startswith(f"{name}_")}
+    assert covered == set(TABLE)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
+def test_an_operator_is_litert_s(case: Case, tmp_path: Path) -> None:
+    file = tmp_path / "model.tflite"
+    file.write_bytes(case.bytes())
+    source = load(str(file))
+    assert source.library == "LiteRT", source.notes
+    graph = optimized_methods(source)[source.method]
+    if "_int8" in case.name:
+        assert not float_layers(graph)
+    assert source.layers is not None
+    for layer in compare_layers(source.library, source.layers()).layers:
+        assert layer.largest <= (case.lsb if layer.int8 else case.relative), layer
