@@ -33,7 +33,7 @@ def dequantize_per_tensor(
 ) -> str:
     data = g[x].data
     if data is not None:
-        return _real(g, x, data, np.array([_number(g, scale)]), np.array([_number(g, zero)], np.int64), None)
+        return real(g, x, data, np.array([_number(g, scale)]), np.array([_number(g, zero)], np.int64), None)
     return g.b.add(Dequantize(*_scale(g, scale, zero, _offset("dequantize_per_tensor", lo, hi, dtype))), x)
 
 
@@ -44,13 +44,13 @@ def dequantize_per_channel(
     data = g.constant(x, "dequantize_per_channel: the quantized weight")
     s = g.constant(scales, "dequantize_per_channel: scales").astype(np.float64)
     z = np.zeros(len(s), np.int64) if zeros is None else g.constant(zeros, "dequantize_per_channel: zero points")
-    return _real(g, x, data, s, z, axis % data.ndim)
+    return real(g, x, data, s, z, axis % data.ndim)
 
 
-def _real(g: Lowering, x: str, data: Array, scales: Array, zeros: Array, axis: int | None) -> str:
+def real(g: Lowering, x: str, data: Array, scales: Array, zeros: Array, axis: int | None) -> str:
     """A quantized constant's real values. Only int8 ones have a note, as others are no weights of int8 layers."""
     for s in scales:
-        _need_scale(float(s))
+        need_scale(float(s))
     column = [1] * data.ndim
     if axis is not None:
         column[axis] = -1
@@ -62,13 +62,13 @@ def _real(g: Lowering, x: str, data: Array, scales: Array, zeros: Array, axis: i
 def _scale(g: Lowering, scale: Any, zero: Any, offset: int) -> tuple[float, int]:
     """Scale and zero point of a tensor stored as int8."""
     s, z = _number(g, scale), int(_number(g, zero)) - offset
-    _need_scale(s)
+    need_scale(s)
     if not -128 <= z <= 127:
         raise CompileError(f"the zero point {z + offset} is outside of the stored type")
     return s, z
 
 
-def _need_scale(scale: float) -> None:
+def need_scale(scale: float) -> None:
     if not (isfinite(scale) and 1e-30 < scale < 1e30):
         raise CompileError(f"{scale:g} cannot be a scale", need="a positive number of ordinary size")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,8 +17,16 @@ from baretorch.frontends.onnx.functions import Function, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
 from baretorch.ir import Array, DType, Origin
+from baretorch.ops.quantize import Dequantize, Quantize
 
 DEEPEST = 32  # graphs and functions within each other
+AS_BYTES = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
+MOVES = frozenset(  # they give numbers as they are, so that those may be what they stand for
+    {
+        *("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Concat", "Split", "Slice", "Gather"),
+        *("Expand", "Tile", "DepthToSpace", "SpaceToDepth", "MaxPool"),
+    }
+)
 AS_FLOAT32 = ("float16", "bfloat16", "float64")  # constants of these types become float32
 
 
@@ -31,6 +39,15 @@ class Absent:
 
 OMITTED = Absent("an input that is left out")  # of a function
 Value: TypeAlias = str | Array | Absent  # the name of a Graph tensor, a constant that is none yet, or none of them
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What an int8 tensor of the Graph holds of a file's int8 or, less by 128, uint8 numbers. `zero` is the file's."""
+
+    scale: float
+    zero: int
+    unsigned: bool
 
 
 @dataclass
@@ -57,11 +74,13 @@ class OnnxLowering(Lowering):
 
     rows: Mapping[str, Row]
     functions: Mapping[tuple[str, str, str], Any]
+    integers: Collection[str]  # operators that know what quantized tensors are
     room: int = ROOM  # bytes that constants may still make of constants
     notes: list[str] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)  # operator, node
     wrong: CompileError | None = None  # the first that a row refused
     scope: Scope = field(default_factory=lambda: Scope({}))
+    stored: dict[str, Stored] = field(default_factory=dict)  # quantized tensors
 
     # --- for rows -------------------------------------------------------------------------------------------
 
@@ -71,6 +90,11 @@ class OnnxLowering(Lowering):
         if data.dtype.kind not in "iub":
             raise CompileError(f"{what} must be integers", have=str(name and self[name]))
         return tuple(int(v) for v in data.reshape(-1))
+
+    def note(self, text: str) -> None:
+        """What the user should know, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def known(self, name: str | None) -> Array | None:
         """A tensor's value where that is a constant."""
@@ -174,7 +198,7 @@ class OnnxLowering(Lowering):
     def _built(self, row: Row, call: Call) -> Sequence[str]:
         start = len(self.b.nodes)
         try:
-            result: Result = row.build(self, call)
+            result = self._on_real(row, call) if any(x in self.stored for x in call.inputs) else row.build(self, call)
         except CompileError as error:
             if not error.have:
                 error.have = (", ".join(str(self[x]) for x in call.inputs if x) or "no inputs",)
@@ -189,6 +213,22 @@ class OnnxLowering(Lowering):
                 if self[output].bytes > ROOM:
                     raise too_large(f"{call.op} makes {self[output].bytes:,} bytes", f"{call.name}: {call.op}")
         return (result,) if isinstance(result, str) else result
+
+    def _on_real(self, row: Row, call: Call) -> Result:
+        """An operator on what quantized tensors stand for, if it only moves them; else on what they are."""
+        marks = {self.stored[x] for x in call.inputs if x in self.stored}
+        if call.op not in MOVES or len(marks) > 1:
+            unknown = [x for x in call.inputs if x in self.stored and self.stored[x].unsigned]
+            if unknown and key(call.op, call.domain) not in self.integers:
+                raise CompileError(f"{call.op} of quantized uint8 numbers is not supported", need="int8")
+            return row.build(self, call)
+        (mark,) = marks
+        op = mark.scale, mark.zero - 128 * mark.unsigned
+        inputs = tuple(self.b.add(Dequantize(*op), x) if x in self.stored else x for x in call.inputs)
+        made = row.build(self, replace(call, inputs=inputs))
+        again = [self.b.add(Quantize(*op), y) for y in ((made,) if isinstance(made, str) else made)]
+        self.stored |= dict.fromkeys(again, mark)
+        return tuple(again)
 
     def _constant(self, node: Any, values: Sequence[Value | None], scope: Scope) -> tuple[Array, ...] | None:
         """What the node makes, where that can be known now."""
@@ -228,10 +268,10 @@ class OnnxLowering(Lowering):
     def _ours(self, data: Array, name: str) -> Array:
         """A constant in a type of ours."""
         if data.dtype.name in AS_FLOAT32:
-            text = f"{data.dtype.name} constants are taken as float32"
-            if text not in self.notes:
-                self.notes.append(text)
+            self.note(f"{data.dtype.name} constants are taken as float32")
             return data.astype(np.float32)
+        if data.dtype.name in AS_BYTES:
+            return data.astype(AS_BYTES[data.dtype.name])
         if DType.of(data.dtype.name) is None:
             raise CompileError(
                 f"the constant {name!r} has the type {data.dtype.name}, which is not supported",

@@ -14,6 +14,7 @@ from baretorch.frontends.onnx import (
     nn,
     pools,
     products,
+    quant,
     reduce,
     resize,
     sequence,
@@ -36,6 +37,7 @@ TABLE: dict[str, Row] = {
     **index.ROWS,
     **reduce.ROWS,
     **sequence.ROWS,
+    **quant.ROWS,
 }
 
 
@@ -43,14 +45,14 @@ def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[
     """The Graph of a model with these inputs, outputs and state, and what the user should know of it."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     b = Builder(name)
-    g = OnnxLowering(b, TABLE, functions)
+    g = OnnxLowering(b, TABLE, functions, quant.ROWS)
     values: dict[str, Value] = {i.name: b.input(i.name, i.shape, i.dtype) for i in interface.inputs}
     states = [(s, b.input(s.input.name, s.input.shape, s.input.dtype)) for s in interface.state]
     values |= {s.input.name: tensor for s, tensor in states}
     scope = Scope(values, opsets=opsets_of(model))
     taken = {s.input.name for s in interface.state}
     g.run(model.graph.node, (t for t in model.graph.initializer if t.name not in taken), scope)
-    outputs = [g.tensor(scope, output) for output in interface.outputs]
+    outputs = [quant.as_given(g, g.tensor(scope, output)) for output in interface.outputs]
     state = [State(tensor, _alike(g, tensor, g.tensor(scope, s.output)), s.initial) for s, tensor in states]
     read = {n for node in b.nodes for n in node.inputs} | {*outputs, *(s.next for s in state)}
     graph = replace(

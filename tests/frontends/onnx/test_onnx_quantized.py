@@ -1,0 +1,229 @@
+"""Files that are quantized already: in int8 without a float layer, with the numbers that onnxruntime gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnxruntime.quantization import QuantFormat, QuantType
+from tests.frontends.onnx.files import INT8, UINT8, model, node, small_cnn
+from tests.frontends.onnx.lower import graph_of
+from tests.frontends.onnx.quantizer import quantized_file
+
+from baretorch import frontends
+from baretorch.errors import CompileError
+from baretorch.frontends.onnx.interface import interface_of
+from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.table import to_graph
+from baretorch.frontends.source import Int8
+from baretorch.ir import Array, interpret
+from baretorch.passes.to_int8 import float_layers
+from baretorch.pipeline import optimized, read
+
+QDQ, QOPERATOR = QuantFormat.QDQ, QuantFormat.QOperator
+SIGNED, UNSIGNED = QuantType.QInt8, QuantType.QUInt8
+
+
+@pytest.mark.parametrize(
+    ("form", "activations", "weight_type", "per_channel"),
+    [
+        (QDQ, SIGNED, SIGNED, True),
+        (QDQ, UNSIGNED, SIGNED, False),
+        (QDQ, UNSIGNED, UNSIGNED, False),
+        (QOPERATOR, SIGNED, SIGNED, True),
+        (QOPERATOR, UNSIGNED, UNSIGNED, False),
+    ],
+)
+def test_what_onnxruntime_quantizes(
+    tmp_path: Path, form: QuantFormat, activations: QuantType, weight_type: QuantType, per_channel: bool
+) -> None:
+    (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
+    file = quantized_file(tmp_path, tmp_path / "net.onnx", form, activations, weight_type, per_channel)
+    source = frontends.load(str(file))
+    graph = optimized(source.graph)
+    assert float_layers(graph) == []
+    assert source.quantized is not None and source.library == "onnxruntime"
+    (have,) = interpret(graph, source.examples).values()
+    assert np.abs(have - source.quantized[0]).max() <= 1 / 255 + 1e-6
+
+
+@pytest.mark.parametrize(("zero", "told"), [(128, 0), (100, 1)])
+def test_weights_with_a_zero_point(zero: int, told: int) -> None:
+    """They have none here: where what is left does not fit into int8, the weights are rounded, and that is told."""
+    constants = {
+        "s": np.float32(0.02),
+        "z": np.int8(0),
+        "w": (np.arange(12) * 37 % 256).astype(np.uint8).reshape(4, 3),
+        "ws": np.float32(0.01),
+        "wz": np.uint8(zero),
+        "ys": np.float32(0.1),
+    }
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["r"]),
+        node("MatMul", ["d", "r"], ["m"]),
+        node("QuantizeLinear", ["m", "ys", "z"], ["o"]),
+        node("DequantizeLinear", ["o", "ys", "z"], ["y"]),
+    ]
+    made = model(nodes, {"x": [2, 4]}, ["y"], constants)
+    read_back = parsed(made.SerializeToString())
+    graph, notes = to_graph(read_back, interface_of(read_back, {}, {}), "test")
+    assert len(notes) == told
+    x = np.random.default_rng(0).uniform(-2, 2, (2, 4)).astype(np.float32)
+    done = optimized(graph)
+    assert float_layers(done) == []
+    (have,) = interpret(done, [x]).values()
+    assert np.abs(have - runs(made, x)[0]).max() <= 0.1001
+
+
+def test_int8_of_a_quantized_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
+    file = quantized_file(tmp_path, tmp_path / "net.onnx", QDQ)
+    with pytest.raises(CompileError):
+        read(str(file), int8=Int8())
+
+
+def runs(made: Any, *inputs: Array) -> list[Array]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(made.SerializeToString(), options)
+    return list(session.run(None, {i.name: x for i, x in zip(session.get_inputs(), inputs, strict=True)}))
+
+
+def one(op: str, operands: int, dtype: Any, zero: int, domain: str, **attributes: Any) -> Any:
+    """A model of one QLinear operator: x -> quantize -> op -> dequantize -> y; another operand is a constant."""
+    signed = zero - (0 if dtype is np.uint8 else 128)
+    constants: dict[str, Any] = {
+        "s": np.float32(0.03),
+        "z": dtype(signed),
+        "c": (np.arange(2 * 4 * 4) * 5 % 200 - (0 if dtype is np.uint8 else 100)).astype(dtype).reshape(1, 2, 4, 4),
+        "t": np.float32(0.02),
+        "u": np.float32(0.05),
+        "v": dtype(signed + 3),
+    }
+    first = ["q", "s", "z"]
+    inputs = first + ["c", "t", "z"] * (operands - 1) + ["u", "v"]
+    if op == "QLinearConcat":
+        inputs = ["u", "v", *first, "c", "t", "z"]
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node(op, inputs, ["r"], domain=domain, **attributes),
+        node("DequantizeLinear", ["r", "u", "v"], ["y"]),
+    ]
+    return model(nodes, {"x": [1, 2, 4, 4]}, ["y"], constants, domains={"com.microsoft": 1})
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes"),
+    [
+        ("QLinearAdd", 2, {}),
+        ("QLinearMul", 2, {}),
+        ("QLinearConcat", 2, {"axis": 1}),
+        ("QLinearAveragePool", 1, {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("QLinearGlobalAveragePool", 1, {}),
+        ("QLinearSigmoid", 1, {}),
+        ("QLinearLeakyRelu", 1, {"alpha": 0.125}),
+        ("QLinearSoftmax", 1, {"axis": -1, "opset": 13}),
+    ],
+)
+def test_one_operator_on_integers(op: str, operands: int, attributes: dict[str, Any], dtype: Any) -> None:
+    made = one(op, operands, dtype, 120, "com.microsoft", **attributes)
+    x = np.random.default_rng(0).uniform(-3, 3, (1, 2, 4, 4)).astype(np.float32)
+    graph = optimized(graph_of(made))
+    assert float_layers(graph) == []
+    (have,) = interpret(graph, [x]).values()
+    (want,) = runs(made, x)
+    assert np.abs(have - want).max() <= 0.05 * 1.001, "one step of the output's scale"
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_products_on_integers(dtype: Any) -> None:
+    """QLinearConv with a scale per channel and a bias, QLinearMatMul with one per column."""
+    mid = 0 if dtype is np.int8 else 128
+    constants = {
+        "s": np.float32(0.04),
+        "z": dtype(mid - 5),
+        "w": (np.arange(3 * 2 * 9) * 11 % 255 - 127).astype(np.int8).reshape(3, 2, 3, 3),
+        "ws": np.float32([0.01, 0.02, 0.03]),
+        "wz": np.zeros(3, np.int8),
+        "b": np.int32([100, -200, 3000]),
+        "t": np.float32(0.2),
+        "tz": dtype(mid + 7),
+        "m": (np.arange(4 * 5) * 23 % 255 - 127).astype(np.int8).reshape(4, 5),
+        "ms": np.float32([0.01, 0.02, 0.03, 0.04, 0.05]),
+        "mz": np.zeros(5, np.int8),
+        "u": np.float32(0.5),
+    }
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("QLinearConv", ["q", "s", "z", "w", "ws", "wz", "t", "tz", "b"], ["c"], pads=[1, 1, 1, 1]),
+        node("QLinearMatMul", ["c", "t", "tz", "m", "ms", "mz", "u", "z"], ["p"]),
+        node("DequantizeLinear", ["p", "u", "z"], ["y"]),
+    ]
+    made = model(nodes, {"x": [1, 2, 4, 4]}, ["y"], constants)
+    x = np.random.default_rng(0).uniform(-3, 3, (1, 2, 4, 4)).astype(np.float32)
+    graph = optimized(graph_of(made))
+    assert float_layers(graph) == []
+    (have,) = interpret(graph, [x]).values()
+    assert np.abs(have - runs(made, x)[0]).max() <= 0.5 * 1.001
+
+
+def test_uint8_at_the_border() -> None:
+    """Inputs and outputs of the file's type, and moves of numbers that are stored."""
+    nodes = [
+        node("DequantizeLinear", ["x", "s", "z"], ["r"]),
+        node("Relu", ["r"], ["a"]),
+        node("QuantizeLinear", ["a", "s", "z"], ["q"]),
+        node("Transpose", ["q"], ["y"], perm=[1, 0]),
+    ]
+    constants = {"s": np.float32(0.5), "z": np.uint8(100)}
+    made = model(nodes, {"x": [2, 3]}, ["y"], constants, types={"x": UINT8, "y": UINT8})
+    x = np.uint8([[0, 50, 100], [101, 200, 255]])
+    graph = graph_of(made)
+    for g in (graph, optimized(graph)):
+        (have,) = interpret(g, [x]).values()
+        assert have.dtype == np.uint8
+        assert np.array_equal(have, runs(made, x)[0])
+
+
+def test_integer_products_are_exact() -> None:
+    nodes = [node("MatMulInteger", ["x", "w", "z", "zw"], ["y"])]
+    constants = {
+        "w": (np.arange(12) * 37 % 250 - 120).astype(np.int8).reshape(4, 3),
+        "z": np.int8(3),
+        "zw": np.int8(-7),
+    }
+    made = model(nodes, {"x": [2, 4]}, ["y"], constants, types={"x": INT8, "y": 6})
+    x = (np.arange(8) * 31 % 255 - 127).astype(np.int8).reshape(2, 4)
+    graph = graph_of(made)
+    assert np.array_equal(interpret(graph, [x])[graph.outputs[0]], runs(made, x)[0])
+    large = model(
+        nodes, {"x": [2, 300]}, ["y"], {**constants, "w": np.zeros((300, 3), np.int8)}, types={"x": INT8, "y": 6}
+    )
+    with pytest.raises(CompileError, match="sums of 300 products"):
+        graph_of(large)
+
+
+def test_dynamic_quantization_is_refused_by_name() -> None:
+    nodes = [node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], "measure"), node("Identity", ["q"], ["y"])]
+    with pytest.raises(CompileError) as caught:
+        graph_of(model(nodes, {"x": [2, 3]}, ["y"], types={"y": UINT8}))
+    assert "DynamicQuantizeLinear" in caught.value.what and caught.value.at == ("measure: DynamicQuantizeLinear",)
+    assert "quantize_static" in caught.value.try_[0]
+
+
+def test_blocks_of_weights_have_their_values() -> None:
+    constants = {"w": np.arange(-8, 8, dtype=np.int8).reshape(2, 8), "s": np.float32([[0.5, 2], [1, 4]])}
+    nodes = [
+        node("DequantizeLinear", ["w", "s"], ["d"], axis=1, block_size=4),
+        node("Mul", ["x", "d"], ["y"]),
+    ]
+    graph = graph_of(model(nodes, {"x": [2, 8]}, ["y"], constants, opset=21))
+    x = np.ones((2, 8), np.float32)
+    want = constants["w"] * np.repeat(constants["s"], 4, 1)
+    assert np.array_equal(interpret(graph, [x])[graph.outputs[0]], want)
