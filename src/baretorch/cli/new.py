@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
+from baretorch.cli.flags import takes
 from baretorch.cli.verb import Answer, verb
+
+if TYPE_CHECKING:
+    from baretorch.options import Options
 
 KINDS = ("mlp", "cnn")
 
 
 @verb("new")
 @click.argument("file", type=click.Path())
-@click.option("--kind", type=click.Choice(KINDS), default="mlp", show_default=True, help="Perceptron or convolutions.")
-def new(as_json: bool, file: str, kind: str) -> Answer:
-    """Write a model file to start from."""
+@click.option("--kind", type=click.Choice(KINDS), help="Perceptron or convolutions. Default: mlp.")
+@click.option(
+    "--from", "model", type=click.Path(), metavar="MODEL", help="For a model file: .onnx, .tflite, .pte, .pt2."
+)
+@takes("trust", "shape")
+def new(as_json: bool, file: str, kind: str | None, model: str | None, options: Options) -> Answer:
+    """Write a model file to start from.
+
+    With --from it names a model that is there already, whose calibration data and task it can hold.
+    """
     import shlex
-    from pathlib import Path
 
     from baretorch.errors import CompileError
-    from baretorch.escape import markup, python_text
+    from baretorch.escape import markup
 
+    if kind and model:
+        raise click.UsageError("--kind and --from exclude each other")
     path = Path(file)
     if path.suffix != ".py":
         raise CompileError(f"{file} is not a Python file", need="a name that ends with .py", try_=f"{file}.py")
-    text = (Path(__file__).parent / "starters" / f"{kind}.py").read_text()
-    text = text.replace("FILE", python_text(shlex.quote(file)))
     if path.exists():
         raise CompileError(f"{file} exists already", try_="another name; it is left as it is")
+    text = _starter(file, kind or "mlp") if model is None else _for_model(file, model, options)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = path.open("x", encoding="utf-8")
@@ -39,5 +53,44 @@ def new(as_json: bool, file: str, kind: str) -> Answer:
     except OSError as error:
         raise CompileError(f"cannot write {file}", have=str(error)) from error
     following = f"baretorch run {shlex.quote(file)} --board pico2w"
-    data = {"file": file, "kind": kind, "next": following}
+    data = {"file": file, **({"from": model} if model else {"kind": kind or "mlp"}), "next": following}
     return Answer(data, f"wrote {markup(file)}; now try\n  {markup(following)}")
+
+
+def _starter(file: str, kind: str) -> str:
+    import shlex
+
+    from baretorch.escape import python_text
+
+    text = (Path(__file__).parent / "starters" / f"{kind}.py").read_text()
+    return text.replace("FILE", python_text(shlex.quote(file)))
+
+
+def _for_model(file: str, model: str, options: Options) -> str:
+    """A file that names the model, with inputs of the shapes that it takes."""
+    import os
+    import shlex
+
+    from baretorch.errors import CompileError
+    from baretorch.escape import python_text
+    from baretorch.pipeline import read
+
+    if model.endswith(".py"):
+        raise CompileError(f"{model} is a Python file already", need="a file that holds a model")
+    takes = read(model, options=options).graph.takes()
+    there = Path(os.path.relpath(model, Path(file).parent)).as_posix()
+    text = (Path(__file__).parent / "starters" / "named.py").read_text()
+    arrays = ((_array(port.shape, port.dtype.label), python_text(port.tensor.name)) for port in takes)
+    inputs = "".join(f"        {array},  # {name}\n" for array, name in arrays)
+    return (
+        text.replace("FILE", python_text(shlex.quote(file)))
+        .replace('"MODEL"', f'"{python_text(there)}"')
+        .replace("        rng.standard_normal((1, 1), np.float32),  # NAME\n", inputs)
+    )
+
+
+def _array(shape: tuple[int, ...], label: str) -> str:
+    """Python that makes random numbers of a type."""
+    if label == "float32":
+        return f"rng.standard_normal({shape}, np.float32)"
+    return f"rng.integers(0, 2, {shape}).astype(np.{label}{'_' if label == 'bool' else ''})"

@@ -6,11 +6,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs
+from baretorch.ir import Shape
 from baretorch.net import says_int8
+from baretorch.ports import as_array
 from baretorch.stopwatch import timed
 
 
@@ -32,7 +35,9 @@ def load_onnx(asked: Asked) -> Source:
         from baretorch.frontends.onnx.text import to_text
     with timed("model"):
         model = read_model(asked.file)
-        interface = interface_of(model, asked.shapes, asked.state or _told_state(asked.file))
+        interface = interface_of(
+            model, {**_given_shapes(model, asked), **asked.shapes}, asked.state or _told_state(asked.file)
+        )
         graph, notes = to_graph(model, interface, asked.name)
         if asked.inputs is None:
             asked = replace(asked, inputs=examples_of(asked.file, graph))
@@ -58,6 +63,18 @@ def load_onnx(asked: Asked) -> Source:
             eager=lambda: InRuntime(model, interface, graph),
             library=library,
         )
+
+
+def _given_shapes(model: Any, asked: Asked) -> Mapping[str, Shape]:
+    """The shapes that inputs() of a Python file gives to inputs whose shape is open."""
+    constants = {t.name for t in model.graph.initializer}
+    taken = [i for i in model.graph.input if i.name not in constants]
+    given = zip(taken, asked.inputs or (), strict=False)
+    return {i.name: as_array(x).shape for i, x in given if not _is_fixed(i)}
+
+
+def _is_fixed(value: Any) -> bool:
+    return all(d.HasField("dim_value") for d in value.type.tensor_type.shape.dim)
 
 
 def _told_state(file: Path) -> Mapping[str, str]:

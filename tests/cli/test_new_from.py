@@ -1,0 +1,74 @@
+"""`baretorch new --from`: a Python file for a model that is there, which runs as it is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.pipeline import read
+from tests.cli.program import baretorch
+
+DATA = Path(__file__).parents[1] / "frontends" / "data"
+
+
+def onnx_file(path: Path, *shape: int | str) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    taken = helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)
+    given = helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)
+    graph = helper.make_graph([helper.make_node("Relu", ["image"], ["y"])], "net", [taken], [given])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), path)
+
+
+def check_runs(model: str, *more: str) -> str:
+    """The file that is written, somewhere else, runs; it is given back."""
+    written = baretorch("new", "some/where/net.py", "--from", model, *more, "--json")
+    assert written.code == 0, written.err
+    assert written.json()["from"] == model
+    result = baretorch("run", "some/where/net.py", "--board", "host", "--json")
+    assert result.code == 0, result.err
+    return Path("some/where/net.py").read_text()
+
+
+def test_pte(folder: Path) -> None:
+    shutil.copy(DATA / "cnn.pte", folder)
+    text = check_runs("cnn.pte")
+    compile(text, "net.py", "exec")
+    assert '    return "../../cnn.pte"\n' in text
+    source = read("some/where/net.py")
+    assert [x.shape for x in source.examples] == [x.shape for x in read("cnn.pte").examples]
+
+
+def test_onnx(folder: Path) -> None:
+    onnx_file(folder / "net.onnx", 1, 3, 4, 4)
+    assert "rng.standard_normal((1, 3, 4, 4), np.float32),  # image\n" in check_runs("net.onnx")
+    source = read("some/where/net.py")
+    assert source.library == "onnxruntime"
+    assert np.array_equal(source.expected or (), [np.maximum(source.examples[0], 0)])
+
+
+def test_open_shapes_are_those_that_were_given(folder: Path) -> None:
+    onnx_file(folder / "net.onnx", "n", 3, "h", 4)
+    assert "standard_normal((2, 3, 5, 4), np.float32)" in check_runs("net.onnx", "--shape", "image=2,3,5,4")
+
+
+def test_pt2(folder: Path) -> None:
+    import torch
+
+    torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(2, 3),)), "net.pt2")
+    assert "standard_normal((2, 3), np.float32)" in check_runs("net.pt2")
+    assert read("some/where/net.py").expected is not None
+
+
+def test_names_do_no_harm(folder: Path) -> None:
+    shutil.copy(DATA / "sine.pte", folder / "a\"b'.pte")
+    check_runs("a\"b'.pte")
+
+
+@pytest.mark.parametrize("flags", [["--kind", "cnn", "--from", "x.pte"]])
+def test_usage(flags: list[str], folder: Path) -> None:
+    assert baretorch("new", "net.py", *flags).code == 2
