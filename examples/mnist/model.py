@@ -24,16 +24,18 @@ def model() -> nn.Module:
 
 
 def inputs() -> tuple[torch.Tensor, ...]:
-    return (images_and_labels("t10k", 1)[0],)
+    return (torch.from_numpy(images_and_labels("t10k", 1)[0]),)
 
 
 def calibration() -> list[tuple[torch.Tensor, ...]]:
     """Training images: the test images are for the test."""
-    return [(image.unsqueeze(0),) for image in images_and_labels("train", 64)[0]]
+    return [(torch.from_numpy(image[None]),) for image in images_and_labels("train", 64)[0]]
 
 
 def evaluate(run: Callable[..., np.ndarray], samples: int = TESTS) -> dict[str, float]:
     """The share of test images whose digit is named rightly."""
     images, digits = images_and_labels("t10k", samples)
-    right = sum(int(run(image.unsqueeze(0)).argmax()) == digit for image, digit in zip(images, digits, strict=True))
+    right = sum(
+        int(run(torch.from_numpy(image[None])).argmax()) == digit for image, digit in zip(images, digits, strict=True)
+    )
     return {"accuracy": float(right) / len(digits)}

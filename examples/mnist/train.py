@@ -14,7 +14,7 @@ EPOCHS, BATCH = 10, 128
 def train() -> nn.Module:
     torch.manual_seed(0)
     net = network()
-    images, digits = images_and_labels("train")
+    images, digits = map(torch.from_numpy, images_and_labels("train"))
     steps = EPOCHS * (len(images) // BATCH)
     optimizer = torch.optim.Adam(net.parameters(), lr=2e-3, weight_decay=1e-5)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -29,7 +29,7 @@ def train() -> nn.Module:
 
 
 def accuracy(net: nn.Module) -> float:
-    images, digits = images_and_labels("t10k")
+    images, digits = map(torch.from_numpy, images_and_labels("t10k"))
     with torch.no_grad():
         return float((net(images).argmax(1) == digits).float().mean())
 

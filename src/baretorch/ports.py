@@ -32,7 +32,7 @@ def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Ar
         array = as_array(x)
         if array.shape != port.shape or array.dtype != port.dtype.numpy:
             raise CompileError(
-                f"input {port.tensor.name} has the wrong shape or type",
+                f"input {port.tensor.name}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
                 have=f"{array.dtype}{list(array.shape)}",
                 need=f"{port.dtype.label}{list(port.shape)}",
             )

@@ -148,7 +148,7 @@ def test_what_was_not_seen_is_no_constant() -> None:
 )
 def test_values_are_refused(function: Callable[..., Any]) -> None:
     error = refused(function)
-    assert "needs values that are known only when the model runs" in error.what
+    assert "needs values, which are known only when the model runs" in error.what
     assert error.at[0].startswith("test_tinygrad.py:")
 
 
@@ -169,8 +169,8 @@ def test_changes_in_place_are_refused() -> None:
         x[0] = 1
         return x
 
-    assert refused(adds).what.startswith("assign changes a tensor in place")
-    assert refused(sets).what.startswith("__setitem__ changes a tensor in place")
+    assert refused(adds).what.startswith("assign(), or +=, changes a tensor in place")
+    assert refused(sets).what.startswith("x[…] = y changes a tensor in place")
 
 
 def test_dropout_in_training() -> None:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from baretorch.errors import CompileError
 from baretorch.frontends.tinygrad.hook import watching
 
+EXTRAS = ("onnx", "tflite", "tinygrad", "torch")  # packages that come with an extra of their name
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
 
 
@@ -273,9 +274,11 @@ def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
     for frame in traceback.extract_tb(error.__traceback__):
         if Path(frame.filename).resolve() == path.resolve():
             line = frame.lineno
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
     return CompileError(
         f"{what} failed: {said(error)}",
         at=f"{path.name}:{line}" if line else str(path),
+        try_=f'pip install "baretorch[{missing}]"' if missing in EXTRAS else None,
     )
 
 

@@ -12,7 +12,7 @@ from baretorch.frontends.model_file import said
 from baretorch.frontends.source import ODD_INPUTS, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
-from baretorch.frontends.tinygrad.trace import Trace, is_tensor, tensors
+from baretorch.frontends.tinygrad.trace import Trace, is_tensor, raised_at, tensors
 from baretorch.ir import Array, Graph
 from baretorch.net import MOVE, Reference
 from baretorch.ports import Answer, Runner, arranged, as_array, restored
@@ -79,8 +79,7 @@ class _Asked:
 
         trace = Trace(TABLE, [Tensor(x).realize() for x in self.inputs])
         outputs = _outputs(_run(trace.run, self.function))
-        holder = getattr(model, "fxn", getattr(model, "__self__", model))
-        return to_graph(trace, outputs, get_state_dict(holder), name)
+        return to_graph(trace, outputs, get_state_dict(_holder(model)), name)
 
     def answers(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """What tinygrad gives for inputs."""
@@ -112,7 +111,7 @@ def _run(function: Any, *args: Any) -> Any:
     except (CompileError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise CompileError(f"the model failed: {said(error)}", need="a model that runs with its inputs()") from error
+        raise CompileError(f"the model failed: {said(error)}", at=raised_at(error)) from error
 
 
 def _outputs(result: Any) -> list[Any]:
@@ -122,6 +121,16 @@ def _outputs(result: Any) -> list[Any]:
             "the model gives no tensors", have=type(result).__name__, need="a Tensor, or a tuple of Tensors"
         )
     return given
+
+
+def _holder(model: Any) -> Any:
+    """What holds a callable's parameters: the object, or the variables of a function."""
+    function = getattr(model, "fxn", model)
+    function = getattr(function, "__self__", function)
+    cells = getattr(function, "__closure__", None)
+    return (
+        dict(zip(function.__code__.co_freevars, (c.cell_contents for c in cells), strict=True)) if cells else function
+    )
 
 
 class InTinygrad:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 from baretorch.errors import CompileError
 
 SHOWS = ("numpy", "item", "tolist", "data")  # the values of a tensor, which are not there when an image is compiled
-CHANGES = ("assign", "__setitem__", "replace")
+CHANGES = {"assign": "assign(), or +=,", "__setitem__": "x[…] = y", "replace": "replace()"}
 INSTEAD = {
     **dict.fromkeys(SHOWS, "keep it a Tensor: Tensor.where(condition, a, b) instead of an if"),
     "assign": "x = x + y instead of x += y; what is remembered from run to run as an input and an output",
@@ -99,11 +100,10 @@ class Trace:
 
     def _refuse(self, name: str, given: Sequence[Any]) -> None:
         if any(map(self.depends, given)) or name in CHANGES:
-            what = "needs values that are known" if name in SHOWS else "changes a tensor in place, and that is known"
-            raise CompileError(
-                f"{name} {what} only when the model runs", at=self._outer[0][1] if self._outer else _line(),
-                try_=INSTEAD[name],
-            )  # fmt: skip
+            what = f"{name}() needs values, which are known only when the model runs"
+            if name in CHANGES:
+                what = f"{CHANGES[name]} changes a tensor in place, which is not supported in a model"
+            raise CompileError(what, at=self._outer[0][1] if self._outer else _line(), try_=INSTEAD[name])
 
 
 def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,8 +145,18 @@ def is_tensor(value: Any) -> bool:
 
 def _line() -> str:
     """The line of the user's file: the innermost that is neither here nor in tinygrad."""
-    own = (str(Path(__file__).parent), str(Path(sys.modules["tinygrad"].__file__ or "").parent))
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(own):
+    while frame is not None and not _is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""
+
+
+def raised_at(error: BaseException) -> str | None:
+    """The same, of something that was raised."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+
+
+def _is_users(file: str) -> bool:
+    own = (str(Path(__file__).parent), str(Path(sys.modules["tinygrad"].__file__ or "").parent))
+    return not file.startswith(own)

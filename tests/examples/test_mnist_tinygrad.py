@@ -1,0 +1,31 @@
+"""The MNIST example in tinygrad: on the emulated pico it gives what tinygrad gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.program import baretorch
+from tests.zoo.zoo import ROOT
+
+EXAMPLE = ROOT / "examples" / "mnist"
+
+
+def in_numpy() -> np.ndarray:
+    """What the network gives for the first test image."""
+    with np.load(EXAMPLE / "weights.npz") as w, np.load(EXAMPLE / "sample.npz") as sample:
+        x = sample["t10k_images"][:1].reshape(1, 784) / 255
+        hidden = np.maximum(x @ w["0.weight"].astype(np.float64).T + w["0.bias"], 0)
+        return np.asarray(hidden @ w["2.weight"].astype(np.float64).T + w["2.bias"])
+
+
+def test_float_on_the_pico(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = baretorch("run", str(EXAMPLE / "in_tinygrad.py"), "--board", "pico", "--json")
+    assert found.code == 0, found.err
+    facts = found.json()
+    assert (facts["reference"], facts["dtype"], facts["macs"]) == ("tinygrad", "float32", 317_600)
+    assert facts["max_error"] < 1e-5
+    np.testing.assert_allclose(np.ravel(facts["outputs"]), in_numpy()[0], atol=1e-4)
