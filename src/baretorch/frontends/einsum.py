@@ -1,4 +1,4 @@
-"""Einstein sums as matrix products: operand by operand, with what both have and the result too as a batch."""
+"""Einstein sums as matrix products."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten import constants
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.lowering import Lowering
 from baretorch.ops.reduce import Sum
@@ -13,61 +14,87 @@ from baretorch.ops.reduce import Sum
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def einsum(g: Lowering, formula: str, operands: Sequence[str]) -> str:
-    terms, result = _spelled_out(g, formula, operands)
-    (labels, x), *others = zip(terms, operands, strict=True)
-    for i, (term, y) in enumerate(others, 2):
-        wanted = set(result).union(*terms[i:])
-        labels, x = _product(g, labels, x, term, y, wanted)
-    labels, x = _summed(g, labels, x, set(result))
-    return g.permute(x, [labels.index(c) for c in result]) if labels != result else x
+def einsum(g: Lowering, equation: str, operands: Sequence[str]) -> str:
+    """One operand after the other is multiplied with what came of those before it: letters that are left out are
+    summed as soon as nobody else has them."""
+    names = list(operands)
+    terms, result = _terms(equation, [len(g.shape(n)) for n in names])
+    terms = [_without_twins(g, names, i, term) for i, term in enumerate(terms)]
+    name, term = names[0], terms[0]
+    for i in range(1, len(names)):
+        later = set(result).union(*terms[i + 1 :])
+        name, term = _joined(g, (name, term), (names[i], terms[i]), later)
+    name, term = _summed(g, name, term, set(result))
+    return _ordered(g, name, term, result)
 
 
-def _spelled_out(g: Lowering, formula: str, operands: Sequence[str]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, which are those that stand once where nothing is said."""
-    left, arrow, result = formula.replace(" ", "").partition("->")
+def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result; dots stand for as many dimensions as there are."""
+    equation = equation.replace(" ", "")
+    left, arrow, result = equation.partition("->")
     terms = left.split(",")
-    free = [c for c in LETTERS if c not in formula]
-    spare = max([len(g.shape(x)) - len(t) + 3 for t, x in zip(terms, operands, strict=True) if "..." in t], default=0)
-    dots = "".join(free[:spare])
-    full = [
-        t.replace("...", dots[spare - (len(g.shape(x)) - len(t) + 3) :]) if "..." in t else t
-        for t, x in zip(terms, operands, strict=True)
-    ]
-    joined = "".join(full)
+    if len(terms) != len(ranks):
+        raise CompileError(f"Einsum: {equation!r} is for {len(terms)} operands", have=f"{len(ranks)} operands")
+    free = [c for c in LETTERS if c not in equation]
+    dots = max([r - len(t) + 3 for t, r in zip(terms, ranks, strict=True) if "..." in t] + [0])
+    names = "".join(free[:dots])
     if not arrow:
-        result = "..." + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in dots))
-    result = result.replace("...", dots)
-    if any(len(set(t)) != len(t) for t in full):
-        raise CompileError(
-            f"einsum: {formula!r} takes a diagonal, which is not supported", try_="x.diagonal() before the sum"
-        )
-    return full, result
+        found = "".join(terms).replace("...", "")
+        result = ("..." if dots else "") + "".join(sorted(c for c in set(found) if found.count(c) == 1))
+    full = []
+    for term, rank in zip(terms, ranks, strict=True):
+        own = rank - len(term) + 3 if "..." in term else 0
+        full.append(term.replace("...", names[dots - own :]))
+        if len(full[-1]) != rank:
+            raise CompileError(f"Einsum: {equation!r} does not fit", have=f"an operand of {rank} dimensions")
+    return full, result.replace("...", names)
 
 
-def _summed(g: Lowering, labels: str, x: str, wanted: set[str]) -> tuple[str, str]:
-    """Without the letters that nobody wants."""
-    gone = tuple(i for i, c in enumerate(labels) if c not in wanted)
-    return ("".join(c for c in labels if c in wanted), g.b.add(Sum(gone, False), x)) if gone else (labels, x)
+def _without_twins(g: Lowering, names: list[str], i: int, term: str) -> str:
+    """A letter that an operand has twice takes its diagonal."""
+    while len(set(term)) != len(term):
+        twin = next(c for c in term if term.count(c) > 1)
+        a = term.index(twin)
+        b = term.index(twin, a + 1)
+        names[i] = constants.diagonal(g, names[i], 0, a, b)
+        term = "".join(c for j, c in enumerate(term) if j not in (a, b)) + twin
+    return term
 
 
-def _product(g: Lowering, a: str, x: str, b: str, y: str, wanted: set[str]) -> tuple[str, str]:
-    """The product of two operands, over the letters that only they have; a constant goes to the right, where it is the
-    weight of a linear layer."""
-    if g[x].data is not None and g[y].data is None:
-        a, x, b, y = b, y, a, x
-    a, x = _summed(g, a, x, wanted | set(b))
-    b, y = _summed(g, b, y, wanted | set(a))
-    batch = [c for c in a if c in b and c in wanted]
-    inner = [c for c in a if c in b and c not in wanted]
-    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
-    sizes = {**dict(zip(a, g.shape(x), strict=True)), **dict(zip(b, g.shape(y), strict=True))}
+def _summed(g: Lowering, name: str, term: str, kept: set[str]) -> tuple[str, str]:
+    gone = tuple(i for i, c in enumerate(term) if c not in kept)
+    if not gone:
+        return name, term
+    return g.b.add(Sum(gone, False), name), "".join(c for c in term if c in kept)
 
-    def arranged(labels: str, t: str, *groups: list[str]) -> str:
-        t = g.permute(t, [labels.index(c) for group in groups for c in group])
-        flat = [prod(sizes[c] for c in group) for group in groups]
-        return g.reshape(t, flat if batch else flat[1:])
 
-    made = matmul(g, arranged(a, x, batch, left, inner), arranged(b, y, batch, inner, right))
-    labels = "".join((*batch, *left, *right))
-    return labels, g.reshape(made, [sizes[c] for c in labels])
+def _joined(g: Lowering, left: tuple[str, str], right: tuple[str, str], later: set[str]) -> tuple[str, str]:
+    """A product of matrices: letters that both have and that stay are the batch, those that go are summed over. A
+    constant stands on the right, where it is the weight of a linear layer."""
+    if g[left[0]].data is not None and g[right[0]].data is None:
+        left, right = right, left
+    a, ta = _summed(g, *left, later | set(right[1]))
+    b, tb = _summed(g, *right, later | set(ta))
+    sizes: dict[str, int] = {}
+    for term, shape in ((ta, g.shape(a)), (tb, g.shape(b))):
+        for c, n in zip(term, shape, strict=True):
+            sizes[c] = max(n, sizes.get(c, 1))
+    both = [c for c in ta if c in tb]
+    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
+    rows, columns = [c for c in ta if c not in both], [c for c in tb if c not in both]
+    if any(g.shape(n)[t.index(c)] != sizes[c] for n, t in ((a, ta), (b, tb)) for c in both):
+        raise CompileError("Einsum: dimensions of 1 that stand for more are not supported", have=f"{g[a]}, {g[b]}")
+    ordered_a = _ordered(g, a, ta, "".join((*batch, *rows, *inner)))
+    ordered_b = _ordered(g, b, tb, "".join((*batch, *inner, *columns)))
+    m, k, n = (prod(sizes[c] for c in some) for some in (rows, inner, columns))
+    outer = [sizes[c] for c in batch]
+    y = matmul(g, g.reshape(ordered_a, (*outer, m, k)), g.reshape(ordered_b, (*outer, k, n)))
+    term = "".join((*batch, *rows, *columns))
+    return g.reshape(y, [sizes[c] for c in term]), term
+
+
+def _ordered(g: Lowering, name: str, term: str, wanted: str) -> str:
+    if sorted(term) != sorted(wanted):
+        raise CompileError(f"Einsum: the result has letters {wanted!r}, and there are {term!r}")
+    dims = tuple(term.index(c) for c in wanted)
+    return name if dims == tuple(range(len(dims))) else g.permute(name, dims)
