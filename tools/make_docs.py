@@ -13,13 +13,14 @@ import io
 import re
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 import click
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
+from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.report.numbers import capacity, frequency
 from baretorch.report.support import aten_names, support
 from baretorch.targets.boards import board_names, load_board
@@ -119,6 +120,33 @@ def ops_page() -> str:
     return "\n".join(text) + "\n"
 
 
+def tinygrad_page() -> str:
+    """The methods and layers of tinygrad that have a row."""
+
+    def named(rows: Iterable[str]) -> str:
+        methods = [f"`nn.{n}`" if n[0].isupper() else f"`{OPERATORS.get(n, n)}`" for n in rows]
+        return ", ".join(sorted(methods))
+
+    text = [
+        NOTE,
+        "# tinygrad",
+        "",
+        "These methods of Tensor and layers of tinygrad 0.14.0 become operators. What is made of them works as well:",
+        "`nn.Linear` calls `linear`, `nn.BatchNorm` `batchnorm`, and `+` is `add`.",
+        "[Bring a tinygrad model](../how-to/tinygrad.md) tells how.",
+        "",
+        *table(
+            ("kind", "methods"),
+            [("numbers", named(math.ROWS)), ("moves", named(moves.ROWS)), ("layers", named(nn.ROWS))],
+            "ll",
+        ),
+    ]
+    return "\n".join(text) + "\n"
+
+
+OPERATORS = {"__getitem__": "x[…]"}
+
+
 def cli_page() -> str:
     """The help of every verb."""
     text = [
@@ -159,6 +187,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/boards.md": boards_page,
     "docs/reference/ops.md": ops_page,
     "docs/reference/cli.md": cli_page,
+    "docs/reference/tinygrad.md": tinygrad_page,
 }
 
 

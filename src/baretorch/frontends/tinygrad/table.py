@@ -148,7 +148,7 @@ def _unsupported(lost: Sequence[str]) -> CompileError:
     return CompileError(
         f"{len(names)} {some} not supported: {', '.join(names)}",
         at=[text for text in lost if not text.startswith(UNSEEN)],
-        try_="docs/how-to/tinygrad.md lists what is supported",
+        try_="docs/reference/tinygrad.md lists what is supported",
     )
 
 
