@@ -32,6 +32,8 @@ def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array
     """What a node of ONNX's own domain makes of constants; None where it must be computed otherwise."""
     if node.op_type in NEVER or any(a.g.node or a.graphs for a in node.attribute):
         return None
+    if node.op_type == "Identity" and inputs[0] is not None:
+        return (inputs[0],)
     sizes = _sizes(node, inputs, opset)
     given = sum(x.nbytes for x in inputs if x is not None)
     if sizes is None:

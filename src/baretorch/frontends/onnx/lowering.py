@@ -19,6 +19,7 @@ from baretorch.frontends.onnx.tensors import array_of, type_name
 from baretorch.ir import Array, DType, Origin
 from baretorch.ops.quantize import Dequantize, Quantize
 
+MOST = 20_000  # nodes, loops and functions written out
 DEEPEST = 32  # graphs and functions within each other
 AS_BYTES = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8"}
 MOVES = frozenset(  # they give numbers as they are, so that those may be what they stand for
@@ -75,6 +76,7 @@ class OnnxLowering(Lowering):
     rows: Mapping[str, Row]
     functions: Mapping[tuple[str, str, str], Any]
     integers: Collection[str]  # operators that know what quantized tensors are
+    left: int = MOST  # nodes that may still come
     room: int = ROOM  # bytes that constants may still make of constants
     notes: list[str] = field(default_factory=list)
     unsupported: list[tuple[str, str]] = field(default_factory=list)  # operator, node
@@ -155,6 +157,9 @@ class OnnxLowering(Lowering):
         for i, node in enumerate(nodes):
             name = scope.prefix + (node.name or next(filter(None, node.output), f"{node.op_type}_{i}"))
             self.b.origin = Origin(name)
+            self.left -= 1
+            if self.left < 0:
+                raise too_large(f"it has more than {MOST:,} nodes")
             try:
                 made = self._made(node, name, scope)
             except CompileError as error:

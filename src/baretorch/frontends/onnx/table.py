@@ -8,6 +8,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.frontends.onnx import (
     activations,
+    control,
     convs,
     index,
     math,
@@ -38,6 +39,7 @@ TABLE: dict[str, Row] = {
     **reduce.ROWS,
     **sequence.ROWS,
     **quant.ROWS,
+    **control.ROWS,
 }
 
 
