@@ -25,6 +25,7 @@ from baretorch.frontends.aten.source import shared_state
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.pte.reader import read_pte_methods
+from baretorch.frontends.tflite import source
 from baretorch.pipeline import optimized
 from baretorch.targets.boards import load_board
 from baretorch.text import parse, to_text
@@ -60,6 +61,17 @@ def read_pte(data: bytes) -> None:
     for program in programs.values():
         check_sizes(program)
         optimized(to_graph(replace(program, file="fuzz.pte")))
+
+
+@cache
+def tflites() -> tuple[bytes, ...]:
+    from tests.frontends.tflite_more_cases import CASES
+
+    return tuple(case.bytes() for case in CASES)
+
+
+def read_tflite(data: bytes) -> None:
+    optimized(source.read_tflite(data, "fuzz").graph)
 
 
 @cache
@@ -209,5 +221,6 @@ READERS = {
     "elf": Reader(lambda rng: damaged_bytes(rng.choice(elfs()), rng), read_elf_whole),
     "frames": Reader(make_frames, read_frames),
     "graph": Reader(lambda rng: damaged_text(rng.choice(graphs()), rng).encode("utf-8", "surrogatepass"), read_graph),
+    "tflite": Reader(lambda rng: damaged_bytes(rng.choice(tflites()), rng), read_tflite),
     "pt2": Reader(make_pt2, read_pt2, seconds=10.0),
 }

@@ -28,6 +28,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("torch", "package", "reads model files and .pt2", 'pip install "baretorch[torch]"'),
     Tool("torchao", "package", "quantizes models (`--int8`)", 'pip install "baretorch[torch]"'),
     Tool("executorch", "package", "writes .pte (`baretorch export`)", 'pip install "baretorch[executorch]"'),
+    Tool("ai-edge-litert", "package", "answers for .tflite files beside ours", 'pip install "baretorch[tflite]"'),
     Tool("pyserial", "package", "talks to boards (`baretorch monitor --port`)", "pip install pyserial"),
     Tool("matplotlib", "package", "draws `baretorch monitor --png`", 'pip install "baretorch[plot]"'),
     Tool("pyocd", "package", "flashes through a debug probe", 'pip install "baretorch[flash]"'),

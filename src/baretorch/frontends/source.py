@@ -93,7 +93,8 @@ class Source:
     notes: tuple[str, ...] = ()  # what the reader wants the user to know
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
     layers: Callable[[], Iterable[Layer]] | None = None  # of a file with a runtime: its layers, as that computes them
-    calls: int | None = None  # how many operators the form before the Graph has
+    calls: int | None = None  # how many operators the form before the Graph has …
+    calls_are: str = "ATen calls"  # … and what they are
     torch: Torch | None = None
 
     def __post_init__(self) -> None:

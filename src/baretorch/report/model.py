@@ -73,16 +73,16 @@ class ModelFacts:
 
 
 def text_before(source: Source, stage: str) -> str:
-    """A form of the model before the Graph: `aten`, or `core`, the same after torch's full decomposition."""
+    """A form of the model before the Graph: `aten`, `core`, the same after torch's full decomposition, or `tflite`."""
     if stage not in source.texts:
-        raise CompileError(
-            f"{source.name} was not read with PyTorch, which decomposes to core ATen"
-            if stage == "core"
-            else f"{source.name} was never an ATen program",
-            try_="`--stage aten` shows the program as the file has it"
-            if "aten" in source.texts
-            else "`--stage graph` shows what it is compiled from",
-        )
+        why = {
+            "core": f"{source.name} was not read with PyTorch, which decomposes to core ATen",
+            "aten": f"{source.name} was never an ATen program",
+            "tflite": f"{source.name} is no .tflite file",
+        }
+        other = next((s for s in ("aten", "tflite") if s in source.texts), None)
+        shown = f"`--stage {other}` shows the program as the file has it" if other else None
+        raise CompileError(why[stage], try_=shown or "`--stage graph` shows what it is compiled from")
     return source.texts[stage]()
 
 
@@ -145,7 +145,7 @@ def _heading(facts: ModelFacts) -> Table:
 
 
 def _calls(source: Source) -> str:
-    return "" if source.calls is None else f"{source.calls} ATen calls → "
+    return "" if source.calls is None else f"{source.calls} {source.calls_are} → "
 
 
 def _operators(facts: ModelFacts) -> Table:

@@ -17,7 +17,7 @@ from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State, verify
-from baretorch.ops.elementwise import Clamp
+from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.quantize import Dequantize, Quantize
 
 BYTES = ("int8", "uint8")
@@ -101,6 +101,10 @@ class TfliteLowering(Lowering):
         return self.b.add(Clamp(*limits), self.noted(name, stored_as(like)))
 
     def apply(self, op: Op, call: Call) -> str:
+        """The operator on all inputs of the call, which must be as many as it takes."""
+        takes = 1 if isinstance(op, Unary) else 2 if isinstance(op, Binary) else len(call.inputs)
+        if len(call.inputs) != takes:
+            raise damaged(f"{call.name} has {len(call.inputs)} inputs instead of {takes}")
         return self.b.add(op, *call.given())
 
     def variable(self, key: str, t: TfTensor, initial: Array | None = None) -> Variable:

@@ -149,6 +149,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTens
         raise CompileError(
             f"{shown}: the shape {list(shape[:MAX_RANK])} is not supported",
             need=f"at most {MAX_RANK} dimensions, each of a size that the file tells",
+            try_="convert the model for one size of its inputs, a batch of 1",
         )
     if number >= len(buffers):
         raise damaged(f"{shown} is buffer {number} of {len(buffers)}")

@@ -22,45 +22,61 @@ from baretorch.stopwatch import timed
 
 METHOD = "forward"
 LIBRARY = "LiteRT"
+MISSING = 'LiteRT is not installed, so that nobody else was asked: pip install "baretorch[tflite]" brings it'
 
 
-def read_tflite(
-    data: bytes, name: str, method: str | None = None, trust: bool = False
-) -> tuple[TfModel, int, Graph, tuple[str, ...]]:
-    """A file, the subgraph that is meant, its Graph, and what users should know of it."""
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A file, the subgraph of it that is meant, its Graph, and what users should know of it."""
+
+    model: TfModel
+    index: int
+    graph: Graph
+    notes: tuple[str, ...]
+
+    @property
+    def subgraph(self) -> Subgraph:
+        return self.model.subgraphs[self.index]
+
+
+def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool = False) -> Read:
+    """Nothing runs, and nothing is allocated that is much larger than the file, unless the user trusts it. Of several
+    signatures, the one called `method`, or the first."""
     model = read_model(data)
     methods = dict(model.signatures) if len(set(model.signatures.values())) > 1 else {METHOD: 0}
     chosen = one_of(methods, method)
-    index = methods[chosen]
-    subgraph = model.subgraphs[index]
+    subgraph = model.subgraphs[methods[chosen]]
     if not trust:
         check_sizes(subgraph)
     graph, notes = to_graph(model, subgraph, name)
     others = [m for m in methods if m != chosen]
     left = (f"only signature {chosen} is read, not {', '.join(others)}",) if others else ()
-    return model, index, graph, (*notes, *left)
+    return Read(model, methods[chosen], graph, (*notes, *left))
 
 
 def load_tflite(asked: Asked) -> Source:
     """A file of TensorFlow Lite. LiteRT is asked for the model's own answers, if it is installed."""
     with timed("model"):
         data = asked.file.read_bytes()
-        model, index, graph, notes = read_tflite(data, asked.name, asked.method, asked.trust)
-        subgraph = model.subgraphs[index]
+        read = read_tflite(data, asked.name, asked.method, asked.trust)
+        graph, subgraph = read.graph, read.subgraph
         examples = example_inputs(asked, graph) if asked.inputs is not None else _examples(graph)
         source = Source(
             asked.name,
             {METHOD: graph},
             examples,
             library="nobody",
-            notes=notes,
+            notes=read.notes,
             calls=len(subgraph.operators),
+            calls_are="TFLite operators",
             texts={"tflite": lambda: text(subgraph)},
         )
-    if not litert.installed() or index:
+    if not litert.installed():
+        return replace(source, notes=(*source.notes, MISSING))
+    if read.index:
         return source
     with timed("LiteRT"):
-        return _asked(source, _Runtime(data, model, subgraph), graph)
+        return _asked(source, _Runtime(data, read.model, subgraph), graph)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def lstm(g: TfliteLowering, call: Call) -> str:
     """The gates' weights, one after the other, are those of our layer."""
     for what, inputs in UNKNOWN.items():
         if any(call.maybe(i) is not None for i in inputs):
-            raise CompileError(f"{call.name}: {what} is not supported", need="a plain LSTM, as Keras has it")
+            raise CompileError(f"{call.name} with {what} is not supported", need="a plain LSTM, as Keras has it")
     if call.option(Field(0, "b")) != TANH:
         raise CompileError(f"{call.name}: an activation other than TANH is not supported")
     if (clip := call.real(1)) > 0:

@@ -1,0 +1,109 @@
+"""Whole `.tflite` models: those that are committed, and in the slow suite what converters make of the zoo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import baretorch
+from baretorch.frontends import load
+from baretorch.frontends.tflite import litert
+from baretorch.ir import DType
+from baretorch.layerwise import compare_layers
+from baretorch.passes.to_int8 import float_layers
+from baretorch.pipeline import optimized_methods
+from tests.cli.program import baretorch as command
+from tests.frontends.environments import KERAS, LITERT_TORCH, convert
+
+DATA = Path(__file__).parent / "data"
+ZOO = Path(__file__).parents[2] / "zoo"
+FILES = sorted(p.name for p in DATA.glob("*.tflite"))
+
+
+def judge(file: Path) -> None:
+    """No float layer, int8 at the border, and at most one step from LiteRT in each layer."""
+    source = load(str(file))
+    graph = optimized_methods(source)[source.method]
+    assert float_layers(graph) == []
+    assert {t.dtype for t in graph.of((*graph.inputs, *graph.outputs))} == {DType.INT8}
+    assert source.layers is not None
+    beside = compare_layers(source.library, source.layers())
+    assert len(beside.int8) == source.calls
+    assert beside.largest <= 1 and beside.differ <= 0.05 * beside.elements, beside.words
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if "int8" in n])
+def test_int8_models_are_litert_s_layer_by_layer(name: str) -> None:
+    judge(DATA / name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_image_answers_as_litert_does(name: str) -> None:
+    """Twice, as those with state answer something else the second time."""
+    facts = command("run", str(DATA / name), "--board", "host", "--json").json()
+    assert facts["reference"] == "LiteRT"
+    if "int8" in name:
+        assert facts["max_lsb"] <= 2 and facts["layerwise"]["max_lsb"] <= 1
+    else:
+        assert facts["max_error"] <= 1e-5 and facts["layerwise"] is None
+
+
+def test_a_model_with_state_goes_on_where_it_was() -> None:
+    source = load(str(DATA / "lstm.tflite"))
+    assert source.expected is not None and source.expected_again is not None
+    assert np.abs(source.expected[0] - source.expected_again[0]).max() > 1e-3
+    assert len(source.graph.state) == 4
+
+
+def test_layers_are_called_as_their_tensors_are() -> None:
+    graph = load(str(DATA / "lstm.tflite")).graph
+    assert "sequential/dense/MatMul1" in {t.origin.path for t in graph.tensors.values()}
+
+
+def test_without_litert_the_graph_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litert, "installed", lambda: False)
+    source = load(str(DATA / "lstm_int8.tflite"))
+    assert source.expected is None and source.layers is None
+    assert any('pip install "baretorch[tflite]"' in note for note in source.notes)
+
+
+def test_int8_is_refused_for_a_model_that_has_it() -> None:
+    run = command("run", str(DATA / "lstm_int8.tflite"), "--board", "host", "--int8")
+    assert run.code == 1 and "already" in run.err
+
+
+def test_from_python() -> None:
+    model = baretorch.compile(str(DATA / "lstm_int8.tflite"), board="host")
+    source = load(str(DATA / "lstm_int8.tflite"))
+    assert source.expected is not None
+    answer = model.run(*source.examples)
+    assert np.abs(np.asarray(answer) - source.expected[0]).max() <= 2 / 256
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kws", "ic", "vww", "ad"])
+def test_litert_torch_s_int8_costs_what_ours_does(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.tflite"
+    convert("litert.py", LITERT_TORCH, str(ZOO / f"{name}.py"), str(file), "--int8")
+    judge(file)
+    theirs = command("run", str(file), "--board", "mps2-an386", "--json").json()
+    ours = command("run", str(ZOO / f"{name}.py"), "--board", "mps2-an386", "--int8", "--io", "int8", "--json").json()
+    assert theirs["float_layers"] == []
+    assert theirs["instructions"] <= 1.03 * ours["instructions"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kws", "ic", "vww", "ad", "mobilenet_v2", "unet_small", "tcn", "vit_tiny", "lstm"])
+def test_litert_torch_s_float_models_are_litert_s(name: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.tflite"
+    convert("litert.py", LITERT_TORCH, str(ZOO / f"{name}.py"), str(file))
+    facts = command("run", str(file), "--board", "host", "--json").json()
+    assert facts["reference"] == "LiteRT" and facts["warnings"] == []
+
+
+@pytest.mark.slow
+def test_keras_s_fused_lstm(tmp_path: Path) -> None:
+    convert("keras.py", KERAS, str(tmp_path / "lstm.tflite"), "--int8")
+    judge(tmp_path / "lstm.tflite")
