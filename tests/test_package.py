@@ -91,6 +91,38 @@ def test_run_a_pte_without_torch(clean: Path, tmp_path: Path, pte: str) -> None:
     assert facts["max_error"] < 1e-5
 
 
+def test_run_a_tflite_without_torch_and_litert(clean: Path, tmp_path: Path) -> None:
+    """What `pip install baretorch` brings reads the file; nobody else can be asked for its answers."""
+    options = ("--board", "pico2w", "--toolchain", "zig", "--json")
+    done = baretorch(clean, "run", str(PTE / "lstm_int8.tflite"), *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["emulator"], facts["reference"], facts["max_error"]) == ("unicorn", "the graph", 0)
+
+
+@pytest.mark.slow
+def test_pip_install_baretorch_tflite_runs_a_tflite(tmp_path: Path) -> None:
+    """In a fresh environment, with what the extra brings and no PyTorch, on the emulated pico2w."""
+    made = run(sys.executable, "-m", "venv", "fresh", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    python = str(tmp_path / "fresh" / "bin" / "python")
+    shutil.copytree(ROOT / "src", tmp_path / "tree" / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / "tree")
+    done = run(python, "-m", "pip", "install", "--quiet", f"{tmp_path / 'tree'}[tflite]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run(python, "-c", "import torch", cwd=tmp_path).returncode != 0
+    done = run(
+        *(python, "-m", "baretorch", "run", str(PTE / "kws_int8.tflite"), "--board", "pico2w"),
+        *("--toolchain", "zig", "--json"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["emulator"], facts["reference"], facts["float_layers"]) == ("unicorn", "LiteRT", [])
+    assert facts["max_lsb"] <= 2 and facts["layerwise"]["max_lsb"] <= 1
+
+
 def test_a_model_file_without_torch_says_how_to_get_it(clean: Path, tmp_path: Path) -> None:
     done = baretorch(clean, "run", str(ROOT / "examples/sine/model.py"), "--board", "pico", cwd=tmp_path)
     assert done.returncode == 1

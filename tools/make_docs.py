@@ -20,6 +20,8 @@ from pathlib import Path
 import click
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
+from baretorch.frontends.tflite.table import NOT_INT8
+from baretorch.frontends.tflite.table import TABLE as TFLITE
 from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.report.numbers import capacity, frequency
 from baretorch.report.support import aten_names, support
@@ -147,6 +149,30 @@ def tinygrad_page() -> str:
 OPERATORS = {"__getitem__": "x[…]"}
 
 
+def tflite_page() -> str:
+    """The builtin operators of TensorFlow Lite that have a row."""
+    rows = [
+        (
+            f"`{name}`",
+            ", ".join(f"[{op.name}](ops.md#{op.name})" for op in row.makes) or "–",
+            "–" if name in NOT_INT8 else "yes",
+            row.remark,
+        )
+        for name, row in sorted(TFLITE.items())
+    ]
+    text = [
+        NOTE,
+        "# TensorFlow Lite",
+        "",
+        f"These {len(rows)} builtin operators of `.tflite` files become operators of Baretorch. All are held",
+        "against LiteRT's kernels in float, and where it says int8 in int8 too, with one step's difference at most.",
+        "[Bring a TensorFlow Lite model](../how-to/tflite.md) tells how.",
+        "",
+        *table(("operator", "becomes", "int8", "remark"), rows, "llll"),
+    ]
+    return "\n".join(text) + "\n"
+
+
 def cli_page() -> str:
     """The help of every verb."""
     text = [
@@ -188,6 +214,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/ops.md": ops_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/tinygrad.md": tinygrad_page,
+    "docs/reference/tflite.md": tflite_page,
 }
 
 

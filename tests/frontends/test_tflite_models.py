@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.program import baretorch as command
+from tests.frontends.environments import KERAS, LITERT_TORCH, convert
 
 import baretorch
 from baretorch.frontends import load
@@ -14,8 +16,6 @@ from baretorch.ir import DType
 from baretorch.layerwise import compare_layers
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized_methods
-from tests.cli.program import baretorch as command
-from tests.frontends.environments import KERAS, LITERT_TORCH, convert
 
 DATA = Path(__file__).parent / "data"
 ZOO = Path(__file__).parents[2] / "zoo"

@@ -38,7 +38,7 @@ for name in ("NEG", "SIN", "COS", "FLOOR", "CEIL", "ROUND"):
 both("SIGN", IMAGE, int8=False)
 both("SQUARE", IMAGE, int8=False, options="SquareOptions")
 both("LOG_SOFTMAX", (2, 7), None, X, Q(16 / 256, 127), "LogSoftmaxOptions")
-both("L2_NORMALIZATION", (2, 7), None, X, Q(1 / 128, 0), "L2NormOptions", int8=False, relative=2e-6)
+both("L2_NORMALIZATION", (2, 7), None, X, Q(1 / 128, 0), "L2NormOptions", relative=2e-6)
 both("L2_POOL_2D", IMAGE, (1, 2, 2, 3), options="Pool2DOptions", int8=False, relative=2e-6,
      padding=VALID, strideH=2, strideW=2, filterHeight=2, filterWidth=2)  # fmt: skip
 
@@ -131,6 +131,7 @@ def select(g: SubgraphWriter, name: str, q: Q | None, rows: bool = False) -> Non
 case("SELECT", lambda g: select(g, "SELECT", None))
 case("SELECT_rows", lambda g: select(g, "SELECT", None, rows=True))
 case("SELECT_V2", lambda g: select(g, "SELECT_V2", None))
+case("SELECT_int8", lambda g: select(g, "SELECT", X))
 case("SELECT_V2_int8", lambda g: select(g, "SELECT_V2", X))
 case(
     "CAST",
@@ -139,7 +140,7 @@ case(
 case("QUANTIZE", lambda g: g.output(g.op("QUANTIZE", [g.input((2, 3))], (2, 3), X, "QuantizeOptions")))
 case("QUANTIZE_int8", lambda g: g.output(g.op("QUANTIZE", [g.input((2, 30), X)], (2, 30), Y, "QuantizeOptions")))
 case("DEQUANTIZE", lambda g: g.output(g.op("DEQUANTIZE", [g.input((2, 3), X)], (2, 3), "float32", "DequantizeOptions")))
-with_constants("BROADCAST_TO", (1, 3), [ints(4, 3)], (4, 3), options="BroadcastToOptions", x=None)
+with_constants("BROADCAST_TO", (1, 3), [ints(4, 3)], (4, 3), options="BroadcastToOptions")
 case(
     "FILL",
     lambda g: g.output(
@@ -206,14 +207,14 @@ for name in ("MEAN", "SUM"):
     with_constants(name, IMAGE, [ints(1, 2)], (1, 3), y=Y if name == "MEAN" else WIDE, options="ReducerOptions")
 with_constants("MEAN", IMAGE, [ints(-1)], (1, 4, 4, 1), "_kept", y=Y, options="ReducerOptions", keepDims=True)
 with_constants("REDUCE_MAX", IMAGE, [ints(1, 2)], (1, 3), options="ReducerOptions")
-with_constants("REDUCE_MIN", IMAGE, [ints(1, 2)], (1, 3), x=None, options="ReducerOptions")
+with_constants("REDUCE_MIN", IMAGE, [ints(1, 2)], (1, 3), options="ReducerOptions")
 with_constants("REDUCE_PROD", (2, 4), [ints(1)], (2,), x=None, options="ReducerOptions")
 with_constants("REDUCE_ANY", (2, 4), [ints(1)], (2,), x=None, options="ReducerOptions", dtype="bool")
 with_constants("REDUCE_ALL", (2, 4), [ints(1)], (2,), x=None, options="ReducerOptions", dtype="bool")
 for name, options in (("ARG_MAX", "ArgMaxOptions"), ("ARG_MIN", "ArgMinOptions")):
     with_constants(name, (2, 9), [ints(1)], (2,), x=None, options=options, to="int32", outputType=2)
 case(
-    "ARG_MAX_of_int8",
+    "ARG_MAX_of_bytes",
     lambda g: g.output(
         g.op("ARG_MAX", [g.input((2, 9), X), g.const(ints(1))], (2,), "int32", "ArgMaxOptions", outputType=2)
     ),
@@ -300,7 +301,7 @@ with_constants(
 with_constants("GATHER", (3, 5), [ints(4, 0, 0)], (3, 3), options="GatherOptions", axis=1)
 with_constants("GATHER_ND", (3, 5, 2), [np.array([[0, 4], [2, 1]], np.int32)], (2, 2), options="GatherNdOptions")
 with_constants("TILE", (2, 3), [ints(2, 2)], (4, 6), options="TileOptions")
-with_constants("REVERSE_V2", (2, 3), [ints(1)], (2, 3), x=None, options="ReverseV2Options")
+with_constants("REVERSE_V2", (2, 3), [ints(1)], (2, 3), options="ReverseV2Options")
 case(
     "EMBEDDING_LOOKUP",
     lambda g: g.output(g.op("EMBEDDING_LOOKUP", [g.input((3,), "int32"), g.const(real(4, 5))], (3, 5))),

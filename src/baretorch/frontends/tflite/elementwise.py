@@ -42,6 +42,7 @@ from baretorch.ops.functions import (
 )
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Cast, Eq, Le, LogicalAnd, LogicalNot, LogicalOr, Lt, Ne, Where
+from baretorch.ops.norm import LayerNorm
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.reduce import Sum
 from baretorch.ops.softmax import LogSoftmax, Softmax
@@ -113,8 +114,11 @@ def log_softmax(g: TfliteLowering, call: Call) -> str:
 
 
 def l2_normalization(g: TfliteLowering, call: Call) -> str:
-    """Of the last axis: x / sqrt(max(sum of squares, 1e-6))."""
-    x = call.x()
+    """Of the last axis: x / sqrt(max(sum of squares, 1e-6)). In int8 it is a norm of the mean of squares instead."""
+    x, count = call.x(), g.shape(call.x())[-1]
+    if stored_as(call.y) is not None:
+        shares = (g.b.const("share", np.full(1, v, np.float32)) for v in (1 / np.sqrt(count), 0))
+        return g.b.add(LayerNorm((len(g.shape(x)) - 1,), L2_LEAST / count, centred=False), x, *shares)
     squares = g.b.add(Sum((len(g.shape(x)) - 1,), True), g.b.add(Mul(), x, x))
     factor = g.b.add(Rsqrt(), g.b.add(Clamp(L2_LEAST, np.inf), squares))
     return g.limited(g.b.add(Mul(), x, factor), call.limits(0), call.y)
@@ -208,7 +212,7 @@ ROWS: dict[str, Row] = {
     "SQUARED_DIFFERENCE": Row(squared_difference, (Sub, Mul)),
     "SOFTMAX": Row(softmax, (Softmax,)),
     "LOG_SOFTMAX": Row(log_softmax, (LogSoftmax,)),
-    "L2_NORMALIZATION": Row(l2_normalization, (Sum, Rsqrt, Mul)),
+    "L2_NORMALIZATION": Row(l2_normalization, (Sum, Rsqrt, Mul, LayerNorm)),
     "SELECT": Row(select, (Where,)),
     "SELECT_V2": Row(select, (Where,)),
     "CAST": Row(cast, (Cast,)),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type
 from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.ops.functions import Neg
 from baretorch.ops.layout import Flip, Pad
 from baretorch.ops.logic import Cast
 from baretorch.ops.move import Slice
@@ -41,6 +44,17 @@ def reduction(op: type[Reduction]) -> Row:
         return as_told(g, call, g.b.add(op(axes, bool(call.option(KEEP_DIMS))), call.x()))
 
     return Row(build, (op,))
+
+
+def smallest(g: TfliteLowering, call: Call) -> str:
+    """In int8 the largest of what is turned around: -x, stored as -1 - q, loses nothing."""
+    axes, x, quant = axes_of(g, call, 1), call.x(), g[call.x()].quant
+    keep = bool(call.option(KEEP_DIMS))
+    if quant is None or not axes:
+        return as_told(g, call, g.b.add(Amin(axes, keep), x)) if axes else x
+    turned = replace(quant, zero_point=(-1 - quant.zero_point[0],))
+    most = g.noted(g.b.add(Amax(axes, keep), g.noted(g.b.add(Neg(), x), turned)), turned)
+    return g.b.add(Neg(), most)
 
 
 def extreme(op: type[ArgMax]) -> Row:
@@ -80,7 +94,7 @@ ROWS: dict[str, Row] = {
     "MEAN": reduction(Mean),
     "SUM": reduction(Sum),
     "REDUCE_MAX": reduction(Amax),
-    "REDUCE_MIN": reduction(Amin),
+    "REDUCE_MIN": Row(smallest, (Amin, Amax)),
     "REDUCE_PROD": reduction(Prod),
     "REDUCE_ANY": reduction(AnyOf),
     "REDUCE_ALL": reduction(AllOf),

@@ -21,6 +21,14 @@ TABLE: dict[str, Row] = {
     **state.ROWS,
 }
 
+# What LiteRT has in float or integers only, and of the rest what stays float in an int8 model.
+_NOT_INT8 = """
+ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE ATAN2 CALL_ONCE CAST CEIL COS CUMSUM DEQUANTIZE DIV EMBEDDING_LOOKUP FILL FLOOR
+FLOOR_DIV FLOOR_MOD L2_POOL_2D LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR NEG POW READ_VARIABLE REDUCE_ALL REDUCE_ANY
+REDUCE_PROD RELU_0_TO_1 ROUND SHAPE SIGN SIN SQRT SQUARE SQUARED_DIFFERENCE SVDF TOPK_V2 VAR_HANDLE ZEROS_LIKE
+"""
+NOT_INT8 = frozenset(_NOT_INT8.split())
+
 
 def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> tuple[Graph, tuple[str, ...]]:
     """The Graph of a subgraph and what users should know of it; one error names all operators it cannot lower."""
