@@ -214,6 +214,18 @@ def read_pt2(data: bytes) -> None:
             optimized(frontends.load(file.name).graph)
 
 
+def make_onnx(rng: random.Random) -> bytes:
+    from tests.fuzz.onnx_files import make_onnx
+
+    return make_onnx(rng)
+
+
+def read_onnx(data: bytes) -> None:
+    from tests.fuzz.onnx_files import read_onnx
+
+    read_onnx(data)
+
+
 READERS = {
     "pte": Reader(make_pte, read_pte),
     "toml": Reader(make_toml, read_toml),
@@ -222,5 +234,6 @@ READERS = {
     "frames": Reader(make_frames, read_frames),
     "graph": Reader(lambda rng: damaged_text(rng.choice(graphs()), rng).encode("utf-8", "surrogatepass"), read_graph),
     "tflite": Reader(lambda rng: damaged_bytes(rng.choice(tflites()), rng), read_tflite),
+    "onnx": Reader(make_onnx, read_onnx),
     "pt2": Reader(make_pt2, read_pt2, seconds=10.0),
 }

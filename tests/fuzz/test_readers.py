@@ -13,7 +13,8 @@ from tests.fuzz.readers import READERS
 ROOT = Path(__file__).parents[2]
 MEGABYTES = 1000
 # So many must be read, and of those without a number half be refused: the damage is real.
-LEAST = {"pte": 0.1, "tflite": 0.1, "toml": 0.1, "uf2": 0.3, "elf": 0.3, "frames": 1.0, "graph": 0.02, "pt2": 0.1}
+FILES = {"pte": 0.1, "tflite": 0.1, "onnx": 0.05, "pt2": 0.1}
+LEAST = {**FILES, "toml": 0.1, "uf2": 0.3, "elf": 0.3, "frames": 1.0, "graph": 0.02}
 MOST = {"frames": 1.0, "uf2": 0.9, "elf": 0.9}
 
 
@@ -30,7 +31,11 @@ def fuzz(count: int, seed: int, *readers: str) -> None:
 
 
 def test_some_hundred_of_each() -> None:
-    fuzz(300, 1, *(name for name in READERS if name not in ("pt2", "tflite")))
+    fuzz(300, 1, *(name for name in READERS if name not in ("onnx", "pt2", "tflite")))
+
+
+def test_some_onnx_files() -> None:
+    fuzz(500, 1, "onnx")
 
 
 def test_some_tflite_files() -> None:

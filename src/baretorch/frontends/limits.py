@@ -17,15 +17,15 @@ def check_sizes(program: AtenProgram) -> None:
     for call in program.calls:
         size = max((_bytes(shape) for shape in call.shapes if shape is not None), default=0)
         if size > ROOM:
-            raise too_large(f"{call.target} makes {size:,} bytes", str(call.origin))
+            raise too_large(f"{call.target} makes {size:,} bytes", str(call.origin), trust=True)
         if all(name in known for name in _names(call.args)):
             folded += size
             known |= {name for name in call.results if name is not None}
     for i in program.inputs:
         if _bytes(i.shape) > ROOM:
-            raise too_large(f"input {i.name} has {_bytes(i.shape):,} bytes")
+            raise too_large(f"input {i.name} has {_bytes(i.shape):,} bytes", trust=True)
     if folded > ROOM + 4 * sum(c.nbytes for c in program.constants.values()):
-        raise too_large(f"constants make {folded:,} bytes of constants")
+        raise too_large(f"constants make {folded:,} bytes of constants", trust=True)
 
 
 def _bytes(shape: tuple[int, ...]) -> int:
@@ -38,10 +38,11 @@ def _names(args: object) -> list[str]:
     return [name for a in args for name in _names(a)] if isinstance(args, tuple) else []
 
 
-def too_large(what: str, at: str = "") -> CompileError:
+def too_large(what: str, at: str = "", trust: bool = False) -> CompileError:
+    """With `trust`, the user may allow it."""
     return CompileError(
         f"the model is too large to be meant for a microcontroller: {what}",
         at=at or None,
         need=f"at most {ROOM:,} bytes",
-        try_="--trust (in Python trust=True), if that is what you want",
+        try_="--trust (in Python trust=True), if that is what you want" if trust else None,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from onnx import helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
-from baretorch.frontends.limits import ROOM
+from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.onnx.tensors import element_type, tensor_of
 from baretorch.ir import Array
 
@@ -25,6 +25,7 @@ NEVER = frozenset(
 )
 REPEATS = frozenset({"Expand", "Tile"})  # of which only few elements are computed: their readers broadcast
 FEW = 1024  # elements
+GROWS = frozenset({"Resize", "Upsample", "OneHot", "Col2Im", "AffineGrid"})  # what rows compute grows with numbers
 BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more than they are given, times their rank
 
 
@@ -34,13 +35,15 @@ def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array
         return None
     if node.op_type == "Identity" and inputs[0] is not None:
         return (inputs[0],)
-    sizes = _sizes(node, inputs, opset)
+    sizes = _sizes(node, inputs, [x is not None and x.size <= FEW for x in inputs], opset)
     given = sum(x.nbytes for x in inputs if x is not None)
     if sizes is None:
         if node.op_type not in BOUNDED or given > FEW * 8:
             return None
-    elif max(sizes, default=0) > (FEW if node.op_type in REPEATS else ROOM // 8):
-        return None
+    else:
+        _need_room(node, sizes)
+        if node.op_type in REPEATS and max(sizes, default=0) > FEW:
+            return None
     model = _model(node, inputs, opset, ())
     names = [name for name in node.input if name]
     feeds = dict(zip(names, (x for x in inputs if x is not None), strict=True))
@@ -71,11 +74,22 @@ def _model(node: Any, inputs: Sequence[Array | None], opset: int, constants: Seq
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def _sizes(node: Any, inputs: Sequence[Array | None], opset: int) -> list[int] | None:
-    """How many elements each output will have; None if that is not to be known."""
-    small = [i for i, x in enumerate(inputs) if x is not None and x.size <= FEW]
+def check_growth(node: Any, inputs: Sequence[Array | None], known: Sequence[bool], opset: int) -> None:
+    """CompileError if a node would make more than can be meant of inputs of these shapes, of which some are known."""
+    sizes = _sizes(node, inputs, known, opset) if node.op_type in GROWS else None
+    _need_room(node, sizes or [])
+
+
+def _need_room(node: Any, sizes: Sequence[int]) -> None:
+    if 4 * max(sizes, default=0) > ROOM:
+        raise too_large(f"{node.op_type} makes {4 * max(sizes):,} bytes")
+
+
+def _sizes(node: Any, inputs: Sequence[Array | None], known: Sequence[bool], opset: int) -> list[int] | None:
+    """How many elements each output will have, if these inputs are constants; None if that is not to be known."""
+    constants = [i for i, is_known in enumerate(known) if is_known]
     try:
-        inferred = shape_inference.infer_shapes(_model(node, inputs, opset, small), data_prop=True)
+        inferred = shape_inference.infer_shapes(_model(node, inputs, opset, constants), data_prop=True)
     except Exception:
         return None
     sizes = []

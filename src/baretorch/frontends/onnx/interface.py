@@ -97,7 +97,7 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
             "the model's inputs have no fixed shape",
             have=open_,
             need="sizes that are known before the image is built",
-            try_=f"--shape {name}=1,3,96,96 with the sizes you want; in Python shapes={{{name!r}: (1, 3, 96, 96)}}",
+            try_=f"--shape {name}=1,3,96,96 with the sizes you want; in Python shape={{{name!r}: (1, 3, 96, 96)}}",
         )
     return made
 

@@ -12,11 +12,11 @@ from onnx import AttributeProto, NodeProto
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.fold import folded
+from baretorch.frontends.onnx.fold import check_growth, folded
 from baretorch.frontends.onnx.functions import Function, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
-from baretorch.ir import Array, DType, Origin
+from baretorch.ir import Array, DType, Node, Origin
 from baretorch.ops.quantize import Dequantize, Quantize
 
 MOST = 20_000  # nodes, loops and functions written out
@@ -82,6 +82,7 @@ class OnnxLowering(Lowering):
     unsupported: list[tuple[str, str]] = field(default_factory=list)  # operator, node
     wrong: CompileError | None = None  # the first that a row refused
     scope: Scope = field(default_factory=lambda: Scope({}))
+    fixed: set[str] = field(default_factory=set)  # tensors that are made of constants alone
     stored: dict[str, Stored] = field(default_factory=dict)  # quantized tensors
 
     # --- for rows -------------------------------------------------------------------------------------------
@@ -196,6 +197,9 @@ class OnnxLowering(Lowering):
         if function is not None:
             return self._call(function, node, values, name, scope)
         assert row is not None
+        if own:
+            arrays = [self._like(v) for v in values]
+            check_growth(node, arrays, [isinstance(v, np.ndarray) for v in values], version)
         inputs = tuple(self.tensor(scope, n) if n else None for n in names)
         call = Call(node.op_type, node.domain, version, name, inputs, len(node.output), attributes_of(node))
         return self._built(row, call)
@@ -213,11 +217,26 @@ class OnnxLowering(Lowering):
                 f"{call.op} cannot be applied to what it is given",
                 have=", ".join(str(self[x]) for x in call.inputs if x) or "no inputs",
             ) from error
-        for node in self.b.nodes[start:]:
-            for output in node.outputs:
-                if self[output].bytes > ROOM:
-                    raise too_large(f"{call.op} makes {self[output].bytes:,} bytes", f"{call.name}: {call.op}")
+        self._count(self.b.nodes[start:], f"{call.name}: {call.op}")
         return (result,) if isinstance(result, str) else result
+
+    def _count(self, nodes: Sequence[Node], at: str) -> None:
+        """CompileError if these nodes of the Graph would allocate more than can be meant, of constants above all."""
+        for node in nodes:
+            fixed = all(self[x].data is not None or x in self.fixed for x in node.inputs)
+            for output in node.outputs:
+                size = self[output].bytes
+                if size > ROOM:
+                    raise too_large(f"{node.op.name} makes {size:,} bytes", at)
+                if fixed:
+                    self.fixed.add(output)
+                    self._take(size, at)
+
+    def _take(self, size: int, at: str) -> None:
+        """So many bytes are made of constants."""
+        self.room -= size
+        if self.room < 0:
+            raise too_large("constants make too many constants", at)
 
     def _on_real(self, row: Row, call: Call) -> Result:
         """An operator on what quantized tensors stand for, if it only moves them; else on what they are."""
@@ -250,9 +269,7 @@ class OnnxLowering(Lowering):
         made = folded(node, arrays, scope.opsets.get("", 0))
         if made is None:
             return None
-        self.room -= sum(y.nbytes for y in made)
-        if self.room < 0:
-            raise too_large("constants make too many constants", f"{node.name}: {node.op_type}")
+        self._take(sum(y.nbytes for y in made), f"{node.name}: {node.op_type}")
         return made
 
     def _shape(self, node: Any, shape: tuple[int, ...]) -> Array:
@@ -300,6 +317,12 @@ class OnnxLowering(Lowering):
         if value is None or isinstance(value, Absent):
             return None
         return self[value].dtype.label if isinstance(value, str) else value.dtype.name
+
+    def _like(self, value: Value | None) -> Array | None:
+        """An array of a value's shape and type, without its bytes."""
+        if isinstance(value, str):
+            return np.broadcast_to(np.zeros((), self[value].dtype.numpy), self.shape(value))
+        return None if isinstance(value, Absent) else value
 
     def _call(
         self, function: Function, node: Any, values: Sequence[Value | None], name: str, scope: Scope
@@ -371,5 +394,5 @@ def _unsupported(found: Sequence[tuple[str, str]]) -> CompileError:
     return CompileError(
         f"{len(names)} {some} not supported: {', '.join(names)}",
         at=[f"{op}: {node}" for op, node in found[:20]],
-        try_="`baretorch ops` lists what is supported",
+        try_="docs/reference/onnx.md tells which operators are supported, and why others are not",
     )

@@ -36,7 +36,8 @@ def parsed(raw: bytes, folder: Path | None = None) -> Any:
     try:
         model.ParseFromString(raw)
     except Exception as error:  # DecodeError, or what protobuf's implementations raise instead
-        raise damaged("it cannot be parsed", str(error)[:200]) from error
+        raise damaged("it cannot be parsed") from error
+    _check_texts(model)
     if not model.graph.node and not model.graph.output:
         raise damaged("it has no graph")
     _check_opsets(model)
@@ -60,6 +61,18 @@ def _check_by_onnx(model: Any) -> None:
         t.ClearField("shape")
 
 
+def _check_texts(message: Any) -> None:
+    """Names are text: what is not UTF-8, protobuf gives as bytes."""
+    for about, value in message.ListFields():
+        if about.type not in (about.TYPE_STRING, about.TYPE_MESSAGE):
+            continue
+        for one in value if about.is_repeated else (value,):
+            if about.type == about.TYPE_MESSAGE:
+                _check_texts(one)
+            elif not isinstance(one, str):
+                raise damaged(f"{about.name} is no text", repr(one)[:100])
+
+
 def _check_opsets(model: Any) -> None:
     opsets = opsets_of(model)
     version, newest = opsets.get("", 0), defs.onnx_opset_version()
@@ -67,7 +80,9 @@ def _check_opsets(model: Any) -> None:
         raise CompileError(
             f"opset {version} is not supported" if version else "the file does not say which opset it is written for",
             need=f"opset {OLDEST} to {newest}",
-            try_="onnx.version_converter.convert_version(model, 20), or another opset_version in the exporter",
+            try_="another opset_version in the exporter, a newer onnx package"
+            if version > newest
+            else "onnx.version_converter.convert_version(model, 20), or another opset_version in the exporter",
         )
 
 

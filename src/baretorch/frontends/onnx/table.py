@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.frontends.limits import ROOM
 from baretorch.frontends.onnx import (
     activations,
     control,
@@ -47,7 +48,7 @@ def to_graph(model: Any, interface: Interface, name: str) -> tuple[Graph, tuple[
     """The Graph of a model with these inputs, outputs and state, and what the user should know of it."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     b = Builder(name)
-    g = OnnxLowering(b, TABLE, functions, quant.ROWS)
+    g = OnnxLowering(b, TABLE, functions, quant.ROWS, room=ROOM + 4 * model.ByteSize())
     values: dict[str, Value] = {i.name: b.input(i.name, i.shape, i.dtype) for i in interface.inputs}
     states = [(s, b.input(s.input.name, s.input.shape, s.input.dtype)) for s in interface.state]
     values |= {s.input.name: tensor for s, tensor in states}

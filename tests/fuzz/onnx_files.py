@@ -1,0 +1,148 @@
+"""Damage to ONNX files: their bytes, and the structure that the bytes say."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto
+
+from baretorch.frontends.onnx.interface import interface_of
+from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.table import TABLE, to_graph
+from baretorch.pipeline import optimized
+from tests.frontends.onnx.files import model, node, small_cnn, weights
+from tests.frontends.onnx.test_onnx_control import counting
+from tests.fuzz.mutate import NAMES, damaged_bytes
+
+SIZES = (0, 1, 2, 3, -1, -2, 7, 1000, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, -(1 << 63))
+
+
+@cache
+def sound() -> tuple[Any, ...]:
+    """A small network, the same quantized, shape arithmetic that makes constants, and a loop."""
+    scales = {"s": np.float32(0.05), "z": np.int8(3), "ws": np.float32([0.01, 0.02, 0.03]), "wz": np.int8([0, 0, 0])}
+    quantized = model(
+        [
+            node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+            node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+            node("DequantizeLinear", ["w", "ws", "wz"], ["r"], axis=0),
+            node("Gemm", ["d", "r"], ["m"], transB=1),
+            node("QuantizeLinear", ["m", "s", "z"], ["o"]),
+            node("Reshape", ["o", "shape"], ["v"]),
+            node("DequantizeLinear", ["v", "s", "z"], ["y"]),
+        ],
+        {"x": [1, 4]},
+        ["y"],
+        {**scales, "w": np.arange(12, dtype=np.int8).reshape(3, 4), "shape": np.array([3, 1])},
+    )
+    arithmetic = model(
+        [
+            node("Shape", ["x"], ["n"]),
+            node("ConstantOfShape", ["n"], ["zeros"]),
+            node("Expand", ["w", "n"], ["e"]),
+            node("Tile", ["w", "twice"], ["t"]),
+            node("Range", ["zero", "four", "one"], ["i"]),
+            node("Gather", ["x", "i"], ["g"], axis=1),
+            node("Pad", ["g", "pads"], ["p"]),
+            node("Slice", ["p", "from", "to", "axes"], ["c"]),
+            node("Add", ["c", "zeros"], ["a"]),
+            node("Add", ["a", "e"], ["b"]),
+            node("Concat", ["b", "t"], ["k"], axis=0),
+            node("Resize", ["x4", "", "scales"], ["u"]),
+            node("TopK", ["k", "two"], ["y", "at"], axis=1),
+        ],
+        {"x": [2, 4], "x4": [1, 1, 2, 2]},
+        ["y", "u"],
+        {
+            "w": weights(1, 4),
+            "twice": np.array([2, 1]),
+            "zero": np.array(0),
+            "one": np.array(1),
+            "four": np.array(4),
+            "pads": np.array([0, 1, 0, 1]),
+            "from": np.array([1]),
+            "to": np.array([5]),
+            "axes": np.array([1]),
+            "two": np.array([2]),
+            "scales": np.float32([1, 1, 2, 2]),
+        },
+    )
+    return small_cnn(), quantized, arithmetic, counting(3)
+
+
+def _change_attribute(made: Any, rng: random.Random) -> None:
+    some = [a for n in made.graph.node for a in n.attribute]
+    if not some:
+        return
+    a = rng.choice(some)
+    if a.type == AttributeProto.INTS and a.ints:
+        a.ints[rng.randrange(len(a.ints))] = rng.choice(SIZES)
+    elif a.type == AttributeProto.INT:
+        a.i = rng.choice(SIZES)
+    else:
+        a.type = rng.randrange(15)
+
+
+def _change_constant(made: Any, rng: random.Random) -> None:
+    t = rng.choice(made.graph.initializer)
+    what = rng.randrange(4)
+    if what == 0:
+        t.dims.append(rng.choice(SIZES))
+    elif what == 1 and t.dims:
+        t.dims[rng.randrange(len(t.dims))] = rng.choice(SIZES)
+    elif what == 2:
+        t.data_type = rng.randrange(28)
+    else:
+        t.raw_data = np.array([rng.choice(SIZES) for _ in range(max(1, len(t.raw_data) // 8))], np.int64).tobytes()
+
+
+def _change_node(made: Any, rng: random.Random) -> None:
+    nodes = made.graph.node
+    n = rng.choice(nodes)
+    what = rng.randrange(6)
+    if what == 0:
+        n.op_type = rng.choice([*TABLE])
+    elif what == 1 and n.input:
+        known = [name for other in nodes for name in (*other.input, *other.output)]
+        n.input[rng.randrange(len(n.input))] = rng.choice([*known, *NAMES])
+    elif what == 2:
+        n.domain = rng.choice(("com.microsoft", "ai.onnx.ml", "own", *NAMES))
+    elif what == 3:
+        nodes.add().CopyFrom(n)
+    elif what == 4:
+        del n.input[-1:]
+    else:
+        n.name = rng.choice(NAMES)
+
+
+def _change_type(made: Any, rng: random.Random) -> None:
+    value = rng.choice([*made.graph.input, *made.graph.output])
+    kind = value.type.tensor_type
+    if kind.shape.dim and rng.random() < 0.7:
+        d = rng.choice(kind.shape.dim)
+        d.dim_value = rng.choice(SIZES)
+    else:
+        kind.elem_type = rng.randrange(28)
+
+
+CHANGES = (_change_attribute, _change_constant, _change_constant, _change_node, _change_node, _change_type)
+
+
+def make_onnx(rng: random.Random) -> bytes:
+    base = rng.choice(sound())
+    if rng.random() < 0.25:
+        return damaged_bytes(base.SerializeToString(), rng)
+    made = onnx.ModelProto()
+    made.CopyFrom(base)
+    for _ in range(rng.randint(1, 3)):
+        rng.choice(CHANGES)(made, rng)
+    return bytes(made.SerializeToString())
+
+
+def read_onnx(data: bytes) -> None:
+    read = parsed(data)
+    optimized(to_graph(read, interface_of(read, {}, {}), "fuzz")[0])
