@@ -18,6 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import beside_tinygrad
 import ram
 from page import markdown
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
@@ -169,10 +170,11 @@ def main() -> None:
         both = pool.map(measure_cores, *zip(*TWO_CORES, strict=True))
         total = len(MODELS) + len(TWO_CORES)
         rows = [row for part in track(chain(parts, both), "measuring", total=total) for row in part]
-    (ROOT / "benchmarks" / "results.json").write_text(json.dumps(rows, indent=1) + "\n")
-    planned = ram.section(ram.measure_all())
-    (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{planned}")
-    print(planned)
+    beside = beside_tinygrad.measure_all()
+    (ROOT / "benchmarks" / "results.json").write_text(json.dumps([*rows, *beside], indent=1) + "\n")
+    rest = f"{beside_tinygrad.section(beside)}\n{ram.section(ram.measure_all())}"
+    (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{rest}")
+    print(rest)
     print("wrote docs/benchmarks.md and benchmarks/results.json")
 
 

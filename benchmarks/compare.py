@@ -55,8 +55,9 @@ def changes(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Iterat
 
 
 def _name(row: dict[str, Any]) -> tuple[str, ...]:
-    """What tells a row from others: bands and two cores have their own."""
+    """What tells a row from others: bands, two cores and tinygrad's own C have their own."""
     more = [word for key, word in (("bands", "bands"), ("cores", "two cores")) if row.get(key)]
+    more += [row["made_by"]] if "made_by" in row else []
     return (*(str(row.get(key, "")) for key in WHAT), *more)
 
 

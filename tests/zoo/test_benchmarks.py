@@ -68,3 +68,15 @@ def test_cores_without_a_goal_are_shown_too(page: ModuleType) -> None:
 def test_what_does_not_fit_is_listed_apart(page: ModuleType) -> None:
     misfit = {"model": "ic", "dtype": "float32", "board": "pico", "toolchain": "gcc", "misfit": "SRAM is too small"}
     assert page.markdown([ROW, misfit], []).endswith("## Too large\n\n- ic float32, gcc: SRAM is too small\n")
+
+
+@pytest.mark.slow
+def test_tinygrads_own_c_gives_its_answers_in_more_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    beside = importlib.import_module("beside_tinygrad")
+    monkeypatch.setattr(beside, "BOARDS", ("mps2-an386",))
+    ours, theirs = beside.measure_all()
+    assert (ours["made_by"], theirs["made_by"]) == ("Baretorch", "tinygrad")
+    assert theirs["flash"]["weights"] == ours["flash"]["weights"]
+    assert theirs["instructions"] > 3 * ours["instructions"]
+    assert "| mps2-an386 | tinygrad | " in beside.section([ours, theirs])
