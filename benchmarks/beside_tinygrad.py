@@ -181,9 +181,9 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
         TITLE,
         "",
-        "The classifier of digits, 784-400-10 in fp32, from `examples/mnist/in_tinygrad.py`: compiled by Baretorch, and as",
-        "the C that tinygrad 0.14.0 renders for each of its kernels, called in its order. Same compiler and flags, same",
-        "image around it, same answers.",
+        "The classifier of digits, 784-400-10, from `examples/mnist/in_tinygrad.py`: compiled by Baretorch, and as",
+        "the C that tinygrad 0.14.0 renders for each of its kernels, in fp32, called in its order. Same compiler and",
+        "flags, same image around it.",
         "",
         "| board | made by | instructions | per MAC | model code | weights | arena | stack | max error |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",

@@ -141,11 +141,11 @@ def compile(
     calibration: Iterable[Any] | str | Path | None = None,
     **options: Any,
 ) -> Model:
-    """Compile an nn.Module with example inputs, or a model file (.py, .pt2, .pte, .onnx), for a board. With `int8` or
-    `calibration`, inputs of the kind it will see, or a file of them, it is quantized; a model file brings its own. The
-    options below are those of the command line, with the same words; `keep_float` is a list of layers, `place` a dict
-    of layers and banks. A .py file runs; nothing in the others does, unless `trust` says so. Calibration that does
-    not fit is a Python warning, too."""
+    """Compile a model with example inputs, an nn.Module or a callable of tinygrad, or a model file (.py, .pt2, .pte,
+    .onnx), for a board. With `int8` or `calibration`, inputs of the kind it will see, or a file of them, it is
+    quantized; a model file brings its own. The options below are those of the command line, with the same words;
+    `keep_float` is a list of layers, `place` a dict of layers and banks. A .py file runs; nothing in the others does,
+    unless `trust` says so. Calibration that does not fit is a Python warning, too."""
     if calibration is not None:
         options |= {"int8": True}
     if isinstance(calibration, (str, Path)):
@@ -158,9 +158,9 @@ def compile(
     if isinstance(model, (str, Path)):
         source = pipeline.read(str(model), int8=how if calibration is None else None, options=asked)
     elif inputs is None:
-        raise CompileError("compile() needs example inputs for an nn.Module", need="a tuple of example tensors")
+        raise CompileError("compile() needs example inputs for a model", need="a tuple of example tensors")
     else:
-        source = frontends.from_module(model, inputs, name)
+        source = frontends.from_object(model, inputs, name)
     if how and not source.float_graphs:
         from baretorch.quantize.source import quantized
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.program import baretorch as baretorch_cli
 from tests.frontends.tinygrad_cases import CASES, layer
 
 from baretorch.errors import CompileError
@@ -229,3 +230,28 @@ def test_a_model_file_that_takes_methods_early(tmp_path: Path) -> None:
     source = read(str(tmp_path / "net.py"))
     assert np.array_equal(source.expected or (), [[[1, 0, 3]]])
     assert source.library == "tinygrad"
+
+
+def test_in_python() -> None:
+    import baretorch
+
+    net = layer("Linear", 3, 2)
+    x = np.array([[1, 2, 3]], np.float32)
+    model = baretorch.compile(net, (x,), board="host")
+    from tinygrad import Tensor
+
+    np.testing.assert_allclose(model.run(Tensor(x)), net(Tensor(x)).numpy(), rtol=1e-6)
+    model.close()
+
+
+def test_every_look_at_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(FILE)
+    text = baretorch_cli("inspect", "net.py", "--stage", "source").out
+    assert "float[1, 3] = matmul(float[1, 4], float[4, 3], False, None)  # net.py:6" in text
+    assert "2 tinygrad calls" in baretorch_cli("inspect", "net.py").out
+    wrong = baretorch_cli("inspect", "net.py", "--stage", "aten").err
+    assert wrong.endswith("try   `--stage source` shows the model as it was read\n")
+    for verb, *more in (("report", "--evaluate"), ("fit",), ("profile",), ("monitor", "--count", "1")):
+        done = baretorch_cli(verb, "net.py", "--board", "mps2-an386", *more, "--json")
+        assert done.code == 0, (verb, done.err)

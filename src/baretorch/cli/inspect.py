@@ -12,7 +12,7 @@ from baretorch.cli.verb import Answer, complete_boards, stages, verb
 if TYPE_CHECKING:
     from baretorch.options import Options
 
-STAGES = ("aten", "core", "tflite", "graph", "plan")
+STAGES = ("source", "aten", "core", "graph", "plan")
 
 
 @verb("inspect")
@@ -45,7 +45,7 @@ def inspect(
     targets = [load_board(n) for n in board_names()] if board == "all" else [load_board(board)] if board else []
     with stages(as_json) as progress:
         source = read_model(model, options, progress)
-        if stage in ("aten", "core", "tflite"):  # what can be shown of a model that cannot be compiled
+        if stage in ("source", "aten", "core"):  # what can be shown of a model that cannot be compiled
             text = about.text_before(source, stage)
             return Answer({"model": source.name, "stage": stage, "text": text}, Text(text))
         graph = with_io(optimized_methods(source)[source.method], options.io)

@@ -14,7 +14,7 @@ from baretorch.frontends.aten.source import load_pte
 from baretorch.frontends.calibration import calibration_of
 from baretorch.frontends.model_file import need_file
 from baretorch.frontends.onnx.source import load_onnx
-from baretorch.frontends.python_file import load_python
+from baretorch.frontends.python_file import from_object, load_python
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
 from baretorch.frontends.tflite.source import load_tflite
 from baretorch.frontends.torch.source import from_methods, from_module, load_pt2
@@ -30,6 +30,7 @@ __all__ = [
     "check_name",
     "from_methods",
     "from_module",
+    "from_object",
     "kind_of",
     "load",
     "random_inputs",

@@ -4,11 +4,12 @@ tinygrad's, or that of another file, which it names. Neither library is imported
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from baretorch.frontends.model_file import is_module, load_model_file
+from baretorch.frontends.model_file import is_tinygrad, load_model_file
 from baretorch.frontends.source import Asked, Source
 from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
@@ -27,8 +28,16 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
         return source if calibration is None else replace(source, calibration=calibration)
     asked.need_fixed("an nn.Module")
     with timed("export"):
-        from_methods = from_torch if is_module(model) else from_tinygrad
-        return replace(from_methods(model, methods, asked.name, asked.method), calibration=calibration)
+        return replace(_from_methods(model)(model, methods, asked.name, asked.method), calibration=calibration)
+
+
+def from_object(model: Any, inputs: Sequence[Any], name: str) -> Source:
+    """What model() of such a file may return, an nn.Module or a callable of tinygrad, with example inputs."""
+    return _from_methods(model)(model, {"forward": tuple(inputs)}, name)
+
+
+def _from_methods(model: Any) -> Callable[..., Source]:
+    return from_tinygrad if is_tinygrad(model) else from_torch
 
 
 def _imports(file: Path) -> set[str]:

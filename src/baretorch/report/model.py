@@ -73,16 +73,19 @@ class ModelFacts:
 
 
 def text_before(source: Source, stage: str) -> str:
-    """A form of the model before the Graph: `aten`, `core`, the same after torch's full decomposition, or `tflite`."""
+    """A form of the model before the Graph: `source`, as the file or the framework has it; `aten`; or `core`, the same
+    after torch's full decomposition."""
+    if stage == "source" and source.texts:
+        stage = next(iter(source.texts))
     if stage not in source.texts:
-        why = {
-            "core": f"{source.name} was not read with PyTorch, which decomposes to core ATen",
-            "aten": f"{source.name} was never an ATen program",
-            "tflite": f"{source.name} is no .tflite file",
-        }
-        other = next((s for s in ("aten", "tflite") if s in source.texts), None)
-        shown = f"`--stage {other}` shows the program as the file has it" if other else None
-        raise CompileError(why[stage], try_=shown or "`--stage graph` shows what it is compiled from")
+        raise CompileError(
+            f"{source.name} was not read with PyTorch, which decomposes to core ATen"
+            if stage == "core"
+            else f"{source.name} was never an ATen program",
+            try_="`--stage source` shows the model as it was read"
+            if source.texts
+            else "`--stage graph` shows what it is compiled from",
+        )
     return source.texts[stage]()
 
 
@@ -144,8 +147,11 @@ def _heading(facts: ModelFacts) -> Table:
     return table
 
 
+CALLS = {"aten": "ATen calls", "onnx": "ONNX nodes", "tflite": "TFLite operators", "tinygrad": "tinygrad calls"}
+
+
 def _calls(source: Source) -> str:
-    return "" if source.calls is None else f"{source.calls} {source.calls_are} → "
+    return "" if source.calls is None else f"{source.calls} {CALLS.get(next(iter(source.texts), ''), 'calls')} → "
 
 
 def _operators(facts: ModelFacts) -> Table:

@@ -12,7 +12,7 @@ from baretorch.frontends.model_file import said
 from baretorch.frontends.source import ODD_INPUTS, Source, one_of
 from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.table import TABLE, to_graph
-from baretorch.frontends.tinygrad.trace import Trace, is_tensor, raised_at, tensors
+from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, raised_at, tensors, to_text
 from baretorch.ir import Array, Graph
 from baretorch.net import MOVE, Reference
 from baretorch.ports import Answer, Runner, arranged, as_array, restored
@@ -23,7 +23,8 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
     method = one_of(methods, method)
     with watching():
         asked = {m: _Asked(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
-        graphs = {m: a.graph(model, name) for m, a in asked.items()}
+        read = {m: a.graph(model, name) for m, a in asked.items()}
+        graphs = {m: graph for m, (graph, _) in read.items()}
         references = {m: a.reference() for m, a in asked.items()}
     examples = references[method].inputs
     odd = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in examples)
@@ -42,6 +43,8 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         references=references,
         eager=eager,
         warnings=(ODD_INPUTS,) if odd else (),
+        texts={"tinygrad": lambda: to_text(read[method][1])},
+        calls=len(read[method][1]),
     )
 
 
@@ -72,14 +75,14 @@ class _Asked:
     def __init__(self, function: Any, inputs: tuple[Array, ...]) -> None:
         self.function, self.inputs = function, inputs
 
-    def graph(self, model: Any, name: str) -> Graph:
-        """What the function does with the inputs."""
+    def graph(self, model: Any, name: str) -> tuple[Graph, list[Call]]:
+        """What the function does with the inputs, and the calls that it was read from."""
         from tinygrad import Tensor
         from tinygrad.nn.state import get_state_dict
 
         trace = Trace(TABLE, [Tensor(x).realize() for x in self.inputs])
         outputs = _outputs(_run(trace.run, self.function))
-        return to_graph(trace, outputs, get_state_dict(_holder(model)), name)
+        return to_graph(trace, outputs, get_state_dict(_holder(model)), name), trace.calls
 
     def answers(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """What tinygrad gives for inputs."""

@@ -106,6 +106,22 @@ class Trace:
             raise CompileError(what, at=self._outer[0][1] if self._outer else _line(), try_=INSTEAD[name])
 
 
+def to_text(calls: Sequence[Call]) -> str:
+    """One line per call, for people."""
+    return "\n".join(
+        f"{', '.join(map(_show, c.results))} = {c.name}({', '.join(map(_show, c.args))})  # {c.line}" for c in calls
+    )
+
+
+def _show(value: Any) -> str:
+    if is_tensor(value):
+        return f"{value.dtype.name}{list(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(_show, value))}]"
+    plain = value is None or isinstance(value, (bool, int, float, str, slice))
+    return repr(value) if plain else type(value).__name__
+
+
 def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The method, which tells of its calls while a model is traced."""
 
