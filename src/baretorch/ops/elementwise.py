@@ -32,6 +32,7 @@ TYPE_NAMES = {
     DType.FLOAT32: "f32",
     DType.INT8: "s8",
     DType.UINT8: "u8",
+    DType.INT16: "s16",
     DType.INT32: "s32",
     DType.INT64: "s64",
     DType.BOOL: "bool",

@@ -17,6 +17,7 @@ _TYPES = {
     "f32": DType.FLOAT32,
     "s8": DType.INT8,
     "u8": DType.UINT8,
+    "s16": DType.INT16,
     "s32": DType.INT32,
     "s64": DType.INT64,
     "bool": DType.BOOL,

@@ -73,6 +73,7 @@ CASES = (
     *(casts(x, y) for x in TYPE_NAMES for y in TYPE_NAMES if x is not y),
     saturated(DType.INT8, -128, 127),
     saturated(DType.UINT8, 0, 255),
+    saturated(DType.INT16, -32768, 32767),
     saturated(DType.INT32, -(2**31), 2**31 - 1),
     saturated(DType.INT64, -(2**63), 2**63 - 1),
     Case("cast nan to bool", Cast("bool"), typed("float32", [nan, inf, 0.0, -0.0, 1e-45]), lambda x: x.bool()),
