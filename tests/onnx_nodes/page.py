@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.onnx_nodes.cases import Kind, Outcome, node_cases, operator
+from tests.onnx_nodes.cases import ROUNDING, Kind, Outcome, node_cases, operator
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "onnx.md"
 CASE = re.compile(r"`(\w+)`(?: \(([^)]*)\))?")
@@ -39,6 +39,7 @@ def page(found: Sequence[Outcome]) -> str:
         f"that pass {frozen} have frozen inputs, which the lists below name in brackets; of {folded} all inputs are",
         "frozen, so that the answer is computed while the file is read.",
         "",
+        *_rounded([o for o in passed if o.rounded]),
         "## By operator",
         "",
         "Cases whose names end in `expanded` spell an operator out by others; they count with it.",
@@ -65,6 +66,18 @@ def page(found: Sequence[Outcome]) -> str:
             if names:
                 lines.append(f"- refused, {n}: {', '.join(names)}")
     return "\n".join(lines) + "\n"
+
+
+def _rounded(some: Sequence[Outcome]) -> list[str]:
+    """Who needs more than its own tolerance, and how much more there is."""
+    if not some:
+        return []
+    return [
+        f"Beside its own tolerance a number may differ by {ROUNDING:.1e} of the largest of its output, two of",
+        f"float32's last bits: the answers of {', '.join(_shown(o) for o in some)} are themselves rounded more than",
+        "their tolerance allows, and in C some other Fourier transforms need it too.",
+        "",
+    ]
 
 
 def recorded(text: str) -> dict[str, tuple[bool, tuple[str, ...]]]:

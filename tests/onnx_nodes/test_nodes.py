@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from baretorch.ir import Array, Graph
-from tests.onnx_nodes.cases import Kind, Outcome, difference, node_cases, outcome
+from tests.onnx_nodes.cases import ROUNDING, Kind, Outcome, difference, node_cases, outcome
 from tests.onnx_nodes.page import PAGE, page, recorded
 from tests.ops.host import run_host
 
@@ -45,7 +45,7 @@ def check(found: dict[str, Outcome]) -> None:
 def check_c(found: Sequence[Outcome]) -> None:
     """The cases in one program; each is judged by its own outputs."""
     for made, answers in zip(found, run_host([Compiled(o) for o in found], inline=False), strict=True):
-        assert not difference(node_cases()[made.name], answers), made.name
+        assert not difference(node_cases()[made.name], answers, ROUNDING), made.name
 
 
 def passed(every: int) -> list[Outcome]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.conv import conv_image, conv_transpose_image
 from baretorch.frontends.aten.volumes import conv3d
-from baretorch.frontends.lowering import spatial
+from baretorch.frontends.lowering import Lowering, Result, spatial
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.shapes import padded
 from baretorch.frontends.onnx.types import need_float
-from baretorch.frontends.onnx.windows import halves, windows
+from baretorch.frontends.onnx.windows import Windows, halves, windows
+from baretorch.ops.activations import Silu
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 
@@ -24,7 +26,10 @@ def conv(g: OnnxLowering, call: Call) -> str:
     if bias is not None:
         g.constant(bias, "Conv: the bias")
     w = windows(call, g.shape(x)[2:], g.shape(weight)[2:])
-    groups = int(call.attribute("group", 1))
+    return convolved(g, x, weight, bias, w, int(call.attribute("group", 1)))
+
+
+def convolved(g: Lowering, x: str, weight: str, bias: str | None, w: Windows, groups: int) -> str:
     if w.dims < 3:
         return conv_image(g, Conv2d(w.step, w.around, w.reach, groups), x, weight, bias)
     if w.dims > 3:
@@ -59,6 +64,23 @@ def conv_transpose(g: OnnxLowering, call: Call) -> str:
     return conv_transpose_image(g, op, x, weight, bias)
 
 
+def causal_conv(g: OnnxLowering, call: Call) -> Result:
+    """Each channel by itself, over what is there and what came before it: the state, or zeros."""
+    x, weight, bias, past = call.need(0), call.need(1), call.input(2), call.input(3)
+    need_float(g, call.op, x, weight)
+    g.constant(weight, f"{call.op}: the weight")
+    if bias is not None:
+        g.constant(bias, f"{call.op}: the bias")
+    channels, kernel = g.shape(x)[1], g.shape(weight)[2]
+    missing = [(0, 0), (0, 0), (kernel - 1, 0)]
+    whole = padded(g, x, missing, 0.0) if past is None else shapes.cat(g, [past, x], 2)
+    y = conv_image(g, Conv2d((1, 1), (0, 0, 0, 0), (1, 1), channels), whole, weight, bias)
+    if call.attribute("activation", "none") in ("silu", "swish"):
+        y = g.b.add(Silu(), y)
+    length = g.shape(whole)[2]
+    return (y, shapes.slice_(g, whole, 2, length - kernel + 1, length))[: call.outputs]
+
+
 def col2im(g: OnnxLowering, call: Call) -> str:
     """Each column of a block goes where it belongs, and what meets is added: a transposed convolution whose weights
     are a unit matrix."""
@@ -85,5 +107,6 @@ def col2im(g: OnnxLowering, call: Call) -> str:
 ROWS: dict[str, Row] = {
     "Conv": Row(conv),
     "ConvTranspose": Row(conv_transpose),
+    "CausalConvWithState": Row(causal_conv),
     "Col2Im": Row(col2im),
 }

@@ -18,6 +18,17 @@ class Function:
     proto: Any
 
 
+def has_meaning(op: str, version: int) -> bool:
+    """Whether an operator without a row is known all the same, if all that it reads is: shapes, and functions."""
+    if op in ("Shape", "Size"):
+        return True
+    try:
+        schema = defs.get_schema(op, version, "")
+    except defs.SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
 def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Function | None:
     """The body that ONNX's schema gives an operator, for inputs of these types."""
     try:

@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.fold import check_growth, folded
-from baretorch.frontends.onnx.functions import Function, schema_function
+from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
 from baretorch.ir import Array, DType, Node, Origin
@@ -190,7 +190,7 @@ class OnnxLowering(Lowering):
         row = self.rows.get(key(node.op_type, node.domain))
         version = scope.opsets.get("" if own else node.domain, 0)
         function = None if row else self._function(node, version, values)
-        if row is None and function is None:
+        if row is None and function is None and not (broken and own and has_meaning(node.op_type, version)):
             self.unsupported.append((key(node.op_type, node.domain), name))
         if broken or (row is None and function is None):
             return [Absent()] * len(node.output)

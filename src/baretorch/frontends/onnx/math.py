@@ -14,7 +14,7 @@ from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
-from baretorch.frontends.onnx.types import INTEGERS, is_float, need_float, wide, widened
+from baretorch.frontends.onnx.types import is_float, need_float, wide, widened
 from baretorch.ir import DType, Op
 from baretorch.ops.bits import BitAnd, BitOr, Bitwise, BitXor, ShiftLeft, ShiftRight
 from baretorch.ops.elementwise import Add, Fmod, Maximum, Minimum, Mul, Pow, Remainder, TruncDivide
@@ -175,14 +175,8 @@ def bitwise(op: Bitwise) -> Callable[[OnnxLowering, Call], str]:
 
 
 def _bits(g: Lowering, op: Bitwise, x: str, y: str) -> str:
-    """Without loss in int32 where the type has no kernel of its own, but for shifts, which know the number of bits."""
-    if g[x].dtype in op.types or g[x].dtype not in INTEGERS:
-        return g.b.add(op, x, y)
-    if isinstance(op, ShiftLeft):
-        raise CompileError(
-            f"BitShift: {g[x].dtype.label} is not supported", have=str(g[x]), need="int8, int32 or int64"
-        )
-    return widened(g, op, x, y)
+    """In int32 where the type has no kernel of its own, which is the same: what is shifted out is cut off after it."""
+    return g.b.add(op, x, y) if g[x].dtype in op.types else widened(g, op, x, y)
 
 
 def bit_shift(g: OnnxLowering, call: Call) -> str:

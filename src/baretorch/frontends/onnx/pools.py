@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.conv import conv_image
 from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.aten.volumes import pooled
+from baretorch.frontends.onnx.convs import convolved
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import SMALL, need_float
 from baretorch.frontends.onnx.windows import Windows, windows
 from baretorch.ir import DType
-from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Mul, Pow
 from baretorch.ops.functions import Abs, Sqrt
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
@@ -75,21 +76,17 @@ def _dilated_mean(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool
 
 def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool = True) -> tuple[str, np.ndarray]:
     """The sum of each window, and how many elements it has: those inside, or with `padding` those around too."""
-    if w.dims > 2:
-        raise CompileError("windows with gaps over a volume are not supported", have=f"dilations {w.dilations}")
     channels, sizes = g.shape(x)[1], g.shape(x)[2:]
-    around, counts = list(w.around), np.ones((), np.float64)
+    after, counts = list(w.after), np.ones((), np.float64)
     for i, size in enumerate(sizes):
         axis = Axis(w.kernel[i], w.strides[i], w.before[i], w.after[i], w.dilations[i], ceil)
         starts = np.arange(axis.outputs(size)) * axis.stride - axis.before
         taps = starts[:, None] + np.arange(axis.kernel) * axis.dilation
         least, most = (-axis.before, size + axis.after) if padding else (0, size)
         counts = np.multiply.outer(counts, ((taps >= least) & (taps < most)).sum(axis=1))
-        at = 2 * (i + 2 - len(sizes)) + 1
-        around[at] = max(int(taps[-1, -1]) + 1 - size, 0)  # a last window of ceil_mode may reach beyond the padding
-    top, bottom, left, right = around
+        after[i] = max(int(taps[-1, -1]) + 1 - size, 0)  # a last window of ceil_mode may reach beyond the padding
     ones = g.b.const("ones", np.ones((channels, 1, *w.kernel), np.float32))
-    return conv_image(g, Conv2d(w.step, (top, bottom, left, right), w.reach, channels), x, ones, None), counts
+    return convolved(g, x, ones, None, replace(w, after=tuple(after)), channels), counts
 
 
 def lp_pool(g: OnnxLowering, call: Call) -> str:

@@ -83,7 +83,13 @@ def expand(g: OnnxLowering, call: Call) -> str:
 
 
 def tile(g: OnnxLowering, call: Call) -> str:
-    return moves.repeat(g, call.need(0), g.ints(call.need(1), "Tile: repeats"))
+    """One axis after the other, as kernels have few loops."""
+    x = call.need(0)
+    repeats = g.ints(call.need(1), "Tile: repeats")
+    for i, times in enumerate(repeats):
+        if times != 1:
+            x = moves.repeat(g, x, [times if j == i else 1 for j in range(len(repeats))])
+    return x
 
 
 # --- parts ----------------------------------------------------------------------------------------------------
@@ -118,13 +124,8 @@ def slice_(g: OnnxLowering, call: Call) -> str:
     axes = g.ints(call.input(3), "Slice: axes") if call.input(3) else tuple(range(len(starts)))
     steps = g.ints(call.input(4), "Slice: steps") if call.input(4) else (1,) * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        x = part(g, x, g.axis(x, axis), range(g.shape(x)[g.axis(x, axis)])[_slice(start, end, step)])
+        x = part(g, x, g.axis(x, axis), range(g.shape(x)[g.axis(x, axis)])[start:end:step])
     return x
-
-
-def _slice(start: int, end: int, step: int) -> slice:
-    """With an end that is beyond the front as one that takes all."""
-    return slice(start, end, step)
 
 
 def part(g: Lowering, x: str, axis: int, places: range) -> str:
@@ -266,6 +267,18 @@ def eye_like(g: OnnxLowering, call: Call) -> str:
     )
 
 
+def only_known(*names: str) -> Row:
+    """An operator that makes a tensor of numbers that must be known ahead of time; where they are, it has been
+    computed before its row is asked."""
+
+    def build(g: OnnxLowering, call: Call) -> str:
+        for i, name in enumerate(names):
+            g.constant(call.need(i), f"{call.op}: {name}")
+        raise CompileError(f"{call.op}: what it makes is too large, or not to be known before the image is built")
+
+    return Row(build)
+
+
 ROWS: dict[str, Row] = {
     "Reshape": Row(reshape),
     "Flatten": Row(flatten),
@@ -286,4 +299,12 @@ ROWS: dict[str, Row] = {
     "Identity": Row(identity),
     "Dropout": Row(dropout),
     "EyeLike": Row(eye_like),
+    "Range": only_known("start", "limit", "delta"),
+    "ConstantOfShape": only_known("shape"),
+    "HannWindow": only_known("size"),
+    "HammingWindow": only_known("size"),
+    "BlackmanWindow": only_known("size"),
+    "MelWeightMatrix": only_known("num_mel_bins", "dft_length", "sample_rate", "the lower edge", "the upper edge"),
+    "NonZero": only_known("x, which the result's size depends on,"),
+    "Unique": only_known("x, which the result's size depends on,"),
 }

@@ -9,9 +9,11 @@ from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM
 from baretorch.frontends.onnx import (
     activations,
+    attention,
     control,
     convs,
     index,
+    losses,
     math,
     nn,
     pools,
@@ -21,6 +23,7 @@ from baretorch.frontends.onnx import (
     resize,
     sequence,
     shapes,
+    signal,
 )
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
@@ -41,6 +44,9 @@ TABLE: dict[str, Row] = {
     **sequence.ROWS,
     **quant.ROWS,
     **control.ROWS,
+    **attention.ROWS,
+    **signal.ROWS,
+    **losses.ROWS,
 }
 
 

@@ -8,7 +8,6 @@ from baretorch.frontends.lowering import Lowering
 from baretorch.ir import DType, Op
 
 SMALL = (DType.INT8, DType.UINT8, DType.INT16)
-INTEGERS = (*SMALL, DType.INT32, DType.INT64)
 
 
 def wide(g: Lowering, x: str) -> str:

@@ -1,0 +1,194 @@
+"""Rows of the ONNX table: attention, and rotary embeddings of what it attends to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.aten import index, shapes
+from baretorch.frontends.aten.sequence import attention as fused
+from baretorch.frontends.lowering import Result
+from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.shapes import padded
+from baretorch.frontends.onnx.types import need_float
+from baretorch.ir import Array, DType
+from baretorch.ops.elementwise import Add, Mul, Sub
+from baretorch.ops.functions import Tanh
+from baretorch.ops.logic import Eq, LogicalAnd, Where
+from baretorch.ops.matmul import Matmul
+from baretorch.ops.reduce import Amax
+from baretorch.ops.softmax import Softmax
+
+FLOAT = 1  # in ONNX's enumeration of types
+
+
+def attention(g: OnnxLowering, call: Call) -> Result:
+    """y, the keys and values with those of the past before them, and the scores at one of four stages."""
+    q, k, v = (call.need(i) for i in range(3))
+    need_float(g, call.op, q, k, v)
+    if call.attribute("softmax_precision", FLOAT) != FLOAT:
+        g.notes.append(f"{call.name}: the softmax is computed in float32")
+    flat = len(g.shape(q)) == 3
+    if flat:
+        q = _heads(g, q, int(call.attribute("q_num_heads")))
+        k, v = (_heads(g, t, int(call.attribute("kv_num_heads"))) for t in (k, v))
+    past = call.input(4)
+    if past is not None:
+        k = shapes.cat(g, [past, k], 2)
+        v = shapes.cat(g, [call.need(5), v], 2)
+    scale = call.attribute("scale")
+    masks = _masks(g, call, q, k, past)
+    given = _Scores(float(scale) if scale is not None else 1 / sqrt(g.shape(q)[-1]), masks.mask, masks.causal)
+    if call.outputs < 4 and not call.attribute("softcap", 0.0):
+        y, scores = fused(g, q, k, v, given.mask, 0.0, given.causal, given.scale, True), ""
+    else:
+        y, scores = _spelled(g, call, q, k, v, given)
+    if flat:
+        b, heads, rows, width = g.shape(y)
+        y = g.reshape(g.permute(y, (0, 2, 1, 3)), (b, rows, heads * width))
+    return (y, k, v, scores)[: call.outputs]
+
+
+def _heads(g: OnnxLowering, x: str, heads: int) -> str:
+    b, rows, width = g.shape(x)
+    return g.permute(g.reshape(x, (b, rows, heads, width // heads)), (0, 2, 1, 3))
+
+
+@dataclass(frozen=True)
+class _Masks:
+    mask: str | None
+    causal: bool
+
+
+@dataclass(frozen=True)
+class _Scores:
+    scale: float
+    mask: str | None
+    causal: bool
+
+
+def _masks(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _Masks:
+    """What is known ahead of time of who sees whom, and the mask that is given, as one."""
+    mask = call.input(3)
+    seen, plain = _seen(g, call, q, k, past)
+    if mask is None:
+        if plain or seen is None or bool(seen.all()):
+            return _Masks(None, plain)
+        return _Masks(g.b.const("seen", seen), False)
+    keys, truths = g.shape(k)[2], g[mask].dtype is DType.BOOL
+    if not truths:
+        need_float(g, call.op, mask)
+    if len(g.shape(mask)) == 1:
+        mask = g.reshape(mask, (1, *g.shape(mask)))
+    missing = keys - g.shape(mask)[-1]
+    if missing and g.shape(mask)[-1] > 1:  # what a mask does not reach is hidden
+        pairs = [(0, 0)] * (len(g.shape(mask)) - 1) + [(0, missing)]
+        mask = padded(g, mask, pairs, 0.0 if truths else -inf)
+    if seen is None or bool(seen.all()):
+        return _Masks(mask, False)
+    if plain and not truths:
+        return _Masks(mask, True)
+    known = g.b.const("seen", seen)
+    if truths:
+        return _Masks(g.b.add(LogicalAnd(), mask, known), False)
+    return _Masks(g.b.add(Where(), known, mask, g.operand(-inf, mask)), False)
+
+
+def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
+    """Truths [(N, 1,) L, S], or None if all see all; and whether that is what `causal` means by itself. The query i
+    stands at i plus what came before it."""
+    queries, keys = g.shape(q)[2], g.shape(k)[2]
+    before, after = int(call.attribute("left_window_size", -1)), int(call.attribute("right_window_size", -1))
+    causal = bool(call.attribute("is_causal", 0))
+    valid = g.ints(call.input(6), "Attention: nonpad_kv_seqlen") if call.input(6) is not None else None
+    if not causal and before < 0 and after < 0 and valid is None:
+        return None, False
+    if past is not None:
+        offset = np.array(g.shape(past)[2])
+    elif valid is not None:
+        offset = np.array(valid).reshape(-1, 1, 1, 1) - queries
+    else:
+        offset = np.array(0)
+    place, key = np.arange(queries)[:, None] + offset, np.arange(keys)
+    seen = np.ones(np.broadcast_shapes(place.shape, key.shape), np.bool_)
+    if causal:
+        seen &= key <= place
+    if before >= 0:
+        seen &= key >= place - before
+    if after >= 0:
+        seen &= key <= place + after
+    if valid is not None:
+        seen = seen & (key < np.array(valid).reshape(-1, 1, 1, 1))
+    plain = causal and before < 0 and after < 0 and valid is None and not offset.any()
+    return seen, plain
+
+
+def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, given: _Scores) -> tuple[str, str]:
+    """The scores themselves are asked for, or limited: product, softcap, mask, softmax, product."""
+    b, heads, rows, width = g.shape(q)
+    shared, keys = g.shape(k)[1:3]
+    grouped = g.reshape(q, (b, shared, heads // shared, rows, width))
+    turned = g.permute(shapes.unsqueeze(g, k, 2), (0, 1, 2, 4, 3))
+    raw = g.reshape(g.b.add(Matmul(), grouped, turned), (b, heads, rows, keys))
+    stages = [g.b.add(Mul(), raw, g.operand(given.scale, raw))]
+    cap = float(call.attribute("softcap", 0.0))
+    if cap:
+        part = g.b.add(Tanh(), g.b.add(Mul(), stages[0], g.operand(1.0 / cap, raw)))
+        stages.append(g.b.add(Mul(), part, g.operand(cap, raw)))
+    else:
+        stages.append(stages[0])
+    scores, mask = stages[1], given.mask
+    if given.causal:
+        seen = g.b.const("seen", np.tri(rows, keys, dtype=np.bool_))
+        scores = g.b.add(Where(), seen, scores, g.operand(-inf, scores))
+    if mask is not None and g[mask].dtype is DType.BOOL:
+        scores = g.b.add(Where(), mask, scores, g.operand(-inf, scores))
+    elif mask is not None:
+        scores = g.b.add(Add(), scores, mask)
+    stages.append(scores)
+    shares = g.b.add(Softmax(3), scores)
+    if mask is not None:  # a query that no key is left for gives zeros
+        alone = g.b.add(Eq(), g.b.add(Amax((3,), True), scores), g.operand(-inf, scores))
+        shares = g.b.add(Where(), alone, g.operand(0.0, shares), shares)
+    stages.append(shares)
+    parts = g.reshape(shares, (b, shared, heads // shared, rows, keys))
+    y = g.b.add(Matmul(), parts, shapes.unsqueeze(g, v, 2))
+    mode = int(call.attribute("qk_matmul_output_mode", 0))
+    if not 0 <= mode < len(stages):
+        raise CompileError(f"Attention: qk_matmul_output_mode {mode} is not known", need="0 to 3")
+    return g.reshape(y, (b, heads, rows, g.shape(v)[-1])), stages[mode]
+
+
+def rotary(g: OnnxLowering, call: Call) -> str:
+    """Pairs of elements are turned by an angle that the position gives: the halves of a row, or neighbours."""
+    x, cos, sin = (call.need(i) for i in range(3))
+    shape = g.shape(x)
+    heads = int(call.attribute("num_heads", 0))
+    if len(shape) == 3:  # [N, L, heads, E], and the angles with a dimension of 1 for the heads
+        x, between = g.reshape(x, (*shape[:2], heads, shape[2] // heads)), 2
+    else:
+        between = 1
+    if call.input(3) is not None:
+        cos, sin = (index.select_rows(g, t, 0, call.need(3)) for t in (cos, sin))
+    cos, sin = (shapes.unsqueeze(g, t, between) for t in (cos, sin))
+    width = int(call.attribute("rotary_embedding_dim", 0)) or g.shape(x)[-1]
+    turned, rest = shapes.slice_(g, x, 3, 0, width), shapes.slice_(g, x, 3, width)
+    interleaved = bool(call.attribute("interleaved", 0))
+    if interleaved:
+        a, b = shapes.slice_(g, turned, 3, 0, width, 2), shapes.slice_(g, turned, 3, 1, width, 2)
+    else:
+        a, b = shapes.split(g, turned, width // 2, 3)
+    real = g.b.add(Sub(), g.b.add(Mul(), a, cos), g.b.add(Mul(), b, sin))
+    imaginary = g.b.add(Add(), g.b.add(Mul(), a, sin), g.b.add(Mul(), b, cos))
+    if interleaved:
+        y = g.reshape(shapes.stack(g, [real, imaginary], -1), g.shape(turned))
+    else:
+        y = shapes.cat(g, [real, imaginary], 3)
+    return g.reshape(shapes.cat(g, [y, rest], 3) if g[rest].count else y, shape)
+
+
+ROWS: dict[str, Row] = {"Attention": Row(attention), "RotaryEmbedding": Row(rotary)}
