@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.cli.program import baretorch as command
 from tests.frontends.environments import KERAS, LITERT_TORCH, convert
+from tests.frontends.tflite_files import Q, TfliteWriter
 
 import baretorch
 from baretorch.frontends import load
@@ -67,6 +68,19 @@ def test_without_litert_the_graph_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
     source = load(str(DATA / "lstm_int8.tflite"))
     assert source.expected is None and source.layers is None
     assert any('pip install "baretorch[tflite]"' in note for note in source.notes)
+
+
+def test_weights_that_alone_are_int8_are_float_and_said_so(tmp_path: Path) -> None:
+    writer = TfliteWriter()
+    g, weight = writer.main, np.linspace(-1, 1, 48, dtype=np.float32).reshape(6, 8)
+    inputs = [g.input((3, 8)), g.const(weight, Q(1 / 127)), -1]
+    g.output(g.op("FULLY_CONNECTED", inputs, (3, 6), "float32", "FullyConnectedOptions"))
+    (tmp_path / "hybrid.tflite").write_bytes(writer.bytes())
+    source = load(str(tmp_path / "hybrid.tflite"))
+    assert source.expected is None and any("weights are int8" in note for note in source.notes)
+    graph = optimized_methods(source)[source.method]
+    assert [n.op.name for n in graph.nodes] == ["linear"]
+    assert graph[graph.nodes[0].inputs[1]].quant is None
 
 
 def test_int8_is_refused_for_a_model_that_has_it() -> None:

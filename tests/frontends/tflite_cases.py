@@ -115,6 +115,7 @@ def conv(
     activation: int = 0,
     quant: str = "",
     groups: int = 1,
+    weight_zero: int = 128,
     **options: Any,
 ) -> None:
     """`quant`: none, "channel" or "tensor", and "uint8"."""
@@ -131,7 +132,7 @@ def conv(
             s_w = np.abs(w).max(axis=(1, 2, 3)) / 127 if quant == "channel" else np.array(np.abs(w).max() / 127)
             old = quant == "uint8"
             q_x, q_y = (Q(0.04, 133, "uint8"), Q(0.09, 118, "uint8")) if old else (X, Q(0.09, -10))
-            wq = Q(s_w.tolist(), 128 if old else 0, "uint8" if old else "int8")
+            wq = Q(s_w.tolist(), weight_zero if old else 0, "uint8" if old else "int8")
             bq = Q((0.04 * s_w).tolist(), 0, "int32")
             inputs = [g.input(shapes[0], q_x), g.const(w, wq), g.const(b, bq)]
             t = g.op("CONV_2D", inputs, shapes[1], q_y, "Conv2DOptions", **values)
@@ -144,6 +145,7 @@ conv("", 6, 3, 5, 3, 6, RELU)
 conv("_int8", 6, 3, 5, 3, 6, RELU, "channel")
 conv("_int8_tensor", 6, 3, 5, 3, 6, RELU6, "tensor")
 conv("_uint8", 6, 3, 5, 3, 6, 0, "uint8")
+conv("_uint8_uneven", 6, 3, 5, 3, 6, 0, "uint8", weight_zero=101)
 conv("_int8_strides", 7, 4, 6, 3, 4, 0, "channel", strideH=2, strideW=2)
 conv("_int8_dilated", 9, 4, 6, 3, 5, 0, "channel", padding=VALID, dilationHFactor=2, dilationWFactor=2)
 conv("_grouped", 6, 4, 6, 3, 6, 0, "", groups=2)
@@ -169,6 +171,21 @@ def depthwise(kind: str, multiplier: int, int8: bool, **options: Any) -> None:
     case(f"DEPTHWISE_CONV_2D{kind}", written, relative=3e-6)
 
 
+def old_depthwise(g: SubgraphWriter) -> None:
+    """uint8 with weights that have a zero point, whose distance from it needs nine bits."""
+    w, b = np.linspace(-0.5, 1.0, 36, dtype=np.float32).reshape(1, 3, 3, 4), real(4, scale=0.3)
+    s_w = 1.5 / 255
+    inputs = [
+        g.input((1, 6, 6, 4), Q(0.04, 133, "uint8")),
+        g.const(w, Q(s_w, 85, "uint8")),
+        g.const(b, Q(0.04 * s_w, 0, "int32")),
+    ]
+    values = {"padding": SAME, "strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    y = Q(0.06, 120, "uint8")
+    g.output(g.op("DEPTHWISE_CONV_2D", inputs, (1, 6, 6, 4), y, "DepthwiseConv2DOptions", **values))
+
+
+case("DEPTHWISE_CONV_2D_uint8", old_depthwise)
 depthwise("", 1, False)
 depthwise("_multiplied", 2, False)
 depthwise("_int8", 1, True)
@@ -191,6 +208,7 @@ def fully_connected(kind: str, quant: str, bias: bool = True, keep: bool = False
 
 fully_connected("", "", keep=True)
 fully_connected("_int8", "channel")
+fully_connected("_int8_reshaped", "channel", keep=True)
 fully_connected("_int8_tensor", "tensor", bias=False)
 
 

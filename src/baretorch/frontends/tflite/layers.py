@@ -9,11 +9,13 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.tflite.lowering import TfliteLowering
 from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.ir import Quant
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.functions import Sqrt
 from baretorch.ops.index import IndexSelect
+from baretorch.ops.layout import Expand
 from baretorch.ops.linear import Linear
 from baretorch.ops.matmul import Matmul
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
@@ -52,7 +54,29 @@ def _conv(g: TfliteLowering, call: Call, weight: str, dilation: Pair, groups: in
     stride = _stride(call)
     around = _around(call, g.shape(call.x())[1:3], g.shape(weight)[1:3], stride, dilation)
     op = Conv2d(stride, around, dilation, groups, *call.limits(activation))
-    return g.b.add(op, call.x(), weight, *_bias(call, 2))
+    return g.b.add(op, *symmetric(g, call.x(), weight), *_bias(call, 2))
+
+
+def symmetric(g: TfliteLowering, x: str, weight: str) -> tuple[str, str]:
+    """The layer's input and weight [O, ..., I], the latter without a zero point, which uint8 models of old have. A
+    number less it may not fit into int8; then it is a sum of two that do, and the input stands there twice."""
+    t = g[weight]
+    if t.data is not None and t.quant is not None and g[x].quant is None:
+        g.hybrid.append(g.b.origin.path)
+        return x, g.b.const(weight, t.data)
+    if t.data is None or t.quant is None or not any(t.quant.zero_point):
+        return x, weight
+    if t.quant.axis is not None:
+        raise CompileError("a weight with a zero point for each channel is not supported", have=str(t))
+    scale, bare = t.quant.scale[0], Quant(t.quant.scale, (0,))
+    stored = np.rint(t.data.astype(np.float64) / scale)
+    if stored.min(initial=0) >= -128 and stored.max(initial=0) <= 127:
+        return x, g.b.const(weight, t.data, bare)
+    first = np.clip(stored, -127, 127)
+    halves = np.stack([first, stored - first], axis=-1).reshape(*stored.shape[:-1], -1) * scale
+    shape = g.shape(x)
+    twice = g.b.add(Expand((*shape, 2)), g.reshape(x, (*shape, 1)))
+    return g.reshape(twice, (*shape[:-1], 2 * shape[-1])), g.b.const(weight, halves.astype(np.float32), bare)
 
 
 def transpose_conv(g: TfliteLowering, call: Call) -> str:
@@ -65,7 +89,7 @@ def transpose_conv(g: TfliteLowering, call: Call) -> str:
         before = max(over, 0) // 2 if call.option(PADDING) == 0 else 0
         padding += [before, over - before]
     op = ConvTranspose2d(stride, (padding[0], padding[1], padding[2], padding[3]), (1, 1), 1, *call.limits(3))
-    return g.b.add(op, x, weight, *_bias(call, 3))
+    return g.b.add(op, *symmetric(g, x, weight), *_bias(call, 3))
 
 
 def fully_connected(g: TfliteLowering, call: Call) -> str:
@@ -77,7 +101,7 @@ def fully_connected(g: TfliteLowering, call: Call) -> str:
         raise CompileError(f"{call.name}: the weight has no rows and columns")
     rows = g.reshape(x, (prod(g.shape(x)) // g.shape(weight)[1], g.shape(weight)[1]))
     if g.evaluated(weight) is not None:
-        y = g.b.add(Linear(*limits), rows, weight, *_bias(call, 2))
+        y = g.b.add(Linear(*limits), *symmetric(g, rows, weight), *_bias(call, 2))
     else:
         y = g.b.add(Matmul(), rows, g.permute(weight, (1, 0)))
         for bias in _bias(call, 2):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
@@ -43,6 +43,7 @@ class TfliteLowering(Lowering):
     initial: dict[str, Array] = field(default_factory=dict)  # what CALL_ONCE assigns to variables, by their names
     handles: dict[int, str] = field(default_factory=dict)  # of resources, the variables they stand for
     notes: list[str] = field(default_factory=list)
+    hybrid: list[str] = field(default_factory=list)  # layers of float numbers whose weights alone are int8
     bound: set[str] = field(default_factory=set)  # tensors of the Graph that stand for one of the file
 
     def value(self, index: int) -> str:
@@ -93,6 +94,14 @@ class TfliteLowering(Lowering):
         if quant is not None and t.quant is None and t.data is None:
             self.b.tensors[name] = replace(t, quant=quant)
         return name
+
+    def reshape(self, x: str, shape: Ints) -> str:
+        """With the scale of x."""
+        return self.noted(super().reshape(x, shape), self[x].quant)
+
+    def permute(self, x: str, dims: Ints) -> str:
+        """With the scale of x."""
+        return self.noted(super().permute(x, dims), self[x].quant)
 
     def limited(self, name: str, limits: Limits, like: TfTensor) -> str:
         """Limits of an operator that has none of its own."""
@@ -180,6 +189,15 @@ def _along(t: TfTensor, values: Sequence[float]) -> Array:
     return np.array(values, np.float64).reshape([-1 if d == t.quant.axis else 1 for d in range(len(t.shape))])
 
 
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A Graph, what users should know of it, and the layers whose weights alone are int8."""
+
+    graph: Graph
+    notes: tuple[str, ...]
+    hybrid: tuple[str, ...]
+
+
 def lowered(
     table: Mapping[str, Row],
     model: TfModel,
@@ -188,8 +206,8 @@ def lowered(
     operators: Iterable[TfOperator],
     inputs: Sequence[int],
     outputs: Sequence[int],
-) -> tuple[Graph, tuple[str, ...]]:
-    """The Graph of some operators of a subgraph, and what users should know of it."""
+) -> Lowered:
+    """The Graph of some operators of a subgraph."""
     g = TfliteLowering(Builder(name), model, subgraph)
     given = []
     for index in inputs:
@@ -213,7 +231,8 @@ def lowered(
     state = [State(v.begin, v.now, v.initial) for v in g.variables.values()]
     graph = g.b.graph(given, made, state)
     labels = tuple(label(subgraph.tensors[i]) for i in outputs)
-    return verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ())), tuple(g.notes)
+    whole = verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ()))
+    return Lowered(whole, tuple(g.notes), tuple(g.hybrid))
 
 
 def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:

@@ -22,17 +22,20 @@ from baretorch.stopwatch import timed
 
 METHOD = "forward"
 LIBRARY = "LiteRT"
+HYBRID = ": float, though its weights are int8; LiteRT rounds its inputs as it runs, so that nobody else was asked"
 MISSING = 'LiteRT is not installed, so that nobody else was asked: pip install "baretorch[tflite]" brings it'
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A file, the subgraph of it that is meant, its Graph, and what users should know of it."""
+    """A file, the subgraph of it that is meant, its Graph, what users should know of it, and the layers whose weights
+    alone are int8."""
 
     model: TfModel
     index: int
     graph: Graph
     notes: tuple[str, ...]
+    hybrid: tuple[str, ...]
 
     @property
     def subgraph(self) -> Subgraph:
@@ -48,10 +51,10 @@ def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool =
     subgraph = model.subgraphs[methods[chosen]]
     if not trust:
         check_sizes(subgraph)
-    graph, notes = to_graph(model, subgraph, name)
+    made = to_graph(model, subgraph, name)
     others = [m for m in methods if m != chosen]
     left = (f"only signature {chosen} is read, not {', '.join(others)}",) if others else ()
-    return Read(model, methods[chosen], graph, (*notes, *left))
+    return Read(model, methods[chosen], made.graph, (*made.notes, *left), made.hybrid)
 
 
 def load_tflite(asked: Asked) -> Source:
@@ -73,6 +76,9 @@ def load_tflite(asked: Asked) -> Source:
         )
     if not litert.installed():
         return replace(source, notes=(*source.notes, MISSING))
+    if read.hybrid:
+        many = f" and {len(read.hybrid) - 1} more" if len(read.hybrid) > 1 else ""
+        return replace(source, notes=(*source.notes, f"{read.hybrid[0]}{many}{HYBRID}"))
     if read.index:
         return source
     with timed("LiteRT"):

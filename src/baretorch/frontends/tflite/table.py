@@ -8,7 +8,7 @@ from math import prod
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
-from baretorch.frontends.tflite.lowering import lowered
+from baretorch.frontends.tflite.lowering import Lowered, lowered
 from baretorch.frontends.tflite.rows import Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator
 from baretorch.ir import Graph
@@ -30,8 +30,8 @@ REDUCE_PROD RELU_0_TO_1 ROUND SHAPE SIGN SIN SQRT SQUARE SQUARED_DIFFERENCE SVDF
 NOT_INT8 = frozenset(_NOT_INT8.split())
 
 
-def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> tuple[Graph, tuple[str, ...]]:
-    """The Graph of a subgraph and what users should know of it; one error names all operators it cannot lower."""
+def to_graph(model: TfModel, subgraph: Subgraph, name: str) -> Lowered:
+    """The Graph of a subgraph; one error names all operators it cannot lower."""
     unknown = [o for o in subgraph.operators if o.custom or o.name not in TABLE]
     if unknown:
         raise _unsupported(subgraph, unknown)
@@ -44,7 +44,7 @@ def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Gra
     inputs = [
         i for i in dict.fromkeys(operator.inputs) if i >= 0 and tensors[i].data is None and not tensors[i].variable
     ]
-    return lowered(TABLE, model, subgraph, "layer", [operator], inputs, operator.outputs)[0]
+    return lowered(TABLE, model, subgraph, "layer", [operator], inputs, operator.outputs).graph
 
 
 def check_sizes(subgraph: Subgraph) -> None:
