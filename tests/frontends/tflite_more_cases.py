@@ -393,6 +393,21 @@ def svdf(g: SubgraphWriter) -> None:
 case("SVDF", svdf, relative=3e-6)
 
 
+def svdf_bytes(g: SubgraphWriter) -> None:
+    """int8 with 16 bits of memory: computed in float, and still within a step."""
+    width, units, rank, memory = 5, 4, 2, 6
+    kept = Q(0.002, 0, "int16")
+    state = g.tensor("state", (1, units * rank * memory), "int16", kept, variable=True)
+    features = g.const(real(units * rank, width, scale=0.4), Q(0.02))
+    times = g.const(real(units * rank, memory, scale=0.4), Q(0.0001, 0, "int16"))
+    bias = g.const(real(units, scale=0.3), Q(0.002 * 0.0001, 0, "int32"))
+    inputs = [g.input((1, width), X), features, times, bias, state]
+    g.output(g.op("SVDF", inputs, (1, units), Q(0.03, -128), "SVDFOptions", rank=rank, fusedActivationFunction=RELU))
+
+
+case("SVDF_bytes", svdf_bytes)
+
+
 def lstm(g: SubgraphWriter) -> None:
     time, width, units = 4, 3, 5
     gates = [*(g.const(real(units, width)) for _ in range(4)), *(g.const(real(units, units)) for _ in range(4))]
