@@ -64,6 +64,37 @@ def test_pt2(folder: Path) -> None:
     assert read("some/where/net.py").expected is not None
 
 
+def test_tflite(folder: Path) -> None:
+    shutil.copy(DATA / "kws_int8.tflite", folder)
+    check_runs("kws_int8.tflite")
+    assert read("some/where/net.py").library == "LiteRT"
+
+
+TASK = """
+def evaluate(run):
+    rng = np.random.default_rng(1)
+    answers = [run(*(rng.standard_normal(x.shape, np.float32) for x in inputs())) for _ in range(3)]
+    return {"mean": float(np.mean([np.abs(y).mean() for y in answers]))}
+"""
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "kws_int8.tflite"])
+def test_accuracy_on_the_target(name: str, folder: Path) -> None:
+    """The file's own runtime, the host and the target answer alike; a model that is int8 stays as it is."""
+    onnx_file(folder / "net.onnx", 1, 3, 4, 4)
+    shutil.copy(DATA / "kws_int8.tflite", folder)
+    baretorch("new", "net.py", "--from", name)
+    with Path("net.py").open("a") as file:
+        file.write(TASK)
+    floats = ["--float"] if name == "net.onnx" else []
+    found = baretorch("evaluate", "net.py", "--board", "mps2-an386", "--target-samples", "1", *floats, "--json")
+    assert found.code == 0, found.err
+    metrics = found.json()["metrics"]
+    assert list(metrics) == ["onnxruntime" if name == "net.onnx" else "litert", "host", "target"]
+    first, *others = (m["mean"] for m in metrics.values())
+    assert others == pytest.approx([first, first], rel=1e-6 if floats else 0.02)
+
+
 def test_names_do_no_harm(folder: Path) -> None:
     shutil.copy(DATA / "sine.pte", folder / "a\"b'.pte")
     check_runs("a\"b'.pte")

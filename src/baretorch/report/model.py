@@ -147,11 +147,8 @@ def _heading(facts: ModelFacts) -> Table:
     return table
 
 
-CALLS = {"aten": "ATen calls", "onnx": "ONNX nodes", "tflite": "TFLite operators", "tinygrad": "tinygrad calls"}
-
-
 def _calls(source: Source) -> str:
-    return "" if source.calls is None else f"{source.calls} {CALLS.get(next(iter(source.texts), ''), 'calls')} → "
+    return "" if source.calls is None else f"{source.calls} {source.calls_are} → "
 
 
 def _operators(facts: ModelFacts) -> Table:

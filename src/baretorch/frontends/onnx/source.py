@@ -48,6 +48,7 @@ def load_onnx(asked: Asked) -> Source:
             notes=(*interface.notes, *notes),
             texts={"onnx": lambda: to_text(model)},
             calls=len(model.graph.node),
+            calls_are="ONNX nodes",
         )
         answered = reference_of(model, interface, source.examples)
         if answered is None:

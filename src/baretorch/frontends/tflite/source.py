@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from baretorch.ir import Array, DType, Graph
 from baretorch.layerwise import Layer
 from baretorch.net import Reference, own_reference, says_int8
 from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ports import Answer, arranged, restored
 from baretorch.stopwatch import timed
 
 METHOD = "forward"
@@ -157,7 +159,24 @@ def _asked(source: Source, runtime: _Runtime, graph: Graph) -> Source:
         references=references,
         quantized=first if quantized else None,
         layers=lambda: runtime.layers(source.examples),
+        eager=lambda: InLiteRt(runtime, graph),
     )
+
+
+class InLiteRt:
+    """The model in LiteRT itself, called as an image is."""
+
+    def __init__(self, runtime: _Runtime, graph: Graph) -> None:
+        self._runtime, self._graph = runtime, graph
+        self.reset()
+
+    def __call__(self, *inputs: Any) -> Answer:
+        subgraph = self._runtime.subgraph
+        made = self._interpreter.run(self._runtime.given(arranged(self._graph, inputs)), subgraph.outputs)
+        return restored(self._graph, [_real(subgraph.tensors[i], made[i]) for i in subgraph.outputs])
+
+    def reset(self) -> None:
+        self._interpreter = self._runtime.interpreter()
 
 
 def _examples(graph: Graph) -> tuple[Array, ...]:
