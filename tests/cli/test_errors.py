@@ -120,8 +120,8 @@ def test_missing_file() -> None:
 
 
 def test_unknown_suffix(folder: Path) -> None:
-    (folder / "net.tflite").write_bytes(b"")
-    check_error("unknown_suffix", "build", "net.tflite", "--board", "pico")
+    (folder / "net.h5").write_bytes(b"")
+    check_error("unknown_suffix", "build", "net.h5", "--board", "pico")
 
 
 def test_weights_without_a_program(folder: Path) -> None:

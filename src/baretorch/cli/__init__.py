@@ -99,7 +99,8 @@ class _Group(click.Group):
 def cli() -> None:
     """PyTorch models on bare-metal microcontrollers.
 
-    MODEL is a Python file with model() and inputs(), a .pt2 or a .pte; MODEL::METHOD picks one of several methods.
+    MODEL is a Python file with model() and inputs(), of PyTorch or tinygrad, or an .onnx, .tflite, .pt2 or .pte file;
+    MODEL::METHOD picks one of several methods.
     """
 
 

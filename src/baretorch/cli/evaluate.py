@@ -1,4 +1,4 @@
-"""baretorch evaluate: the task's own metrics, in PyTorch, on the host and on the target."""
+"""baretorch evaluate: the task's own metrics, in its own framework, on the host and on the target."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def evaluate(
     samples: int | None,
     target_samples: int | None,
 ) -> Answer:
-    """Measure a model's task in PyTorch, on the host and on a board.
+    """Measure a task with the original, on the host and on a board.
 
     The model file's evaluate(run) returns named numbers; run(*inputs) gives the model's answer. The host runs all of
     them, the target all or --target-samples of them, evenly spread; their answers must be the same.

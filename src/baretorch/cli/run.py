@@ -29,7 +29,7 @@ def run(
     out: str | None,
     trace: str | None,
 ) -> Answer:
-    """Compile, build, emulate and compare with PyTorch."""
+    """Compile, build, emulate and compare with the original."""
     from baretorch.cli.work import built_image, compiled_model
     from baretorch.emulators import choose_emulator
     from baretorch.explore.one_core import on_one_core

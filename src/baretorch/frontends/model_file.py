@@ -47,7 +47,7 @@ def need_file(path: str) -> Path:
     if not os.path.isfile(file):  # False also for a name that no file can have
         raise CompileError(
             f"there is no file {path}",
-            need="a Python model file, a .pt2 or a .pte",
+            need="a Python model file, or an .onnx, .tflite, .pt2 or .pte file",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
     return file
