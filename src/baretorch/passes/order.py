@@ -16,6 +16,7 @@ from baretorch.passes.fuse_pool import fuse_pool
 from baretorch.passes.fuse_power import fuse_power
 from baretorch.passes.layout import layout
 from baretorch.passes.note_scales import note_scales
+from baretorch.passes.rejoin import rejoin
 from baretorch.passes.sink_views import sink_views
 from baretorch.passes.split_depth import split_depth
 from baretorch.passes.split_linear import split_linear
@@ -31,6 +32,7 @@ FLOAT: tuple[Pass, ...] = (
     drop_expand,  # before constants are written out at full size
     fold_constants,  # weights arrive permuted by frontends; layout needs them plain
     fuse_power,
+    rejoin,  # before what is done to whole layers
     split_linear,
     layout,
     sink_views,  # a reshape between a layer and its BatchNorm, ReLU or pool is in the way of the next …
