@@ -76,8 +76,7 @@ def _model(node: Any, inputs: Sequence[Array | None], opset: int, constants: Seq
 
 def check_growth(node: Any, inputs: Sequence[Array | None], known: Sequence[bool], opset: int) -> None:
     """CompileError if a node would make more than can be meant of inputs of these shapes, of which some are known."""
-    sizes = _sizes(node, inputs, known, opset) if node.op_type in GROWS else None
-    _need_room(node, sizes or [])
+    _need_room(node, _sizes(node, inputs, known, opset) or [])
 
 
 def _need_room(node: Any, sizes: Sequence[int]) -> None:

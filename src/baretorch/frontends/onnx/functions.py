@@ -20,7 +20,7 @@ class Function:
 
 def has_meaning(op: str, version: int) -> bool:
     """Whether an operator without a row is known all the same, if all that it reads is: shapes, and functions."""
-    if op in ("Shape", "Size"):
+    if op in ("ConstantOfShape", "Range", "Shape", "Size"):
         return True
     try:
         schema = defs.get_schema(op, version, "")

@@ -88,7 +88,7 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
         if shape is None:
             open_.append(f"{value.name}: {'[' + ', '.join(map(str, dims)) + ']' if dims is not None else 'any shape'}")
             continue
-        if prod(shape) * dtype.size > ROOM:
+        if max(prod(shape) * dtype.size, *shape, 0) > ROOM:
             raise too_large(f"input {value.name} has {prod(shape) * dtype.size:,} bytes")
         made.append(OnnxInput(value.name, shape, dtype))
     if open_:

@@ -12,7 +12,7 @@ from onnx import AttributeProto, NodeProto
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.fold import check_growth, folded
+from baretorch.frontends.onnx.fold import GROWS, check_growth, folded
 from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
@@ -197,7 +197,7 @@ class OnnxLowering(Lowering):
         if function is not None:
             return self._call(function, node, values, name, scope)
         assert row is not None
-        if own:
+        if own and node.op_type in GROWS:
             arrays = [self._like(v) for v in values]
             check_growth(node, arrays, [isinstance(v, np.ndarray) for v in values], version)
         inputs = tuple(self.tensor(scope, n) if n else None for n in names)
@@ -226,7 +226,7 @@ class OnnxLowering(Lowering):
             fixed = all(self[x].data is not None or x in self.fixed for x in node.inputs)
             for output in node.outputs:
                 size = self[output].bytes
-                if size > ROOM:
+                if max(size, *self.shape(output), 0) > ROOM:  # some other size may be 0
                     raise too_large(f"{node.op.name} makes {size:,} bytes", at)
                 if fixed:
                     self.fixed.add(output)
