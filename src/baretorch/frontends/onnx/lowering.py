@@ -330,7 +330,7 @@ class OnnxLowering(Lowering):
         body = function.proto
         attributes = {a.name: a for a in body.attribute_proto}
         attributes |= {a.name: a for a in node.attribute}
-        opsets = opsets_of(body)
+        opsets = {**scope.opsets, **opsets_of(body)}  # bodies in ONNX leave out what they share
         bound = dict(zip(body.input, (v if v is not None else OMITTED for v in values), strict=False))
         bound |= {n: OMITTED for n in body.input if n not in bound}
         inside = Scope(bound, None, f"{name}/", attributes, opsets, scope.depth + 1)

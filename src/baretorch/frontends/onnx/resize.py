@@ -40,8 +40,8 @@ class Along:
     end: float
 
     def places(self, mode: str) -> Array:
-        """Where each output lies among the inputs."""
-        i = np.arange(self.want, dtype=np.float64)
+        """Where each output lies among the inputs; in float32, as runtimes compute it, which decides halves."""
+        i = np.arange(self.want, dtype=np.float32)
         width = self.scale * self.have
         if mode == "half_pixel" or (mode == "pytorch_half_pixel" and self.want > 1):
             return (i + 0.5) / self.scale - 0.5
@@ -52,7 +52,9 @@ class Along:
         if mode == "asymmetric":
             return i / self.scale
         if mode == "align_corners":
-            return i * (self.have - 1) / (width - 1) if width != 1 else i * 0
+            return (
+                i * (self.have - 1) / (width - 1) if width != 1 else i * 0
+            )  # before it is rounded, unlike onnxruntime
         if mode == "tf_crop_and_resize":
             last = self.have - 1
             if self.want == 1:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import constants, moves, shapes
 from baretorch.frontends.aten.index import take
+from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
@@ -279,6 +280,17 @@ def only_known(*names: str) -> Row:
     return Row(build)
 
 
+def range_(g: OnnxLowering, call: Call) -> str:
+    parts = [g.constant(call.need(i), f"Range: {name}") for i, name in enumerate(("start", "limit", "delta"))]
+    start, limit, delta = (p.reshape(()) for p in parts)
+    if not delta:
+        raise CompileError("Range: the step is 0")
+    count = max(ceil((float(limit) - float(start)) / float(delta)), 0)
+    if count * 8 > ROOM:
+        raise too_large(f"Range makes {count:,} numbers")
+    return constants.known(g, "range", (start + np.arange(count) * delta).astype(parts[0].dtype))
+
+
 ROWS: dict[str, Row] = {
     "Reshape": Row(reshape),
     "Flatten": Row(flatten),
@@ -299,7 +311,7 @@ ROWS: dict[str, Row] = {
     "Identity": Row(identity),
     "Dropout": Row(dropout),
     "EyeLike": Row(eye_like),
-    "Range": only_known("start", "limit", "delta"),
+    "Range": Row(range_),
     "ConstantOfShape": only_known("shape"),
     "HannWindow": only_known("size"),
     "HammingWindow": only_known("size"),
