@@ -71,7 +71,7 @@ class TinyLowering(Lowering):
 
     def parameter(self, tensor: Any) -> str:
         """The name of a parameter that a constant is made of, or nothing."""
-        inside = tensor.uop.toposort()
+        inside = self.key(tensor).toposort()
         return next((name for uop, name in self.parameters.items() if uop in inside), "")
 
     def _name(self, tensor: Any) -> str:
@@ -80,7 +80,14 @@ class TinyLowering(Lowering):
 
 def to_graph(trace: Trace, outputs: Sequence[Any], parameters: Mapping[str, Any], name: str) -> Graph:
     """The Graph of a traced run; all that it cannot lower is named in one error."""
-    seen = [*trace.inputs, *tensors([(c.args, dict(c.named), c.results) for c in trace.calls]), *outputs]
+    held = [v for c in trace.calls for a in c.args[:1] if is_layer(a) for v in vars(a).values()]
+    seen = [
+        *parameters.values(),
+        *tensors(held),
+        *trace.inputs,
+        *tensors([(c.args, dict(c.named), c.results) for c in trace.calls]),
+        *outputs,
+    ]
     keys = {id(t): t.uop for t in seen}
     calls = list(_needed(trace, outputs, keys))
     b = Builder(name)
@@ -154,8 +161,8 @@ def _unsupported(lost: Sequence[str]) -> CompileError:
 
 def _path(g: TinyLowering, call: Call, count: dict[str, int]) -> str:
     """A layer's name: that of the object which holds its parameters, or the method's, numbered."""
-    held = [vars(a).values() for a in call.args[:1] if type(a).__module__ == "tinygrad.nn"]
-    for t in tensors([call.args, dict(call.named), *(tuple(v) for v in held)]):
+    held = [v for a in call.args[:1] if is_layer(a) for v in vars(a).values()]
+    for t in tensors([call.args, dict(call.named), held]):
         name = g.parameter(t) if g.key(t) not in g.values or g[g.values[g.key(t)]].data is not None else ""
         if name:
             path = name.rpartition(".")[0] or name
@@ -164,6 +171,11 @@ def _path(g: TinyLowering, call: Call, count: dict[str, int]) -> str:
         path = call.name.strip("_")
     count[path] = count.get(path, 0) + 1
     return path if count[path] == 1 else f"{path}_{count[path]}"
+
+
+def is_layer(value: Any) -> bool:
+    """Whether it is a layer of tinygrad.nn, or of a class that is made of one."""
+    return any(c.__module__ == "tinygrad.nn" for c in type(value).__mro__)
 
 
 def label(dtype: Any) -> str:
