@@ -11,7 +11,7 @@ import pytest
 from baretorch.ir import Array, Graph
 from tests.onnx_nodes.cases import ROUNDING, Kind, Outcome, difference, node_cases, outcome
 from tests.onnx_nodes.page import PAGE, page, recorded
-from tests.ops.host import run_host
+from tests.ops.host import SANITIZERS, run_host
 
 QUICK = 12  # every so many-th case
 AT_ONCE = 60  # graphs in a program
@@ -42,9 +42,9 @@ def check(found: dict[str, Outcome]) -> None:
     assert not bugs, "\n".join(bugs)
 
 
-def check_c(found: Sequence[Outcome]) -> None:
+def check_c(found: Sequence[Outcome], flags: Sequence[str]) -> None:
     """The cases in one program; each is judged by its own outputs."""
-    for made, answers in zip(found, run_host([Compiled(o) for o in found], inline=False), strict=True):
+    for made, answers in zip(found, run_host([Compiled(o) for o in found], inline=False, flags=flags), strict=True):
         assert not difference(node_cases()[made.name], answers, ROUNDING), made.name
 
 
@@ -65,7 +65,7 @@ def test_some_cases_compute_what_they_say() -> None:
 
 
 def test_some_cases_as_c() -> None:
-    check_c(passed(QUICK)[::3])
+    check_c(passed(QUICK)[::3], ("-O0",))
 
 
 def test_the_page_tells_of_these_cases_what_is_true() -> None:
@@ -85,4 +85,4 @@ def test_all_cases_compute_what_they_say() -> None:
 @pytest.mark.parametrize("part", range(30))
 def test_all_cases_as_c(part: int) -> None:
     for some in list(batches(1))[part::30]:
-        check_c(some)
+        check_c(some, ("-O1", *SANITIZERS))

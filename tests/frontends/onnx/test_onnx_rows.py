@@ -197,6 +197,12 @@ def test_padding(mode: str) -> None:
     compared(model([node("Pad", ["x", "p"], ["y"], mode=mode)], {"x": [2, 4, 5]}, ["y"], {"p": pads}, opset=19))
 
 
+def test_windows_that_overlap_need_no_table_of_indices() -> None:
+    at = 2 + 3 * np.arange(5)[:, None] + np.arange(6)
+    made = model([node("Gather", ["x", "i"], ["y"], axis=1)], {"x": [2, 30]}, ["y"], {"i": at})
+    assert names(compared(made)) == ["slice", "unfold"]
+
+
 def test_slices_that_go_backwards() -> None:
     cuts = {"s": [-1, 5], "e": [-100, 0], "a": [0, -1], "d": [-1, -2]}
     constants = {k: np.array(v, np.int64) for k, v in cuts.items()}

@@ -30,6 +30,11 @@ def take(g: Lowering, x: str, axis: int, index: Array) -> str:
     if flat.size and step > 0 and np.array_equal(flat, flat[0] + step * np.arange(flat.size)):
         part = slice_(g, x, axis, int(flat[0]), int(flat[-1]) + 1, step)
         return reshape(g, part, (*shape[:axis], *index.shape, *shape[axis + 1 :]))
+    if index.ndim == 2 and min(index.shape) > 1:  # windows that overlap need no table
+        first, step, size = int(index[0, 0]), int(index[1, 0] - index[0, 0]), index.shape[1]
+        windows = first + step * np.arange(len(index))[:, None] + np.arange(size)
+        if 0 < step < size and np.array_equal(index, windows):
+            return g.b.add(Unfold(axis, size, step), slice_(g, x, axis, first, int(index[-1, -1]) + 1))
     return g.b.add(IndexSelect(axis), x, g.b.const("index", index.astype(np.int32)))
 
 
