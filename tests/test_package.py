@@ -100,20 +100,25 @@ def test_run_a_tflite_without_torch_and_litert(clean: Path, tmp_path: Path) -> N
     assert (facts["emulator"], facts["reference"], facts["max_error"]) == ("unicorn", "the graph", 0)
 
 
+def fresh(folder: Path, extra: str) -> str:
+    """The Python of a fresh environment with what `pip install baretorch[extra]` brings, which is not PyTorch."""
+    made = run(sys.executable, "-m", "venv", "fresh", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    python = str(folder / "fresh" / "bin" / "python")
+    shutil.copytree(ROOT / "src", folder / "tree" / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "tree")
+    done = run(python, "-m", "pip", "install", "--quiet", f"{folder / 'tree'}[{extra}]", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert run(python, "-c", "import torch", cwd=folder).returncode != 0
+    return python
+
+
 @pytest.mark.slow
 def test_pip_install_baretorch_tflite_runs_a_tflite(tmp_path: Path) -> None:
-    """In a fresh environment, with what the extra brings and no PyTorch, on the emulated pico2w."""
-    made = run(sys.executable, "-m", "venv", "fresh", cwd=tmp_path)
-    assert made.returncode == 0, made.stderr
-    python = str(tmp_path / "fresh" / "bin" / "python")
-    shutil.copytree(ROOT / "src", tmp_path / "tree" / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path / "tree")
-    done = run(python, "-m", "pip", "install", "--quiet", f"{tmp_path / 'tree'}[tflite]", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert run(python, "-c", "import torch", cwd=tmp_path).returncode != 0
+    """In a fresh environment, on the emulated pico2w."""
     done = run(
-        *(python, "-m", "baretorch", "run", str(PTE / "kws_int8.tflite"), "--board", "pico2w"),
+        *(fresh(tmp_path, "tflite"), "-m", "baretorch", "run", str(PTE / "kws_int8.tflite"), "--board", "pico2w"),
         *("--toolchain", "zig", "--json"),
         cwd=tmp_path,
     )
@@ -121,6 +126,20 @@ def test_pip_install_baretorch_tflite_runs_a_tflite(tmp_path: Path) -> None:
     facts = json.loads(done.stdout)
     assert (facts["emulator"], facts["reference"], facts["float_layers"]) == ("unicorn", "LiteRT", [])
     assert facts["max_lsb"] <= 2 and facts["layerwise"]["max_lsb"] <= 1
+
+
+@pytest.mark.slow
+def test_pip_install_baretorch_onnx_runs_an_onnx(tmp_path: Path) -> None:
+    """In a fresh environment, on the emulated pico2w: onnx.reference answers, as there is no onnxruntime."""
+    from tests.frontends.onnx.files import small_cnn
+
+    (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
+    words = (fresh(tmp_path, "onnx"), "-m", "baretorch", "run", "net.onnx", "--board", "pico2w", "--toolchain", "zig")
+    done = run(*words, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["emulator"], facts["reference"]) == ("unicorn", "onnx.reference")
+    assert facts["max_error"] < 1e-5
 
 
 def test_a_model_file_without_torch_says_how_to_get_it(clean: Path, tmp_path: Path) -> None:
