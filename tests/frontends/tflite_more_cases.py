@@ -85,6 +85,8 @@ two("MINIMUM", options="MaximumMinimumOptions")
 two("MAXIMUM", options="MaximumMinimumOptions", kind="_int8", q=X, y=X)
 two("MINIMUM", options="MaximumMinimumOptions", kind="_int8", q=X, y=X)
 two("SQUARED_DIFFERENCE", options="SquaredDifferenceOptions")
+two("SQUARED_DIFFERENCE", options="SquaredDifferenceOptions", kind="_int8", q=X, y=Q(0.4, -128))
+two("SQUARED_DIFFERENCE", options="SquaredDifferenceOptions", kind="_fine_int8", q=X, y=Q(0.02, -120))
 two("ADD_N", options="AddNOptions")
 for name in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"):
     title = "".join(part.title() for part in name.split("_"))

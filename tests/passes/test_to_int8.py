@@ -93,6 +93,16 @@ def test_arithmetic(op: Op, shapes: tuple[Shape, ...], after: str) -> None:
     assert compare(one(op, shapes, (A, B), Y), Y) == [after]
 
 
+def test_the_square_of_a_difference_is_rounded_once() -> None:
+    b = Builder()
+    x, mean = (b.input(n, s, DType.FLOAT32, q) for n, s, q in (("x", (3, 8), A), ("mean", (3, 1), B)))
+    apart = b.add(Sub(), x, mean)
+    y = b.add(Mul(), apart, apart)
+    b.tensors[y] = replace(b.tensors[y], quant=Quant((0.3,), (-128,)))
+    graph = to_int8(b.graph([x, mean], [y]))
+    assert [n.op.name for n in graph.nodes if n.op.computes] == ["qsquared_difference"]
+
+
 @pytest.mark.parametrize("op", [Clamp(0.0, inf), Tanh(), Hardswish(), Gelu(), Sigmoid()])
 def test_functions_are_tables(op: Op) -> None:
     assert compare(one(op, (IMAGE,), (A,), Y), Y) == ["lookup"]

@@ -143,6 +143,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qbinary.QAdd, qbinary.ADD),
     OpRow(qbinary.QMul, qbinary.MUL),
     OpRow(qbinary.QDiv, qbinary.DIV),
+    OpRow(qbinary.QSquaredDifference, qbinary.SQUARED_DIFFERENCE),
     OpRow(qpool.QAvgPool2d, qpool.AVG),
     OpRow(qwindows.QAvgWindows, qwindows.AVG),
     OpRow(qwindows.QMaxWindows, qwindows.MAX),

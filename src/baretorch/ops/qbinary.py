@@ -1,5 +1,5 @@
-"""qadd, qmul and qdiv: sums, products and quotients of two int8 tensors, with NumPy's broadcasting. See
-docs/arithmetic.md."""
+"""qadd, qmul, qdiv and qsquared_difference: sums, products, quotients and squared differences of two int8 tensors, with
+NumPy's broadcasting. See docs/arithmetic.md."""
 
 from __future__ import annotations
 
@@ -99,6 +99,27 @@ class QDiv(QBinary):
         return (np.clip(np.where(d == 0, limit, y), self.lo, self.hi).astype(np.int8),)
 
 
+@dataclass(frozen=True)
+class QSquaredDifference(QBinary):
+    """a, b int8 -> the square of ((a - a_zero) * a_factor - (b - b_zero) * b_factor) / 2^7, rounded, requantized."""
+
+    name: ClassVar[str] = "qsquared_difference"
+    a_zero: int
+    b_zero: int
+    a_factor: int
+    b_factor: int
+    multiplier: int
+    zero: int
+    lo: int = -128
+    hi: int = 127
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        a, b = (x.astype(np.int64) for x in inputs)
+        apart = (a - self.a_zero) * self.a_factor - (b - self.b_zero) * self.b_factor
+        steps = (apart + 64) >> 7
+        return (requantize(steps * steps, np.array(self.multiplier), 0, self.zero, self.lo, self.hi),)
+
+
 def sum_of(a: Quant, b: Quant, y: Quant, sign: int = 1) -> QAdd | None:
     """a + sign * b for tensors with these scales, with the largest shift whose factors fit into halfwords; None where
     an input's scale is 64 times the output's or more."""
@@ -124,6 +145,18 @@ def quotient_of(a: Quant, b: Quant, y: Quant) -> QDiv:
     ratio = min(a.scale[0] / (b.scale[0] * y.scale[0]), LARGEST_NUMERATOR / (1 << QUOTIENT_SHIFTS[-1]))
     shift = next(s for s in QUOTIENT_SHIFTS if round(ratio * (1 << s)) <= LARGEST_NUMERATOR)
     return QDiv(a.zero_point[0], b.zero_point[0], round(ratio * (1 << shift)), shift, y.zero_point[0])
+
+
+def squared_difference_of(a: Quant, b: Quant, y: Quant) -> QSquaredDifference | None:
+    """(a - b)^2 for tensors with these scales; None where the output's is too fine for them. The larger input's step is
+    2^13, so that a difference has 16 bits after it was divided by 2^7, and its square 31."""
+    largest = max(a.scale[0], b.scale[0])
+    a_factor, b_factor = (round(q.scale[0] / largest * (1 << 13)) for q in (a, b))
+    multiplier, shift = multipliers([(largest / 64) ** 2 / y.scale[0]])
+    if shift:
+        return None
+    zeros = (a.zero_point[0], b.zero_point[0])
+    return QSquaredDifference(*zeros, a_factor, b_factor, int(multiplier[0]), y.zero_point[0])
 
 
 def _params(call: Call[Any]) -> Params:
@@ -156,3 +189,4 @@ def _kernel(name: str, variant: str, needs: Needs = ANY_CPU) -> Kernel[Any]:
 ADD = (_kernel("qadd", "mve", MVE), _kernel("qadd", "dsp", DSP), _kernel("qadd", "ref"))
 MUL = (_kernel("qmul", "mve", MVE), _kernel("qmul", "dsp", DSP), _kernel("qmul", "ref"))
 DIV = (_kernel("qdiv", "ref"),)
+SQUARED_DIFFERENCE = (_kernel("qsquared_difference", "ref"),)

@@ -16,7 +16,7 @@ from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Cast, Comparison, Where
 from baretorch.ops.lookup import Lookup
-from baretorch.ops.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, sum_of
+from baretorch.ops.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, squared_difference_of, sum_of
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qmove import move
 
@@ -80,8 +80,23 @@ def comparison(walk: Walk, node: Node) -> None:
 
 
 def _affine_or_arithmetic(walk: Walk, node: Node) -> None:
-    if not _affine(walk, node):
+    if not _affine(walk, node) and not _squared_difference(walk, node):
         _arithmetic(walk, node)
+
+
+def _squared_difference(walk: Walk, node: Node) -> bool:
+    """The square of a difference that has no scale of its own, as a variance has them. False if it is no such."""
+    op, (x, other) = node.op, node.inputs
+    before = walk.graph.producer().get(x)
+    if not isinstance(op, Mul) or x != other or walk.quant(x) is not None or before is None or before.op != Sub():
+        return False
+    a, b, y = (walk.scale(n) for n in (*before.inputs, *node.outputs))
+    made = squared_difference_of(a, b, y)
+    if made is None:
+        raise StaysFloat("its output's scale is too fine for those of its inputs")
+    lo, hi = limits(op.lo, op.hi, y)
+    walk.emit(node, replace(made, lo=lo, hi=hi), *map(walk.int8, before.inputs))
+    return True
 
 
 def _arithmetic(walk: Walk, node: Node) -> None:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from baretorch.ir import Quant, Shape
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.qbinary import QAdd, QDiv, QMul, product_of, sum_of
+from baretorch.ops.qbinary import QAdd, QDiv, QMul, QSquaredDifference, product_of, sum_of
 from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.qsoftmax import QSoftmax
 from tests.ops.case import Case, Inputs, nchw, nhwc
@@ -74,6 +74,15 @@ def qdiv(name: str, op: QDiv, inputs: Inputs) -> Case:
     return Case(f"qdiv {name}", op, inputs, run)
 
 
+def qsquared(name: str, op: QSquaredDifference, inputs: Inputs) -> Case:
+    def run(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        apart = (a.long() - op.a_zero) * op.a_factor - (b.long() - op.b_zero) * op.b_factor
+        steps = torch.div(apart + 64, 128, rounding_mode="floor")
+        return rounded(steps * steps, op.multiplier, 0, op.zero).clamp(op.lo, op.hi).to(torch.int8)
+
+    return Case(f"qsquared_difference {name}", op, inputs, run)
+
+
 def qavg(name: str, op: QAvgPool2d, shape: Shape) -> Case:
     top, bottom, left, right = op.padding
 
@@ -111,6 +120,7 @@ RELU = Quant((0.04,), (-128,))
 FINE = Quant((0.00002,), (3,))
 SUM, DIFFERENCE = total(A, B, Y), total(A, B, Y, -1)
 PRODUCT = product_of(A, B, Quant((0.05,), (-20,)))
+SQUARE = QSquaredDifference(-7, 12, 1 << 13, round(0.62 * 2**13), round(0.05**2 / 64**2 / 0.1 * 2**32), -128)
 RATIO = QDiv(5, -9, round(31.7 * 2**15), 15, 7)
 
 QADD = (
@@ -142,6 +152,9 @@ QMUL = (
     qdiv("limits", replace(RATIO, lo=-20, hi=65), octets((40,), (40,))),
     qdiv("rows", RATIO, octets((2, 3, 5), (2, 3, 1))),
     qdiv("steep", replace(RATIO, factor=1 << 22, shift=4), grid),
+    qsquared("grid", SQUARE, grid),
+    qsquared("rows", SQUARE, octets((2, 3, 5), (2, 3, 1))),
+    qsquared("limits", replace(SQUARE, lo=-20, hi=65), octets((40,), (40,))),
     qmul("scalar", PRODUCT, octets((3, 8), (1,))),
     qmul("shifted", product_of(Quant((1.0,), (-128,)), Quant((1.0,), (-128,)), Quant((0.002,), (0,))), grid),
 )
