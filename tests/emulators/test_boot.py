@@ -48,16 +48,6 @@ def test_rp2350_needs_an_image_def(tmp_path: Path) -> None:
         open_machine(with_uf2(made, (at, b"\0"), tmp_path), RUN)
 
 
-def test_a_chip_waits_for_what_is_never_ready() -> None:
-    """The registers called ready are what start-up code waits for: without them it hangs, as on a broken chip."""
-    made = image("pico")
-    chip = replace(made.board.chip, ready=())
-    machine = open_machine(replace(made, board=replace(made.board, chip=chip)), RUN)
-    with pytest.raises(CompileError, match=r"sent nothing in 0\.3 s") as error:
-        machine.read(0.3)
-    assert "in bt_chip_init" in error.value.render()
-
-
 def test_ram_is_not_zero_after_power_up() -> None:
     body = """\
 static uint8_t later[4] __attribute__((section(".bss.bt_arena")));
@@ -135,5 +125,8 @@ def test_an_unknown_console() -> None:
     made = image("pico")
     chip = replace(made.board.chip, uart=replace(made.board.chip.uart, driver="lpuart"))
     board: Board = replace(made.board, chip=chip)
+    with pytest.raises(CompileError, match="the silicon file of rp2040 goes with other drivers"):
+        open_machine(replace(made, board=board), RUN)
+    board = replace(board, chip=replace(chip, silicon=None))
     with pytest.raises(CompileError, match="no model of rp2040's console or counter"):
         open_machine(replace(made, board=board), RUN)

@@ -125,6 +125,8 @@ def test_header() -> None:
         "#define BT_UART_BAUD 115200u\n"
         "#define BT_COUNTER_BASE 0x400b0000u\n"
         "#define BT_COUNTER_HZ 1000000u\n"
+        "#define BT_FALLBACK_UART_HZ 11000000u\n"
+        "#define BT_FALLBACK_COUNTER_HZ 1000000u\n"
         "\n"
         "#endif\n"
     )

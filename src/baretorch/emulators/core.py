@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import unicorn as uc
 from unicorn import arm_const as arm
@@ -36,7 +36,8 @@ REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
 class SharedMemory:
     """A bank of the chip's, for all of its cores. `touched` is what the hooks note of each byte if they are to."""
 
-    def __init__(self, origin: int, size: int, access: int, touched: mmap.mmap | None) -> None:
+    def __init__(self, name: str, origin: int, size: int, access: int, touched: mmap.mmap | None) -> None:
+        self.name = name
         self.origin = origin
         self.bytes = mmap.mmap(-1, -(-size // PAGE) * PAGE)
         self.access = access
@@ -60,6 +61,7 @@ class Core:
         self._memories = memories
         self._rom: Generator[None, None, Launch] | None = None
         self._bad_access: tuple[str, int] | None = None
+        self.explain: Callable[[int], list[str]] = lambda address: []  # why a write there is bad
         self._hooks = ctypes.CDLL(str(shared_library(*HOOKS)))
         # With UC_MODE_MCLASS it would be a Cortex-M33, whatever model is asked for.
         self.uc = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
@@ -70,6 +72,9 @@ class Core:
         self._map_registers()
         self._hook(uc.UC_HOOK_BLOCK, "bt_on_block", ctypes.pointer(self.state), EVERYWHERE)
         self.uc.hook_add(uc.UC_HOOK_MEM_INVALID, self._on_bad_access)
+
+    def make_writable(self, memory: SharedMemory) -> None:
+        self.uc.mem_protect(memory.origin, len(memory.bytes), memory.access | uc.UC_PROT_WRITE)
 
     def begin(self, pc: int, sp: int, lr: int) -> None:
         self.uc.reg_write(arm.UC_ARM_REG_SP, sp)
@@ -236,7 +241,7 @@ class Core:
         what = "the image stopped" if self.alone else f"the image stopped on core {self.number}"
         if self._bad_access is not None:
             kind, address = self._bad_access
-            return DeviceFault(f"{what}: bad {kind} at {address:#010x}", have=self.where())
+            return DeviceFault(f"{what}: bad {kind} at {address:#010x}", have=[*self.explain(address), *self.where()])
         kind = {
             uc.UC_ERR_INSN_INVALID: "an instruction that the core does not have",
             uc.UC_ERR_EXCEPTION: "an exception: unaligned access, breakpoint, supervisor call or missing FPU",

@@ -21,6 +21,8 @@ class Kind(IntEnum):
     MAIL_SEND = 6  # a word to the other core
     MAIL_TAKE = 7  # a word from it
     KEPT = 8  # reads as written, for each core by itself; `filled` is its number in KEPT
+    MODELLED = 9  # belongs to the model of the chip; `filled` is its number there
+    READ_BACK = 10  # the same, and the model is told when it is read
 
 
 @dataclass(frozen=True)
@@ -96,5 +98,4 @@ def chip_registers(chip: Chip, cores: int = 1) -> tuple[Register, ...]:
     at_base.append((chip.counter.base, COUNTERS[chip.counter.driver]))
     if cores > 1 and chip.cores is not None:
         at_base += [(chip.cores.base, r) for r in CORES[chip.cores.driver]] + [(0, r) for r in _KEPT]
-    devices = tuple(Register(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)
-    return devices + tuple(Register(r.address, Kind.CONSTANT, filled=r.value) for r in chip.ready)
+    return tuple(Register(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)

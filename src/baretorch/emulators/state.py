@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from ctypes import POINTER, c_char, c_char_p, c_double, c_uint32, c_uint64, c_void_p
-from enum import IntEnum
+from collections.abc import Sequence
+from ctypes import POINTER, c_char, c_char_p, c_double, c_uint8, c_uint32, c_uint64, c_void_p
+from enum import IntEnum, IntFlag
 
 from unicorn.unicorn_py3.unicorn import uclib
 
 from baretorch.emulators.code import MEET, Code
-from baretorch.emulators.registers import chip_registers
+from baretorch.emulators.registers import Register, chip_registers
 from baretorch.emulators.rows import ROW_ROOM, ROWS
 from baretorch.errors import InternalError
 from baretorch.targets.types import Chip
@@ -19,6 +20,7 @@ OUTPUT_ROOM = 1 << 20
 CALL_ROOM = 1 << 12
 MEETINGS = 4
 TURN = 0x10000  # instructions
+NEVER = 2**64 - 1
 
 
 class Stop(IntEnum):
@@ -30,8 +32,26 @@ class Stop(IntEnum):
     TIME_IS_UP = 3
     OTHERS_TURN = 4
     RACE = 5
-    SLEEPS = 6
-    FAULT = 7
+    CHIP_CHANGED = 6
+    CONSOLE_IS_DEAD = 7
+    SLEEPS = 8
+    FAULT = 9
+
+
+class Console(IntFlag):
+    """What the console does now."""
+
+    ANSWERS = 1
+    TRANSMITS = 2
+    RECEIVES = 4
+
+
+class Change(IntEnum):
+    """Why the hooks call the model."""
+
+    DUE = 0
+    WRITTEN = 1
+    READ = 2
 
 
 class CRegister(ctypes.Structure):
@@ -70,19 +90,27 @@ class Race(ctypes.Structure):
     ]
 
 
+CHANGE = ctypes.CFUNCTYPE(ctypes.c_int, c_uint32, c_uint32, c_uint32, c_uint64)
+
+
 class ChipState(ctypes.Structure):
     """bt_chip."""
 
     _fields_ = [
         ("stop", c_void_p),
         ("peek", c_void_p),
+        ("change", CHANGE),
         ("registers", POINTER(CRegister)),
+        ("values", POINTER(c_uint32)),
         ("code", c_char_p),
         ("input", c_char_p),
         ("output", POINTER(c_char)),
         ("calls", POINTER(c_uint64)),
         ("deadline", c_double),
         ("ticks_per_instruction", c_double),
+        ("first_tick", c_double),
+        ("counting_from", c_uint64),
+        ("next_change", c_uint64),
         ("call_count", c_uint64),
         ("register_count", c_uint32),
         ("input_bytes", c_uint32),
@@ -97,6 +125,8 @@ class ChipState(ctypes.Structure):
         ("returned", c_uint32),
         ("polls", c_uint32),
         ("stopped", c_uint32),
+        ("console", c_uint32),
+        ("line", c_uint8 * 256),
         ("meets", c_uint32 * (2 * MEETINGS)),
         ("stacks", c_uint32 * 2),
         ("first_phase", c_uint32),
@@ -159,9 +189,9 @@ class CBank(ctypes.Structure):
     _fields_ = [("core", POINTER(CoreState)), ("bytes", c_void_p), ("origin", c_uint64)]
 
 
-def chip_state(chip: Chip, code: Code, cores: int) -> ChipState:
+def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] = ()) -> ChipState:
     """A structure keeps the arrays alive that its pointers were made from."""
-    registers = chip_registers(chip, cores)
+    registers = (*chip_registers(chip, cores), *modelled)
     if len(code.meets) > MEETINGS:
         raise InternalError(f"the image has {len(code.meets)} functions {MEET}, the hooks know {MEETINGS}")
     meets = [address for function in code.meets for address in function]
@@ -181,6 +211,9 @@ def chip_state(chip: Chip, code: Code, cores: int) -> ChipState:
         run=code.run,
         returned=code.returned,
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
+        next_change=NEVER,
+        console=Console.ANSWERS | Console.TRANSMITS | Console.RECEIVES,
+        line=(c_uint8 * 256)(*range(256)),
         meets=(c_uint32 * (2 * MEETINGS))(*meets),
         stacks=code.stacks,
         turn=TURN,

@@ -1,9 +1,9 @@
 """A chip made from its description, on Unicorn's Cortex-M: the very image that is flashed boots and answers.
 
-Memories and register space are where the chip has them; the console and the counter behave, other registers read
-as zero or as the value the chip's description calls ready. There are no interrupts and no exceptions: what would be a
-fault on the chip ends the emulation with a DeviceFault. One kind passes unnoticed and takes QEMU to be found: LDM,
-LDRD and VLDR at unaligned addresses on Armv7-M and later.
+Memories and register space are where the chip has them; the console and the counter behave, and so do clocks, resets
+and supplies where a silicon file describes them; other registers read as zero. There are no interrupts and no
+exceptions: what would be a fault on the chip ends the emulation with a DeviceFault. One kind passes unnoticed and takes
+QEMU to be found: LDM, LDRD and VLDR at unaligned addresses on Armv7-M and later.
 
 Images that use two cores run on two engines over the same memory, one at a time and always in the same order: a core
 runs until it waits, or for so many instructions if the other could run too.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import time
+from collections.abc import Mapping
 
 import unicorn as uc
 
@@ -22,6 +23,7 @@ from baretorch.emulators.code import read_code
 from baretorch.emulators.core import PAGE, Core, SharedMemory
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
 from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang
+from baretorch.emulators.wiring import Wiring
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
@@ -37,14 +39,22 @@ class UnicornMachine:
 
     name = "unicorn"
 
-    def __init__(self, image: Image, run_symbol: str) -> None:
+    def __init__(self, image: Image, run_symbol: str, left: Mapping[str, int] | None = None) -> None:
+        """`left` are registers' values that another program has left, by name; else the chip comes from power-up."""
         chip = image.board.chip
         self._code = read_code(image, run_symbol)
-        self._state = chip_state(chip, self._code, image.cores)
+        self._wiring = Wiring(chip, chip.silicon, left) if chip.silicon is not None else None
+        modelled = self._wiring.registers() if self._wiring is not None else ()
+        self._state = chip_state(chip, self._code, image.cores, modelled)
+        if self._wiring is not None:
+            self._wiring.attach(self._state)
         self._input = b""
         self._fault: DeviceFault | None = None
-        self._memories = _memories(chip, watched=image.cores > 1)
+        self._memories = _memories(chip, self._wiring, watched=image.cores > 1)
         self._cores = [Core(chip, self._state, self._code, self._memories, n) for n in range(image.cores)]
+        if self._wiring is not None:
+            for core in self._cores:
+                core.explain = self._wiring.why_not_writable
         self._turn = self._cores[0]
         self._boot(image)
         for one, other in zip(self._cores[:1], self._cores[1:], strict=False):
@@ -68,11 +78,17 @@ class UnicornMachine:
                 raise DeviceHang("the image waits for input")
             if why is Stop.SLEEPS:
                 raise self._all_wait()
+            if why is Stop.CONSOLE_IS_DEAD and self._wiring is not None:
+                raise self._wiring.dead_console(self._where())
         raise self._fault
 
     def instructions(self) -> tuple[int, ...]:
         count: int = self._state.call_count
         return tuple(self._state.calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
+
+    def executed(self) -> int:
+        """Instructions of core 0 since reset."""
+        return int(self._cores[0].state.instructions)
 
     def cores(self) -> Cores | None:
         calls = self.instructions()
@@ -101,6 +117,8 @@ class UnicornMachine:
         while True:
             state.stopped = 0
             why = self._turn.run()
+            if why is Stop.CHIP_CHANGED and not self._chip_changed():
+                continue
             if why is Stop.FAULT:
                 self._fault = self._turn.fault
             elif why is Stop.RACE:
@@ -112,6 +130,17 @@ class UnicornMachine:
                     self._turn = ready[0]
                     continue
             return why
+
+    def _chip_changed(self) -> bool:
+        """Whether that was the end; else memories can be written that could not."""
+        assert self._wiring is not None
+        self._fault = self._wiring.stopped(self._where())
+        for memory in self._memories:
+            if memory.name in self._wiring.fresh:
+                for core in self._cores:
+                    core.make_writable(memory)
+        self._wiring.fresh.clear()
+        return self._fault is not None
 
     def _take_output(self) -> bytes:
         sent = bytes(self._state.output[: self._state.output_bytes])
@@ -162,15 +191,17 @@ class UnicornMachine:
         return CoresRace(race.phase, race.address, (accesses[0], accesses[1]))
 
 
-def _memories(chip: Chip, watched: bool) -> list[SharedMemory]:
+def _memories(chip: Chip, wiring: Wiring | None, watched: bool) -> list[SharedMemory]:
     memories = []
     for bank in chip.memories:
         access = uc.UC_PROT_READ | uc.UC_PROT_EXEC
         if bank.kind == "flash":
-            memories.append(SharedMemory(bank.origin, bank.size, access, None))
+            memories.append(SharedMemory(bank.name, bank.origin, bank.size, access, None))
             continue
         touched = mmap.mmap(-1, ctypes.sizeof(Byte) * (bank.size + PAGE)) if watched else None
-        memory = SharedMemory(bank.origin, bank.size, access | uc.UC_PROT_WRITE, touched)
+        if wiring is None or not wiring.is_waiting(bank.name):
+            access |= uc.UC_PROT_WRITE
+        memory = SharedMemory(bank.name, bank.origin, bank.size, access, touched)
         memory.bytes[:] = UNSET * len(memory.bytes)
         memories.append(memory)
     return memories

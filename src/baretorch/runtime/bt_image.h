@@ -20,6 +20,9 @@ extern uint32_t bt_core1_stack_limit[], bt_core1_stack_top[];
 void bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c */
 void bt_core1_entry(void);                                     /* arm/core1.c */
 
+/* chip/<init>.c, of chips with BT_RAM_NEEDS_POWER: before RAM can be written. */
+void bt_chip_power(void);
+
 /* start.c: makes C's world, then never returns. Called once, on the stack, with the FPU on. */
 void bt_start(void);
 

@@ -7,8 +7,21 @@
 
 #include <stdint.h>
 
-/* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. */
+/* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. If a clock does not come
+ * up, the chip stays on its internal oscillator, and bt_chip_missing says in words what it was; else it is NULL. */
 void bt_chip_init(void);
+#ifdef BT_FALLBACK_UART_HZ
+__attribute__((pure)) const char *bt_chip_missing(void);
+void bt_report_missing(void); /* wait.c */
+#else
+#define bt_chip_missing() ((const char *)0)
+#define bt_report_missing() ((void)0)
+#define BT_FALLBACK_UART_HZ BT_UART_CLOCK_HZ
+#define BT_FALLBACK_COUNTER_HZ BT_COUNTER_HZ
+#endif
+
+/* wait.c: until the masked bits of a register are `value`; 0 if that takes too long. */
+int bt_wait(uint32_t address, uint32_t mask, uint32_t value);
 
 /* uart/<driver>.c: polled, eight bits, no parity. */
 void bt_console_init(void);

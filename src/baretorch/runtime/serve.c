@@ -110,7 +110,7 @@ static void send_model(uint8_t seq)
     put_u8(m->input_count);
     put_u8(m->output_count);
     put_u8(0);
-    put_u32(BT_COUNTER_HZ);
+    put_u32(bt_chip_missing() ? BT_FALLBACK_COUNTER_HZ : BT_COUNTER_HZ);
     for (uint8_t i = 0; i < m->input_count; i++) {
         put_u32(m->inputs[i].bytes);
     }

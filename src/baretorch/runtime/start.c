@@ -18,6 +18,9 @@ void bt_start(void)
     bt_chip_init();
     bt_console_init();
     bt_counter_init();
+    if (bt_chip_missing()) {
+        bt_report_missing();
+    }
 #ifdef BT_CORES
     bt_core1_start(bt_core1_entry, bt_core1_stack_top);
 #endif

@@ -9,8 +9,9 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.options import Emulator
 from baretorch.targets.cpus import CPUS
+from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
-from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, MemoryBank, Ready, Uart
+from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, MemoryBank, Uart
 
 _CHIPS = BOARDS / "chips"
 
@@ -99,7 +100,7 @@ def _chip(name: str, beside: Path) -> Chip:
         stack_bytes=table.number("stack_bytes"),
         uf2_family=table.number("uf2_family") if "uf2_family" in table.rows else None,
         peripherals=tuple(_range(table.where, entry) for entry in table.take("peripherals", list)),
-        ready=tuple(_ready(row) for row in table.tables("ready")),
+        silicon=load_silicon(table.word("silicon", silicon_names())) if "silicon" in table.rows else None,
         cores=_cores(table.table("cores")) if "cores" in table.rows else None,
     )
     table.end()
@@ -144,13 +145,17 @@ def _memory(table: Table) -> MemoryBank:
 def _uart(table: Table) -> Uart:
     driver = table.source("driver", "uart")
     rate = table.number if driver == "host" else table.rate
-    uart = Uart(driver, table.number("base"), rate("clock_hz"), rate("baud"))
+    uart = Uart(driver, table.number("base"), rate("clock_hz"), rate("baud"), _fallback(table))
     table.end()
     return uart
 
 
+def _fallback(table: Table) -> int | None:
+    return table.rate("fallback_hz") if "fallback_hz" in table.rows else None
+
+
 def _counter(table: Table) -> Counter:
-    counter = Counter(table.source("driver", "counter"), table.number("base"), table.rate("hz"))
+    counter = Counter(table.source("driver", "counter"), table.number("base"), table.rate("hz"), _fallback(table))
     table.end()
     return counter
 
@@ -165,12 +170,6 @@ def _cores(table: Table) -> Cores:
             need="count = 2, or no [cores] at all for a chip of which one core is used",
         )
     return cores
-
-
-def _ready(table: Table) -> Ready:
-    ready = Ready(table.number("address"), table.number("value"))
-    table.end()
-    return ready
 
 
 def _range(where: str, entry: object) -> tuple[int, int]:
@@ -216,7 +215,7 @@ def _check_registers(chip: Chip, where: str) -> None:
                     at=where,
                     have=f"{memory.name} 0x{memory.origin:08x} .. 0x{memory.origin + memory.size - 1:08x}",
                 )
-    registers = [("uart", chip.uart.base), *(("ready", ready.address) for ready in chip.ready)]
+    registers = [("uart", chip.uart.base)]
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("riscv", "host"):

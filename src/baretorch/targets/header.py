@@ -13,6 +13,11 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
     second = (
         [("BT_CORES", f"{cores}"), ("BT_CORES_BASE", f"0x{chip.cores.base:08x}")] if cores > 1 and chip.cores else []
     )
+    rates = (
+        ("UART", chip.uart.fallback_hz or chip.uart.clock_hz),
+        ("COUNTER", chip.counter.fallback_hz or chip.counter.hz),
+    )
+    fallback = [(f"BT_FALLBACK_{name}_HZ", f"{hz}u") for name, hz in rates if chip.starts_clocks]
     rows = (
         ("BT_BOARD_NAME", c_string(board.name)),
         ("BT_CLOCK_HZ", f"{chip.clock_hz}u"),
@@ -22,6 +27,8 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
         ("BT_COUNTER_BASE", f"0x{chip.counter.base:08x}u"),
         ("BT_COUNTER_HZ", f"{chip.counter.hz}u"),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
+        *([("BT_RAM_NEEDS_POWER", "1")] if chip.silicon and chip.silicon.memories else []),
+        *fallback,
         *second,
     )
     defines = "\n".join(f"#define {name} {value}" for name, value in rows)

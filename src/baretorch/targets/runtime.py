@@ -24,4 +24,5 @@ def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
     chip = board.chip
     hardware = (f"chip/{chip.init}.c", f"uart/{chip.uart.driver}.c", f"counter/{chip.counter.driver}.c")
     second = ("arm/core1.c", f"cores/{chip.cores.driver}.c") if cores > 1 and chip.cores else ()
-    return tuple(RUNTIME / name for name in (*_START[chip.boot], *hardware, "text.c", "serve.c", *second))
+    waits = ("wait.c",) if chip.starts_clocks else ()
+    return tuple(RUNTIME / name for name in (*_START[chip.boot], *hardware, *waits, "text.c", "serve.c", *second))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baretorch.targets.features import Feature
+from baretorch.targets.silicon import Silicon
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,24 @@ class MemoryBank:
 
 @dataclass(frozen=True)
 class Uart:
-    """The console. `driver` names runtime/uart/<driver>.c; `clock_hz` is what its baud divider divides."""
+    """The console. `driver` names runtime/uart/<driver>.c; `clock_hz` is what its baud divider divides, and
+    `fallback_hz` what it divides if the clocks that start-up code asks for do not come up; None: the same."""
 
     driver: str
     base: int
     clock_hz: int
     baud: int
+    fallback_hz: int | None = None
 
 
 @dataclass(frozen=True)
 class Counter:
-    """A free-running counter for timing on the device: runtime/counter/<driver>.c."""
+    """A free-running counter for timing on the device: runtime/counter/<driver>.c. `fallback_hz` as for the console."""
 
     driver: str
     base: int
     hz: int
+    fallback_hz: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,14 +63,6 @@ class Cores:
     count: int
     driver: str
     base: int
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A register that start-up code waits for, and the value an emulator answers with."""
-
-    address: int
-    value: int
 
 
 @dataclass(frozen=True)
@@ -86,8 +82,13 @@ class Chip:
     stack_bytes: int  # reserved for the stack
     uf2_family: int | None  # family ID where the boot ROM takes UF2
     peripherals: tuple[tuple[int, int], ...]  # (origin, size) of register space an emulator must map
-    ready: tuple[Ready, ...]
+    silicon: Silicon | None  # how clocks, resets and supplies behave; None: they are not emulated
     cores: Cores | None = None  # None: one core
+
+    @property
+    def starts_clocks(self) -> bool:
+        """Whether its start-up code has something to wait for."""
+        return self.init != "none"
 
     @property
     def core_count(self) -> int:

@@ -9,9 +9,19 @@ static const bt_register *find(const bt_chip *m, uint32_t address)
     return NULL;
 }
 
+static uint32_t dead_console(bt_chip *m, void *unicorn)
+{
+    enum { ENOUGH = 1000 };
+    if (++m->polls > ENOUGH)
+        stop(m, unicorn, CONSOLE_IS_DEAD);
+    return 0;
+}
+
 static uint32_t console_status(bt_chip *m, void *unicorn, const bt_register *r)
 {
-    if (m->input_taken < m->input_bytes)
+    if (!(m->console & ANSWERS))
+        return dead_console(m, unicorn);
+    if (m->input_taken < m->input_bytes && m->console & RECEIVES)
         return r->filled;
     /* Senders look at the same register, but once per byte: the second look in a row waits for input. */
     if (++m->polls > 1)
@@ -19,9 +29,32 @@ static uint32_t console_status(bt_chip *m, void *unicorn, const bt_register *r)
     return r->empty;
 }
 
+static uint32_t console_data(bt_chip *m, void *unicorn)
+{
+    if (!(m->console & ANSWERS))
+        return dead_console(m, unicorn);
+    return m->input_taken < m->input_bytes && m->console & RECEIVES ? m->line[m->input[m->input_taken++]] : 0;
+}
+
+static uint32_t ticks(const bt_core *c)
+{
+    const bt_chip *m = c->chip;
+    const uint64_t clock = clock_of(c);
+    const uint64_t passed = clock > m->counting_from ? clock - m->counting_from : 0;
+    return (uint32_t)(uint64_t)(m->first_tick + (double)passed * m->ticks_per_instruction);
+}
+
+static void change(bt_core *c, void *unicorn, uint32_t address, uint32_t value, uint32_t why)
+{
+    if (c->chip->change(address, value, why, clock_of(c)))
+        stop(c->chip, unicorn, CHIP_CHANGED);
+}
+
 static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
 {
     bt_chip *m = c->chip;
+    if (clock_of(c) >= m->next_change)
+        change(c, unicorn, 0, 0, DUE);
     const bt_register *r = find(m, address);
     if (r == NULL)
         return 0;
@@ -29,9 +62,14 @@ static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
     case CONSOLE_STATUS:
         return console_status(m, unicorn, r);
     case CONSOLE_DATA:
-        return m->input_taken < m->input_bytes ? m->input[m->input_taken++] : 0;
+        return console_data(m, unicorn);
     case COUNTER:
-        return (uint32_t)(uint64_t)((double)clock_of(c) * m->ticks_per_instruction) ^ r->filled;
+        return ticks(c) ^ r->filled;
+    case READ_BACK:
+        change(c, unicorn, address, 0, READ);
+        return m->values[r->filled];
+    case MODELLED:
+        return m->values[r->filled];
     case CORE_NUMBER:
         return c->number;
     case MAIL_STATUS:
@@ -48,17 +86,23 @@ static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
 static void send_byte(bt_chip *m, void *unicorn, uint8_t byte)
 {
     m->polls = 0;
-    m->output[m->output_bytes++] = byte;
+    if (!(m->console & TRANSMITS))
+        return;
+    m->output[m->output_bytes++] = m->line[byte];
     if (m->output_bytes >= m->output_room / 2) /* a stop takes effect at the end of a basic block */
         stop(m, unicorn, OUTPUT_IS_FULL);
 }
 
 static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t value)
 {
+    if (clock_of(c) >= c->chip->next_change)
+        change(c, unicorn, 0, 0, DUE);
     const bt_register *r = find(c->chip, address);
     if (r == NULL)
         return;
-    if (r->kind == CONSOLE_DATA)
+    if (r->kind == MODELLED || r->kind == READ_BACK)
+        change(c, unicorn, address, (uint32_t)value, WRITTEN);
+    else if (r->kind == CONSOLE_DATA)
         send_byte(c->chip, unicorn, (uint8_t)value);
     else if (r->kind == MAIL_SEND)
         bt_send_mail(c, (uint32_t)value);

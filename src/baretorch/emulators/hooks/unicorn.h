@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS, MAIL_SEND, MAIL_TAKE, KEPT };
-enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE };
+enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS, MAIL_SEND, MAIL_TAKE, KEPT,
+       MODELLED, READ_BACK };
+enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE, CHIP_CHANGED, CONSOLE_IS_DEAD };
+enum { DUE, WRITTEN, READ }; /* why the model is called */
+enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 
 #define MAIL_ROOM 4u /* words; the RP2040 has room for eight */
 #define MAIL_VALID 1u
@@ -20,7 +23,7 @@ typedef struct {
     uint32_t kind;
     uint32_t empty;  /* CONSOLE_STATUS: its value while no input is there */
     uint32_t filled; /* CONSOLE_STATUS: while some is; CONSTANT: always; COUNTER: the bits that read inverted;
-                        KEPT: which of a core's kept registers it is */
+                        KEPT: which of a core's kept registers it is; MODELLED, READ_BACK: which of values */
 } bt_register;
 
 /* The basic block that starts at a halfword of code; what was counted for it since it last became a row. */
@@ -61,13 +64,18 @@ typedef struct bt_core bt_core;
 typedef struct {
     int (*stop)(void *unicorn);
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
+    int (*change)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* the model's; true: stop */
     const bt_register *registers;
+    const uint32_t *values; /* of MODELLED registers */
     const uint16_t *code;
     const uint8_t *input;
     uint8_t *output;
     uint64_t *calls; /* a ring: instructions of each call of the run function; of two cores, core 0's clock */
     double deadline; /* in seconds of the monotonic clock */
     double ticks_per_instruction;
+    double first_tick;    /* of the counter, at the clock counting_from */
+    uint64_t counting_from;
+    uint64_t next_change; /* clock: when the model must have a look */
     uint64_t call_count;
     uint32_t register_count;
     uint32_t input_bytes, input_taken;
@@ -77,6 +85,8 @@ typedef struct {
     uint32_t run, returned; /* addresses: the run function, and where it returns to */
     uint32_t polls;         /* reads of the console's status in a row that found no input */
     uint32_t stopped;
+    uint32_t console;       /* what it does now */
+    uint8_t line[256];      /* what arrives at the other end for each byte: another one if the rates differ */
     uint32_t meets[2 * MEETINGS]; /* ranges of addresses: the functions bt_meet */
     uint32_t stacks[2];           /* a range of addresses */
     uint32_t first_phase; /* of the call */

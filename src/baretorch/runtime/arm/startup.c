@@ -1,5 +1,6 @@
 /* Cortex-M from reset: the vector table, and what must happen before the first ordinary function. */
 #include "core.h"
+#include "bt_board.h"
 #include "bt_image.h"
 
 #define VTOR 0xe000ed08u
@@ -32,8 +33,21 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
     {.handler = bt_fault_entry}, /* SysTick */
 };
 
+#ifdef BT_RAM_NEEDS_POWER
+#define FIRST bt_powered
+void bt_powered(void);
+
+/* Compilers like to begin a function by saving registers on the stack. */
+__attribute__((naked)) void bt_reset(void)
+{
+    __asm__ volatile("bl bt_chip_power\n\tb bt_powered");
+}
+#else
+#define FIRST bt_reset
+#endif
+
 /* Nothing here may need the FPU: compilers vectorise even plain copy loops, so these live in bt_start. */
-void bt_reset(void)
+void FIRST(void)
 {
     core_limit_stack(bt_stack_limit);
     BT_REG(VTOR) = (uint32_t)(uintptr_t)vectors;

@@ -5,23 +5,24 @@
 
 #include "bt_reg.h"
 
-#define RESETS_CLEAR BT_REG(RESETS_BASE + 0x3000u) /* atomic alias: clears the bits that are written as 1 */
-#define RESETS_DONE BT_REG(RESETS_BASE + 0x08u)
+#define CLEAR 0x3000u /* alias of a register: clears the bits that are written as 1 */
+
+#define RESETS_CLEAR BT_REG(RESETS_BASE + CLEAR)
+#define RESETS_DONE (RESETS_BASE + 0x08u)
 
 #define XOSC_CTRL BT_REG(XOSC_BASE + 0x00u)
-#define XOSC_STATUS BT_REG(XOSC_BASE + 0x04u)
-#define XOSC_STARTUP BT_REG(XOSC_BASE + 0x0cu)
+#define XOSC_STATUS (XOSC_BASE + 0x04u)
 #define XOSC_ENABLE_1_15MHZ 0x00fabaa0u
 #define XOSC_STABLE (1u << 31)
 
 #define CLK_REF_CTRL BT_REG(CLOCKS_BASE + 0x30u)
-#define CLK_REF_SELECTED BT_REG(CLOCKS_BASE + 0x38u)
 #define CLK_SYS_CTRL BT_REG(CLOCKS_BASE + 0x3cu)
-#define CLK_SYS_SELECTED BT_REG(CLOCKS_BASE + 0x44u)
+#define CLK_SYS_CTRL_CLEAR BT_REG(CLOCKS_BASE + 0x3cu + CLEAR)
+#define CLK_SYS_SELECTED (CLOCKS_BASE + 0x44u)
 #define CLK_PERI_CTRL BT_REG(CLOCKS_BASE + 0x48u)
 #define CLK_REF_XOSC 2u
-#define CLK_SYS_REF 0u
-#define CLK_SYS_PLL 1u
+#define CLK_SYS_SRC 1u         /* 0: the reference clock, 1: what AUXSRC says */
+#define CLK_SYS_AUXSRC_PLL 0u
 #define CLK_PERI_ENABLE_SYS (1u << 11)
 
 #define PLL_CS BT_REG(PLL_SYS_BASE + 0x0u)
@@ -42,44 +43,55 @@
 static inline void rp_out_of_reset(uint32_t blocks)
 {
     RESETS_CLEAR = blocks;
-    while ((RESETS_DONE & blocks) != blocks) {
-    }
+    bt_wait(RESETS_DONE, blocks, blocks);
 }
 
-/* Core and peripheral clock = 1500 MHz / divider1 / divider2. */
+/* Core clock = 1500 MHz / divider1 / divider2. Without crystal or PLL it stays that of the ring oscillator. */
 static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
 {
-    XOSC_STARTUP = 282; /* 6 ms at 12 MHz, in units of 256 cycles: slow crystals exist */
+    CLK_SYS_CTRL_CLEAR = CLK_SYS_SRC; /* AUXSRC may change and the PLL stop only while the core uses neither */
+    bt_wait(CLK_SYS_SELECTED, 1u, 1u);
     XOSC_CTRL = XOSC_ENABLE_1_15MHZ;
-    while ((XOSC_STATUS & XOSC_STABLE) == 0) {
-    }
-    CLK_SYS_CTRL = CLK_SYS_REF; /* away from the PLL while it changes */
-    while ((CLK_SYS_SELECTED & (1u << CLK_SYS_REF)) == 0) {
-    }
-    CLK_REF_CTRL = CLK_REF_XOSC;
-    while ((CLK_REF_SELECTED & (1u << CLK_REF_XOSC)) == 0) {
+    if (!bt_wait(XOSC_STATUS, XOSC_STABLE, XOSC_STABLE)) {
+        return;
     }
     PLL_PWR = PLL_PWR_OFF;
     PLL_CS = 1; /* reference divider */
     PLL_FBDIV = 125;
     PLL_PWR = PLL_PWR_VCO;
-    while ((PLL_CS & PLL_LOCK) == 0) {
+    if (!bt_wait(PLL_SYS_BASE, PLL_LOCK, PLL_LOCK)) {
+        return;
     }
     PLL_PRIM = (divider1 << 16) | (divider2 << 12);
     PLL_PWR = PLL_PWR_RUN;
-    CLK_SYS_CTRL = CLK_SYS_PLL;
-    while ((CLK_SYS_SELECTED & (1u << CLK_SYS_PLL)) == 0) {
-    }
-    CLK_PERI_CTRL = CLK_PERI_ENABLE_SYS;
+    CLK_REF_CTRL = CLK_REF_XOSC;
+    CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL;
+    CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL | CLK_SYS_SRC; /* done some cycles later, and nothing here depends on when */
 }
 
-/* UART0 on GP0 and GP1; an unconnected input idles high. */
-static inline void rp_uart_pins(void)
+/* UART0 from clk_sys, on GP0 and GP1; an unconnected input idles high. */
+static inline void rp_start_uart(uint32_t reset)
 {
+    CLK_PERI_CTRL = CLK_PERI_ENABLE_SYS;
+    rp_out_of_reset(reset);
     PAD(0u) = PAD_PULL_DOWN;
     PAD(1u) = PAD_PULL_UP;
     GPIO_CTRL(0u) = FUNCTION_UART;
     GPIO_CTRL(1u) = FUNCTION_UART;
+}
+
+const char *bt_chip_missing(void)
+{
+    if ((BT_REG(XOSC_STATUS) & XOSC_STABLE) == 0) {
+        return "the crystal";
+    }
+    return (PLL_CS & PLL_LOCK) == 0 ? "the PLL" : 0;
+}
+
+/* Cycles of the reference clock, rather exactly, in a microsecond. */
+static inline uint32_t rp_microsecond(void)
+{
+    return bt_chip_missing() ? BT_FALLBACK_UART_HZ / 1000000u : 12u;
 }
 
 #endif

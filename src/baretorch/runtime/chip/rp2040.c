@@ -1,4 +1,5 @@
 /* RP2040: 125 MHz from the crystal, UART0 on GP0 and GP1, a microsecond tick for the timer. */
+#include "bt_board.h"
 #include "bt_runtime.h"
 
 #define CLOCKS_BASE 0x40008000u
@@ -22,7 +23,6 @@ void bt_chip_init(void)
 {
     rp_out_of_reset(RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PLL_SYS | RESET_TIMER);
     rp_start_clocks(6, 2);
-    WATCHDOG_TICK = WATCHDOG_TICK_ENABLE | 12u; /* of the 12 MHz reference clock */
-    rp_out_of_reset(RESET_UART0);
-    rp_uart_pins();
+    WATCHDOG_TICK = WATCHDOG_TICK_ENABLE | rp_microsecond();
+    rp_start_uart(RESET_UART0);
 }

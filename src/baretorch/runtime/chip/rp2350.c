@@ -1,4 +1,5 @@
 /* RP2350: 150 MHz from the crystal, UART0 on GP0 and GP1, a microsecond tick for TIMER0. */
+#include "bt_board.h"
 #include "bt_runtime.h"
 
 #define CLOCKS_BASE 0x40010000u
@@ -23,8 +24,7 @@ void bt_chip_init(void)
 {
     rp_out_of_reset(RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PLL_SYS | RESET_TIMER0);
     rp_start_clocks(5, 2);
-    TICKS_TIMER0_CYCLES = 12; /* of the 12 MHz reference clock */
+    TICKS_TIMER0_CYCLES = rp_microsecond();
     TICKS_TIMER0_CTRL = TICKS_ENABLE;
-    rp_out_of_reset(RESET_UART0);
-    rp_uart_pins();
+    rp_start_uart(RESET_UART0);
 }

@@ -15,7 +15,6 @@ void bt_counter_init(void)
 {
     DEMCR |= DEMCR_TRCENA;
     DWT_LAR = LAR_UNLOCK; /* the Cortex-M7 keeps the unit locked after reset */
-    DWT_CYCCNT = 0;
     DWT_CTRL |= 1u;
 }
 

@@ -20,8 +20,6 @@ void bt_console_init(void)
     const uint64_t rate = ((uint64_t)BT_UART_BAUD << 32) / BT_UART_CLOCK_HZ;
     BAUDRATE = (uint32_t)(rate + 0x800u) & ~0xfffu;
     ENABLE = ENABLE_UART;
-    EVENTS_RXDRDY = 0;
-    EVENTS_TXDRDY = 0;
     TASKS_STARTRX = 1;
     TASKS_STARTTX = 1;
 }

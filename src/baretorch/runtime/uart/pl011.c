@@ -14,10 +14,12 @@
 #define FR_TXFF (1u << 5)
 #define LCR_H_FIFO_8BIT 0x70u
 #define CR_RX_TX_ENABLE 0x301u
+/* Of the clock, in 1/64. */
+#define DIVIDER(hz) ((4u * (hz) + BT_UART_BAUD / 2u) / BT_UART_BAUD)
 
 void bt_console_init(void)
 {
-    const uint32_t divider = (4u * BT_UART_CLOCK_HZ + BT_UART_BAUD / 2u) / BT_UART_BAUD; /* in 1/64 */
+    const uint32_t divider = bt_chip_missing() ? DIVIDER(BT_FALLBACK_UART_HZ) : DIVIDER(BT_UART_CLOCK_HZ);
     CR = 0;
     IBRD = divider >> 6;
     FBRD = divider & 63u;

@@ -14,11 +14,11 @@
 #define ISR_ORE (1u << 3)
 #define ISR_RXNE (1u << 5)
 #define ISR_TXE (1u << 7)
+#define DIVIDER(hz) (((hz) + BT_UART_BAUD / 2u) / BT_UART_BAUD)
 
 void bt_console_init(void)
 {
-    CR1 = 0;
-    BRR = (BT_UART_CLOCK_HZ + BT_UART_BAUD / 2u) / BT_UART_BAUD;
+    BRR = bt_chip_missing() ? DIVIDER(BT_FALLBACK_UART_HZ) : DIVIDER(BT_UART_CLOCK_HZ);
     CR1 = CR1_UE_RE_TE;
 }
 

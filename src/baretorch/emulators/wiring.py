@@ -1,0 +1,137 @@
+"""Ties the model of a chip to the hooks: what its registers read as, how fast it runs, what becomes of its console."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+
+from baretorch.emulators.peripherals import COUNTERS, UARTS, device_blocks, device_rules
+from baretorch.emulators.registers import Kind, Register
+from baretorch.emulators.silicon import ChipModel, Stopped
+from baretorch.emulators.state import CHANGE, NEVER, Change, ChipState, Console
+from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.targets.silicon import Silicon
+from baretorch.targets.types import Chip
+
+TOLERANCE = 0.025  # of the baud rate; both ends together lose a byte at 5 %
+
+
+class Wiring:
+    """The hooks call `_change` when a register of the model is written or read back, or it is time that something
+    happens. Then all that they need to know until the next such moment is written to their structure."""
+
+    def __init__(self, chip: Chip, silicon: Silicon, left: Mapping[str, int] | None = None) -> None:
+        self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left)
+        self.error: Exception | None = None
+        self.fresh: list[str] = []  # memories that can be written since the last look
+        self._chip = chip
+        self._waiting = {m.name for m in chip.memories} & set(silicon.memories)
+        names = sorted({name for name, _ in self.model.places().values()})
+        self._slots = {name: slot for slot, name in enumerate(names)}
+        self._values = (ctypes.c_uint32 * len(names))()
+        self._anchor = 0, 0.0  # a clock in instructions, and the time it was then
+        self._hz = self.model.hz(silicon.cpu)
+        self._callback = CHANGE(self._change)
+
+    def registers(self) -> tuple[Register, ...]:
+        found = []
+        for at, (name, _) in self.model.places().items():
+            kind = Kind.READ_BACK if self.model.must_be_read_back(name) else Kind.MODELLED
+            found.append(Register(at, kind, filled=self._slots[name]))
+        return tuple(found)
+
+    def attach(self, state: ChipState) -> None:
+        self._state = state
+        state.values = self._values
+        state.change = self._callback
+        self._publish(0)
+
+    def is_waiting(self, bank: str) -> bool:
+        return bank in self._waiting
+
+    def stopped(self, where: list[str]) -> DeviceFault | None:
+        """What the hooks stopped for, if that is the end."""
+        if self.error is None:
+            return None
+        if not isinstance(self.error, Stopped):
+            raise self.error
+        have = [f"after {self.model.last_write}", *self.error.have, *where]
+        return DeviceFault(f"the chip stopped: {self.error}", have=have)
+
+    def dead_console(self, where: list[str]) -> DeviceHang:
+        needs = self.model.silicon.uart.needs
+        have = [f"it needs {text}" for text in self.model.failing(needs)]
+        return DeviceHang("the image waits for a console that does not answer", have=[*have, *where])
+
+    def why_not_writable(self, address: int) -> list[str]:
+        for bank in self._chip.memories:
+            if bank.name in self._waiting and bank.origin <= address < bank.origin + bank.size:
+                failing = self.model.failing(self.model.silicon.memories[bank.name])
+                return [f"{bank.name} cannot be written yet: it needs {text}" for text in failing]
+        return []
+
+    def _change(self, address: int, value: int, why: int, clock: int) -> int:
+        try:
+            model = self.model
+            model.now = max(model.now, self._time(clock))
+            if why == Change.READ:
+                model.read_back(address)
+            elif why == Change.WRITTEN and not model.write(address, value):
+                name, _ = model.places()[address]
+                self._values[self._slots[name]] = model.read(name)
+                return 0
+            model.settle()
+            self._publish(clock)
+        except Exception as error:
+            self.error = error  # an exception does not find its way through the hooks
+        return int(self.error is not None or bool(self.fresh))
+
+    def _time(self, clock: int) -> float:
+        began, then = self._anchor
+        return then + (clock - began) * 1e6 / self._hz
+
+    def _publish(self, clock: int) -> None:
+        model, state = self.model, self._state
+        for name, slot in self._slots.items():
+            self._values[slot] = model.read(name)
+        hz = model.hz(model.silicon.cpu)
+        if hz != self._hz:
+            self._anchor, self._hz = (clock, model.now), hz
+        due = model.next_change()
+        state.next_change = NEVER if due == math.inf else clock + math.ceil((due - model.now) * hz / 1e6)
+        self._set_counter(clock, hz)
+        self._set_console()
+        self.fresh += [bank for bank in self._waiting if model.holds(model.silicon.memories[bank])]
+        self._waiting -= set(self.fresh)
+
+    def _set_counter(self, clock: int, hz: float) -> None:
+        model, state, settings = self.model, self._state, COUNTERS[self._chip.counter.driver]
+        counts = model.answers("COUNTER") and model.holds(settings.counts)
+        rate = settings.rate(model.hz(model.silicon.counter.clock), model.number) / hz if counts else 0.0
+        if rate != state.ticks_per_instruction:
+            state.first_tick += (clock - state.counting_from) * state.ticks_per_instruction
+            state.counting_from, state.ticks_per_instruction = clock, rate
+
+    def _set_console(self) -> None:
+        model, state, settings = self.model, self._state, UARTS[self._chip.uart.driver]
+        uart, hz = model.silicon.uart, model.hz(model.silicon.uart.clock)
+        console = Console.ANSWERS if model.answers("UART") else Console(0)
+        if console and hz:
+            console |= Console.TRANSMITS if model.holds((*uart.transmits, *settings.transmits)) else Console(0)
+            console |= Console.RECEIVES if model.holds((*uart.receives, *settings.receives)) else Console(0)
+        state.console = console
+        state.line[:] = line(settings.baud(hz, model.number) / self._chip.uart.baud)
+
+
+def line(ratio: float) -> list[int]:
+    """What arrives for each byte if one end is `ratio` times as fast as the other: it looks at the middle of what it
+    takes for a bit, and beyond the tolerance at the edge of the last one, which then is as likely wrong as right."""
+    if abs(ratio - 1) <= TOLERANCE:
+        return list(range(256))
+    return [_sampled(byte, ratio) ^ 0x80 for byte in range(256)]
+
+
+def _sampled(byte: int, ratio: float) -> int:
+    frame = byte << 1 | ~0x1FF  # a start bit, the byte, and silence, which is high
+    return sum((frame >> min(int((bit + 1.5) * ratio), 15) & 1) << bit for bit in range(8))
