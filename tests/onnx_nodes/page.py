@@ -15,7 +15,7 @@ CASE = re.compile(r"`(\w+)`(?: \(([^)]*)\))?")
 
 def page(found: Sequence[Outcome]) -> str:
     count = Counter(o.kind for o in found)
-    passed = [o for o in found if o.kind is Kind.PASSED]
+    passed = sorted((o for o in found if o.kind is Kind.PASSED), key=lambda o: o.name)
     frozen, folded = sum(bool(o.frozen) for o in passed), sum(o.all_frozen for o in passed)
     by_op: dict[str, list[Outcome]] = {}
     for o in sorted(found, key=lambda o: (about(o).lower(), o.name)):
