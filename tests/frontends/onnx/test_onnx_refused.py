@@ -79,6 +79,10 @@ REFUSED = {
     "batch_norm": one(
         "BatchNormalization", IMAGE, {k: np.ones(2, np.float32) for k in "sbmv"}, outputs=3, training_mode=1
     ),
+    "hardmax_table": one("Hardmax", {"x": [1, 1_000_000]}),
+    "resize_table": one("Resize", {"x": [1_000_000]}, {"r": zeros(0), "s": np.array([2], np.float32)}, mode="linear"),
+    "attention_table": one("Attention", {n: [1, 1, 100_000, 4] for n in "qkv"}, opset=24, is_causal=1),
+    "pool_table": one("AveragePool", IMAGE, kernel_shape=[1 << 20, 1 << 20], dilations=[2, 2]),
     "lstm_input_forget": recurrent("LSTM", 4, input_forget=1),
     "rnn_activation": recurrent("RNN", 1, activations=["Swish"]),
     "gru_times": recurrent("GRU", 3, times=100),

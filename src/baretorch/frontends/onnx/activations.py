@@ -9,6 +9,7 @@ import numpy as np
 from baretorch.frontends.aten import activations as aten
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.types import need_room
 from baretorch.ops.activations import (
     Elu,
     Gelu,
@@ -97,6 +98,7 @@ def hardmax(g: OnnxLowering, call: Call) -> str:
     """The rows of a unit matrix that argmax chooses."""
     x = call.need(0)
     rank, axis = len(g.shape(x)), g.axis(x, int(call.attribute("axis", -1)))
+    need_room("Hardmax", g.shape(x)[axis], g.shape(x)[axis])
     where = g.b.add(ArgMax(axis, False), x)
     rows = g.b.add(IndexSelect(0), g.b.const("unit", np.eye(g.shape(x)[axis], dtype=np.float32)), where)
     if axis == rank - 1:

@@ -14,7 +14,7 @@ from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.shapes import padded
-from baretorch.frontends.onnx.types import need_float
+from baretorch.frontends.onnx.types import need_float, need_room
 from baretorch.ir import Array, DType
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Tanh
@@ -113,6 +113,7 @@ def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tupl
         offset = np.array(valid).reshape(-1, 1, 1, 1) - queries
     else:
         offset = np.array(0)
+    need_room("Attention", offset.size, queries, keys)
     place, key = np.arange(queries)[:, None] + offset, np.arange(keys)
     seen = np.ones(np.broadcast_shapes(place.shape, key.shape), np.bool_)
     if causal:

@@ -12,7 +12,7 @@ from baretorch.frontends.aten.volumes import pooled
 from baretorch.frontends.onnx.convs import convolved
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
-from baretorch.frontends.onnx.types import SMALL, need_float
+from baretorch.frontends.onnx.types import SMALL, need_float, need_room
 from baretorch.frontends.onnx.windows import Windows, windows
 from baretorch.ir import DType
 from baretorch.ops.elementwise import Mul, Pow
@@ -80,11 +80,15 @@ def _dilated_sum(g: OnnxLowering, x: str, w: Windows, ceil: bool, padding: bool 
     after, counts = list(w.after), np.ones((), np.float64)
     for i, size in enumerate(sizes):
         axis = Axis(w.kernel[i], w.strides[i], w.before[i], w.after[i], w.dilations[i], ceil)
+        if axis.outputs(size) < 1:
+            raise CompileError(f"no window of {w.kernel} with dilations {w.dilations} fits", have=str(g[x]))
+        need_room("a pool with dilations", axis.outputs(size), axis.kernel)
         starts = np.arange(axis.outputs(size)) * axis.stride - axis.before
         taps = starts[:, None] + np.arange(axis.kernel) * axis.dilation
         least, most = (-axis.before, size + axis.after) if padding else (0, size)
         counts = np.multiply.outer(counts, ((taps >= least) & (taps < most)).sum(axis=1))
         after[i] = max(int(taps[-1, -1]) + 1 - size, 0)  # a last window of ceil_mode may reach beyond the padding
+    need_room("a pool with dilations", channels, *w.kernel)
     ones = g.b.const("ones", np.ones((channels, 1, *w.kernel), np.float32))
     return convolved(g, x, ones, None, replace(w, after=tuple(after)), channels), counts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_float, wide
 from baretorch.ir import DType
+from baretorch.ops import reduce as reduction
 from baretorch.ops.elementwise import Mul, Sub
 from baretorch.ops.functions import Log
 from baretorch.ops.layout import Pad
@@ -53,10 +55,17 @@ def plain(op: Callable[[tuple[int, ...], bool], Reduction]) -> Reducer:
     return build
 
 
-def extreme(op: type[Reduction], truths: type[Reduction]) -> Reducer:
-    """The largest of truth values is whether any is true, the smallest whether all are."""
+def extreme(op: type[Amax | Amin], truths: type[Reduction]) -> Reducer:
+    """The largest of truth values is whether any is true, the smallest whether all are. That of no numbers is the
+    least or the greatest that the type has."""
 
     def build(g: Lowering, x: str, axes: tuple[int, ...], keep: bool) -> str:
+        dtype = g[x].dtype
+        if dtype is not DType.BOOL and not all(g.shape(x)[a] for a in axes):
+            last = inf if dtype is DType.FLOAT32 else np.iinfo(dtype.numpy).max
+            first = -inf if dtype is DType.FLOAT32 else np.iinfo(dtype.numpy).min
+            shape = reduction.reduced(g.shape(x), axes, keep)
+            return g.b.const("none", np.full(shape, first if op is Amax else last, dtype.numpy))
         return plain(truths if g[x].dtype is DType.BOOL else op)(g, x, axes, keep)
 
     return build

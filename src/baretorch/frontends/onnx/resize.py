@@ -19,6 +19,7 @@ from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.types import need_room
 from baretorch.ir import Array, DType
 from baretorch.ops.layout import Expand
 from baretorch.ops.logic import Where
@@ -174,6 +175,7 @@ def _weights(call: Call, a: Along, mode: str, where: str, bent: float) -> Array:
     """matrix[output, input]; what lies outside is the border's, or left out."""
     stretch = min(a.scale, 1.0) if call.attribute("antialias", 0) else 1.0
     reach = (1 if mode == "linear" else 2) / stretch
+    need_room("Resize", a.want, a.have)
     matrix = np.zeros((a.want, a.have))
     for i, at in enumerate(a.places(where)):
         taps = np.arange(ceil(at - reach), floor(at + reach) + 1)

@@ -1,9 +1,13 @@
-"""What rows of the ONNX table share: small integers that are computed as int32, and operands that must be there."""
+"""What rows of the ONNX table share: small integers that are computed as int32, types that must be, and tables that
+rows compute, which a few bytes of a file could make as large as they like."""
 
 from __future__ import annotations
 
+from math import prod
+
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.promotion import cast
+from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Lowering
 from baretorch.ir import DType, Op
 
@@ -30,3 +34,9 @@ def need_float(g: Lowering, op: str, *operands: str) -> None:
             raise CompileError(
                 f"{op}: {g[x].dtype.label} is not supported", have=str(g[x]), need="float32", try_="a Cast before it"
             )
+
+
+def need_room(op: str, *counts: int) -> None:
+    """CompileError if a table of so many rows and columns … is more than can be meant."""
+    if 4 * prod(counts) > ROOM:
+        raise too_large(f"{op} needs a table of {' x '.join(f'{n:,}' for n in counts)} numbers")
