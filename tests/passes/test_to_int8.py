@@ -29,6 +29,7 @@ from baretorch.ops.reduce import Amax, Mean, Sum
 from baretorch.ops.scan import CumSum
 from baretorch.ops.softmax import LogSoftmax, Softmax
 from baretorch.ops.upsample import UpsampleBilinear2d, UpsampleNearest2d
+from baretorch.passes.note_scales import note_scales
 from baretorch.passes.to_int8 import SPECTRA, could_be_int8, float_layers, to_int8, told_float, why_float
 
 A, B = Quant((0.03,), (-5,)), Quant((0.02,), (9,))
@@ -91,6 +92,23 @@ def compare(graph: Graph, out: Quant) -> list[str]:
 )
 def test_arithmetic(op: Op, shapes: tuple[Shape, ...], after: str) -> None:
     assert compare(one(op, shapes, (A, B), Y), Y) == [after]
+
+
+def test_a_graph_may_take_and_give_int8() -> None:
+    """What is int8 at both ends, and in between, is moved as it is; another scale is a table."""
+    b = Builder()
+    x = b.input("x", (2, 6), DType.INT8, A)
+    real = b.add(Dequantize(A.scale[0], A.zero_point[0]), x)
+    b.tensors[real] = replace(b.tensors[real], quant=A)
+    turned = b.add(Reshape((3, 4)), real)
+    same, other = (b.add(Quantize(q.scale[0], q.zero_point[0]), turned) for q in (A, Y))
+    graph = to_int8(note_scales(b.graph([x], [same, other])))
+    assert [n.op.name for n in graph.nodes] == ["reshape", "lookup"]
+    assert [(t.dtype, t.quant) for t in graph.of(graph.outputs)] == [(DType.INT8, A), (DType.INT8, Y)]
+    stored = np.arange(-6, 6, dtype=np.int8).reshape(2, 6)
+    want = interpret(b.graph([x], [same, other]), [stored])
+    have = interpret(graph, [stored])
+    assert all(np.array_equal(h, w) for h, w in zip(have.values(), want.values(), strict=True))
 
 
 def test_the_square_of_a_difference_is_rounded_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -50,13 +51,21 @@ def lstm(g: TfliteLowering, call: Call) -> str:
             raise CompileError(f"{call.name} with {what} is not supported", need="a plain LSTM, as Keras has it")
     if call.option(Field(0, "b")) != TANH:
         raise CompileError(f"{call.name}: an activation other than TANH is not supported")
-    if (clip := call.real(1)) > 0:
-        g.notes.append(f"{call.y.name}: its cells are not limited to {clip:g}, as LiteRT's are")
+    if (most := _largest_cell(call)) < inf:
+        g.notes.append(f"{call.y.name}: its cells are not limited to {most:g}, as LiteRT's are")
     hidden, cell = (g.variable(*_variable(call, i)) for i in (HIDDEN, CELL))
     weights = (_stacked(g, call, FROM_INPUT), _stacked(g, call, FROM_HIDDEN), _stacked(g, call, BIASES))
     op = Lstm(batch_first=not call.option(Field(3, "B")))
     y, hidden.now, cell.now = g.b.add_many(op, call.x(), hidden.now, cell.now, *weights)
     return y
+
+
+def _largest_cell(call: Call) -> float:
+    """What LiteRT limits cells to: what the file says, and in int8 what 16 bits of their scale hold."""
+    limits, t = [call.real(1) or inf], call.operands[CELL]
+    if t is not None and t.type == "int16" and t.quant is not None:
+        limits.append(32767 * t.quant.scale[0])
+    return min(limits)
 
 
 def _stacked(g: TfliteLowering, call: Call, inputs: Sequence[int]) -> str:
