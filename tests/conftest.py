@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbers run before they were compiled
 
 IMAGE = re.compile(r"\[([\w-]+-(?:speed|size))-")  # as tests/ops/test_emulated.py calls them
 

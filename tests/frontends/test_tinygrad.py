@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from tests.frontends.tinygrad_cases import CASES, layer
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Source
-from baretorch.frontends.tinygrad.hook import choose_device, watching
+from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods
 from baretorch.frontends.tinygrad.table import TABLE
 from baretorch.frontends.tinygrad.trace import Trace
@@ -26,7 +28,6 @@ from baretorch.ops.recurrent import Lstm
 from baretorch.pipeline import optimized_methods, read
 
 PTE = Path(__file__).parent / "data" / "sine.pte"
-choose_device()
 
 
 def traced(function: Callable[..., Any], *shapes: Shape) -> Source:
@@ -255,3 +256,21 @@ def test_every_look_at_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for verb, *more in (("report", "--evaluate"), ("fit",), ("profile",), ("monitor", "--count", "1")):
         done = baretorch_cli(verb, "net.py", "--board", "mps2-an386", *more, "--json")
         assert done.code == 0, (verb, done.err)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="Zig compiles for no other yet")
+def test_kernels_by_zig(tmp_path: Path) -> None:
+    """Where neither DEV nor clang is there, the image's answers are those of kernels that Zig compiled."""
+    (tmp_path / "net.py").write_text(FILE.replace("(x @ WEIGHT)", "(x.softmax() @ WEIGHT)"))
+    program = (
+        "import baretorch.frontends.tinygrad.zig as zig, numpy\n"
+        "zig._has_clang = lambda: False\n"
+        "from baretorch.pipeline import read\n"
+        "source = read('net.py')\n"
+        "from tinygrad import Device\n"
+        "print(Device.DEFAULT, numpy.ravel(source.expected[0]).round(3))\n"
+    )
+    plain = {k: v for k, v in os.environ.items() if k not in ("DEV", "CC")} | {"CACHELEVEL": "0"}
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, env=plain)
+    assert done.stdout == "CPU [0.035 0.002 0.259]\n", done.stderr

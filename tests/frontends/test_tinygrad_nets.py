@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from tests.frontends.tinygrad_cases import constant, layer
 
-from baretorch.frontends.tinygrad.hook import choose_device, watching
+from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods
 from baretorch.pipeline import optimized_methods
-
-choose_device()
 
 
 class Digits:

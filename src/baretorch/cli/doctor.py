@@ -25,7 +25,8 @@ class Tool:
 TOOLS: tuple[Tool, ...] = (
     Tool("unicorn", "package", "runs images of Cortex-M boards", "pip install unicorn==2.1.4", needed=True),
     Tool("ziglang", "package", "builds images without another compiler", "pip install ziglang==0.17.0", needed=True),
-    Tool("torch", "package", "reads model files and .pt2", 'pip install "baretorch[torch]"'),
+    Tool("tinygrad", "package", "reads model files of tinygrad", 'pip install "baretorch[tinygrad]"'),
+    Tool("torch", "package", "reads model files of PyTorch and .pt2", 'pip install "baretorch[torch]"'),
     Tool("torchao", "package", "quantizes models (`--int8`)", 'pip install "baretorch[torch]"'),
     Tool("executorch", "package", "writes .pte (`baretorch export`)", 'pip install "baretorch[executorch]"'),
     Tool("ai-edge-litert", "package", "answers for .tflite files beside ours", 'pip install "baretorch[tflite]"'),

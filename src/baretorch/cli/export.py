@@ -27,7 +27,7 @@ def export(as_json: bool, model: str, options: Options, out: str) -> Answer:
         if source.torch is None or source.torch.module is None:
             raise CompileError(
                 f"{model} holds no nn.Module to export",
-                need="a Python file with model() and inputs()",
+                need="a Python file whose model() returns an nn.Module",
             )
         stage("export to ExecuTorch")
         info = write_programs(source.torch, Path(out))

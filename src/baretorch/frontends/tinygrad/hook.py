@@ -7,8 +7,6 @@ comparison per call while nothing is traced.
 from __future__ import annotations
 
 import inspect
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from baretorch.frontends.tinygrad.trace import plain_call, watched
+from baretorch.frontends.tinygrad.zig import choose_device, use_zig
 
 # Operators that have a meaning of their own; the others call a method that has a name.
 OPERATORS = ("__getitem__", "__setitem__", "__lt__", "__le__", "__gt__", "__ge__")
@@ -53,13 +52,8 @@ WATCHES: Mapping[str, Callable[[ModuleType], None]] = {
     "tinygrad.nn": _watch_layers,
     "tinygrad.engine.jit": _watch_jit,
     "tinygrad.function": _watch_function,
+    "tinygrad.runtime.support.compiler_cpu": use_zig,
 }
-
-
-def choose_device() -> None:
-    """Where tinygrad computes, unless the user says it: on the CPU if clang is there, as it must, else in Python."""
-    if "DEV" not in os.environ:
-        os.environ["DEV"] = "CPU" if shutil.which("clang") else "PYTHON"
 
 
 class _Finder(MetaPathFinder):
@@ -99,16 +93,21 @@ def _watch(module: ModuleType) -> None:
         setattr(module, MARK, True)
 
 
+_FINDER = _Finder()
+
+
 @contextmanager
 def watching() -> Iterator[None]:
-    """What is imported of tinygrad in here, or was before, is watched from then on."""
+    """What is imported of tinygrad in here, or was before, is watched from then on; also what it imports later."""
     for name in WATCHES:
         module = sys.modules.get(name)
         if module is not None:
             _watch(module)
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)
+    first = _FINDER not in sys.meta_path
+    if first:
+        sys.meta_path.insert(0, _FINDER)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if first and sys.modules.get("tinygrad") is None:
+            sys.meta_path.remove(_FINDER)

@@ -1,0 +1,51 @@
+"""tinygrad's kernels compiled by Zig's clang, which comes with Baretorch, where no other clang is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# As tinygrad calls clang, without what Zig adds: its loader knows no debug information.
+FLAGS = (
+    "-c", "-O2", "-fPIC", "-ffreestanding", "-fno-math-errno", "-nostdlib", "-target", "x86_64-linux-musl",
+    "-g0", "-fno-sanitize=undefined", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+)  # fmt: skip
+
+
+def choose_device() -> None:
+    """Where tinygrad computes, unless the user says it: on the CPU if something compiles for it, else in Python."""
+    if "DEV" not in os.environ:
+        os.environ["DEV"] = "CPU" if _has_clang() or _zig_can() else "PYTHON"
+
+
+def use_zig(module: ModuleType) -> None:
+    """Let tinygrad's compiler be Zig's where the one it asks for is missing."""
+    if not _has_clang() and _zig_can():
+        module.ClangCompiler.compile = _compile
+        sys.modules["tinygrad.helpers"].PARALLEL.value = 0  # processes of its own would not know
+
+
+def _compile(compiler: Any, source: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        kernel, made = Path(folder) / "kernel.c", Path(folder) / "kernel.o"
+        kernel.write_text(source)
+        command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *compiler.args, str(kernel), "-o", str(made)]
+        subprocess.run(command, check=True, capture_output=True)
+        return made.read_bytes()
+
+
+def _has_clang() -> bool:
+    return shutil.which(os.environ.get("CC", "clang")) is not None
+
+
+def _zig_can() -> bool:
+    here = sys.platform == "linux" and platform.machine() == "x86_64"
+    return here and "CC" not in os.environ and importlib.util.find_spec("ziglang") is not None
