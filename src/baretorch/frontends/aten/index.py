@@ -34,7 +34,9 @@ def take(g: Lowering, x: str, axis: int, index: Array) -> str:
         first, step, size = int(index[0, 0]), int(index[1, 0] - index[0, 0]), index.shape[1]
         windows = first + step * np.arange(len(index))[:, None] + np.arange(size)
         if 0 < step < size and np.array_equal(index, windows):
-            return g.b.add(Unfold(axis, size, step), slice_(g, x, axis, first, int(index[-1, -1]) + 1))
+            end = int(index[-1, -1]) + 1
+            rest = shape[axis] - end < step  # too little for one more window
+            return g.b.add(Unfold(axis, size, step), slice_(g, x, axis, first, shape[axis] if rest else end))
     return g.b.add(IndexSelect(axis), x, g.b.const("index", index.astype(np.int32)))
 
 

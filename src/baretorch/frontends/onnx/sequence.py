@@ -18,7 +18,7 @@ from baretorch.frontends.lowering import Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_float
-from baretorch.ir import Shape
+from baretorch.ir import Array, Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold
 from baretorch.ops.elementwise import Add, Clamp, Div, Mul, Sub
 from baretorch.ops.functions import Abs, Function, Sigmoid, Tanh
@@ -99,10 +99,14 @@ def _biases(g: OnnxLowering, call: Call, i: int, count: int) -> tuple[str, str]:
 def _states(g: OnnxLowering, call: Call, kind: Kind, i: int, axis: int, shape: Shape) -> list[str]:
     """Where each begins; none if all begin at zero."""
     given = [call.input(5 + n) for n in range(kind.op.states)]
-    if not any(given):
+    if all(s is None or _is_zero(g.known(s)) for s in given):
         return []
     zeros = g.b.const("zeros", np.zeros(shape, np.float32))
     return [zeros if s is None else shapes.select(g, s, axis, i) for s in given]
+
+
+def _is_zero(data: Array | None) -> bool:
+    return data is not None and not data.any()
 
 
 def _bias(g: Lowering, op: Recurrent, b_w: str, b_r: str, hidden: int) -> str:
