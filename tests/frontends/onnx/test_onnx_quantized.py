@@ -173,6 +173,30 @@ def test_products_on_integers(dtype: Any) -> None:
     assert np.abs(have - runs(made, x)[0]).max() <= 0.5 * 1.001
 
 
+def test_int8_at_the_border() -> None:
+    """What the file takes and gives in int8 is int8 in C, and nothing is float in between."""
+    constants = {
+        "s": np.float32(0.05),
+        "z": np.int8(3),
+        "w": np.arange(-6, 6, dtype=np.int8).reshape(3, 4),
+        "ws": np.float32([0.1, 0.2, 0.3]),
+        "wz": np.zeros(3, np.int8),
+        "t": np.float32(0.1),
+    }
+    nodes = [
+        node("DequantizeLinear", ["x", "s", "z"], ["d"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["r"], axis=0),
+        node("Gemm", ["d", "r"], ["m"], transB=1),
+        node("QuantizeLinear", ["m", "t", "z"], ["y"]),
+    ]
+    made = model(nodes, {"x": [2, 4]}, ["y"], constants, types={"x": INT8, "y": INT8})
+    x = np.int8([[-128, 0, 3, 127], [10, 20, 30, 40]])
+    graph = optimized(graph_of(made))
+    assert float_layers(graph) == [] and {n.op.name for n in graph.nodes} == {"qlinear"}
+    (have,) = interpret(graph, [x]).values()
+    assert np.abs(have.astype(int) - runs(made, x)[0]).max() <= 1
+
+
 def test_uint8_at_the_border() -> None:
     """Inputs and outputs of the file's type, and moves of numbers that are stored."""
     nodes = [

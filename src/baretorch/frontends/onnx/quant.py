@@ -8,6 +8,7 @@ operators of that. uint8 is int8 with a zero point that is less by 128.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from baretorch.frontends.aten.quant import need_scale, real
 from baretorch.frontends.lowering import Result
 from baretorch.frontends.onnx.lowering import OnnxLowering, Stored
 from baretorch.frontends.onnx.rows import MICROSOFT, Call, Row, key
-from baretorch.ir import Array, DType
+from baretorch.ir import Array, DType, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
 EXACT = 1 << 24  # whole numbers up to here are exact in float32
@@ -57,6 +58,7 @@ def quantized(g: OnnxLowering, x: str, scale: float, zero: int, unsigned: bool) 
     if not -128 <= zero - offset <= 127:
         raise CompileError(f"the zero point {zero} is outside of the stored type")
     stored = g.b.add(Quantize(scale, zero - offset), x)
+    _note(g, x, scale, zero - offset)
     g.stored[stored] = Stored(scale, zero, unsigned)
     return stored
 
@@ -70,14 +72,21 @@ def dequantized(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
     known = g.stored.get(x)
     if known is not None:
         return g.b.add(Dequantize(scale, zero - (128 if known.unsigned else 0)), x)
-    if t.dtype is DType.INT8:
-        return g.b.add(Dequantize(scale, zero), x)
+    if t.dtype is DType.INT8:  # an input
+        return _note(g, g.b.add(Dequantize(scale, zero), x), scale, zero)
     if t.dtype is DType.UINT8:  # an input: the same number as int8
         plain = elementwise.mul(g, elementwise.sub(g, cast(g, x, DType.FLOAT32), float(zero)), scale)
         return g.b.add(Dequantize(scale, zero - 128), g.b.add(Quantize(scale, zero - 128), plain))
     if t.dtype is DType.INT32:
         return elementwise.mul(g, elementwise.sub(g, cast(g, x, DType.FLOAT32), float(zero)), scale)
     raise CompileError(f"DequantizeLinear of {t.dtype.label} is not supported", need="int8, uint8 or int32")
+
+
+def _note(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
+    """Note the scale of a float tensor, which is its first."""
+    if g[x].data is None and g[x].quant is None:
+        g.b.tensors[x] = replace(g[x], quant=Quant((scale,), (zero,)))
+    return x
 
 
 def as_given(g: OnnxLowering, x: str) -> str:
