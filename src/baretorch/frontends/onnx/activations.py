@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from baretorch.frontends.aten import activations as aten
+from baretorch.frontends.lowering import Lowering
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_room
@@ -45,18 +46,18 @@ def selu(g: OnnxLowering, call: Call) -> str:
 
 
 def hard_sigmoid(g: OnnxLowering, call: Call) -> str:
-    x = call.need(0)
-    alpha, beta = np.float32(call.attribute("alpha", 0.2)), np.float32(call.attribute("beta", 0.5))
-    if (alpha, beta) == (np.float32(1 / 6), np.float32(0.5)):
-        return g.b.add(Hardsigmoid(), x)
-    line = g.b.add(Add(), g.b.add(Mul(), x, g.operand(float(alpha), x)), g.operand(float(beta), x))
-    return g.b.add(Clamp(0.0, 1.0), line)
+    alpha, beta = float(call.attribute("alpha", 0.2)), float(call.attribute("beta", 0.5))
+    if (np.float32(alpha), beta) == (np.float32(1 / 6), 0.5):
+        return g.b.add(Hardsigmoid(), call.need(0))
+    return g.b.add(Clamp(0.0, 1.0), line(g, call.need(0), alpha, beta))
 
 
-def softsign(g: OnnxLowering, call: Call) -> str:
-    x = call.need(0)
-    size = g.b.add(Abs(), x)
-    return g.b.add(Div(), x, g.b.add(Add(), size, g.operand(1.0, x)))
+def line(g: Lowering, x: str, alpha: float, beta: float) -> str:
+    return g.b.add(Add(), g.b.add(Mul(), x, g.operand(alpha, x)), g.operand(beta, x))
+
+
+def softsign(g: Lowering, x: str) -> str:
+    return g.b.add(Div(), x, g.b.add(Add(), g.b.add(Abs(), x), g.operand(1.0, x)))
 
 
 def swish(g: OnnxLowering, call: Call) -> str:
@@ -117,7 +118,7 @@ ROWS: dict[str, Row] = {
     "HardSigmoid": Row(hard_sigmoid),
     "HardSwish": Row(lambda g, call: g.b.add(Hardswish(), call.need(0))),
     "Softplus": Row(lambda g, call: g.b.add(Softplus(), call.need(0))),
-    "Softsign": Row(softsign),
+    "Softsign": Row(lambda g, call: softsign(g, call.need(0))),
     "Swish": Row(swish),
     "SwiGLU": Row(swiglu),
     "Shrink": Row(shrink),

@@ -40,13 +40,12 @@ def attention(g: OnnxLowering, call: Call) -> Result:
     if past is not None:
         k = shapes.cat(g, [past, k], 2)
         v = shapes.cat(g, [call.need(5), v], 2)
-    scale = call.attribute("scale")
-    masks = _masks(g, call, q, k, past)
-    given = _Scores(float(scale) if scale is not None else 1 / sqrt(g.shape(q)[-1]), masks.mask, masks.causal)
+    scale = float(call.attribute("scale", 1 / sqrt(g.shape(q)[-1])))
+    hidden = _hidden(g, call, q, k, past)
     if call.outputs < 4 and not call.attribute("softcap", 0.0):
-        y, scores = fused(g, q, k, v, given.mask, 0.0, given.causal, given.scale, True), ""
+        y, scores = fused(g, q, k, v, hidden.mask, 0.0, hidden.causal, scale, True), ""
     else:
-        y, scores = _spelled(g, call, q, k, v, given)
+        y, scores = _spelled(g, call, q, k, v, scale, hidden)
     if flat:
         b, heads, rows, width = g.shape(y)
         y = g.reshape(g.permute(y, (0, 2, 1, 3)), (b, rows, heads * width))
@@ -59,26 +58,21 @@ def _heads(g: OnnxLowering, x: str, heads: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Masks:
-    mask: str | None
-    causal: bool
+class _Hidden:
+    """Which keys a query does not see: a mask that is added, or true where it does, and the later ones if `causal`."""
+
+    mask: str | None = None
+    causal: bool = False
 
 
-@dataclass(frozen=True)
-class _Scores:
-    scale: float
-    mask: str | None
-    causal: bool
-
-
-def _masks(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _Masks:
+def _hidden(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _Hidden:
     """What is known ahead of time of who sees whom, and the mask that is given, as one."""
     mask = call.input(3)
     seen, plain = _seen(g, call, q, k, past)
     if mask is None:
         if plain or seen is None or bool(seen.all()):
-            return _Masks(None, plain)
-        return _Masks(g.b.const("seen", seen), False)
+            return _Hidden(None, plain)
+        return _Hidden(g.b.const("seen", seen), False)
     keys, truths = g.shape(k)[2], g[mask].dtype is DType.BOOL
     if not truths:
         need_float(g, call.op, mask)
@@ -89,13 +83,13 @@ def _masks(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> _Ma
         pairs = [(0, 0)] * (len(g.shape(mask)) - 1) + [(0, missing)]
         mask = padded(g, mask, pairs, 0.0 if truths else -inf)
     if seen is None or bool(seen.all()):
-        return _Masks(mask, False)
+        return _Hidden(mask, False)
     if plain and not truths:
-        return _Masks(mask, True)
+        return _Hidden(mask, True)
     known = g.b.const("seen", seen)
     if truths:
-        return _Masks(g.b.add(LogicalAnd(), mask, known), False)
-    return _Masks(g.b.add(Where(), known, mask, g.operand(-inf, mask)), False)
+        return _Hidden(g.b.add(LogicalAnd(), mask, known), False)
+    return _Hidden(g.b.add(Where(), known, mask, g.operand(-inf, mask)), False)
 
 
 def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tuple[Array | None, bool]:
@@ -128,22 +122,22 @@ def _seen(g: OnnxLowering, call: Call, q: str, k: str, past: str | None) -> tupl
     return seen, plain
 
 
-def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, given: _Scores) -> tuple[str, str]:
+def _spelled(g: OnnxLowering, call: Call, q: str, k: str, v: str, scale: float, hidden: _Hidden) -> tuple[str, str]:
     """The scores themselves are asked for, or limited: product, softcap, mask, softmax, product."""
     b, heads, rows, width = g.shape(q)
     shared, keys = g.shape(k)[1:3]
     grouped = g.reshape(q, (b, shared, heads // shared, rows, width))
     turned = g.permute(shapes.unsqueeze(g, k, 2), (0, 1, 2, 4, 3))
     raw = g.reshape(g.b.add(Matmul(), grouped, turned), (b, heads, rows, keys))
-    stages = [g.b.add(Mul(), raw, g.operand(given.scale, raw))]
+    stages = [g.b.add(Mul(), raw, g.operand(scale, raw))]
     cap = float(call.attribute("softcap", 0.0))
     if cap:
         part = g.b.add(Tanh(), g.b.add(Mul(), stages[0], g.operand(1.0 / cap, raw)))
         stages.append(g.b.add(Mul(), part, g.operand(cap, raw)))
     else:
         stages.append(stages[0])
-    scores, mask = stages[1], given.mask
-    if given.causal:
+    scores, mask = stages[1], hidden.mask
+    if hidden.causal:
         seen = g.b.const("seen", np.tri(rows, keys, dtype=np.bool_))
         scores = g.b.add(Where(), seen, scores, g.operand(-inf, scores))
     if mask is not None and g[mask].dtype is DType.BOOL:

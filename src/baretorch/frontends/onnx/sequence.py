@@ -15,13 +15,14 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import shapes
 from baretorch.frontends.aten.sequence import matmul
 from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.onnx.activations import line, softsign
 from baretorch.frontends.onnx.lowering import OnnxLowering
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.frontends.onnx.types import need_float
 from baretorch.ir import Array, Shape
 from baretorch.ops.activations import Elu, LeakyRelu, Softplus, Threshold
-from baretorch.ops.elementwise import Add, Clamp, Div, Mul, Sub
-from baretorch.ops.functions import Abs, Function, Sigmoid, Tanh
+from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
+from baretorch.ops.functions import Function, Sigmoid, Tanh
 from baretorch.ops.logic import Where
 from baretorch.ops.recurrent import Gru, Lstm, Recurrent, Rnn
 
@@ -139,8 +140,6 @@ def _peephole(g: Lowering, call: Call, i: int) -> Sequence[str] | None:
 
 # --- activations ----------------------------------------------------------------------------------------------
 
-Activation = Callable[[Lowering, str], str]
-
 
 @dataclass(frozen=True)
 class Named:
@@ -152,17 +151,9 @@ class Named:
         return FUNCTIONS[self.name](g, x, self.alpha, self.beta)
 
 
-def _affine(g: Lowering, x: str, alpha: float, beta: float) -> str:
-    return g.b.add(Add(), g.b.add(Mul(), x, g.operand(alpha, x)), g.operand(beta, x))
-
-
 def _scaled_tanh(g: Lowering, x: str, alpha: float, beta: float) -> str:
     inner = g.b.add(Tanh(), g.b.add(Mul(), x, g.operand(beta, x)))
     return g.b.add(Mul(), inner, g.operand(alpha, x))
-
-
-def _softsign(g: Lowering, x: str, alpha: float, beta: float) -> str:
-    return g.b.add(Div(), x, g.b.add(Add(), g.b.add(Abs(), x), g.operand(1.0, x)))
 
 
 def _plain(op: Function) -> Callable[[Lowering, str, float, float], str]:
@@ -173,13 +164,13 @@ FUNCTIONS: dict[str, Callable[[Lowering, str, float, float], str]] = {
     "Sigmoid": _plain(Sigmoid()),
     "Tanh": _plain(Tanh()),
     "Relu": lambda g, x, alpha, beta: g.b.add(Clamp(0.0, float("inf")), x),
-    "Affine": _affine,
+    "Affine": line,
     "LeakyRelu": lambda g, x, alpha, beta: g.b.add(LeakyRelu(alpha), x),
     "ThresholdedRelu": lambda g, x, alpha, beta: g.b.add(Threshold(alpha, 0.0), x),
     "ScaledTanh": _scaled_tanh,
-    "HardSigmoid": lambda g, x, alpha, beta: g.b.add(Clamp(0.0, 1.0), _affine(g, x, alpha, beta)),
+    "HardSigmoid": lambda g, x, alpha, beta: g.b.add(Clamp(0.0, 1.0), line(g, x, alpha, beta)),
     "Elu": lambda g, x, alpha, beta: g.b.add(Elu(alpha), x),
-    "Softsign": _softsign,
+    "Softsign": lambda g, x, alpha, beta: softsign(g, x),
     "Softplus": lambda g, x, alpha, beta: g.b.add(Softplus(), x),
 }
 # Defaults of alpha and beta, where the function has them; they are given in the order of the functions that do.

@@ -12,6 +12,7 @@ from baretorch.frontends.aten.index import take
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import Ints, Lowering, Result
 from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.math import converted
 from baretorch.frontends.onnx.rows import Call, Row
 from baretorch.ops.layout import Pad
 from baretorch.ops.move import Slice
@@ -255,17 +256,10 @@ def dropout(g: OnnxLowering, call: Call) -> Result:
 
 
 def eye_like(g: OnnxLowering, call: Call) -> str:
-    from baretorch.frontends.onnx.math import converted
-
     x = call.need(0)
     rows, columns = g.shape(x)
-    unit = g.b.const("unit", np.eye(rows, columns, int(call.attribute("k", 0)), dtype=np.float32))
-    to = call.attribute("dtype")
-    return (
-        constants.known(g, "unit", g.constant(unit, "").astype(g[x].dtype.numpy))
-        if to is None
-        else converted(g, unit, int(to))
-    )
+    unit = constants.known(g, "unit", np.eye(rows, columns, int(call.attribute("k", 0))).astype(g[x].dtype.numpy))
+    return converted(g, unit, int(call.attribute("dtype"))) if call.attribute("dtype") is not None else unit
 
 
 def only_known(*names: str) -> Row:
