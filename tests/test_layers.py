@@ -29,19 +29,20 @@ LAYERS: dict[str, str] = {
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
     "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch",
-    "quantize": "errors frontends ir net ops options ports",
+    "quantize": "errors frontends ir net ops options passes ports",
     "plan": "errors ir ops options passes targets text",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors options outputs targets",
     "emulators": "errors escape firmware ir ports targets",
     "devices": "emulators errors firmware",
-    "pipeline": "emit emulators errors firmware frontends ir net options outputs passes plan ports quantize stopwatch "
-    "targets text",
+    "on_host": "emit errors firmware ir options plan quantize targets",
+    "pipeline": "emit emulators errors firmware frontends ir net on_host options outputs passes plan ports quantize "
+    "stopwatch targets text",
     "report": "emulators errors escape firmware frontends ir layerwise ops options outputs passes pipeline plan ports "
     "quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
-    "api": "emulators errors escape explore firmware frontends options pipeline ports quantize report targets",
+    "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
     "cli": "devices emulators errors escape explore firmware frontends options outputs pipeline plan report "
     "stopwatch targets targets.features version",

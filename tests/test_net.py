@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,9 @@ from baretorch.frontends.torch import export as torch_export
 from baretorch.frontends.torch.plain import attribute
 from baretorch.ir import Array, Graph
 from baretorch.net import TOLERANCE, Reference, WrongStep, difference
-from baretorch.quantize import flow, qat
+from baretorch.quantize import qat
+from baretorch.quantize import source as quantize_source
+from baretorch.quantize.qat import training
 from baretorch.quantize.source import quantized
 from tests.models import seeded
 
@@ -113,23 +114,14 @@ def wrong(*modules: object, **options: object) -> tuple[str, ...]:
     return ("norm",)
 
 
-@pytest.mark.parametrize(
-    ("function", "step", "does"),
-    [
-        ("fold_norms", "the folding of BatchNorm", wrong),
-        ("split_layers", "the splitting of recurrent layers", spoil),
-    ],
-)
-def test_a_wrong_step_before_quantization_is_named(
-    function: str, step: str, does: Callable[..., object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(flow, function, does)
-    with pytest.raises(WrongStep, match=f"{step} changed"):
+def test_a_wrong_pass_before_quantization_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantize_source, "FLOAT", (*quantize_source.FLOAT[:5], doubling, *quantize_source.FLOAT[5:]))
+    with pytest.raises(WrongStep, match="the pass doubling changed"):
         quantized(from_module(net(), (X,), "net"), Int8(), [(X,)])
 
 
 def test_a_wrong_fold_before_training_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qat, "fold_norms", wrong)
+    monkeypatch.setattr(training, "fold_norms", wrong)
     with pytest.raises(WrongStep, match="the folding of BatchNorm changed"):
         qat.prepare_qat(net(), (torch.cat([X, X]),))
 

@@ -25,8 +25,10 @@ from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.firmware.types import Image
+from baretorch.on_host import on_host
 from baretorch.options import OPTIONS, read_options
 from baretorch.ports import Answer, Runner
+from baretorch.quantize.source import quantized
 from baretorch.report.facts import is_int8, warnings_of
 from baretorch.targets.boards import load_board
 
@@ -162,9 +164,7 @@ def compile(
     else:
         source = frontends.from_object(model, inputs, name)
     if how and not source.float_graphs:
-        from baretorch.quantize.source import quantized
-
-        source = quantized(source, how, calibration)
+        source = quantized(source, how, calibration, on_host)
     for text in source.warnings:
         warnings.warn(line(text), stacklevel=2)
     return Model(pipeline.compile_source(source, target, asked))

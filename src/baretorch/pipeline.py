@@ -17,10 +17,11 @@ from baretorch.emulators.types import CoresRace
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
-from baretorch.frontends import Int8, Source, kind_of, load
+from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
 from baretorch.ir import DType, Graph, verify
 from baretorch.net import says_int8
+from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
@@ -29,6 +30,7 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
 from baretorch.ports import stored
+from baretorch.quantize.source import quantized
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
 from baretorch.text import to_text
@@ -67,13 +69,9 @@ def read(path: str, method: str | None = None, int8: Int8 | None = None, options
     calibration()."""
     if int8 is None:
         return load(path, method, options)
-    if not kind_of(path).int8:
-        raise CompileError(f"--int8 quantizes model files, and {path} is already exported", need="a .py model file")
-    with timed("import"):
-        from baretorch.quantize.source import quantized
-    source = load(path, method, options)
+    source = load(path, method, replace(options, int8=True))
     with timed("quantize"):
-        return quantized(source, int8, source.calibration)
+        return quantized(source, int8, source.calibration, on_host)
 
 
 def optimized(graph: Graph, trace: Path | None = None) -> Graph:

@@ -72,7 +72,6 @@ def model(): return Net()
         ("calibration_exits", "def calibration():\n    yield inputs()\n    sys.exit(0)"),
         ("calibration_raises", "def calibration():\n    yield inputs()\n    raise ValueError('disk gone')"),
         ("calibration_number", "def calibration(): return 5"),
-        ("calibration_numpy", "def calibration(): yield numpy.ones((1, 4), 'float32')"),
         ("calibration_large", "def calibration(): yield torch.full((1, 4), 1e38)"),
         ("calibration_no_function", "calibration = 3"),
     ],

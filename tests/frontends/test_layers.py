@@ -18,6 +18,7 @@ import baretorch
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.net import WrongStep, says_int8
+from baretorch.passes.to_int8 import float_layers
 from baretorch.targets.boards import load_board
 
 SRC = Path(baretorch.__file__).parent
@@ -101,19 +102,22 @@ def test_it_is_inspected_without_an_aten_program() -> None:
 
 
 @pytest.mark.usefixtures("row")
-def test_calibration_is_for_pytorch() -> None:
-    with pytest.raises(CompileError) as caught:
-        baretorch.compile("net.layers", board="host", calibration=[(np.zeros((1, 4, 2, 3), np.float32),)])
-    check_golden("error_calibration_without_torch", f"{caught.value.render()}\n")
+def test_it_is_quantized_as_any_model() -> None:
+    rng = np.random.default_rng(0)
+    samples = [(rng.standard_normal((1, 4, 2, 3)).astype(np.float32),) for _ in range(8)]
+    model = baretorch.compile("net.layers", board="host", calibration=samples)
+    assert not float_layers(model.compiled.graph) and model.warnings == ()
 
 
 @pytest.mark.usefixtures("row")
 def test_its_own_errors_and_those_of_the_table() -> None:
     Path("odd.layers").write_text(json.dumps([*FLOAT, {"conv": {}}]))
     assert "'conv' is no layer" in command("run", "odd.layers", "--board", "host").err
-    assert "already exported" in command("run", "net.layers", "--board", "host", "--int8").err
+    assert "calibration: " in command("run", "net.layers", "--board", "host", "--int8").out
     Path("net.other").write_text("")
-    assert "need  a .py, .pt2, .pte, .onnx or .layers file" in command("run", "net.other", "--board", "host").err
+    assert (
+        "need  a .py, .pt2, .pte, .onnx, .tflite or .layers file" in command("run", "net.other", "--board", "host").err
+    )
 
 
 @pytest.mark.usefixtures("row")

@@ -42,7 +42,7 @@ def test_the_chip_computes_the_int8_model(board: str, io: str, tmp_path: Path) -
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples)).values()
     assert all(np.array_equal(a, b) for a, b in zip(facts.run.outputs, want, strict=True)), "bit for bit"
-    assert facts.max_lsb is not None and facts.max_lsb <= 2.01, "one step a layer from pt2e"
+    assert facts.max_lsb is not None and facts.max_lsb <= 2.01, "one step a layer from rounded float"
     assert facts.max_error < 0.1 * facts.largest
     out = facts.to_json()
     assert (out["dtype"], out["float_layers"], out["warnings"]) == ("int8", [], [])

@@ -42,7 +42,7 @@ class Lost(nn.Module):
             self.first.bias[0] = 3000.0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(self.first(x)[:, 1:])
+        return self.last(torch.relu(self.first(x))[:, 1:])
 
 
 def test_a_noisy_answer_names_its_layer() -> None:
@@ -59,7 +59,7 @@ def seeded_lost() -> nn.Module:
 def test_noise_in_the_calibration_data_alone_counts_too() -> None:
     class Steep(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.exp(x).reciprocal() * (x > 3)
+            return torch.exp(-3 * x.flip(1)) * torch.exp(x) * (x > 3)
 
     near, far = torch.zeros(1, 8), torch.full((1, 8), 4.0)
     source = int8(Steep(), near, [near, far + torch.linspace(0, 4, 8)])
@@ -96,7 +96,7 @@ def test_scores_that_are_clipped_on_purpose_are_not_saturated() -> None:
 def test_scores_that_matter_can_be_saturated() -> None:
     torch.manual_seed(0)
     warnings = int8(Certain(1.0), 20 * X, [X]).warnings
-    assert any(w.startswith("saturated: ") and " of mul " in w for w in warnings), warnings
+    assert any(w.startswith("saturated: ") and " of scores " in w for w in warnings), warnings
 
 
 def test_a_dead_tensor_names_its_layer() -> None:

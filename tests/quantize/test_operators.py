@@ -1,4 +1,4 @@
-"""Every operator that can be int8 is: a model of it has no float layer, and differs from pt2e by a step at most."""
+"""Every operator that can be int8 is: a model of it has no float layer, and is a step at most from rounded float."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from baretorch.ops.quantize import Dequantize
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.ports import stored
-from baretorch.quantize.quantizer import Int8Quantizer
+from baretorch.quantize.qat.quantizer import Int8Quantizer
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board

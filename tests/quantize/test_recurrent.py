@@ -14,12 +14,10 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.frontends.model_file import load_model_file
-from baretorch.frontends.torch.export import export_module
 from baretorch.ir import Graph, interpret
 from baretorch.ops.qrecurrent import sigmoid, tanh
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.pipeline import optimized, read
-from baretorch.quantize.recurrent import split_layers
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 
@@ -143,19 +141,6 @@ def test_a_plain_rnn_stays_float_and_says_why() -> None:
     graph = optimized(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN)), samples).graph)
     assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]
     assert why_float(graph) == ["there is no int8 rnn"]
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
-def test_layers_one_by_one_compute_the_same(kind: type[nn.RNNBase]) -> None:
-    torch.manual_seed(0)
-    module = Layers(kind, num_layers=3, bidirectional=True).eval()
-    (x,) = tensors((4, 2, 6))[0]
-    split = export_module(module, (x,)).module(check_guards=False)
-    split_layers(split)
-    calls = [n for n in split.graph.nodes if "input" in str(n.target) and n.op == "call_function"]
-    assert len(calls) == 3
-    for got, want in zip(split(x), module(x), strict=True):
-        torch.testing.assert_close(got, want)
 
 
 def test_sigmoid_and_tanh_are_near() -> None:

@@ -18,12 +18,10 @@ from baretorch.ops.qbinary import quotient_of
 from baretorch.options import Observer
 from baretorch.passes.to_int8 import float_layers, why_float
 from baretorch.ports import stored
-from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, PerChannelMinMax, least_loss
+from baretorch.quantize.observers import BITS, DEAD, Histogram, MinMax, affine, least_loss, per_channel
 from baretorch.quantize.qat import convert_qat, prepare_qat
 from baretorch.quantize.source import quantized
 from tests.models import seeded
-
-AFFINE = {"dtype": torch.int8, "qscheme": torch.per_tensor_affine, "quant_min": -128, "quant_max": 127}
 
 
 def normal(shape: tuple[int, ...], count: int = 8) -> list[tuple[torch.Tensor, ...]]:
@@ -106,40 +104,46 @@ def test_a_result_finer_than_its_sums_stays_float() -> None:
 
 
 def test_scales_have_few_bits_and_clip_nothing() -> None:
-    for x in (torch.tensor([-0.3, 1.7]), torch.tensor([1e-7, 3e-7]), torch.tensor([-5e8, 1.0])):
-        watch = MinMax(**AFFINE)
-        watch(x)
-        scale, zero = watch.calculate_qparams()
-        mantissa, _ = np.frexp(float(scale))
+    for x in (np.array([-0.3, 1.7]), np.array([1e-7, 3e-7]), np.array([-5e8, 1.0])):
+        quant = watched(MinMax(), x).quant()
+        (scale,), (zero,) = quant.scale, quant.zero_point
+        mantissa, _ = np.frexp(scale)
         assert float(mantissa * 2 ** (BITS + 1)).is_integer()
-        span = float(x.max().clamp(min=0) - x.min().clamp(max=0))
-        assert span / 255 * (1 - 1e-6) <= float(scale) <= span / 255 * (1 + 2**-BITS)
-        assert -128 <= int(zero) <= 127
-    exact = torch.tensor([3.0 / 128, 7.0]) * 127
-    watch = PerChannelMinMax(dtype=torch.int8, qscheme=torch.per_channel_symmetric, quant_min=-127, quant_max=127)
-    watch(torch.stack([exact, -exact], 1))
-    assert watch.calculate_qparams()[0].tolist() == [3.0 / 128, 7.0], "what has few bits already stays"
+        span = max(x.max(), 0) - min(x.min(), 0)
+        assert span / 255 * (1 - 1e-6) <= scale <= span / 255 * (1 + 2**-BITS)
+        assert -128 <= zero <= 127
+    exact = np.array([3.0 / 128, 7.0], np.float32) * 127
+    assert per_channel(np.stack([exact, -exact], 1)).scale == (3.0 / 128, 7.0), "what has few bits already stays"
+
+
+def watched(observer: MinMax, *arrays: Array) -> MinMax:
+    for x in arrays:
+        observer.watch(x.astype(np.float32))
+    return observer
 
 
 @pytest.mark.parametrize("kind", [MinMax, Histogram])
-def test_the_last_bit_moves_no_scale(kind: type) -> None:
-    draw = torch.Generator().manual_seed(0)
+def test_the_last_bit_moves_no_scale(kind: type[MinMax]) -> None:
+    rng = np.random.default_rng(1)
     for _ in range(20):
-        x = torch.randn(500, generator=draw)
-        found = []
-        for y in (x, torch.nextafter(x, 2 * x), torch.nextafter(x, 0 * x)):
-            watch = kind(**AFFINE)
-            watch(y)
-            found.append([v.item() for v in watch.calculate_qparams()])
+        x = rng.standard_normal(500).astype(np.float32)
+        found = [watched(kind(), y).quant() for y in (x, np.nextafter(x, 2 * x), np.nextafter(x, 0 * x))]
         assert found[0] == found[1] == found[2]
 
 
-def test_a_tensor_of_zeros_has_the_scale_of_ordinary_numbers() -> None:
-    for kind in (MinMax, Histogram):
-        for x in (torch.zeros(9), torch.full((9,), 1e-40)):
-            watch = kind(**AFFINE)
-            watch(x)
-            assert [v.item() for v in watch.calculate_qparams()] == [DEAD, 0]
+@pytest.mark.parametrize("kind", [MinMax, Histogram])
+def test_a_tensor_of_zeros_has_the_scale_of_ordinary_numbers(kind: type[MinMax]) -> None:
+    for x in (np.zeros(9), np.full(9, 1e-40), np.zeros(0)):
+        assert watched(kind(), x).quant() == Quant((DEAD,), (0,))
+
+
+def test_the_order_of_samples_does_not_matter_to_a_histogram() -> None:
+    rng = np.random.default_rng(0)
+    parts = [10.0**power * rng.standard_normal(200) for power in (-6, 3, 0, -2, 1)]
+    found = [watched(Histogram(), *(parts[i] for i in rng.permutation(5))) for _ in range(6)]
+    for other in found[1:]:
+        assert other.quant() == found[0].quant() and isinstance(other, Histogram) and isinstance(found[0], Histogram)
+        assert np.array_equal(np.trim_zeros(other.counts), np.trim_zeros(found[0].counts))
 
 
 def test_a_histogram_is_cut_where_that_loses_least() -> None:
@@ -152,6 +156,9 @@ def test_a_histogram_is_cut_where_that_loses_least() -> None:
     alone = np.zeros(2048)
     alone[0], alone[-1] = 1e6, 9
     assert least_loss(alone, 256) == (0, 2047), "all but nothing is 0, and the rest far away"
+    many = np.random.default_rng(0).uniform(0, 1, 500_000)
+    assert watched(Histogram(), many, np.array([2.0])).quant().scale[0] < 1.1 / 255
+    assert watched(Histogram(), many).quant() == affine(0.0, float(np.float32(many.max()))), "nothing to cut"
 
 
 def test_training_has_no_floor_under_scales_either() -> None:

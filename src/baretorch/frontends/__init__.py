@@ -46,14 +46,13 @@ OF_WEIGHTS = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model file: who reads it, and whether --int8 is for it."""
+    """A kind of model file: who reads it."""
 
     load: Callable[[Asked], Source]
-    int8: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
-    ".py": Kind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named)), int8=True),
+    ".py": Kind(lambda asked: load_python(asked, lambda named: kind_of(str(named.file)).load(named))),
     ".pt2": Kind(load_pt2),
     ".pte": Kind(load_pte),
     ".onnx": Kind(load_onnx),

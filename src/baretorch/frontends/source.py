@@ -84,7 +84,7 @@ class Source:
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where the model can be asked
     eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is
-    quantized: tuple[Array, ...] | None = None  # of an int8 model: what its pt2e reference gives for the examples
+    quantized: tuple[Array, ...] | None = None  # of an int8 model: what its reference gives for the examples
     float_graphs: Mapping[str, Graph] = field(default_factory=dict)  # of a model that was quantized: as it was before
     calibration: Iterable[Any] | None = None  # inputs of the kind it will see, where the model brings some
     samples: tuple[tuple[Array, ...], ...] = ()  # of an int8 model: calibration data, as `examples` are

@@ -58,41 +58,44 @@ from baretorch.ops import (
 )
 from baretorch.ops.int8 import Rule
 from baretorch.ops.kernel import Kernel
+from baretorch.ops.scaled import Scaled
 
 
 @dataclass(frozen=True)
 class OpRow:
-    """An operator and its kernels, the first that fits being the one to use, and how it becomes an int8 operator."""
+    """An operator and its kernels, the first that fits being the one to use, how it becomes an int8 operator, and which
+    scales that takes."""
 
     op: type[Op]
     kernels: tuple[Kernel[Any], ...]
     int8: Rule | None = None  # None: it stays float
+    scaled: Scaled | None = None  # None: it asks for no scale
 
 
 OPS: tuple[OpRow, ...] = (
-    OpRow(linear.Linear, linear.KERNELS, qlinear.linear),
-    OpRow(matmul.Matmul, matmul.KERNELS, qmatmul.product),
+    OpRow(linear.Linear, linear.KERNELS, qlinear.linear, Scaled.LAYER),
+    OpRow(matmul.Matmul, matmul.KERNELS, qmatmul.product, Scaled.OWN),
     OpRow(solve.Solve, solve.SOLVE),
     OpRow(solve.Det, solve.DET),
-    OpRow(attention.Attention, attention.KERNELS, qattention.attend),
-    OpRow(recurrent.Lstm, recurrent.LSTM, qrecurrent.recurrent),
-    OpRow(recurrent.Gru, recurrent.GRU, qrecurrent.recurrent),
+    OpRow(attention.Attention, attention.KERNELS, qattention.attend, Scaled.OWN),
+    OpRow(recurrent.Lstm, recurrent.LSTM, qrecurrent.recurrent, Scaled.RECURRENT),
+    OpRow(recurrent.Gru, recurrent.GRU, qrecurrent.recurrent, Scaled.RECURRENT),
     OpRow(recurrent.Rnn, recurrent.RNN),
-    OpRow(conv2d.Conv2d, conv2d.KERNELS, qconv2d.conv),
-    OpRow(conv_transpose2d.ConvTranspose2d, conv_transpose2d.KERNELS, qconv_transpose2d.conv_transpose),
-    OpRow(depth.DepthWindows, depth.KERNELS, qmove.move),
-    OpRow(pool.MaxPool2d, pool.MAX, qwindows.max_pool),
-    OpRow(pool.AvgPool2d, pool.AVG, qwindows.avg_pool),
-    OpRow(pool.AdaptiveMaxPool2d, pool.ADAPTIVE_MAX, qwindows.adaptive_max_pool),
-    OpRow(pool.AdaptiveAvgPool2d, pool.ADAPTIVE_AVG, qwindows.adaptive_avg_pool),
-    OpRow(upsample.UpsampleNearest2d, upsample.NEAREST, qmove.move),
-    OpRow(upsample.UpsampleBilinear2d, upsample.BILINEAR, qupsample.bilinear),
+    OpRow(conv2d.Conv2d, conv2d.KERNELS, qconv2d.conv, Scaled.LAYER),
+    OpRow(conv_transpose2d.ConvTranspose2d, conv_transpose2d.KERNELS, qconv_transpose2d.conv_transpose, Scaled.LAYER),
+    OpRow(depth.DepthWindows, depth.KERNELS, qmove.move, Scaled.ALIKE),
+    OpRow(pool.MaxPool2d, pool.MAX, qwindows.max_pool, Scaled.ALIKE),
+    OpRow(pool.AvgPool2d, pool.AVG, qwindows.avg_pool, Scaled.OWN),
+    OpRow(pool.AdaptiveMaxPool2d, pool.ADAPTIVE_MAX, qwindows.adaptive_max_pool, Scaled.ALIKE),
+    OpRow(pool.AdaptiveAvgPool2d, pool.ADAPTIVE_AVG, qwindows.adaptive_avg_pool, Scaled.OWN),
+    OpRow(upsample.UpsampleNearest2d, upsample.NEAREST, qmove.move, Scaled.ALIKE),
+    OpRow(upsample.UpsampleBilinear2d, upsample.BILINEAR, qupsample.bilinear, Scaled.ALIKE),
     OpRow(sample.UpsampleBicubic2d, sample.BICUBIC),
     OpRow(sample.GridSample2d, sample.GRID_SAMPLE),
-    OpRow(reduce.Sum, reduce.SUM, qwindows.reduction),
-    OpRow(reduce.Mean, reduce.MEAN, qwindows.reduction),
+    OpRow(reduce.Sum, reduce.SUM, qwindows.reduction, Scaled.OWN),
+    OpRow(reduce.Mean, reduce.MEAN, qwindows.reduction, Scaled.OWN),
     OpRow(reduce.Prod, reduce.PROD),
-    OpRow(reduce.Amax, reduce.AMAX, qwindows.reduction),
+    OpRow(reduce.Amax, reduce.AMAX, qwindows.reduction, Scaled.ALIKE),
     OpRow(reduce.Amin, reduce.AMIN),
     OpRow(reduce.AnyOf, reduce.ANY),
     OpRow(reduce.AllOf, reduce.ALL),
@@ -112,22 +115,22 @@ OPS: tuple[OpRow, ...] = (
     OpRow(ordered.Median, ordered.MEDIAN),
     OpRow(ordered.Mode, ordered.MODE),
     OpRow(cdist.Cdist, cdist.KERNELS),
-    OpRow(softmax.Softmax, softmax.SOFTMAX, qsoftmax.softmax),
-    OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX, qsoftmax.softmax),
-    OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm),
-    OpRow(norm.GroupNorm, norm.GROUP_NORM, qnorm.norm),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in elementwise.OPS),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in functions.OPS),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in special.OPS),
-    *(OpRow(op, activations.kernels(op), qelementwise.elementwise) for op in activations.OPS),
-    *(OpRow(op, logic.kernels(op), qelementwise.rule(op)) for op in logic.OPS),
-    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise) for op in bits.OPS),
-    OpRow(layout.Permute, layout.PERMUTE, qmove.move),
-    OpRow(layout.Reshape, layout.RESHAPE, qmove.move),
-    OpRow(layout.Expand, layout.EXPAND, qmove.move),
-    OpRow(layout.Flip, layout.FLIP, qmove.move),
-    OpRow(layout.Unfold, layout.UNFOLD, qmove.move),
-    OpRow(layout.Pad, layout.PAD, qmove.pad),
+    OpRow(softmax.Softmax, softmax.SOFTMAX, qsoftmax.softmax, Scaled.SOFTMAX),
+    OpRow(softmax.LogSoftmax, softmax.LOG_SOFTMAX, qsoftmax.softmax, Scaled.OWN),
+    OpRow(norm.LayerNorm, norm.LAYER_NORM, qnorm.norm, Scaled.OWN),
+    OpRow(norm.GroupNorm, norm.GROUP_NORM, qnorm.norm, Scaled.OWN),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in elementwise.OPS),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in functions.OPS),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in special.OPS),
+    *(OpRow(op, activations.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in activations.OPS),
+    *(OpRow(op, logic.kernels(op), qelementwise.rule(op), qelementwise.scaled(op)) for op in logic.OPS),
+    *(OpRow(op, elementwise.kernels(op), qelementwise.elementwise, qelementwise.scaled(op)) for op in bits.OPS),
+    OpRow(layout.Permute, layout.PERMUTE, qmove.move, Scaled.ALIKE),
+    OpRow(layout.Reshape, layout.RESHAPE, qmove.move, Scaled.ALIKE),
+    OpRow(layout.Expand, layout.EXPAND, qmove.move, Scaled.ALIKE),
+    OpRow(layout.Flip, layout.FLIP, qmove.move, Scaled.ALIKE),
+    OpRow(layout.Unfold, layout.UNFOLD, qmove.move, Scaled.ALIKE),
+    OpRow(layout.Pad, layout.PAD, qmove.pad, Scaled.ALIKE),
     OpRow(quantize.Quantize, quantize.QUANTIZE, qmove.stored),
     OpRow(quantize.Dequantize, quantize.DEQUANTIZE, qmove.rescale),
     OpRow(fixed_point.ToFixed, fixed_point.TO),
@@ -151,13 +154,13 @@ OPS: tuple[OpRow, ...] = (
     OpRow(qsoftmax.QLogSoftmax, qsoftmax.LOG_SOFTMAX),
     OpRow(qrecurrent.QLstm, qrecurrent.LSTM),
     OpRow(qrecurrent.QGru, qrecurrent.GRU),
-    OpRow(move.Slice, move.SLICE, qmove.move),
-    OpRow(move.Cat, move.CAT, qmove.move),
-    OpRow(move.SliceScatter, move.SLICE_SCATTER, qmove.move),
-    OpRow(move.Copy, move.COPY, qmove.move),
-    OpRow(choose.Choose, choose.KERNELS, qmove.move),
-    OpRow(index.IndexSelect, index.INDEX_SELECT, qmove.move),
-    OpRow(index.Gather, index.GATHER, qmove.move),
+    OpRow(move.Slice, move.SLICE, qmove.move, Scaled.ALIKE),
+    OpRow(move.Cat, move.CAT, qmove.move, Scaled.ALIKE),
+    OpRow(move.SliceScatter, move.SLICE_SCATTER, qmove.move, Scaled.ALIKE),
+    OpRow(move.Copy, move.COPY, qmove.move, Scaled.ALIKE),
+    OpRow(choose.Choose, choose.KERNELS, qmove.move, Scaled.ALIKE),
+    OpRow(index.IndexSelect, index.INDEX_SELECT, qmove.move, Scaled.ALIKE),
+    OpRow(index.Gather, index.GATHER, qmove.move, Scaled.ALIKE),
     OpRow(index.IndexPut, index.INDEX_PUT),
     OpRow(index.Scatter, index.SCATTER),
     OpRow(scatter_reduce.ScatterReduce, scatter_reduce.SCATTER_REDUCE),
@@ -188,6 +191,12 @@ def int8_rule(op: Op) -> Rule | None:
     """How the operator becomes an int8 operator; None if it cannot."""
     row = _BY_TYPE.get(type(op))
     return row.int8 if row else None
+
+
+def scaled(op: Op) -> Scaled | None:
+    """Which scales the operator's int8 form takes; None if it has none, or takes what there is."""
+    row = _BY_TYPE.get(type(op))
+    return row.scaled if row else None
 
 
 def op_named(name: str) -> type[Op] | None:

@@ -82,6 +82,10 @@ class Walk:
             return self.functions[name]
         return Function(name, dequantize(EVERY, quant.scale[0], quant.zero_point[0])) if quant else None
 
+    def deepest(self, name: str) -> Function | None:
+        """Of another, if it is one, whoever reads it."""
+        return self.functions.get(name) or self.function(name)
+
     def add(self, op: Op, like: str, shape: Shape, quant: Quant | None, *inputs: str) -> str:
         """A node with a new int8 output, called after the tensor `like`."""
         name = fresh(self.graph, self.new, f"{like}_int8")

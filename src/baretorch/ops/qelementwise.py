@@ -7,18 +7,20 @@ from math import prod
 
 import numpy as np
 
-from baretorch.ir import Array, Node, Op
+from baretorch.ir import Array, Graph, Node, Op
 from baretorch.ops.arithmetic import dequantize, multipliers
 from baretorch.ops.elementwise import Add, Arithmetic, Div, Maximum, Minimum, Mul, Sub
+from baretorch.ops.functions import Sigmoid, Tanh
 from baretorch.ops.int8 import Function, NoInt8, Rule, StaysFloat, Walk, fits_32_bits, limits
 from baretorch.ops.int8_layer import reachable, weight_scales
 from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Permute, Reshape
-from baretorch.ops.logic import Cast, Comparison, Where
+from baretorch.ops.logic import Cast, Comparison, LogicalAnd, LogicalNot, LogicalOr, Where
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.qbinary import QAdd, QDiv, QMul, product_of, quotient_of, squared_difference_of, sum_of
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qmove import move
+from baretorch.ops.scaled import Scaled
 
 
 def elementwise(walk: Walk, node: Node) -> None:
@@ -42,15 +44,22 @@ def elementwise(walk: Walk, node: Node) -> None:
 def _function(walk: Walk, node: Node) -> Function | None:
     """The node's result as a function of the one tensor that all its inputs depend on; None if there are several."""
     inputs = walk.graph.of(node.inputs)
-    shape = walk.graph[node.outputs[0]].shape
-    if any(t.count != 1 if t.data is not None else t.shape != shape for t in inputs):
+    if not element_by_element(walk.graph, node):
         return None
-    functions = {t.name: walk.function(t.name) for t in inputs if t.data is None}
-    known = {name: f for name, f in functions.items() if f is not None}
-    if len(known) < len(functions) or len({f.of for f in known.values()}) != 1:
-        return None
-    values = (known[t.name].values if t.data is None else t.data.reshape(()) for t in inputs)
-    return Function(next(iter(known.values())).of, node.op.reference(*values)[0].reshape(-1))
+    for find in (walk.function, walk.deepest):
+        functions = {t.name: find(t.name) for t in inputs if t.data is None}
+        known = {name: f for name, f in functions.items() if f is not None}
+        if len(known) == len(functions) and len({f.of for f in known.values()}) == 1:
+            values = (known[t.name].values if t.data is None else t.data.reshape(()) for t in inputs)
+            return Function(next(iter(known.values())).of, node.op.reference(*values)[0].reshape(-1))
+    return None
+
+
+def element_by_element(graph: Graph, node: Node) -> bool:
+    """Nothing is broadcast but numbers, so that each element of the result depends on one of each input."""
+    shape = graph[node.outputs[0]].shape
+    inputs = graph.of(node.inputs)
+    return all(t.count == 1 if t.data is not None else t.shape == shape for t in inputs)
 
 
 def _table(walk: Walk, node: Node, function: Function) -> None:
@@ -130,11 +139,11 @@ def _affine(walk: Walk, node: Node) -> bool:
     pixels. False if the node is no such sum, or product."""
     op, (out,) = node.op, node.outputs
     assert isinstance(op, (Add, Mul))
-    last = _by_channel(walk, node)
+    last = _by_channel(walk.graph, node)
     first = None
     if last is not None and isinstance(op, Add) and walk.quant(last.x) is None:
         before = walk.graph.producer().get(last.x)
-        first = _by_channel(walk, before) if before is not None and before.op == Mul() else None
+        first = _by_channel(walk.graph, before) if before is not None and before.op == Mul() else None
         if first is None or first.axis != last.axis:
             return False
     if last is None:
@@ -168,15 +177,23 @@ def _affine(walk: Walk, node: Node) -> bool:
     return True
 
 
-def _by_channel(walk: Walk, node: Node) -> _Channels | None:
+def scales_and_shifts(graph: Graph, first: Node, last: Node) -> bool:
+    """Whether two nodes are a factor and a summand for each channel, which `_affine` makes one of."""
+    if first.op != Mul() or not isinstance(last.op, Add):
+        return False
+    factor, summand = _by_channel(graph, first), _by_channel(graph, last)
+    return factor is not None and summand is not None and factor.axis == summand.axis
+
+
+def _by_channel(graph: Graph, node: Node) -> _Channels | None:
     (out,) = node.outputs
-    varying = [n for n in node.inputs if walk.graph[n].data is None]
-    constants = [t for t in walk.graph.of(node.inputs) if t.data is not None and t.quant is None]
-    if len(varying) != 1 or len(constants) != 1 or walk.graph[varying[0]].shape != walk.graph[out].shape:
+    varying = [n for n in node.inputs if graph[n].data is None]
+    constants = [t for t in graph.of(node.inputs) if t.data is not None and t.quant is None]
+    if len(varying) != 1 or len(constants) != 1 or graph[varying[0]].shape != graph[out].shape:
         return None
-    (t,), rank = constants, len(walk.graph[out].shape)
+    (t,), rank = constants, len(graph[out].shape)
     axis = next((rank - len(t.shape) + i for i, n in enumerate(t.shape) if n == t.count), None)
-    if axis is None or walk.graph[out].shape[axis] != t.count:
+    if axis is None or graph[out].shape[axis] != t.count:
         return None
     return _Channels(varying[0], axis, data_of(constants, 0).astype(np.float64).reshape(-1))
 
@@ -185,6 +202,22 @@ def rule(op: type[Op]) -> Rule:
     """Of an operator of truth values."""
     return comparison if issubclass(op, Comparison) else elementwise
 
+
+def scaled(op: type[Op]) -> Scaled | None:
+    """Which scales it takes; those with truth values take what there is."""
+    return SCALED.get(op, None if issubclass(op, LOGIC) else Scaled.OWN)
+
+
+LOGIC = (Comparison, LogicalAnd, LogicalOr, LogicalNot, Cast)
+SCALED: dict[type[Op], Scaled] = {
+    Add: Scaled.SUM,
+    Sub: Scaled.SUM,
+    Minimum: Scaled.ALIKE,
+    Maximum: Scaled.ALIKE,
+    Where: Scaled.ALIKE,
+    Sigmoid: Scaled.UNIT,
+    Tanh: Scaled.SIGNED,
+}
 
 # What is done with several tensors.
 OF_SEVERAL: dict[type[Op], Rule] = {

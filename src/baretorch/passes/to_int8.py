@@ -105,7 +105,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]
     """The user's name for each operator that computes in float, and why."""
     if not _is_int8(graph):
         return []
-    masks = _masks(graph)
+    masks = mask_tensors(graph)
     found = []
     for node in graph.nodes:
         y = graph[node.outputs[0]]
@@ -116,7 +116,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]
     return found
 
 
-def _masks(graph: Graph) -> set[str]:
+def mask_tensors(graph: Graph) -> set[str]:
     """Tensors that only say which keys take part in attention: no number is lost or won there."""
     read = {*graph.outputs, *(s.next for s in graph.state)}
     masks: set[str] = set()

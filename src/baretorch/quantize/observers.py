@@ -1,85 +1,116 @@
-"""Observers: from the values that a tensor takes to its scale and zero point.
+"""Observers: from the values that tensors take to their scales and zero points.
 
-torchao's observers watch; what they make of it is ours. A scale has few bits, rounded up so that nothing clips: then
-the last bits of what was watched, which differ from one computer's CPU to another's, move no result. It has no floor
-but that of float32: small signals are as good as large ones. docs/arithmetic.md tells more.
+A scale has few bits, rounded up so that nothing clips: then the last bits of what was watched, which may differ from
+one computer to another, move no result. It has no floor but that of float32: small signals are as good as large ones.
+docs/arithmetic.md tells more.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
-import torch
-from torchao.quantization.pt2e import (
-    HistogramObserver,
-    MinMaxObserver,
-    MovingAverageMinMaxObserver,
-    MovingAveragePerChannelMinMaxObserver,
-    PerChannelMinMaxObserver,
-)
 
-from baretorch.ir import Array
+from baretorch.ir import Array, Quant
 
 BITS = 10  # of a scale behind its leading one: multiples of 1/255, as pixels are, stay different steps
 SMALLEST = 2.0**-96  # scale that is told from 0
+DEAD = 2.0**-7  # the scale of a tensor that is always 0: of numbers from -1 to 1
 ABSENT = -1000.0  # what is below stands for minus infinity: masks are made of that, of -1e4, -1e9 and the like
 BESIDE = 32.0  # so far below all others a mask puts what takes no part
 NEGLIGIBLE = 12.0  # so far below the largest number of its row nothing matters to a softmax: e^-12 is 0 in its table
-DEAD = 2.0**-7  # the scale of a tensor that is always 0: of numbers from -1 to 1
 
-SYMMETRIC = (torch.per_tensor_symmetric, torch.per_channel_symmetric)
+STEPS = 256  # of int8
+BINS = 4096  # of a histogram, at most; it uses more than half of them
+FINEST = -140  # the power of two that a bin is wide, at least: of a tensor that is always 0
 STEP = 1e-5  # of the share of values that a histogram's search cuts off at a time
 
 
-class _Scales:
-    """Mixed into an observer of torchao: its range becomes a scale by our rule."""
-
-    def _calculate_qparams(self: Any, min_val: torch.Tensor, max_val: torch.Tensor) -> tuple[Any, Any]:
-        if min_val.numel() == 0:  # it has seen nothing
-            min_val = max_val = torch.zeros(1)
-        lo, hi = min_val.double().reshape(-1).clamp(max=0), max_val.double().reshape(-1).clamp(min=0)
-        symmetric = self.qscheme in SYMMETRIC
-        span = 2 * torch.maximum(-lo, hi) if symmetric else hi - lo
-        scale = _rounded_up(span / (self.quant_max - self.quant_min))
-        dead = scale < SMALLEST
-        scale = torch.where(dead, DEAD, scale)
-        zero = (self.quant_min - torch.round(lo / scale)).clamp(self.quant_min, self.quant_max)
-        zero = torch.where(dead | symmetric, 0, zero)
-        return scale.float(), zero.to(torch.int64)
+def affine(lo: float, hi: float) -> Quant:
+    """For numbers from lo to hi, and 0."""
+    lo, hi = min(lo, 0.0), max(hi, 0.0)
+    scale = float(rounded_up(np.float64((hi - lo) / 255)))
+    if scale < SMALLEST:
+        return Quant((DEAD,), (0,))
+    return Quant((float(np.float32(scale)),), (int(np.clip(-128 - np.rint(lo / scale), -128, 127)),))
 
 
-def _rounded_up(x: torch.Tensor) -> torch.Tensor:
+def per_channel(weight: Array) -> Quant:
+    """For a weight, symmetric, one for each index of axis 0."""
+    largest = np.abs(weight.reshape(len(weight), -1).astype(np.float64)).max(axis=1, initial=0.0)
+    scales = rounded_up(largest / 127)
+    scales = np.where(scales < SMALLEST, DEAD, scales).astype(np.float32)
+    return Quant(tuple(map(float, scales)), (0,) * len(weight), 0)
+
+
+def rounded_up(x: Array | np.float64) -> Array:
     """The next number of few bits."""
-    mantissa, exponent = torch.frexp(x)
+    mantissa, exponent = np.frexp(x)
     whole = 2.0 ** (BITS + 1)
-    return torch.ldexp(torch.ceil(mantissa * whole) / whole, exponent)
+    return np.asarray(np.ldexp(np.ceil(mantissa * whole) / whole, exponent))
 
 
-class MinMax(_Scales, MinMaxObserver):  # type: ignore[misc]
+@dataclass
+class MinMax:
     """The range of all values."""
 
+    lo: float = inf
+    hi: float = -inf
 
-class MovingMinMax(_Scales, MovingAverageMinMaxObserver):  # type: ignore[misc]
-    """The range of a batch, averaged over those of a training."""
+    def watch(self, x: Array, times: int = 1) -> None:
+        if x.size:
+            self.lo, self.hi = min(self.lo, float(x.min())), max(self.hi, float(x.max()))
 
-
-class PerChannelMinMax(_Scales, PerChannelMinMaxObserver):  # type: ignore[misc]
-    """The range of each channel of a weight. (torchao tells an observer its axis if it is called PerChannel.)"""
-
-
-class MovingPerChannelMinMax(_Scales, MovingAveragePerChannelMinMaxObserver):  # type: ignore[misc]
-    """The same, averaged."""
+    def quant(self) -> Quant:
+        return affine(self.lo, self.hi) if self.lo <= self.hi else affine(0.0, 0.0)
 
 
-class Histogram(_Scales, HistogramObserver):  # type: ignore[misc]
-    """The range that loses least, if what lies outside is cut off."""
+@dataclass
+class Histogram(MinMax):
+    """The range that loses least, if what lies outside is cut off. Bins are a power of two wide and begin at multiples
+    of it; where there would be too many, neighbours become one: so the order of what is watched does not matter."""
 
-    def _non_linear_param_search(self) -> tuple[torch.Tensor, torch.Tensor]:
-        first, last = least_loss(self.histogram.double().numpy(), self.dst_nbins)
-        lo = self.min_val.double()
-        width = (self.max_val.double() - lo) / self.bins
-        return lo + width * first, lo + width * (last + 1)
+    power: int = FINEST
+    first: int = 0  # the number of the first bin: it begins at first * 2^power
+    counts: Array = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    def watch(self, x: Array, times: int = 1) -> None:
+        if not x.size:
+            return
+        super().watch(x)
+        while self._last() - self._bin(self.lo) >= BINS:
+            self._coarser()
+        begin, end = self._bin(self.lo), self._last() + 1
+        grown = np.zeros(end - begin, np.int64)
+        grown[self.first - begin : self.first - begin + len(self.counts)] = self.counts
+        index = np.floor(np.ldexp(x.reshape(-1).astype(np.float64), -self.power)).astype(np.int64)
+        self.counts = grown + times * np.bincount(index - begin, minlength=end - begin)
+        self.first = begin
+
+    def quant(self) -> Quant:
+        if self.lo > self.hi:
+            return affine(0.0, 0.0)
+        filled = np.flatnonzero(self.counts)
+        begin, end = int(filled[0]), int(filled[-1]) + 1
+        first, last = least_loss(self.counts[begin:end].astype(np.float64), STEPS)
+        width = 2.0**self.power
+        lo, hi = (self.first + begin + first) * width, (self.first + begin + last + 1) * width
+        return affine(max(lo, self.lo), min(hi, self.hi))
+
+    def _bin(self, x: float) -> int:
+        """Bins always reach 0."""
+        return int(np.floor(np.ldexp(min(x, 0.0), -self.power)))
+
+    def _last(self) -> int:
+        return int(np.floor(np.ldexp(max(self.hi, 0.0), -self.power)))
+
+    def _coarser(self) -> None:
+        if self.first % 2:
+            self.first, self.counts = self.first - 1, np.concatenate([[0], self.counts])
+        if len(self.counts) % 2:
+            self.counts = np.concatenate([self.counts, [0]])
+        self.first, self.counts, self.power = self.first // 2, self.counts.reshape(-1, 2).sum(axis=1), self.power + 1
 
 
 def least_loss(histogram: Array, steps: int) -> tuple[int, int]:
@@ -122,60 +153,40 @@ def _loss(histogram: Array, first: int, last: int, steps: int) -> float:
     return float(np.sum(histogram * (from_begin + between + to_end)))
 
 
-class _Masked(_Scales):
-    """Mixed into an observer of a tensor in which minus infinity, or nearly so, means that something takes no part."""
+@dataclass(frozen=True)
+class Meant:
+    """What of a tensor's values its scale is for: all of them."""
 
-    def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
-        super().forward(self.bounded(x.detach()))  # type: ignore[misc]
+    def of(self, x: Array) -> Array:
         return x
 
-    def bounded(self, x: torch.Tensor) -> torch.Tensor:
-        """What is to be watched of x. A summand of scores: what it puts out of the way needs not go farther."""
+    def finite(self, x: Array) -> Array:
+        """The values without what means minus infinity."""
+        return x
+
+
+@dataclass(frozen=True)
+class Masked(Meant):
+    """Of a tensor in which minus infinity, or nearly so, means that something takes no part, as a summand of scores has
+    it: what it puts out of the way needs not go farther."""
+
+    def of(self, x: Array) -> Array:
         near = x[x >= ABSENT]
-        if near.numel() == x.numel():
+        if near.size == x.size:
             return x
-        lowest = near.min().clamp(max=0) if near.numel() else x.new_zeros(())
-        return torch.cat([near, (lowest - BESIDE).reshape(1)])
+        lowest = min(float(near.min(initial=0.0)), 0.0)
+        return np.append(near, np.float32(lowest - BESIDE))
+
+    def finite(self, x: Array) -> Array:
+        return np.maximum(x, np.float32(ABSENT))
 
 
-class _Scores(_Masked):
-    """Of what a softmax takes along `axis`, counted from the end."""
+@dataclass(frozen=True)
+class Scores(Masked):
+    """Of what a softmax takes along an axis."""
 
-    def __init__(self, axis: int = -1, **how: Any) -> None:
-        super().__init__(**how)
-        self.axis = axis
+    axis: int
 
-    def bounded(self, x: torch.Tensor) -> torch.Tensor:
-        low = torch.maximum(x, x.amax(self.axis, keepdim=True) - NEGLIGIBLE)
-        return low[low >= ABSENT]
-
-
-class MaskedMinMax(_Masked, MinMaxObserver):  # type: ignore[misc]
-    """The range of a mask's summands."""
-
-
-class MovingMaskedMinMax(_Masked, MovingAverageMinMaxObserver):  # type: ignore[misc]
-    """The same, averaged."""
-
-
-class ScoresMinMax(_Scores, MinMaxObserver):  # type: ignore[misc]
-    """The range of scores that matter."""
-
-
-class ScoresHistogram(_Scores, Histogram):
-    """The same, with the far ones cut off."""
-
-
-class MovingScoresMinMax(_Scores, MovingAverageMinMaxObserver):  # type: ignore[misc]
-    """The same, averaged."""
-
-
-def counted(observer: Any, x: torch.Tensor) -> torch.Tensor:
-    """x, without what means minus infinity to this observer."""
-    own = getattr(observer, "activation_post_process", observer)
-    return x.clamp(min=ABSENT) if isinstance(own, _Masked) else x
-
-
-def meant(observer: Any, x: torch.Tensor) -> torch.Tensor:
-    """What of x the observer's scale is chosen for: of masks and scores without what it clips on purpose."""
-    return observer.bounded(x) if isinstance(observer, _Masked) else x
+    def of(self, x: Array) -> Array:
+        low = np.maximum(x, x.max(axis=self.axis, keepdims=True) - np.float32(NEGLIGIBLE))
+        return np.asarray(low[low >= ABSENT])

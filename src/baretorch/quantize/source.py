@@ -1,24 +1,32 @@
-"""Source -> the same in int8."""
+"""Source -> the same in int8: post-training quantization on the Graph, for every frontend."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.source import Lowered
+from baretorch.frontends.checked import check_passes
 from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
-from baretorch.frontends.torch.export import flat_inputs, to_numpy
-from baretorch.frontends.torch.plain import answers
-from baretorch.frontends.torch.read import read_plain
-from baretorch.frontends.torch.source import for_passes, in_memory
-from baretorch.quantize.flow import quantize_module
+from baretorch.ir import Graph
+from baretorch.net import says_int8
+from baretorch.passes.order import FLOAT, stages
+from baretorch.quantize.calibrate import calibrated, random_samples
+from baretorch.quantize.groups import wanted
+from baretorch.quantize.health import judged
+from baretorch.quantize.watch import Runner, interpreted
+
+RANDOM = "calibration: the model file has no calibration(), so random data was used: scales do not fit real inputs"
 
 
-def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Source:
-    """The same model in int8: `expected` stays what PyTorch gives in float, `quantized` is what pt2e's int8 gives."""
-    if source.quantized is not None:
+def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner: Runner = interpreted) -> Source:
+    """The same model in int8, by post-training quantization with these calibration samples; None: seeded random data,
+    with a warning. The Graph is that after the float passes, with scales noted, which the passes that follow make true.
+    `expected` stays what the model gives in float, `quantized` is what the notes mean: rounding, simulated in float."""
+    if source.quantized is not None or says_int8(source.graph):
         if int8.unless_done:
             return source
         raise CompileError(
@@ -29,28 +37,57 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None) -> Sour
         raise CompileError(
             "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.graphs)
         )
-    if source.torch is None or source.method not in source.references:
-        raise CompileError(
-            f"{source.name} cannot be quantized: it does not come from PyTorch with its example inputs",
-            need="an nn.Module, or a .py model file",
-        )
-    method, plain, inputs = source.method, source.torch.plain[source.method], source.torch.inputs[source.method]
-    reference = source.references[method]
-    done = quantize_module(plain, inputs, samples, reference, int8.keep_float, int8.observer)
-    program = read_plain(done.module, source.name)
-    reference = for_passes(reference, program, done.module, inputs)
-    orders = [i.order for i in program.inputs]
-    kept = (zip(flat_inputs(sample), orders, strict=True) for sample in done.samples)
+    before = source.graph
+    made = stages(before, FLOAT)
+    check_passes(source, source.method, made)
+    graph = made[-1][1]
+    notes = [RANDOM] if samples is None else []
+    chosen = wanted(graph, _kept(before, graph, int8.keep_float))
+    data = random_samples(graph, source.examples) if samples is None else samples
+    calibration = calibrated(graph, chosen, data, int8.observer, runner)
+    if calibration.constant:
+        notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
+    scales = calibration.scales
+    noted = replace(
+        graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
+    )
+    health = judged(noted, chosen, source.examples, calibration.kept, runner)
     return replace(
         source,
-        graphs=Lowered({method: program}),
+        graphs={source.method: noted},
         float_graphs=source.graphs,
-        texts={**source.texts, "aten": program.text},
-        calls=len(program.calls),
-        notes=program.notes,
-        quantized=in_memory(replace(reference, answers=answers(done.module, inputs)), program)[0],
-        references={method: reference},
+        quantized=health.answers,
         kept_float=int8.keep_float,
-        samples=tuple(tuple(to_numpy(x, order) for x, order in pairs) for pairs in kept),
-        warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *done.warnings),
+        samples=calibration.kept,
+        warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *notes, *health.warnings),
+    )
+
+
+def _kept(before: Graph, graph: Graph, layers: Sequence[str]) -> set[str]:
+    """What the layers make that the user wants in float, also where they became part of others."""
+    named = {name for name, t in before.tensors.items() if {name, t.origin.path} & set(layers)}
+    made = {name for node in before.nodes for name in node.outputs}
+    known = {t.origin.path for n, t in before.tensors.items() if n in made and t.origin.path}
+    missing = set(layers) - {x for n in named & made for x in (n, before[n].origin.path)}
+    if missing:
+        raise _no_such_layer(sorted(missing), sorted(known, key=_natural))
+    return {
+        name
+        for node in graph.nodes
+        for name in node.outputs
+        if {name, graph[name].holds} & named or graph[name].origin.path in layers
+    }
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    """Sorts layers as people count them: 2 before 10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
+
+
+def _no_such_layer(missing: Sequence[str], layers: Sequence[str]) -> CompileError:
+    near = [close[0] for name in missing if (close := difflib.get_close_matches(name, layers, n=1))]
+    return CompileError(
+        f"--keep-float {', '.join(missing)}: no such layer",
+        have=", ".join(layers),
+        try_=f"did you mean {', '.join(map(repr, near))}?" if near else None,
     )

@@ -5,51 +5,60 @@ A spectrum's powers differ by more than eight bits can tell; their logarithm is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
-from torch.fx import Node
+from baretorch.ir import Graph, Node
+from baretorch.ops import scaled
+from baretorch.ops.fft import Irfft, Magnitude
+from baretorch.ops.scaled import Scaled
+from baretorch.passes.to_int8 import LOGARITHMS, TRANSFORMS
 
-FORWARD = {"fft_rfft", "fft_rfft2", "fft_rfftn", "fft_fft", "fft_fft2", "_fft_r2c", "stft"}
-LOGARITHMS = {"log", "log2", "log10", "log1p"}
+REAL = (Magnitude, Irfft)  # what makes real numbers of complex ones
 
 
-def around_spectra(model: Any, is_layer: Callable[[Node], bool]) -> set[Node]:
-    """The nodes that are not to be quantized. A layer is an operator with weights: what it makes on the way to a
-    transform is a network's, not a front end's."""
-    calls = [node for node in model.graph.nodes if node.op == "call_function"]
-    transforms = [node for node in calls if name_of(node) in FORWARD]
+def around_spectra(graph: Graph) -> set[str]:
+    """What the nodes make that are not to be quantized. A layer is an operator with weights: what it makes on the way
+    to a transform is a network's, not a front end's."""
+    transforms = [node for node in graph.nodes if isinstance(node.op, TRANSFORMS)]
     if not transforms:
         return set()
-    found = {node for node in calls if any(map(_is_complex, (node, *node.all_input_nodes)))}
+    makers, uses = graph.producer(), graph.uses()
+
+    def before(node: Node) -> Iterable[Node]:
+        return (makers[name] for name in node.inputs if name in makers)
+
+    def behind(node: Node) -> Iterable[Node]:
+        return (user for name in node.outputs for user in uses.get(name, ()))
+
+    found: set[str] = set()
+    after: dict[str, Node] = {}
     for node in transforms:
-        found |= set(_walk(node, lambda n: n.all_input_nodes, is_layer))
-    after = {n for node in transforms for n in _walk(node, lambda n: n.users, lambda n: name_of(n) in LOGARITHMS)}
-    after |= {user for node in after for user in node.users if name_of(user) in LOGARITHMS}
-    for node in after:
-        if name_of(node) in LOGARITHMS:
-            found |= {node, *_walk(node, lambda n: n.all_input_nodes, lambda n: n not in after)}
+        for other in _walk(node, before, _is_layer):
+            found.update(other.outputs)
+        found.update(node.outputs)
+        for other in _walk(node, behind, lambda n: isinstance(n.op, REAL) or _is_layer(n)):
+            found.update(other.outputs)  # complex numbers
+        after |= {n.outputs[0]: n for n in _walk(node, behind, lambda n: isinstance(n.op, LOGARITHMS))}
+    reached = set(after) | {name for node in transforms for name in node.outputs}
+    for node in graph.nodes:
+        if isinstance(node.op, LOGARITHMS) and reached.intersection(node.inputs):
+            found.update(node.outputs)
+            for other in _walk(node, before, lambda n: reached.isdisjoint(n.outputs)):
+                found.update(other.outputs)
     return found
 
 
-def name_of(node: Any) -> str:
-    """`conv2d` of aten.conv2d.default, `relu` of aten.relu_.default."""
-    packet = getattr(node.target, "overloadpacket", None) if isinstance(node, Node) else None
-    return packet.__name__.rstrip("_") if packet is not None else ""
+def _is_layer(node: Node) -> bool:
+    return scaled(node.op) in (Scaled.LAYER, Scaled.RECURRENT)
 
 
-def _walk(start: Node, neighbours: Any, stops: Any) -> Iterator[Node]:
+def _walk(start: Node, neighbours: Callable[[Node], Iterable[Node]], stops: Callable[[Node], bool]) -> Iterator[Node]:
     """All that can be reached, without what stops it."""
-    seen = {start}
+    seen = {start.outputs}
     waiting = [start]
     while waiting:
         for node in neighbours(waiting.pop()):
-            if node not in seen and not stops(node):
-                seen.add(node)
+            if node.outputs not in seen and not stops(node):
+                seen.add(node.outputs)
                 waiting.append(node)
                 yield node
-
-
-def _is_complex(node: Node) -> bool:
-    value = node.meta.get("val")
-    return bool(getattr(getattr(value, "dtype", None), "is_complex", False))

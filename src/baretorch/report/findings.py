@@ -186,9 +186,10 @@ class Report:
         largest = f"largest expected magnitude {figure(facts.largest)}"
         found = [Figure("Largest error", facts.error_words, "", f"against {facts.reference}; {largest}")]
         if facts.max_lsb is not None:
-            whose = facts.compiled.source.library
-            note = f"largest difference from {whose}'s own int8, in steps of the output"
-            name = "Against pt2e" if whose == "PyTorch" else f"Against {whose}"
+            source = facts.compiled.source
+            whose = "float that is rounded where int8 is" if source.float_graphs else f"{source.library}'s own int8"
+            note = f"largest difference from {whose}, in steps of the output"
+            name = "Against rounded float" if source.float_graphs else f"Against {source.library}"
             found.append(Figure(name, f"{facts.max_lsb:g}", "LSB", note))
         if facts.layerwise is not None:
             beside = f"each layer on the same inputs: {facts.layerwise.words}"

@@ -1,9 +1,4 @@
-"""Quantization-aware training: train a copy of a module that rounds as int8 will, then convert it.
-
-prepared = prepare_qat(net, (batch,))
-...                                    # train it as you trained net
-baretorch.compile(convert_qat(prepared), (example,), board="pico2w")
-"""
+"""Prepare a module for training in int8, and convert it afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ from baretorch.frontends.torch.export import flat_inputs
 from baretorch.frontends.torch.norms import fold_norms
 from baretorch.frontends.torch.plain import copied, evaluation_answers
 from baretorch.net import Reference, check
-from baretorch.quantize.quantizer import Int8Quantizer
+from baretorch.quantize.qat.quantizer import Int8Quantizer
 
 
 def prepare_qat(module: Any, inputs: Sequence[Any], keep_float: Sequence[str] = ()) -> Any:
@@ -36,7 +31,7 @@ def prepare_qat(module: Any, inputs: Sequence[Any], keep_float: Sequence[str] = 
         )
     batch = torch.export.Dim.AUTO
     shapes = torch.utils._pytree.tree_map(lambda x: {0: batch}, tuple(inputs))
-    quantizer = Int8Quantizer(keep_float, qat=True)
+    quantizer = Int8Quantizer(keep_float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

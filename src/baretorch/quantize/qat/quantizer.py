@@ -1,4 +1,4 @@
-"""What is quantized, and how: a torchao Quantizer for what the int8 kernels can do.
+"""What is rounded while a model is trained: a torchao Quantizer for what the int8 kernels can do.
 
 Weights are symmetric per output channel, activations affine per tensor. An operator that only moves or selects values
 (max pools, views, cat) keeps its input's scale. ReLU and its kin belong to the operator before them: nothing is rounded
@@ -28,9 +28,8 @@ from torchao.quantization.pt2e.quantizer import (
 from baretorch.frontends.aten.rows import Scales
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.torch.read import table_name
-from baretorch.options import Observer
-from baretorch.quantize import observers
-from baretorch.quantize.spectra import around_spectra, name_of
+from baretorch.quantize.qat import observers
+from baretorch.quantize.qat.spectra import around_spectra, name_of
 
 # Operators that torch takes apart after quantization, so that they have no row in the ATen table.
 APART = {
@@ -49,9 +48,6 @@ MOVES = (Scales.SAME, Scales.PARTS)
 # Outputs whose range is known: scale and zero point.
 FIXED = {Scales.UNIT: (1 / 256, -128), Scales.SOFTMAX: (1 / 256, -128), Scales.SIGNED: (1 / 128, 0)}
 
-OBSERVERS = {Observer.HISTOGRAM: observers.Histogram, Observer.MINMAX: observers.MinMax}
-SCORES = {Observer.HISTOGRAM: observers.ScoresHistogram, Observer.MINMAX: observers.ScoresMinMax}
-
 
 def scales_of(node: Any) -> Scales | None:
     """Which int8 scales an operator has; None if it stays float, or is no operator."""
@@ -59,15 +55,14 @@ def scales_of(node: Any) -> Scales | None:
     return TABLE[name].scales if name in TABLE else APART.get(name.rstrip("_"))
 
 
-def activation_spec(observer: Any, qat: bool = False) -> QuantizationSpec:
+def activation_spec(observer: Any) -> QuantizationSpec:
     """int8, affine, one scale per tensor, which this observer finds."""
-    made = _trained(observer) if qat else observer
-    return QuantizationSpec(torch.int8, made, -128, 127, torch.per_tensor_affine)
+    return QuantizationSpec(torch.int8, _trained(observer), -128, 127, torch.per_tensor_affine)
 
 
-def weight_spec(qat: bool = False, axis: int = 0) -> QuantizationSpec:
+def weight_spec(axis: int) -> QuantizationSpec:
     """int8 from -127 to 127, symmetric, one scale per output channel, which is this axis."""
-    made = _trained(observers.MovingPerChannelMinMax, ch_axis=axis) if qat else observers.PerChannelMinMax
+    made = _trained(observers.MovingPerChannelMinMax, ch_axis=axis)
     return QuantizationSpec(torch.int8, made, -127, 127, torch.per_channel_symmetric, ch_axis=axis)
 
 
@@ -79,15 +74,11 @@ def _trained(observer: Any, **how: int) -> Any:
 class Int8Quantizer(Quantizer):  # type: ignore[misc]
     """Annotates every operator that has an int8 kernel, but for the layers named in `keep_float`."""
 
-    def __init__(
-        self, keep_float: Collection[str] = (), observer: Observer = Observer.HISTOGRAM, qat: bool = False
-    ) -> None:
+    def __init__(self, keep_float: Collection[str] = ()) -> None:
         self.keep_float = frozenset(keep_float)
-        self.qat = qat
-        self.activation = activation_spec(observers.MovingMinMax if qat else OBSERVERS[observer], qat)
-        self.mask = activation_spec(observers.MovingMaskedMinMax if qat else observers.MaskedMinMax, qat)
-        self.scoring: Any = observers.MovingScoresMinMax if qat else SCORES[observer]
-        self.weights = tuple(weight_spec(qat, axis) for axis in (0, 1))
+        self.activation = activation_spec(observers.MovingMinMax)
+        self.mask = activation_spec(observers.MovingMaskedMinMax)
+        self.weights = tuple(weight_spec(axis) for axis in (0, 1))
         self.whole = replace(self.activation, quant_min=-127, qscheme=torch.per_tensor_symmetric)
         self.kept: set[str] = set()  # which of keep_float were found
         self.settled: dict[Node, Any] = {}  # values whose scale is not for their readers to choose
@@ -119,7 +110,7 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         if scales is Scales.SOFTMAX:
             value, axis = node.args[:2]
             axis -= value.meta["val"].dim() if axis >= 0 else 0
-            self._offer(value, activation_spec(self.scoring.with_args(axis=axis), self.qat))
+            self._offer(value, activation_spec(observers.MovingScoresMinMax.with_args(axis=axis)))
         elif node in self.scores and scales is Scales.SAME:
             self._offer(node.args[0], self.scores[node])
         elif node in self.scores and scales is Scales.SUM:
@@ -222,13 +213,13 @@ class Int8Quantizer(Quantizer):  # type: ignore[misc]
         return None if follows and self._taken_along(user) else self._own(node)
 
     def _taken_along(self, node: Node) -> bool:
-        """The limits follow an operator that nobody else reads, so they become part of it. While a model is trained,
-        so does a BatchNorm behind a layer; before calibration those are gone."""
+        """The limits follow an operator that nobody else reads, so they become part of it. So does a BatchNorm behind a
+        layer."""
         before = node.args[0]
         if not isinstance(before, Node) or len(before.users) != 1:
             return False
         if scales_of(node) is Scales.NORM:
-            return self.qat and scales_of(before) in LAYERS
+            return scales_of(before) in LAYERS
         return scales_of(before) in TAKE_LIMITS or (scales_of(before) is Scales.NORM and self._taken_along(before))
 
     def _keeps(self, node: Node) -> bool:

@@ -1,0 +1,101 @@
+"""A Graph as a program of this computer, run over many inputs: how models are watched while they are calibrated.
+
+It is a process of its own, so that nothing that a model does can harm this one. Constants are read when it starts:
+they need not be compiled. No sum and product are one operation, so that every x86-64 computes the same.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from baretorch.emit import KERNELS, emit
+from baretorch.emit.names import Names, make_names
+from baretorch.emit.watched import watched_c
+from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.toolchain import Toolchain, find_toolchain
+from baretorch.ir import Array, Graph
+from baretorch.options import Buffers, Optimize, Options
+from baretorch.plan import make_plan
+from baretorch.quantize.watch import Run, interpreted
+from baretorch.targets.boards import load_board
+from baretorch.targets.runtime import RUNTIME
+
+FLAGS = ("-std=gnu99", "-O2", "-fno-strict-aliasing", "-ffp-contract=off")
+HARNESS = RUNTIME / "host"
+
+
+@contextmanager
+def on_host(graph: Graph) -> Iterator[Run]:
+    """Runs a graph in C; by the interpreter where there is no compiler, and where nothing is computed."""
+    board = load_board("host")
+    try:
+        tools = find_toolchain(board)
+    except CompileError:
+        tools = None
+    if tools is None or not graph.nodes:
+        with interpreted(graph) as run:
+            yield run
+        return
+    plans = {"forward": make_plan(graph, board, Options(buffers=Buffers.CALLER))}
+    names = make_names("watched", plans)
+    with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+        program = _built(tools, names, emit("watched", plans, Optimize.SIZE, blank=True).files, Path(folder))
+        process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            yield _Process(graph, process, names)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+class _Process:
+    def __init__(self, graph: Graph, process: subprocess.Popen[bytes], names: Names) -> None:
+        self._process = process
+        self._inputs, self._outputs = graph.of(graph.inputs), graph.of(graph.outputs)
+        self._send([c.data for c in names.constants.values()])
+
+    def __call__(self, inputs: Sequence[Array]) -> Mapping[str, Array]:
+        self._send([np.asarray(x, t.dtype.numpy).reshape(t.shape) for x, t in zip(inputs, self._inputs, strict=True)])
+        assert self._process.stdout is not None
+        raw = self._process.stdout.read(sum(t.bytes for t in self._outputs))
+        if len(raw) < sum(t.bytes for t in self._outputs):
+            raise InternalError(f"a model that was watched ended with code {self._process.wait()}")
+        found, at = {}, 0
+        for t in self._outputs:
+            found[t.name] = np.frombuffer(raw, t.dtype.numpy, t.count, at).reshape(t.shape)
+            at += t.bytes
+        return found
+
+    def _send(self, arrays: Sequence[Array]) -> None:
+        assert self._process.stdin is not None
+        for array in arrays:
+            self._process.stdin.write(np.ascontiguousarray(array).tobytes())
+        self._process.stdin.flush()
+
+
+def _built(tools: Toolchain, names: Names, files: Mapping[str, str], folder: Path) -> Path:
+    """Compiles and links. Kernels are the same for every model, so their objects are kept."""
+    for name, text in {**files, "watched.c": watched_c(names)}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    own = (*FLAGS, *(() if tools.name == "gcc" else ("-fno-sanitize=undefined", "-g0")))
+    common = [text for name, text in sorted(files.items()) if name.startswith("kernels/") and name.endswith(".h")]
+    objects = []
+    for name in files:
+        if name.startswith("kernels/") and name.endswith(".c") and (KERNELS / name.removeprefix("kernels/")).exists():
+            kept = cache_folder() / "watched" / f"{fingerprint(tools.version, *own, name, files[name], *common)}.o"
+            if not kept.exists():
+                made = folder / "kernel.o"
+                tools.make((*own, f"-I{folder}", "-c", name, "-o", made.name), folder)
+                keep(made, kept)
+            objects.append(str(kept))
+    sources = ("model.c", "watched.c", str(HARNESS / "watch.c"))
+    tools.make((*own, f"-I{folder}", f"-I{HARNESS}", *sources, *objects, "-o", "watched"), folder)
+    return folder / "watched"

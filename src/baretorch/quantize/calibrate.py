@@ -1,0 +1,154 @@
+"""Calibration data -> scales: the float Graph runs over the samples while its tensors are watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array, DType, Graph, Port, Quant
+from baretorch.options import Observer
+from baretorch.quantize.groups import Group, Wanted
+from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
+from baretorch.quantize.watch import Runner, watching
+
+RANDOM_SAMPLES = 16
+KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
+TOO_LARGE = 1e30  # no scale is larger
+
+OBSERVERS: Mapping[Observer, type[MinMax]] = {Observer.HISTOGRAM: Histogram, Observer.MINMAX: MinMax}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The scale of each tensor that has one; how many samples there were, some of them, evenly spread, in the memory
+    order of the C interface, and whether none of them had two different values."""
+
+    scales: Mapping[str, Quant]
+    count: int
+    kept: tuple[tuple[Array, ...], ...]
+    constant: bool
+
+
+def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: Observer, runner: Runner) -> Calibration:
+    """Show every sample to the observers. State begins with its initial value and goes on from sample to sample."""
+    watched = [(g, _observer(g, observer)) for g in wanted.groups if g.fixed is None]
+    names = list(dict.fromkeys(name for group in wanted.groups for name in group.seen))
+    order = {name: i for i, name in enumerate(graph.tensors)}
+    names.sort(key=order.__getitem__)  # the first that overflows is named
+    count, kept, stride, constant = 0, list[tuple[Array, ...]](), 1, True
+    ports = graph.takes()
+    with watching(graph, names, runner) as run:
+        for sample in samples:
+            arrays = checked(sample, ports, count)
+            constant = constant and all(x.size < 2 or bool((x == x.flat[0]).all()) for x in arrays)
+            values = run(arrays)
+            _need_finite(graph, wanted, {name: values[name] for name in names})
+            for group, watch in watched:
+                for name, meant in group.seen.items():
+                    watch.watch(meant.of(values[name]))
+            count += 1
+            if (count - 1) % stride == 0:
+                kept.append(arrays)
+            if len(kept) == 2 * KEPT_SAMPLES:
+                kept, stride = kept[::2], 2 * stride
+    if count == 0:
+        raise CompileError("calibration: calibration() gives no samples", need="at least one tuple of inputs")
+    scales = {name: g.fixed for g in wanted.groups if g.fixed is not None for name in g.members}
+    for group, watch in watched:
+        for data in group.constants:
+            watch.watch(data[np.isfinite(data)], count)
+        scales |= dict.fromkeys(group.members, watch.quant())
+    scales |= {t.name: per_channel(t.data) for t in graph.of(wanted.weights) if t.data is not None}
+    single = all(port.tensor.count == 1 for port in ports)
+    return Calibration(scales, count, tuple(kept), constant and not single)
+
+
+def _observer(group: Group, observer: Observer) -> MinMax:
+    """A mask's few numbers are all meant."""
+    mask = any(type(meant) is Masked for meant in group.seen.values()) or not group.seen
+    return MinMax() if mask else OBSERVERS[observer]()
+
+
+def random_samples(graph: Graph, examples: Sequence[Array]) -> Iterator[tuple[Array, ...]]:
+    """Seeded, where the model brings no data: normally distributed, and what is no real number as in the examples."""
+    rng = np.random.default_rng(0)
+    for _ in range(RANDOM_SAMPLES):
+        given = zip(examples, graph.takes(), strict=True)
+        yield tuple(
+            rng.standard_normal(port.shape).astype(np.float32) if x.dtype == np.float32 else port.from_memory(x)
+            for x, port in given
+        )
+
+
+def checked(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array, ...]:
+    """A sample's arrays as they lie in memory; CompileError if they are not what the model takes."""
+    arguments = tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
+    arrays = list(_arrays(arguments))
+    wanted = [(port.shape, port.dtype.label) for port in ports]
+    have = [(x.shape, x.dtype.name) for x in arrays]
+    if have != wanted:
+        raise CompileError(
+            f"calibration: sample {number} differs in shape or type from inputs()",
+            have=_types(have) or ", ".join(type(x).__name__ for x in arguments) or "no tensors",
+            need=_types(wanted),
+        )
+    if any(x.dtype.kind == "f" and bool((np.isnan(x) | (x == np.inf)).any()) for x in arrays):
+        raise CompileError(f"calibration: sample {number} has NaN or infinite values", need="finite numbers")
+    return tuple(port.to_memory(x) for x, port in zip(arrays, ports, strict=True))
+
+
+def _arrays(value: Any) -> Iterator[Array]:
+    """The tensors and arrays among nested arguments, in order; what is no array is an argument that does not vary."""
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _arrays(part)
+    elif isinstance(value, Mapping):
+        yield from _arrays(list(value.values()))
+    elif hasattr(value, "detach"):
+        yield np.asarray(value.detach().cpu().numpy())
+    elif hasattr(value, "numpy"):
+        yield np.asarray(value.numpy())
+    elif hasattr(value, "__array__"):
+        yield np.asarray(value)
+
+
+def _types(types: Sequence[tuple[tuple[int, ...], str]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in types)
+
+
+def _need_finite(graph: Graph, wanted: Wanted, values: Mapping[str, Array]) -> None:
+    """CompileError that names the first layer whose values are too large for any scale."""
+    meant = {name: m for group in wanted.groups for name, m in group.seen.items()}
+    large = None
+    for name, value in values.items():
+        x = meant.get(name, Meant()).finite(value)
+        if graph[name].dtype is DType.FLOAT32 and x.size:
+            most = float(np.abs(x).max())  # NaN, if one is
+            if not np.isfinite(most):
+                raise _overflow(graph, name, "NaN or infinite values", "finite activations")
+            if most > TOO_LARGE:
+                large = large or name
+    if large is not None:
+        raise _overflow(graph, large, f"values beyond {TOO_LARGE:g}", "values of ordinary size")
+
+
+def _overflow(graph: Graph, name: str, values: str, need: str) -> CompileError:
+    layer = graph[name].origin.path or name
+    if name in graph.inputs:
+        return CompileError(
+            f"calibration: an input has {values}, for which there is no int8 scale",
+            at=name,
+            need=need,
+            try_="scale the data that calibration() gives, and the inputs of the model",
+        )
+    return CompileError(
+        f"calibration: a layer gives {values}, for which there is no int8 scale",
+        at=layer,
+        have=f"the output of {name}",
+        need=need,
+        try_=["scale the inputs or the weights of this layer", f"`--keep-float {layer}` leaves it in float"],
+    )

@@ -1,0 +1,63 @@
+"""What the notes of a Graph mean, in float: every noted tensor is rounded to its int8 steps where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh
+from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.quantize import Dequantize, Quantize
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A float graph that rounds, and what its tensors are called that were rounded."""
+
+    graph: Graph
+    rounded: Mapping[str, str]
+
+
+def simulated(graph: Graph) -> Simulated:
+    new: dict[str, Tensor] = {}
+    nodes: list[Node] = []
+    rounded: dict[str, str] = {}
+
+    def round_(name: str) -> None:
+        t = graph[name]
+        if t.quant is None or t.dtype is not DType.FLOAT32:
+            return
+        scale, zero = t.quant.scale[0], t.quant.zero_point[0]
+        stored, again = (fresh(graph, new, f"{name}_{suffix}") for suffix in ("steps", "rounded"))
+        new[stored] = replace(t, name=stored, dtype=DType.INT8)
+        new[again] = replace(t, name=again)
+        nodes.append(Node(Quantize(scale, zero), (name,), (stored,)))
+        nodes.append(Node(Dequantize(scale, zero), (stored,), (again,)))
+        rounded[name] = again
+
+    for name in (*graph.inputs, *(s.name for s in graph.state)):
+        round_(name)
+    for node in graph.nodes:
+        nodes.append(replace(node, inputs=tuple(rounded.get(n, n) for n in node.inputs)))
+        for name in node.outputs:
+            round_(name)
+    constants = {t.name: replace(t, data=_rounded(t.data, t.quant)) for t in graph.constants() if t.data is not None}
+    made = replace(
+        graph,
+        tensors={**graph.tensors, **constants, **new},
+        nodes=tuple(nodes),
+        outputs=tuple(rounded.get(n, n) for n in graph.outputs),
+        state=tuple(replace(s, next=rounded.get(s.next, s.next)) for s in graph.state),
+    )
+    return Simulated(made, rounded)
+
+
+def _rounded(data: Array, quant: Quant | None) -> Array:
+    if quant is None or data.dtype != np.float32:
+        return data
+    if quant.axis is None:
+        return dequantize(quantize(data, quant.scale[0], quant.zero_point[0]), quant.scale[0], quant.zero_point[0])
+    scales = np.array(quant.scale).reshape([-1 if i == quant.axis else 1 for i in range(data.ndim)])
+    return np.asarray(np.rint(data / scales) * scales, np.float32)
