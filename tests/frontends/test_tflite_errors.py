@@ -90,6 +90,18 @@ def huge(g: SubgraphWriter) -> None:
     )
 
 
+def many_parts(g: SubgraphWriter) -> None:
+    """A few bytes that ask for ten million parts."""
+    g.output(g.op("UNPACK", [g.input((10_000_000,))], (), "float32", "UnpackOptions", num=10_000_000))
+
+
+def wide_picture(g: SubgraphWriter) -> None:
+    size = g.const(np.array([1 << 30, 1 << 30], np.int32))
+    inputs = [g.input((1, 2, 2, 1)), size]
+    values = {"alignCorners": True}
+    g.output(g.op("RESIZE_NEAREST_NEIGHBOR", inputs, (1, 4, 4, 1), "float32", "ResizeNearestNeighborOptions", **values))
+
+
 def scales(g: SubgraphWriter) -> None:
     g.output(g.op("ABS", [g.input((2,), Q(0.0))], (2,), X))
 
@@ -100,7 +112,7 @@ TEXTS: dict[str, bytes] = {
         f.__name__: file(f)
         for f in (unsupported, int16, other_type, dynamic, sparse, not_constant, other_shape, unread)
     },
-    **{f.__name__: file(f) for f in (peepholes, activation, short, huge, scales)},
+    **{f.__name__: file(f) for f in (peepholes, activation, short, huge, many_parts, wide_picture, scales)},
     "empty": b"",
     "other_kind": b"PK\x03\x04" + bytes(60),
     "half": SOUND[: len(SOUND) // 2],

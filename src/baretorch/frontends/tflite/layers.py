@@ -158,8 +158,8 @@ def resize_nearest(g: TfliteLowering, call: Call) -> str:
 def _resized(g: TfliteLowering, call: Call) -> tuple[Pair, Pair]:
     _, h, w, _ = _image(g, call, call.x())
     sizes = g.ints(call.x(1), f"the size that {call.name} makes")
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise CompileError(f"{call.name}: {list(sizes[:4])} is no size of an image")
+    if min(sizes, default=0) < 1 or sizes != call.y.shape[1:3]:  # nothing is computed for a size that is not its own
+        raise CompileError(f"{call.name}: {list(sizes[:4])} is not the size of its result")
     return (h, w), (sizes[0], sizes[1])
 
 

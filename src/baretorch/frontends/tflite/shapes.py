@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 
 import numpy as np
@@ -11,6 +13,7 @@ from baretorch.frontends.tflite.layers import turned
 from baretorch.frontends.tflite.lowering import TfliteLowering
 from baretorch.frontends.tflite.reduce import axes_of
 from baretorch.frontends.tflite.rows import Call, Field, Row
+from baretorch.frontends.tflite.schema import damaged
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
@@ -44,7 +47,7 @@ def split(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     (axis,) = (g.axis(x, a) for a in g.ints(call.x(0), "the axis of SPLIT"))
     if g.shape(x)[axis] % count:
         raise CompileError(f"SPLIT: {g.shape(x)[axis]} cannot be cut into {count} equal parts")
-    return _parts(g, x, axis, [g.shape(x)[axis] // count] * count)
+    return _parts(g, call, x, axis, [g.shape(x)[axis] // count] * count)
 
 
 def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
@@ -52,11 +55,14 @@ def split_v(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     x, sizes = call.x(0), g.ints(call.x(1), "the sizes of SPLIT_V")
     (axis,) = (g.axis(x, a) for a in g.ints(call.x(2), "the axis of SPLIT_V"))
     rest = g.shape(x)[axis] - sum(s for s in sizes if s != -1)
-    return _parts(g, x, axis, [rest if s == -1 else s for s in sizes])
+    return _parts(g, call, x, axis, [rest if s == -1 else s for s in sizes])
 
 
-def _parts(g: TfliteLowering, x: str, axis: int, sizes: list[int]) -> tuple[str, ...]:
-    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+def _parts(g: TfliteLowering, call: Call, x: str, axis: int, sizes: Sequence[int]) -> tuple[str, ...]:
+    """Of these sizes, as many as the call has results."""
+    if len(sizes) != len(call.outputs):
+        raise damaged(f"{call.name} has {len(call.outputs)} results for {len(sizes)} parts")
+    ends = list(accumulate(sizes))
     return tuple(g.b.add(Slice(axis, end - size, end), x) for end, size in zip(ends, sizes, strict=True))
 
 
@@ -127,7 +133,9 @@ def pack(g: TfliteLowering, call: Call) -> str:
 def unpack(g: TfliteLowering, call: Call) -> tuple[str, ...]:
     x = call.x()
     axis = g.axis(x, call.option(Field(1)))
-    parts = _parts(g, x, axis, [1] * g.shape(x)[axis])
+    if g.shape(x)[axis] != len(call.outputs):
+        raise damaged(f"UNPACK has {len(call.outputs)} results for {g.shape(x)[axis]:,} parts")
+    parts = _parts(g, call, x, axis, [1] * len(call.outputs))
     shape = (*g.shape(x)[:axis], *g.shape(x)[axis + 1 :])
     return tuple(g.reshape(part, shape) for part in parts)
 
@@ -224,6 +232,8 @@ def gather_nd(g: TfliteLowering, call: Call) -> str:
     x, index = call.x(0), call.x(1)
     shape = g.shape(x)
     depth = g.shape(index)[-1]
+    if not 0 < depth <= len(shape):
+        raise CompileError(f"GATHER_ND: {depth} indices for {len(shape)} dimensions")
     flat = g.reshape(x, (prod(shape[:depth]), *shape[depth:]))
     total = None
     for i in range(depth):
@@ -231,8 +241,7 @@ def gather_nd(g: TfliteLowering, call: Call) -> str:
         step = g.b.const("step", np.array(prod(shape[i + 1 : depth]), g[index].dtype.numpy))
         part = g.b.add(Mul(), part, step)
         total = part if total is None else g.b.add(Add(), total, part)
-    if total is None:
-        raise CompileError("GATHER_ND: the indices name no dimension")
+    assert total is not None
     return g.b.add(IndexSelect(0), flat, total)
 
 
