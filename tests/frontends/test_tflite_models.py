@@ -88,6 +88,17 @@ def test_int8_is_refused_for_a_model_that_has_it() -> None:
     assert run.code == 1 and "already" in run.err
 
 
+def test_a_float_model_is_quantized_with_the_data_beside_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "lstm.tflite").write_bytes((DATA / "lstm.tflite").read_bytes())
+    np.savez(tmp_path / "calibration.npz", x=rng.standard_normal((16, 1, 16, 8)).astype(np.float32))
+    np.savez(tmp_path / "inputs.npz", x=rng.standard_normal((1, 1, 16, 8)).astype(np.float32))
+    facts = command("run", str(tmp_path / "lstm.tflite"), "--board", "host", "--int8", "--json").json()
+    assert (facts["dtype"], facts["float_layers"], facts["warnings"]) == ("int8", [], [])
+    assert facts["reference"] == "LiteRT" and facts["max_error"] < 0.02
+    assert facts["layerwise"] is None, "LiteRT has no int8 layers of this model"
+
+
 def test_from_python() -> None:
     model = baretorch.compile(str(DATA / "lstm_int8.tflite"), board="host")
     source = load(str(DATA / "lstm_int8.tflite"))

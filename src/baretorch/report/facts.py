@@ -190,7 +190,7 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
 
 def _layerwise(compiled: Compiled) -> Layerwise | None:
     source = compiled.source
-    if source.layers is None or source.quantized is None:
+    if source.layers is None or source.quantized is None or source.float_graphs:  # those of the file, not of ours
         return None
     return compare_layers(source.library, source.layers())
 

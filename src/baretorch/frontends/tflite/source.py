@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
 from baretorch.frontends.tflite.lowering import stored_as
@@ -65,7 +66,9 @@ def load_tflite(asked: Asked) -> Source:
         data = asked.file.read_bytes()
         read = read_tflite(data, asked.name, asked.method, asked.trust)
         graph, subgraph = read.graph, read.subgraph
-        examples = example_inputs(asked, graph) if asked.inputs is not None else _examples(graph)
+        if asked.inputs is None:
+            asked = replace(asked, inputs=examples_of(asked.file, graph))
+        examples = _examples(graph) if asked.inputs is None else example_inputs(asked, graph)
         source = Source(
             asked.name,
             {METHOD: graph},
