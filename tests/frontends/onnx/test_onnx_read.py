@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from onnx import AttributeProto, helper
-from tests.frontends.onnx.files import model, node, small_cnn
+from tests.frontends.onnx.files import INT64, model, node, small_cnn
 from tests.frontends.onnx.lower import compared, graph_of
 
 from baretorch import frontends
+from baretorch.frontends.onnx.interface import interface_of
+from baretorch.frontends.onnx.reader import parsed
+from baretorch.frontends.onnx.table import TABLE, to_graph
+from baretorch.frontends.onnx.text import to_text
 from baretorch.pipeline import optimized
 
 
@@ -57,3 +64,46 @@ def test_a_loaded_file_asks_the_runtime(tmp_path: Path) -> None:
 def test_constants_that_nobody_reads_are_gone() -> None:
     graph = graph_of(small_cnn())
     assert all(t.data is None or t.dtype.label == "float32" for t in graph.tensors.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_constants_of_other_floats_are_told(dtype: Any) -> None:
+    """Where a model computes in float32, a cast of them is computed while it is read, and nothing is to be told."""
+    made = model(
+        [node("Cast", ["k"], ["c"], to=1), node("Mul", ["x", "c"], ["y"])], {"x": [3]}, ["y"], {"k": dtype(0.5)}
+    )
+    read = parsed(made.SerializeToString())
+    graph, notes = to_graph(read, interface_of(read, {}, {}), "test")
+    assert notes == () and [n.op.name for n in graph.nodes] == ["mul"]
+    made = model([node("Gather", ["k", "i"], ["y"])], {"i": [1]}, ["y"], {"k": dtype([0.5, 2])}, types={"i": INT64})
+    read = parsed(made.SerializeToString())
+    assert to_graph(read, interface_of(read, {}, {}), "test")[1] == (
+        f"{np.dtype(dtype)} constants are taken as float32",
+    )
+
+
+@pytest.mark.parametrize("op", ["HardSwish", "MeanVarianceNormalization", "Softplus"])
+def test_functions_of_the_schema_are_written_out(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator without a row is what ONNX defines it by."""
+    monkeypatch.delitem(TABLE, op)
+    graph = compared(model([node(op, ["x"], ["y"], "whole")], {"x": [2, 3, 2, 2]}, ["y"]))
+    assert all(t.origin.path.startswith("whole/") for n in graph.nodes for t in graph.of(n.outputs))
+
+
+def test_the_text_for_people() -> None:
+    text = to_text(small_cnn())
+    assert "input  x: float[batch, 2, 8, 8]" in text
+    assert "c = Conv(x, w, b, pads=[1, 1, 1, 1])  # conv" in text
+
+
+def test_a_runtime_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without onnxruntime onnx.reference answers, and gives the same."""
+    (tmp_path / "small.onnx").write_bytes(small_cnn().SerializeToString())
+    with_it = frontends.load(str(tmp_path / "small.onnx"))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    without = frontends.load(str(tmp_path / "small.onnx"))
+    assert (with_it.library, without.library) == ("onnxruntime", "onnx.reference")
+    assert with_it.expected is not None and without.expected is not None
+    np.testing.assert_allclose(with_it.expected[0], without.expected[0], rtol=1e-5)
+    reference = without.references["forward"]
+    assert 0 < np.abs(reference.moved(1)[0] - reference.answers[0]).max() < 1e-5

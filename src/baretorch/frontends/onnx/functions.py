@@ -13,9 +13,10 @@ from onnx import defs, helper
 
 @dataclass(frozen=True)
 class Function:
-    """A FunctionProto."""
+    """A FunctionProto, and what attributes of its calls are by default."""
 
     proto: Any
+    defaults: tuple[Any, ...] = ()
 
 
 def has_meaning(op: str, version: int) -> bool:
@@ -35,10 +36,11 @@ def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Fun
         schema = defs.get_schema(node.op_type, version, node.domain)
     except defs.SchemaError:
         return None
+    defaults = tuple(a.default_value for a in schema.attributes.values() if a.default_value.name)
     if schema.has_function:
         proto = onnx.FunctionProto()
         proto.CopyFrom(schema.function_body)
-        return Function(proto)
+        return Function(proto, defaults)
     if schema.has_context_dependent_function:
         given = []
         for t in types:
@@ -53,5 +55,5 @@ def schema_function(node: Any, version: int, types: Sequence[str | None]) -> Fun
         if raw:
             proto = onnx.FunctionProto()
             proto.ParseFromString(raw)
-            return Function(proto)
+            return Function(proto, defaults)
     return None

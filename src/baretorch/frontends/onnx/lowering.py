@@ -328,7 +328,7 @@ class OnnxLowering(Lowering):
         self, function: Function, node: Any, values: Sequence[Value | None], name: str, scope: Scope
     ) -> Sequence[Value]:
         body = function.proto
-        attributes = {a.name: a for a in body.attribute_proto}
+        attributes = {a.name: a for a in (*function.defaults, *body.attribute_proto)}
         attributes |= {a.name: a for a in node.attribute}
         opsets = {**scope.opsets, **opsets_of(body)}  # bodies in ONNX leave out what they share
         bound = dict(zip(body.input, (v if v is not None else OMITTED for v in values), strict=False))
