@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
@@ -130,16 +131,20 @@ def test_pip_install_baretorch_tflite_runs_a_tflite(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_pip_install_baretorch_onnx_runs_an_onnx(tmp_path: Path) -> None:
-    """In a fresh environment, on the emulated pico2w: onnx.reference answers, as there is no onnxruntime."""
+    """In a fresh environment, on the emulated pico2w: onnx.reference answers, as there is no onnxruntime. With
+    calibration data beside the file it is quantized, too."""
     from tests.frontends.onnx.files import small_cnn
 
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
+    samples = np.random.default_rng(1).standard_normal((20, 2, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "calibration.npz", x=samples)
     words = (fresh(tmp_path, "onnx"), "-m", "baretorch", "run", "net.onnx", "--board", "pico2w", "--toolchain", "zig")
-    done = run(*words, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
-    assert (facts["emulator"], facts["reference"]) == ("unicorn", "onnx.reference")
-    assert facts["max_error"] < 1e-5
+    for more, limit in (((), 1e-5), (("--int8",), 0.02)):
+        done = run(*words, *more, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads(done.stdout)
+        assert (facts["emulator"], facts["reference"], facts["float_layers"]) == ("unicorn", "onnx.reference", [])
+        assert facts["max_error"] < limit
 
 
 def test_a_model_file_without_torch_says_how_to_get_it(clean: Path, tmp_path: Path) -> None:

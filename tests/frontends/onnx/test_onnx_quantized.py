@@ -20,6 +20,7 @@ from baretorch.frontends.onnx.reader import parsed
 from baretorch.frontends.onnx.table import to_graph
 from baretorch.frontends.source import Int8
 from baretorch.ir import Array, interpret
+from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized, read
 
@@ -80,10 +81,22 @@ def test_weights_with_a_zero_point(zero: int, told: int) -> None:
     assert np.abs(have - runs(made, x)[0]).max() <= 0.1001
 
 
+def test_a_float_file_is_quantized_with_data_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
+    samples = np.random.default_rng(1).standard_normal((20, 2, 8, 8)).astype(np.float32)
+    np.savez(tmp_path / "calibration.npz", x=samples)
+    source = read(str(tmp_path / "net.onnx"), int8=Int8(), options=Options(int8=True))
+    graph = optimized(source.graph)
+    assert float_layers(graph) == [] and len(source.samples) == 20
+    assert source.library == "onnxruntime" and source.expected is not None
+    (have,) = interpret(graph, source.examples).values()
+    assert 0 < np.abs(have - source.expected[0]).max() < 0.02
+
+
 def test_int8_of_a_quantized_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(small_cnn().SerializeToString())
     file = quantized_file(tmp_path, tmp_path / "net.onnx", QDQ)
-    with pytest.raises(CompileError):
+    with pytest.raises(CompileError, match="quantized already"):
         read(str(file), int8=Int8())
 
 
