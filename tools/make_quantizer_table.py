@@ -1,0 +1,214 @@
+"""How good models are in int8, beside what torchao's pt2e made of them: writes docs/reference/quantizer.md.
+
+python tools/make_quantizer_table.py                        writes the page
+python tools/make_quantizer_table.py --measure [MODEL …]    measures before, all models or these
+
+Figures are in benchmarks/quantizer.json; those of pt2e, with which models were quantized before, were measured the same
+way by the last commit that had it and stay in benchmarks/quantizer_before.json.
+
+Where a value lies between two steps, the last bit of a scale decides which it becomes, and with it perhaps a decibel of
+a small model's noise. So noise is measured several times, with scales a little larger, and averaged; `spread_db` is how
+far the single measurements lie apart (their standard deviation).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch import pipeline
+from baretorch.emulators import open_machine
+from baretorch.emulators.session import Session
+from baretorch.errors import CompileError
+from baretorch.frontends import Int8, Source
+from baretorch.frontends.model_file import import_file
+from baretorch.frontends.torch.export import flat_inputs
+from baretorch.ir import Graph, Quant
+from baretorch.ops.scaled import FIXED
+from baretorch.options import Io, Options
+from baretorch.passes.order import FLOAT
+from baretorch.targets.boards import load_board
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = [*sorted(p for p in ROOT.glob("zoo/*.py") if p.stem != "common"), *sorted(ROOT.glob("examples/*/model.py"))]
+BEFORE, NOW = (ROOT / "benchmarks" / name for name in ("quantizer_before.json", "quantizer.json"))
+PAGE = ROOT / "docs" / "reference" / "quantizer.md"
+EQUAL_DB = 0.1
+VARIATIONS = 6  # of scales
+OTHER_SEEDS, HELD_OUT = 100, 128  # where the samples of the zoo that no scale was chosen with begin, and how many
+
+
+def measured(path: Path) -> dict[str, Any]:
+    source = pipeline.read(str(path), int8=Int8())
+    found: dict[str, Any] = {"accuracy": None}
+    own = list(import_file(path).calibration())
+    others = _held_out(path, own)
+    noise: list[Any] = []
+    for seed in range(VARIATIONS):
+        with tempfile.TemporaryDirectory() as folder:
+            graph = pipeline.optimized(_varied(source.graph, seed))
+            compiled = pipeline.compile_graph(source, graph, load_board("host"))
+            image = pipeline.build_image(compiled, Path(folder))
+            session = Session(open_machine(image, compiled.c.run, compiled.options.emulator), compiled.graph)
+            noise.append([_powers(source, session, data) for data in (own, others)])
+            if seed == 0:
+                found["accuracy"] = _accuracy(path, session)
+            session.close()
+    single = [[_db(powers) for powers in pair] for pair in noise]
+    for i, name in enumerate(("calibration_db", "held_out_db")):
+        found[name] = round(_db(np.sum([pair[i] for pair in noise], axis=0)), 2)
+    found["spread_db"] = round(float(np.std([pair[1] for pair in single])), 2)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            compiled = pipeline.compile_source(source, load_board("mps2-an386"), Options(io=Io.INT8))
+            image = pipeline.build_image(compiled, Path(folder))
+            found["instructions"] = pipeline.run_image(compiled, image).instructions
+            found["arena"], found["code"] = compiled.plan.arena, image.flash.model_code
+    except CompileError as error:
+        print(error.what, file=sys.stderr)
+        found["instructions"] = None
+    return found
+
+
+def _accuracy(path: Path, session: Session) -> dict[str, float] | None:
+    evaluate = getattr(import_file(path), "evaluate", None)
+    if evaluate is None:
+        return None
+    session.reset()
+    try:
+        return {k: float(v) for k, v in evaluate(session).items()}
+    except FileNotFoundError as error:  # data that is to be fetched first
+        print(error, file=sys.stderr)
+        return None
+
+
+def _varied(graph: Graph, seed: int) -> Graph:
+    """With activation scales up to a few thousandths larger; the same for tensors that share one."""
+    for step in FLOAT:
+        graph = step(graph)
+    rng = np.random.default_rng(seed)
+    found: dict[Quant, Quant] = {}
+    fixed = set(FIXED.values())
+    tensors = dict(graph.tensors)
+    for name, t in graph.tensors.items():
+        if seed and t.quant is not None and t.quant.axis is None and t.quant not in fixed:
+            if t.quant not in found:
+                found[t.quant] = replace(t.quant, scale=(t.quant.scale[0] * (1 + rng.uniform(0, 0.004)),))
+            tensors[name] = replace(t, quant=found[t.quant])
+    return replace(graph, tensors=tensors)
+
+
+def _powers(source: Source, session: Session, samples: Iterable[Any]) -> Any:
+    """Signal and noise of each output's answers, run after run from the initial state."""
+    assert source.eager is not None
+    eager = source.eager()
+    session.reset()
+    sums: list[Any] = []
+    for sample in samples:
+        inputs = [x.numpy() for x in flat_inputs(sample)]
+        want, have = (_all(run(*inputs)) for run in (eager, session))
+        sums.append([(_power(w), _power(h - w)) for w, h in zip(want, have, strict=True)])
+    return np.array(sums, dtype=np.float64).sum(axis=0)
+
+
+def _db(powers: Any) -> float:
+    """The least of the outputs."""
+    return min((10 * log10(signal / noise) if noise else 999.0) for signal, noise in powers)
+
+
+def _held_out(path: Path, own: Sequence[Any]) -> list[Any]:
+    """Samples of the same kind with other seeds; the example inputs where the file has no seeds."""
+    common: Any = import_file(ROOT / "zoo" / "common.py")
+    sys.modules["common"] = common
+    before = common.samples
+    common.samples = lambda make, count=16: before(lambda seed: make(seed + OTHER_SEEDS), HELD_OUT)
+    file = import_file(path)
+    others = list(file.calibration())
+    sys.modules.pop("common")
+    first, again = flat_inputs(own[0])[0], flat_inputs(others[0])[0]
+    return others if not bool((first == again).all()) else [file.inputs()]
+
+
+def _all(answer: Any) -> list[Any]:
+    return [np.asarray(a, np.float64) for a in (answer if isinstance(answer, tuple) else (answer,))]
+
+
+def _power(x: Any) -> float:
+    return float(np.square(x[np.isfinite(x)]).sum())
+
+
+def measure(names: Sequence[str]) -> None:
+    found = json.loads(NOW.read_text())
+    for path in FILES:
+        name = str(path.relative_to(ROOT).with_suffix("")).removesuffix("/model")
+        if not names or path.stem in names or name in names:
+            found[name] = measured(path)
+            print(name, found[name], flush=True)
+            NOW.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def page() -> str:
+    before, now = (json.loads(file.read_text()) for file in (BEFORE, NOW))
+    lines = [
+        "<!-- Written by `python tools/make_quantizer_table.py`; do not edit. -->",
+        "",
+        "# The quantizer, beside torchao's pt2e",
+        "",
+        "Post-training quantization was torchao's once; now it is done on the Graph. Each pair is before, now: signal",
+        "to noise against float in dB, over the calibration data and over 128 other samples of its kind (examples:",
+        "their example inputs), averaged over scales that differ in their last bits; `±` is how far the single",
+        "measurements lie apart. Instructions, code and arena are those on mps2-an386 with `--io int8`. A difference",
+        "below 0.1 dB counts as equal, and so does one that is no more than the single measurements lie apart. Code",
+        "differs where layers have other zero points, and so share functions with others.",
+        "",
+        "| model | calibration dB | others dB | ± dB | accuracy | instructions | code | arena |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, old in before.items():
+        new = now[name]
+        cells = [f"{old[k]:.2f}, {new[k]:.2f}" for k in ("calibration_db", "held_out_db", "spread_db")]
+        cells += [_pair(_first(old["accuracy"]), _first(new["accuracy"]))]
+        cells += [_pair(old.get(k), new.get(k)) for k in ("instructions", "code", "arena")]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def worse() -> list[str]:
+    """Models that lose more than what counts as equal, or whose task does."""
+    before, now = (json.loads(file.read_text()) for file in (BEFORE, NOW))
+    found = []
+    for name, old in before.items():
+        new = now[name]
+        equal = max(EQUAL_DB, old["spread_db"], new["spread_db"])
+        if new["held_out_db"] < old["held_out_db"] - equal or old["accuracy"] != new["accuracy"]:
+            found.append(name)
+    return found
+
+
+def _first(accuracy: dict[str, float] | None) -> str | None:
+    return f"{next(iter(accuracy.values())):.4f}" if accuracy else None
+
+
+def _pair(old: Any, new: Any) -> str:
+    shown = [f"{x:,}" if isinstance(x, int) else x for x in (old, new) if x is not None]
+    return ", ".join(shown) or "–"
+
+
+def main(arguments: Sequence[str]) -> None:
+    if arguments[:1] == ["--measure"]:
+        measure(arguments[1:])
+    PAGE.write_text(page(), "utf-8")
+    if lost := worse():
+        sys.exit(f"worse than before: {', '.join(lost)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
