@@ -23,9 +23,10 @@ from baretorch.emit.c import values
 from baretorch.emulators import open_machine
 from baretorch.emulators.run import run_on
 from baretorch.firmware.build import build
+from baretorch.frontends import Int8
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir import Array
-from baretorch.options import Compiler, Options
+from baretorch.options import Compiler, Io, Options
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 
@@ -126,21 +127,25 @@ def c_files(made: Rendered, name: str) -> dict[str, str]:
 
 
 def measure_all() -> list[dict[str, Any]]:
-    source = pipeline.read(str(MODEL))
+    source, int8 = pipeline.read(str(MODEL)), pipeline.read(str(MODEL), int8=Int8())
     made = rendered()
     rows = []
     for name in BOARDS:
-        board = load_board(name)
+        board, folder = load_board(name), ROOT / "build" / "bench" / f"tinygrad-{name}"
         compiled = pipeline.compile_source(source, board, Options(toolchain=Compiler(TOOLCHAIN)))
-        folder = ROOT / "build" / "bench" / f"tinygrad-{name}"
-        image = pipeline.build_image(compiled, folder / "baretorch")
-        facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
-        rows.append({key: facts[key] for key in KEPT} | {"made_by": "Baretorch"})
+        small = pipeline.compile_source(int8, board, Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8))
         rows.append(_theirs(made, compiled, folder / "tinygrad") | {"made_by": "tinygrad"})
+        rows += [_ours(c, folder / f"baretorch-{dtype}") for dtype, c in (("float32", compiled), ("int8", small))]
     return rows
 
 
 KEPT = ("model", "board", "toolchain", "optimize", "dtype", "macs", "instructions", "flash", "ram", "max_error")
+
+
+def _ours(compiled: pipeline.Compiled, folder: Path) -> dict[str, Any]:
+    image = pipeline.build_image(compiled, folder)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+    return {key: facts[key] for key in KEPT} | {"made_by": "Baretorch"}
 
 
 def _theirs(made: Rendered, compiled: pipeline.Compiled, folder: Path) -> dict[str, Any]:
@@ -185,12 +190,12 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
         "the C that tinygrad 0.14.0 renders for each of its kernels, in fp32, called in its order. Same compiler and",
         "flags, same image around it.",
         "",
-        "| board | made by | instructions | per MAC | model code | weights | arena | stack | max error |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| board | made by | type | instructions | per MAC | model code | weights | arena | stack | max error |",
+        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for r in rows:
         numbers = (r["flash"]["model_code"], r["flash"]["weights"], r["ram"]["arena"], r["ram"]["stack"])
-        cells = [r["board"], r["made_by"], f"{r['instructions']:,}", f"{r['instructions'] / r['macs']:.2f}"]
+        cells = [r["board"], r["made_by"], r["dtype"], f"{r['instructions']:,}", f"{r['instructions'] / r['macs']:.2f}"]
         lines.append(f"| {' | '.join([*cells, *(f'{n:,}' for n in numbers), format(r['max_error'], '.1e')])} |")
     return "\n".join(lines) + "\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,30 @@ def in_numpy() -> np.ndarray:
         return np.asarray(hidden @ w["2.weight"].astype(np.float64).T + w["2.bias"])
 
 
-def test_float_on_the_pico(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = baretorch("run", str(EXAMPLE / "in_tinygrad.py"), "--board", "pico", "--json")
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # images are built below it
+
+
+def run(*options: str) -> dict[str, Any]:
+    found = baretorch("run", str(EXAMPLE / "in_tinygrad.py"), "--board", "pico", *options, "--json")
     assert found.code == 0, found.err
-    facts = found.json()
+    return found.json()
+
+
+def test_float_on_the_pico() -> None:
+    facts = run()
     assert (facts["reference"], facts["dtype"], facts["macs"]) == ("tinygrad", "float32", 317_600)
     assert facts["max_error"] < 1e-5
     np.testing.assert_allclose(np.ravel(facts["outputs"]), in_numpy()[0], atol=1e-4)
+
+
+def test_int8_on_the_pico() -> None:
+    facts = run("--int8")
+    assert (facts["reference"], facts["dtype"], facts["float_layers"]) == ("tinygrad", "int8", [])
+    assert facts["max_lsb"] <= 1
+    answer, expected = np.ravel(facts["outputs"]), in_numpy()[0]
+    assert answer.argmax() == expected.argmax()
+    assert np.abs(answer - expected).max() < 0.02 * np.abs(expected).max()
+    assert facts["flash"]["weights"] < 330_000
+    assert facts["instructions"] < 1_500_000
