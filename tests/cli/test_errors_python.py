@@ -60,6 +60,7 @@ def inputs(): return (np.ones((1, 4), np.float32),)
         ("item", "def net(x):\n    y = x @ WEIGHT\n    return y / y.max().item()"),
         ("assign", "def net(x):\n    y = x @ WEIGHT\n    y += 1\n    return y"),
         ("setitem", "def net(x):\n    y = x @ WEIGHT\n    y[0] = 1\n    return y"),
+        ("random", "def net(x): return x @ WEIGHT + Tensor.randn(1, 2)"),
         ("raises", "def net(x): return x @ WEIGHT @ WEIGHT"),
         ("nothing", "def net(x): return None"),
         ("half", "def net(x): return (x @ WEIGHT).half()"),

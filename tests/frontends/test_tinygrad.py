@@ -175,6 +175,26 @@ def test_changes_in_place_are_refused() -> None:
     assert refused(sets).what.startswith("x[…] = y changes a tensor in place")
 
 
+def test_a_layer_that_is_no_constant() -> None:
+    """What a layer holds is not among the arguments of its call."""
+    from tinygrad import Tensor, nn
+
+    def scaled(x: Any) -> Any:
+        norm = nn.LayerNorm(3)
+        norm.weight = Tensor(x.uop * 2)[0]
+        return norm(x)
+
+    assert refused(scaled).what.startswith("the model computes with more than methods of Tensor")
+
+
+def test_random_numbers() -> None:
+    from tinygrad import Tensor
+
+    error = refused(lambda x: x + Tensor.rand(2, 3))
+    assert error.what == "random numbers inside a model are not supported"
+    assert error.at[0].startswith("test_tinygrad.py:")
+
+
 def test_dropout_in_training() -> None:
     from tinygrad import Context
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,10 @@ class _Asked:
     def graph(self, model: Any, name: str) -> tuple[Graph, list[Call]]:
         """What the function does with the inputs, and the calls that it was read from."""
         from tinygrad import Tensor
-        from tinygrad.nn.state import get_state_dict
 
         trace = Trace(TABLE, [Tensor(x).realize() for x in self.inputs])
         outputs = _outputs(_run(trace.run, self.function))
-        return to_graph(trace, outputs, get_state_dict(_holder(model)), name), trace.calls
+        return to_graph(trace, outputs, _parameters(_holder(model)), name), trace.calls
 
     def answers(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """What tinygrad gives for inputs."""
@@ -125,6 +125,25 @@ def _outputs(result: Any) -> list[Any]:
             "the model gives no tensors", have=type(result).__name__, need="a Tensor, or a tuple of Tensors"
         )
     return given
+
+
+def _parameters(holder: Any) -> dict[str, Any]:
+    """The Tensors that an object holds, by their paths: of its attributes, and of lists and dicts among them."""
+    found: dict[str, Any] = {}
+    known = set[int]()
+
+    def look(value: Any, path: str) -> None:
+        if is_tensor(value):
+            found.setdefault(path, value)
+        elif id(value) not in known and not isinstance(value, (type, ModuleType, FunctionType)):
+            known.add(id(value))
+            inside = dict(enumerate(value)) if isinstance(value, (list, tuple)) else value
+            inside = inside if isinstance(inside, dict) else getattr(value, "__dict__", {})
+            for name, item in inside.items():
+                look(item, f"{path}.{name}" if path else str(name))
+
+    look(holder, "")
+    return found
 
 
 def _holder(model: Any) -> Any:

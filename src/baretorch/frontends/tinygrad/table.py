@@ -55,6 +55,8 @@ class TinyLowering(Lowering):
         """The name of a Tensor's value: made before, or a constant on its first use."""
         key = self.key(tensor)
         if key not in self.values:
+            if self.trace.depends(tensor):
+                raise _unsupported([_maker(self.trace, tensor, str(self.b.origin))])
             self.values[key] = self.b.const(self._name(tensor), self._constant(tensor, key))
         return self.values[key]
 

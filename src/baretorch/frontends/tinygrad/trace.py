@@ -17,7 +17,9 @@ from baretorch.errors import CompileError
 
 SHOWS = ("numpy", "item", "tolist", "data")  # the values of a tensor, which are not there when an image is compiled
 CHANGES = {"assign": "assign(), or +=,", "__setitem__": "x[…] = y", "replace": "replace()"}
+RANDOM = "rand"  # and all that makes random numbers
 INSTEAD = {
+    RANDOM: "pass them as an input",
     **dict.fromkeys(SHOWS, "keep it a Tensor: Tensor.where(condition, a, b) instead of an if"),
     "assign": "x = x + y instead of x += y; what is remembered from run to run as an input and an output",
     "replace": "give what is remembered from run to run as an input, and return it",
@@ -70,6 +72,8 @@ class Trace:
             return method(*args, **named)
         if name == "realize" and any(map(self.depends, tensors((args, named)))):
             return args[0]  # it would be no function of the input any more
+        if name == RANDOM:
+            raise self._error("random numbers inside a model are not supported", name)
         if name in SHOWS or name in CHANGES:
             self._refuse(name, [*tensors((args, named))])
             return self._unseen(method, args, named)
@@ -103,7 +107,10 @@ class Trace:
             what = f"{name}() needs values, which are known only when the model runs"
             if name in CHANGES:
                 what = f"{CHANGES[name]} changes a tensor in place, which is not supported in a model"
-            raise CompileError(what, at=self._outer[0][1] if self._outer else _line(), try_=INSTEAD[name])
+            raise self._error(what, name)
+
+    def _error(self, what: str, name: str) -> CompileError:
+        return CompileError(what, at=self._outer[0][1] if self._outer else _line(), try_=INSTEAD[name])
 
 
 def to_text(calls: Sequence[Call]) -> str:
