@@ -43,6 +43,8 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
 }"""
 # What another program may have left on chips where a reset by a debugger reaches the cores alone: other rates.
 _RP = {
+    "RESETS.RESET": 0,
+    "PADS_BANK0.GPIO0": 0xD6,
     "XOSC.CTRL": 0x00FABAA0,
     "XOSC.STATUS": 1 << 31,
     "PLL_SYS.CS": 1 << 31 | 2,
@@ -61,10 +63,9 @@ _RP = {
 _ON_PLL, _ON_CRYSTAL = {"CLOCKS.CLK_SYS_CTRL": 1}, {"CLOCKS.CLK_SYS_CTRL": 3 << 5 | 1}
 LEFT: dict[str, tuple[dict[str, int], ...]] = {
     chip: tuple(
-        {**_RP, "RESETS.RESET": 0, "RESETS.RESET_DONE": done, "PADS_BANK0.GPIO0": 0xD6, **on}
-        for on in (_ON_PLL, _ON_CRYSTAL)
+        {**_RP, "RESETS.RESET_DONE": done, "CLOCKS.CLK_REF_DIV": 2 << shift, **on} for on in (_ON_PLL, _ON_CRYSTAL)
     )
-    for chip, done in (("rp2040", 0x01FFFFFF), ("rp2350", 0x1FFFFFFF))
+    for chip, done, shift in (("rp2040", 0x01FFFFFF, 8), ("rp2350", 0x1FFFFFFF, 16))
 }
 QUIET = "".join(f'#pragma GCC diagnostic ignored "-Wunused-{what}"\n' for what in ("function", "parameter", "variable"))
 # Of each file, or of a file on a board, what is no mistake and why. The first of a pair is what then comes earlier.
@@ -87,7 +88,8 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
         BEFORE_THE_SWITCH: (
             ("XOSC_CTRL", "bt_wait(CLK_SYS_SELECTED"),
             ("CLK_REF_CTRL", "PLL_PWR"),
-            ("CLK_SYS_CTRL", "CLK_REF_CTRL"),
+            ("CLK_REF_DIV", "CLK_REF_CTRL"),
+            ("CLK_SYS_CTRL", "CLK_REF_DIV"),
         ),
         SETTINGS: (("PLL_PWR", "bt_wait(XOSC_STATUS"), ("PLL_FBDIV", "PLL_CS"), ("PLL_PRIM", "bt_wait(PLL_SYS_BASE")),
         PINS: (
@@ -284,12 +286,12 @@ def noticed(made: Image) -> str | None:
     """How the image behaves otherwise than it should, in a few words; None if it does not. It starts from power-up, and
     where a reset leaves clocks and peripherals as they are, once more after another program."""
     for left in (None, *LEFT.get(made.board.chip.name, ())):
-        if (wrong := _wrong(made, left)) is not None:
+        if (wrong := behaves_otherwise(made, left)) is not None:
             return wrong if left is None else f"after another program: {wrong}"
     return None
 
 
-def _wrong(made: Image, left: Mapping[str, int] | None) -> str | None:
+def behaves_otherwise(made: Image, left: Mapping[str, int] | None) -> str | None:
     chip = made.board.chip
     emulated = UnicornMachine(made, RUN, left)
     machine = Impatient(emulated)

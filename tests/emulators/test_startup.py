@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulators.mutants import BOARDS, FREE, LEFT, Outcome, _wrong, mutants, noticed, outcomes, workshop
+from tests.emulators.mutants import BOARDS, FREE, LEFT, Outcome, behaves_otherwise, mutants, noticed, outcomes, workshop
 
 ROOT = Path(__file__).resolve().parents[2]
 ENOUGH = 0.9  # of the mistakes must be noticed
@@ -26,7 +26,7 @@ def test_without_a_mistake_it_starts(board: str) -> None:
     """From power-up, and after each other program that may have run before."""
     made = workshop(board).image
     assert noticed(made) is None
-    assert all(_wrong(made, left) is None for left in LEFT.get(made.board.chip.name, ()))
+    assert all(behaves_otherwise(made, left) is None for left in LEFT.get(made.board.chip.name, ()))
 
 
 def test_some_mistakes_are_noticed() -> None:

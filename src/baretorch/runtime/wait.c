@@ -3,7 +3,7 @@
 #include "bt_reg.h"
 #include "bt_runtime.h"
 
-/* Looks, each of some ten cycles: more than 0.1 s on the oscillators that chips start with, which are below 12 MHz. */
+/* Looks, each of some ten cycles: 50 ms or more on the oscillators that chips start with. */
 #define PATIENCE (1u << 17)
 
 int bt_wait(uint32_t address, uint32_t mask, uint32_t value)

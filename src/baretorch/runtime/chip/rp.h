@@ -1,4 +1,5 @@
-/* What the RP2040 and the RP2350 share: the including file names the blocks' addresses.
+/* What the RP2040 and the RP2350 share: the including file names the blocks' addresses, and the
+ * form of a clock's divider.
  * Both boards have a 12 MHz crystal; the system PLL makes 1500 MHz of it, and two dividers the core's clock. */
 #ifndef BT_RP_H
 #define BT_RP_H
@@ -16,6 +17,7 @@
 #define XOSC_STABLE (1u << 31)
 
 #define CLK_REF_CTRL BT_REG(CLOCKS_BASE + 0x30u)
+#define CLK_REF_DIV BT_REG(CLOCKS_BASE + 0x34u)
 #define CLK_SYS_CTRL BT_REG(CLOCKS_BASE + 0x3cu)
 #define CLK_SYS_CTRL_CLEAR BT_REG(CLOCKS_BASE + 0x3cu + CLEAR)
 #define CLK_SYS_SELECTED (CLOCKS_BASE + 0x44u)
@@ -65,6 +67,7 @@ static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
     PLL_PRIM = (divider1 << 16) | (divider2 << 12);
     PLL_PWR = PLL_PWR_RUN;
     CLK_REF_CTRL = CLK_REF_XOSC;
+    CLK_REF_DIV = DIVIDE_BY_1; /* the boot ROM of later RP2350s leaves another */
     CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL;
     CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL | CLK_SYS_SRC; /* done some cycles later, and nothing here depends on when */
 }

@@ -8,6 +8,7 @@
 #define PADS_BANK0_BASE 0x4001c000u
 #define XOSC_BASE 0x40024000u
 #define PLL_SYS_BASE 0x40028000u
+#define DIVIDE_BY_1 0x100u
 #include "rp.h"
 
 #define WATCHDOG_TICK BT_REG(0x4005802cu)

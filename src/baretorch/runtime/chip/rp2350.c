@@ -8,6 +8,7 @@
 #define PADS_BANK0_BASE 0x40038000u
 #define XOSC_BASE 0x40048000u
 #define PLL_SYS_BASE 0x40050000u
+#define DIVIDE_BY_1 0x10000u
 #include "rp.h"
 
 #define TICKS_TIMER0_CTRL BT_REG(0x40108018u)
