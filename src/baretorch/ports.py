@@ -43,6 +43,7 @@ def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Ar
 def as_array(x: Any) -> Array:
     """A tensor of PyTorch or tinygrad, or what NumPy knows, as an array."""
     x = x.detach() if hasattr(x, "detach") else x
+    x = x.cpu() if hasattr(x, "cpu") else x
     return np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 

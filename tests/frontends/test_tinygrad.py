@@ -218,23 +218,25 @@ WEIGHT = Tensor(np.eye(4, 3, dtype=np.float32))
 
 def model(): return lambda x: (x @ WEIGHT).relu()
 def inputs(): return Tensor([[1.0, -2.0, 3.0, 4.0]])
+def calibration(): return [(inputs() * i,) for i in (-1, 0.5, 1)]
 def evaluate(run): return {"sum": float(run(inputs()).sum())}
 """
 
 
 def test_a_model_file_without_torch(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(FILE)
-    for verb in ("run", "evaluate"):
+    for verb, flag in (("run", "--int8"), ("evaluate", "--float")):
         program = (
             "import sys; sys.modules['torch'] = None\n"
             "from baretorch.cli import main\n"
-            f"sys.argv = ['baretorch', {verb!r}, 'net.py', '--board', 'host', '--json'"
-            f"{', ' + repr('--float') if verb == 'evaluate' else ''}]\n"
+            f"sys.argv = ['baretorch', {verb!r}, 'net.py', '--board', 'host', {flag!r}, '--json']\n"
             "main()\n"
         )
         done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        if verb == "evaluate":
+        if verb == "run":
+            assert '"dtype": "int8"' in done.stdout
+        else:
             assert '"tinygrad": {' in done.stdout
             assert done.stdout.count('"sum": 4.0') == 3
 

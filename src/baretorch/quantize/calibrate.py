@@ -11,6 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Graph, Port, Quant
 from baretorch.options import Observer
+from baretorch.ports import as_array
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
 from baretorch.quantize.watch import Runner, watching
@@ -108,12 +109,8 @@ def _arrays(value: Any) -> Iterator[Array]:
             yield from _arrays(part)
     elif isinstance(value, Mapping):
         yield from _arrays(list(value.values()))
-    elif hasattr(value, "detach"):
-        yield np.asarray(value.detach().cpu().numpy())
-    elif hasattr(value, "numpy"):
-        yield np.asarray(value.numpy())
-    elif hasattr(value, "__array__"):
-        yield np.asarray(value)
+    elif hasattr(value, "numpy") or hasattr(value, "__array__"):
+        yield as_array(value)
 
 
 def _types(types: Sequence[tuple[tuple[int, ...], str]]) -> str:
