@@ -177,7 +177,7 @@ def page() -> str:
         cells = [f"{old[k]:.2f}, {new[k]:.2f}" for k in ("calibration_db", "held_out_db", "spread_db")]
         cells += [_pair(_first(old["accuracy"]), _first(new["accuracy"]))]
         cells += [_pair(old.get(k), new.get(k)) for k in ("instructions", "code", "arena")]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -19,11 +19,12 @@ from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, ZOO
 
 # The least signal to quantization noise of the answer, in dB: as measured, less one or two. Weights are
-# random but for some small models, so this says how exact int8 is, not how good a trained model would be.
+# random but for some small models, so this says how exact int8 is, not how good a trained model would be. It is one
+# answer: scales a thousandth larger make 22 to 29 dB of vit_tiny's. docs/reference/quantizer.md has many answers.
 LEAST = {
-    "ad": 16, "cnn1d": 35, "decoder": 37, "encoder": 30, "gru": 52, "ic": 41, "kws": 34, "lenet5": 25, "lstm": 41,
+    "ad": 16, "cnn1d": 35, "decoder": 37, "encoder": 30, "gru": 52, "ic": 36, "kws": 34, "lenet5": 25, "lstm": 41,
     "mnist_mlp": 34, "mobilenet_v2": 14, "mobilenet_v2_block": 31, "sine": 33, "softmax": 35, "squeeze_excite": 27,
-    "squeezenet_like": 9, "streaming_gru": 29, "tcn": 37, "tinyrps": 27, "unet_small": 30, "vit_tiny": 23, "vww": 26,
+    "squeezenet_like": 9, "streaming_gru": 29, "tcn": 37, "tinyrps": 27, "unet_small": 30, "vit_tiny": 20, "vww": 26,
 }  # fmt: skip
 # In `make test`; the others, which take long or are like one of these, in `make test-all`.
 FEW = {"kws", "lstm", "mnist_mlp", "sine", "squeeze_excite", "streaming_gru", "tinyrps", "unet_small", "vit_tiny"}
