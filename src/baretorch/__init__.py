@@ -1,4 +1,4 @@
-"""PyTorch models on bare-metal microcontrollers.
+"""Trained models on bare-metal microcontrollers.
 
 import baretorch
 model = baretorch.compile(net, (example,), board="pico2w")

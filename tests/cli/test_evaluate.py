@@ -97,6 +97,11 @@ def test_tasks_that_cannot_be(name: str, text: str, folder: Path) -> None:
     check_error(name, "evaluate", "net.py", "--board", "pico2w", "--samples", "3")
 
 
+def test_a_file_without_functions(folder: Path) -> None:
+    (folder / "cnn.pte").touch()
+    check_error("evaluate_file", "evaluate", "cnn.pte", "--board", "pico2w")
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baretorch.pipeline import read
-from tests.cli.program import baretorch
+from tests.cli.program import baretorch, check_golden
 
 DATA = Path(__file__).parents[1] / "frontends" / "data"
 
@@ -49,6 +49,15 @@ def test_onnx(folder: Path) -> None:
     source = read("some/where/net.py")
     assert source.library == "onnxruntime"
     assert np.array_equal(source.expected or (), [np.maximum(source.examples[0], 0)])
+
+
+@pytest.mark.parametrize(("name", "given"), [("onnx_open", ()), ("onnx_shape", ("--shape", "image=1,2"))])
+def test_shapes_that_do_not_fit(name: str, given: tuple[str, ...], folder: Path) -> None:
+    pytest.importorskip("onnx")
+    onnx_file(folder / "net.onnx", "n", 3, "h")
+    result = baretorch("new", "net.py", "--from", "net.onnx", *given)
+    assert (result.code, result.out) == (1, "")
+    check_golden(f"error_{name}", result.err)
 
 
 def test_open_shapes_are_those_that_were_given(folder: Path) -> None:

@@ -32,7 +32,7 @@ def test_type() -> None:
         "error: tanh: int32 is not supported\n"
         "  have  x0 int32[2, 3]\n"
         "  need  float32 everywhere\n"
-        "  try   cast the tensor with .float() in the model"
+        "  try   cast the tensor to float32 in the model"
     )
 
 
@@ -51,7 +51,7 @@ def test_reductions() -> None:
         "error: sum: int8 is not supported\n"
         "  have  x0 int8[2, 3]\n"
         "  need  float32, int32, int64 or bool\n"
-        "  try   cast the tensor with .float() in the model"
+        "  try   cast the tensor to float32 in the model"
     )
     assert "need  float32\n" in refusal(Mean((0,), False), (2, 3), dtype=DType.INT32)
     for op in (Amax((1,), False), ArgMax(1, True), VectorNorm((1,), False, float("inf"))):

@@ -97,7 +97,7 @@ class _Group(click.Group):
 )
 @click.version_option(__version__, prog_name="baretorch", message="%(prog)s %(version)s")
 def cli() -> None:
-    """PyTorch models on bare-metal microcontrollers.
+    """Trained models on bare-metal microcontrollers.
 
     MODEL is a Python file with model() and inputs(), of PyTorch or tinygrad, or an .onnx, .tflite, .pt2 or .pte file;
     MODEL::METHOD picks one of several methods.

@@ -39,6 +39,7 @@ APART = (
     "is taken apart by torch.export: it can be compiled if the operators that PyTorch makes of it are supported; "
     "if not, `baretorch compile` names those that are missing"
 )
+ELSEWHERE = "docs/reference/onnx.md, tflite.md and tinygrad.md list what other models may call"
 
 
 def _is_taken_apart(plain: str) -> bool:
@@ -60,7 +61,7 @@ def _unknown(name: str, plain: str, known: set[str]) -> Exception:
     near = difflib.get_close_matches(plain, sorted(known), n=3)
     return CompileError(
         f"operator {name!r} is not supported",
-        try_=[f"did you mean {', '.join(near)}?"] * bool(near) + ["`baretorch ops` lists what is supported"],
+        try_=[f"did you mean {', '.join(near)}?"] * bool(near) + ["`baretorch ops` lists what is supported", ELSEWHERE],
     )
 
 

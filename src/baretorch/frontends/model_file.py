@@ -159,7 +159,11 @@ def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
     """The file's evaluate(run), which may take `samples` as well, to be called any number of times."""
     file = need_file(path)
     if file.suffix != ".py":
-        raise CompileError(f"{path} has no evaluate()", need="a Python model file")
+        raise CompileError(
+            f"{path} has no evaluate()",
+            need="a Python model file, whose model() may return the path of this one",
+            try_=f"`baretorch new {file.stem}.py --from {path}` writes one",
+        )
     with _beside(file):
         module = import_file(file)
     function = getattr(module, "evaluate", None)

@@ -27,7 +27,7 @@ def need_float32(op: Op, inputs: Sequence[Tensor]) -> None:
             f"{t.dtype.label} is not supported",
             inputs,
             "float32 everywhere",
-            "cast the tensor with .float() in the model",
+            "cast the tensor to float32 in the model",
         )
 
 

@@ -223,7 +223,7 @@ def need_type(op: Op, types: Types, x: Tensor) -> None:
         f"{x.dtype.label} is not supported",
         [x],
         " or ".join(filter(None, [", ".join(labels[:-1]), labels[-1]])),
-        "cast the tensor with .float() in the model",
+        "cast the tensor to float32 in the model",
     )
 
 

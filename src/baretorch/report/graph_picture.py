@@ -9,7 +9,7 @@ from baretorch.ir import DType, Graph, Node
 from baretorch.report.findings import Report, Row
 from baretorch.report.html import Html, el, rect, svg, text
 from baretorch.report.layered import Drawing, Spot, arrange
-from baretorch.report.numbers import share
+from baretorch.report.numbers import cut, share
 
 DRAWN = 250  # boxes at most, so that pages stay small
 _WIDTH, _HEIGHT, _GAP, _DOWN = 200, 44, 22, 74
@@ -106,7 +106,7 @@ def _shape(spot: Spot, box: _Box) -> Html:
     parts = [
         rect(x, y, _WIDTH - 2, _HEIGHT, class_=f"box {box.kind}", rx=22 if box.kind == "end" else 6),
         text(spot.x, y + 18, box.title, "title middle"),
-        text(spot.x, y + 34, box.below if len(box.below) <= _LETTERS else "…" + box.below[1 - _LETTERS :], "middle"),
+        text(spot.x, y + 34, cut(box.below, _LETTERS), "middle"),
     ]
     if box.part:
         parts.append(rect(x + 6, y + _HEIGHT - 5, (_WIDTH - 14) * box.part, 3, class_="part", rx=1.5))

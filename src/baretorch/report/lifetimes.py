@@ -7,6 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from baretorch.plan.types import Buffer, Plan
+from baretorch.report.numbers import cut
 
 HEIGHT = 16
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")
@@ -80,9 +81,7 @@ class Lifetimes:
             b = self._buffers[i]
             yield Segment(_letter(i), _style(i))
             place = f"{b.size:>9,} bytes at {b.offset:<9,}"
-            yield Segment(
-                f" {_short(b.name, name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width]
-            )
+            yield Segment(f" {cut(b.name, name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width])
             yield Segment("\n")
         if len(self._buffers) > len(shown):
             yield Segment(f"  and {len(self._buffers) - len(shown)} more\n")
@@ -94,10 +93,6 @@ def _letter(number: int) -> str:
 
 def _style(number: int) -> Style:
     return Style(color=COLOURS[number % len(COLOURS)])
-
-
-def _short(name: str, width: int) -> str:
-    return name if len(name) <= width else "…" + name[1 - width :]
 
 
 def when(b: Buffer, steps: int) -> str:

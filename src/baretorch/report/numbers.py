@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers and names as people read them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def share(part: int, whole: int) -> str:
     """`12.5 %`, with `<0.1 %` for what would round to nothing."""
     percent = 100 * part / whole
     return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+
+
+def cut(name: str, letters: int = 40) -> str:
+    """The end of a path says more than its beginning. Converters join the names of all that they fused."""
+    return name if len(name) <= letters else "…" + name[len(name) - letters + 1 :]
 
 
 def frequency(hz: int) -> str:

@@ -16,7 +16,7 @@ from baretorch.outputs import check_file
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
-from baretorch.report.numbers import figure, frequency, share
+from baretorch.report.numbers import cut, figure, frequency, share
 from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
 from baretorch.targets.cycles import TIMINGS
 from baretorch.version import __version__
@@ -117,7 +117,7 @@ def _peak(report: Report) -> Html:
     live = f"Most is alive at step {peak.step}, "
     many = f": {peak.live:,} bytes"
     bands = f". {report.plan.bands}" if report.plan.bands else ""
-    sentence = el("p", live, el("code", peak.layer), f"{many}{bands}. Buffers that overlap share bytes.")
+    sentence = el("p", live, el("code", cut(peak.layer)), f"{many}{bands}. Buffers that overlap share bytes.")
     return joined([sentence, _peak_table(report, peak)])
 
 
@@ -126,7 +126,7 @@ def _peak_table(report: Report, peak: Peak) -> Html:
         el(
             "tr",
             el("td", el("code", b.name)),
-            el("td", layer_of(report.plan, b)),
+            el("td", cut(layer_of(report.plan, b))),
             _number(f"{b.size:,}", b.size),
             _bar(b.size, peak.buffers[0].size, share(b.size, peak.live)),
         )

@@ -9,7 +9,7 @@ from baretorch.report.findings import Peak, layer_of
 from baretorch.report.html import Html, el, line, rect, svg, text
 from baretorch.report.lifetimes import when
 from baretorch.report.memory_map import BankMap, Piece
-from baretorch.report.numbers import capacity, share
+from baretorch.report.numbers import capacity, cut, share
 
 WIDTH = 1000
 COLOURS = 8  # classes c0 … c7 of the style sheet
@@ -107,7 +107,7 @@ def _buffer(plan: Plan, b: Buffer, colour: int, above: Sequence[Buffer], column:
     room = int(((hidden - b.first) * column - 10) / _LABEL)
     word = "scratch" if layer.startswith("scratch of ") else layer
     shown = height > 15 and room >= (len(word) if word == "scratch" else min(len(word), 5))
-    label = text(x + 6, y + min(height / 2 + 4, 16), _cut(word, room), "inside") if shown else ""
+    label = text(x + 6, y + min(height / 2 + 4, 16), cut(word, room), "inside") if shown else ""
     return el("g", box, label, class_="tensor", data_tip=tip, data_name=b.name, data_bytes=b.size)
 
 
@@ -120,7 +120,7 @@ def _steps(names: Sequence[str], column: float, peak: Peak | None) -> Iterator[H
         if i == here or (i % every == 0 and not near):
             x, y = _AXIS + (i + 0.5) * column, _TOP + _PLOT + 14
             style = "here end" if i == here else "axis end"
-            yield text(x, y, _cut(name, _STEP), style, transform=f"rotate(-40 {x:.1f} {y})")
+            yield text(x, y, cut(name, _STEP), style, transform=f"rotate(-40 {x:.1f} {y})")
 
 
 def _ticks(most: int) -> list[int]:
@@ -130,8 +130,3 @@ def _ticks(most: int) -> list[int]:
     unit = 10 ** (len(str(most // 5)) - 1)
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m * 5 >= most)
     return list(range(0, most + 1, step))
-
-
-def _cut(name: str, letters: int) -> str:
-    """The end of a path says more than its beginning."""
-    return name if len(name) <= letters else "…" + name[len(name) - letters + 1 :]

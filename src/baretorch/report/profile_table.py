@@ -15,7 +15,7 @@ from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.report.cycles import time_words
 from baretorch.report.loops import InnerLoop
-from baretorch.report.numbers import bar, figure, share
+from baretorch.report.numbers import bar, cut, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
 from baretorch.targets.cycles import TIMINGS
@@ -51,7 +51,7 @@ def _layers(profile: Profile) -> Table:
     most = max((layer.instructions for layer in profile.layers), default=0)
     for layer in profile.layers:
         table.add_row(
-            markup(layer.name),
+            markup(cut(layer.name)),
             layer.op,
             layer.variant,
             f"{layer.macs:,}" if layer.macs else "",

@@ -14,7 +14,7 @@ from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.memory_map import BankMap
-from baretorch.report.numbers import bar, capacity, share
+from baretorch.report.numbers import bar, capacity, cut, share
 from baretorch.report.tables import heading
 
 BAR = 16
@@ -33,7 +33,8 @@ def report_screen(report: Report, path: Path) -> RenderableType:
     if report.evaluation:
         parts += [metrics_table(report.evaluation), ""]
     parts += [_list("left in float", [f"{layer}: {why}" for layer, why in report.floats])] if report.floats else []
-    parts += [_list("what would make it smaller", [f"{a.option}  {a.text}".strip() for a in report.advice])]
+    advice = [f"{a.option}  {a.text}".strip() for a in report.advice]
+    parts += [_list("what would make it smaller", advice)] if advice else []
     parts += [Text.assemble(("warning: ", "bold yellow"), w) for w in facts.other_warnings]
     return Group(*parts, "", Text.assemble("page  ", (str(path), "cyan")))
 
@@ -68,11 +69,11 @@ def _peak(report: Report) -> Table:
     table = _table()
     if peak is None:
         return table
-    table.add_column(f"peak: {peak.live:,} bytes at step {peak.step}, {markup(peak.layer)}", overflow="fold")
+    table.add_column(f"peak: {peak.live:,} bytes at step {peak.step}, {markup(cut(peak.layer))}", overflow="fold")
     table.add_column("bytes", justify="right")
     table.add_column("layer", overflow="fold")
     for b in peak.buffers:
-        table.add_row(markup(b.name), f"{b.size:,}", markup(layer_of(report.plan, b)))
+        table.add_row(markup(cut(b.name)), f"{b.size:,}", markup(cut(layer_of(report.plan, b))))
     return table
 
 
@@ -94,7 +95,7 @@ def _layers(report: Report) -> Table:
 def _layer(row: Row, report: Report) -> list[str]:
     db = row.accuracy.sqnr_db if row.accuracy else None
     return [
-        markup(row.name),
+        markup(cut(row.name)),
         row.op,
         markup(f"{row.dtype}{list(row.shape)}"),
         row.variant,

@@ -71,7 +71,8 @@ def _known(flag: str, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> No
 
 
 def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[OnnxInput]:
-    made, open_ = [], []
+    made: list[OnnxInput] = []
+    open_: dict[str, list[int | str] | None] = {}
     for value in values:
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
@@ -86,20 +87,30 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
             dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in declared.shape.dim]
         shape = _fixed(value.name, dims, shapes.get(value.name), notes)
         if shape is None:
-            open_.append(f"{value.name}: {'[' + ', '.join(map(str, dims)) + ']' if dims is not None else 'any shape'}")
+            open_[value.name] = dims
             continue
         if max(prod(shape) * dtype.size, *shape, 0) > ROOM:
             raise too_large(f"input {value.name} has {prod(shape) * dtype.size:,} bytes")
         made.append(OnnxInput(value.name, shape, dtype))
     if open_:
-        name = open_[0].split(":")[0]
+        name, dims = next(iter(open_.items()))
+        sizes = (
+            [1, 3, 96, 96]
+            if dims is None
+            else [d if isinstance(d, int) else 96 if i else 1 for i, d in enumerate(dims)]
+        )
+        given = ",".join(map(str, sizes))
         raise CompileError(
             "the model's inputs have no fixed shape",
-            have=open_,
+            have=[f"{name}: {_text(dims)}" for name, dims in open_.items()],
             need="sizes that are known before the image is built",
-            try_=f"--shape {name}=1,3,96,96 with the sizes you want; in Python shape={{{name!r}: (1, 3, 96, 96)}}",
+            try_=f"--shape {name}={given} with the sizes you want; in Python shape={{{name!r}: {tuple(sizes)}}}",
         )
     return made
+
+
+def _text(dims: list[int | str] | None) -> str:
+    return "any shape" if dims is None else f"[{', '.join(map(str, dims))}]"
 
 
 def _fixed(name: str, dims: list[int | str] | None, given: Shape | None, notes: list[str]) -> Shape | None:
@@ -109,7 +120,7 @@ def _fixed(name: str, dims: list[int | str] | None, given: Shape | None, notes: 
             len(dims) == len(given) and all(isinstance(d, str) or d == n for d, n in zip(dims, given, strict=True))
         )
         if not agree:
-            raise CompileError(f"--shape: {name} is {list(given)}", need=f"a shape like {dims}")
+            raise CompileError(f"--shape: {name} is {list(given)}", need=f"a shape like {_text(dims)}")
         return given
     if dims is None:
         return None
@@ -119,5 +130,5 @@ def _fixed(name: str, dims: list[int | str] | None, given: Shape | None, notes: 
     if any(isinstance(d, str) for d in dims):
         return None
     if any(int(d) < 0 for d in dims):
-        raise CompileError(f"the input {name!r} has the shape {dims}")
+        raise CompileError(f"the input {name!r} has the shape {_text(dims)}")
     return tuple(int(d) for d in dims)
