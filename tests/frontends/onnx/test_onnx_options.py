@@ -93,10 +93,30 @@ def test_state_that_does_not_fit(tmp_path: Path) -> None:
         frontends.load(path)
 
 
-def test_shapes_and_state_are_for_files_that_leave_them_open(tmp_path: Path) -> None:
-    pte = Path(__file__).parents[1] / "data" / "sine.pte"
-    with pytest.raises(CompileError, match=r"--shape and --state: a \.pte says that itself"):
-        frontends.load(str(pte), options=Options(shape={"x": "1"}, state={"x": "y"}))
+@pytest.mark.parametrize("name", ["sine.pte", "lstm.tflite"])
+def test_shapes_and_state_are_for_files_that_leave_them_open(name: str) -> None:
+    file = Path(__file__).parents[1] / "data" / name
+    with pytest.raises(CompileError, match=rf"--shape and --state: a \{file.suffix} says that itself"):
+        frontends.load(str(file), options=Options(shape={"x": "1"}, state={"x": "y"}))
+
+
+def test_a_file_has_one_method(tmp_path: Path) -> None:
+    path = saved(tmp_path, counter())
+    assert frontends.load(path, "forward").method == "forward"
+    with pytest.raises(CompileError, match="no method 'other'"):
+        frontends.load(path, "other")
+
+
+def test_a_python_file_gives_shapes_to_inputs_and_not_to_state(tmp_path: Path) -> None:
+    nodes = [node("Add", ["sum", "h"], ["h_next"]), node("ReduceSum", ["x", "axis"], ["sum"], keepdims=1)]
+    made = model(nodes[::-1], {"h": ["n", 1], "x": ["n", "m"]}, ["sum", "h_next"], {"axis": np.int64([1])})
+    made.graph.input[1].type.tensor_type.ClearField("shape")  # not even how many dimensions there are
+    saved(tmp_path, made)
+    (tmp_path / "net.state.toml").write_text('h = "h_next"\n')
+    text = "import numpy as np\ndef model(): return 'net.onnx'\ndef inputs(): return (np.ones((1, 5), np.float32),)\n"
+    (tmp_path / "net.py").write_text(text)
+    graph = frontends.load(str(tmp_path / "net.py")).graph
+    assert graph.inputs == ("x",) and graph["x"].shape == (1, 5)
 
 
 @pytest.mark.parametrize("shape", [(5, 2, 8, 8), (5, 1, 2, 8, 8)])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
-from baretorch.frontends.source import Asked, Source, example_inputs
+from baretorch.frontends.source import Asked, Source, example_inputs, one_of
 from baretorch.ir import Shape
 from baretorch.net import says_int8
 from baretorch.ports import as_array
 from baretorch.stopwatch import timed
+
+METHOD = "forward"  # the only one
 
 
 def load_onnx(asked: Asked) -> Source:
@@ -33,17 +35,18 @@ def load_onnx(asked: Asked) -> Source:
         from baretorch.frontends.onnx.runtime import InRuntime, reference_of
         from baretorch.frontends.onnx.table import to_graph
         from baretorch.frontends.onnx.text import to_text
+    one_of({METHOD: None}, asked.method)
     with timed("model"):
         model = read_model(asked.file)
-        interface = interface_of(
-            model, {**_given_shapes(model, asked), **asked.shapes}, asked.state or _told_state(asked.file)
-        )
+        state = asked.state or _told_state(asked.file)
+        shapes = {**_given_shapes(model, state, asked.inputs or ()), **asked.shapes}
+        interface = interface_of(model, shapes, state)
         graph, notes = to_graph(model, interface, asked.name)
         if asked.inputs is None:
             asked = replace(asked, inputs=examples_of(asked.file, graph))
         source = Source(
             asked.name,
-            {"forward": graph},
+            {METHOD: graph},
             example_inputs(asked, graph),
             notes=(*interface.notes, *notes),
             texts={"onnx": lambda: to_text(model)},
@@ -59,23 +62,23 @@ def load_onnx(asked: Asked) -> Source:
             source,
             expected=reference.answers[:count],
             expected_again=reference.answers[-count:],
-            references={} if int8 else {"forward": reference},  # passes are held against numbers that are not rounded
+            references={} if int8 else {METHOD: reference},  # passes are held against numbers that are not rounded
             quantized=reference.answers[:count] if int8 else None,
             eager=lambda: InRuntime(model, interface, graph),
             library=library,
         )
 
 
-def _given_shapes(model: Any, asked: Asked) -> Mapping[str, Shape]:
-    """The shapes that inputs() of a Python file gives to inputs whose shape is open."""
-    constants = {t.name for t in model.graph.initializer}
-    taken = [i for i in model.graph.input if i.name not in constants]
-    given = zip(taken, asked.inputs or (), strict=False)
-    return {i.name: as_array(x).shape for i, x in given if not _is_fixed(i)}
+def _given_shapes(model: Any, state: Mapping[str, str], inputs: Sequence[Any]) -> Mapping[str, Shape]:
+    """The shapes that inputs() of a Python file gives to inputs whose shape is open. State is none of them."""
+    others = {t.name for t in model.graph.initializer} | set(state)
+    taken = [i for i in model.graph.input if i.name not in others]
+    return {i.name: as_array(x).shape for i, x in zip(taken, inputs, strict=False) if not _is_fixed(i)}
 
 
 def _is_fixed(value: Any) -> bool:
-    return all(d.HasField("dim_value") for d in value.type.tensor_type.shape.dim)
+    declared = value.type.tensor_type
+    return declared.HasField("shape") and all(d.HasField("dim_value") for d in declared.shape.dim)
 
 
 def _told_state(file: Path) -> Mapping[str, str]:

@@ -62,6 +62,7 @@ def read_tflite(data: bytes, name: str, method: str | None = None, trust: bool =
 
 def load_tflite(asked: Asked) -> Source:
     """A file of TensorFlow Lite. LiteRT is asked for the model's own answers, if it is installed."""
+    asked.need_fixed("a .tflite")
     with timed("model"):
         data = asked.file.read_bytes()
         read = read_tflite(data, asked.name, asked.method, asked.trust)
