@@ -13,6 +13,7 @@ import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import calibration_of
+from baretorch.frontends.onnx import runtime
 from baretorch.ir import Array, interpret
 from baretorch.options import Options, read_options
 
@@ -105,6 +106,13 @@ def test_a_file_has_one_method(tmp_path: Path) -> None:
     assert frontends.load(path, "forward").method == "forward"
     with pytest.raises(CompileError, match="no method 'other'"):
         frontends.load(path, "other")
+
+
+def test_a_model_that_nobody_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "opened", lambda model: None)
+    source = frontends.load(saved(tmp_path, counter()))
+    assert (source.expected, source.library) == (None, "nobody")
+    assert source.notes == ("neither onnxruntime nor onnx.reference runs this model, so that nobody else was asked",)
 
 
 def test_a_python_file_gives_shapes_to_inputs_and_not_to_state(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from baretorch.ports import as_array
 from baretorch.stopwatch import timed
 
 METHOD = "forward"  # the only one
+NOBODY = "neither onnxruntime nor onnx.reference runs this model, so that nobody else was asked"
 
 
 def load_onnx(asked: Asked) -> Source:
@@ -48,6 +49,7 @@ def load_onnx(asked: Asked) -> Source:
             asked.name,
             {METHOD: graph},
             example_inputs(asked, graph),
+            library="nobody",
             notes=(*interface.notes, *notes),
             texts={"onnx": lambda: to_text(model)},
             calls=len(model.graph.node),
@@ -55,7 +57,7 @@ def load_onnx(asked: Asked) -> Source:
         )
         answered = reference_of(model, interface, source.examples)
         if answered is None:
-            return source
+            return replace(source, notes=(*source.notes, NOBODY))
         reference, library = answered
         count, int8 = len(interface.outputs), says_int8(graph)
         return replace(
