@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.frontends.tflite_cases import Case
 from tests.frontends.tflite_more_cases import CASES
 
 from baretorch.frontends import load
+from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.frontends.tflite.table import NOT_INT8, TABLE
+from baretorch.ir import Builder, DType
 from baretorch.layerwise import compare_layers
+from baretorch.ops.elementwise import Add
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized_methods
 
@@ -42,3 +46,15 @@ def test_an_operator_is_litert_s(case: Case, tmp_path: Path) -> None:
     assert source.layers is not None
     for layer in compare_layers(source.library, source.layers()).layers:
         assert layer.largest <= (case.lsb if layer.int8 else case.relative), layer
+
+
+def test_what_is_made_of_constants_is_computed_once() -> None:
+    """Each of these reads the one before twice: as a tree, there are 2^60 of them."""
+    g = Lowering(Builder("doubling"))
+    name = g.b.const("one", np.ones(2, np.float32))
+    for _ in range(60):
+        name = g.b.add(Add(), name, name)
+    value = known_value(g, name)
+    assert value is not None and value.tolist() == [2.0**60] * 2
+    x = g.b.input("x", (2,), DType.FLOAT32)
+    assert known_value(g, g.b.add(Add(), x, name)) is None

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Builder, Op, Tensor
+from baretorch.ir import Array, Builder, Node, Op, Tensor
 from baretorch.ops.layout import Permute, Reshape
 
 Ints: TypeAlias = Sequence[int]
@@ -84,6 +84,27 @@ class Lowering:
         y = self.permute(self.b.add(op, self.permute(image, TO_NHWC), *constants), TO_NCHW)
         made = self.shape(y)
         return self.reshape(y, (*batch, made[1], *made[-dims:]))
+
+
+def known_value(g: Lowering, name: str) -> Array | None:
+    """The value of a tensor that depends on constants only. Each node is computed once, however many read it."""
+    if g[name].data is not None:
+        return g[name].data
+    makers = {output: node for node in g.b.nodes for output in node.outputs}
+    found: dict[str, Array | None] = {}
+
+    def value(name: str) -> Array | None:
+        if name not in found:
+            found[name] = made(name, makers[name]) if name in makers else g[name].data
+        return found[name]
+
+    def made(name: str, maker: Node) -> Array | None:
+        inputs = [x for x in map(value, maker.inputs) if x is not None]
+        if len(inputs) < len(maker.inputs):
+            return None
+        return np.asarray(maker.op.reference(*inputs)[maker.outputs.index(name)], g[name].dtype.numpy)
+
+    return value(name)
 
 
 def pair(value: Ints | int) -> tuple[int, int]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.elementwise import div
-from baretorch.frontends.aten.index import cut, embedding, known_value, put_back
+from baretorch.frontends.aten.index import cut, embedding, put_back
 from baretorch.frontends.aten.promotion import cast, operand
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.aten.shapes import slice_
-from baretorch.frontends.lowering import Lowering
+from baretorch.frontends.lowering import Lowering, known_value
 from baretorch.ir import DType
 from baretorch.ops.elementwise import Div, Maximum, Mul
 from baretorch.ops.index import IndexSelect, Scatter

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.index import known_value
 from baretorch.frontends.aten.rows import Row
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
-from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir import Array, DType
 from baretorch.ops.index import IndexPut
 from baretorch.ops.move import Slice

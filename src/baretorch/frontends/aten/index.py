@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.aten.shapes import permute, reshape, slice_
-from baretorch.frontends.lowering import Ints, Lowering, Scalar
+from baretorch.frontends.lowering import Ints, Lowering, Scalar, known_value
 from baretorch.ir import Array, DType
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.index import Gather, IndexPut, IndexSelect, RavelIndex, Scatter
@@ -192,18 +192,6 @@ def _by_axis(g: Lowering, indices: Sequence[str | None]) -> dict[int, str]:
 
 
 # --- what they share ----------------------------------------------------------------------------------------
-
-
-def known_value(g: Lowering, name: str) -> Array | None:
-    """The value of a tensor that depends on constants only."""
-    if g[name].data is not None:
-        return g[name].data
-    maker = next((n for n in reversed(g.b.nodes) if name in n.outputs), None)
-    inputs = [known_value(g, i) for i in maker.inputs] if maker else [None]
-    if maker is None or any(i is None for i in inputs):
-        return None
-    results = maker.op.reference(*(i for i in inputs if i is not None))
-    return np.asarray(results[maker.outputs.index(name)], g[name].dtype.numpy)
 
 
 def _int32(g: Lowering, x: str, axis: int, name: str) -> str:

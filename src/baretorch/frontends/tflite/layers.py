@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.lowering import known_value
 from baretorch.frontends.tflite.lowering import TfliteLowering
 from baretorch.frontends.tflite.rows import Call, Field, Row
 from baretorch.ir import Quant
@@ -100,7 +101,7 @@ def fully_connected(g: TfliteLowering, call: Call) -> str:
     if len(g.shape(weight)) != 2 or not g.shape(weight)[1]:
         raise CompileError(f"{call.name}: the weight has no rows and columns")
     rows = g.reshape(x, (prod(g.shape(x)) // g.shape(weight)[1], g.shape(weight)[1]))
-    if g.evaluated(weight) is not None:
+    if known_value(g, weight) is not None:
         y = g.b.add(Linear(*limits), *symmetric(g, rows, weight), *_bias(call, 2))
     else:
         y = g.b.add(Matmul(), rows, g.permute(weight, (1, 0)))

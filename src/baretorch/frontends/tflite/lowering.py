@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.lowering import Ints, Lowering, Result
+from baretorch.frontends.lowering import Ints, Lowering, Result, known_value
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
@@ -67,19 +67,8 @@ class TfliteLowering(Lowering):
 
     def constant(self, name: str | None, what: str) -> Array:
         """What is computed of constants is one, too."""
-        found = None if name is None else self.evaluated(name)
+        found = None if name is None else known_value(self, name)
         return super().constant(name, what) if found is None else found
-
-    def evaluated(self, name: str) -> Array | None:
-        if self[name].data is not None:
-            return self[name].data
-        node = next((n for n in reversed(self.b.nodes) if name in n.outputs), None)
-        if node is None:
-            return None
-        inputs = [self.evaluated(n) for n in node.inputs]
-        if any(i is None for i in inputs):
-            return None
-        return node.op.reference(*(i for i in inputs if i is not None))[node.outputs.index(name)]
 
     def ints(self, name: str, what: str) -> tuple[int, ...]:
         """The numbers of a tensor that must be known."""

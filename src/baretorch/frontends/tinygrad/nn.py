@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import conv, elementwise, index, reduce, sequence, shapes, volumes
 from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.einsum import einsum
-from baretorch.frontends.lowering import TO_NHWC, Lowering, Result, spatial
+from baretorch.frontends.lowering import TO_NHWC, Lowering, Result, known_value, spatial
 from baretorch.frontends.tinygrad.moves import flat
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
@@ -198,7 +198,7 @@ def _batchnorm(
     axes = flat(axis, ())
     column = tuple(n if i in axes else 1 for i, n in enumerate(g.shape(x)))
     inverse = shapes.reshape(g, invstd, column) if len(g.shape(invstd)) == len(axes) else invstd
-    known = [index.known_value(g, t) if t else v for t, v in ((weight, 1.0), (bias, 0.0), (mean, 0), (inverse, 0))]
+    known = [known_value(g, t) if t else v for t, v in ((weight, 1.0), (bias, 0.0), (mean, 0), (inverse, 0))]
     if all(v is not None for v in known):
         gamma, beta, centre, factor = (np.asarray(v, np.float64) for v in known)
         scale = (gamma.reshape(column) if weight else gamma) * factor

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.aten.index import known_value
 from baretorch.frontends.aten.promotion import cast
-from baretorch.frontends.lowering import Lowering, Result
+from baretorch.frontends.lowering import Lowering, Result, known_value
 from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, tensors
 from baretorch.ir import Array, Builder, DType, Graph, Origin, verify
