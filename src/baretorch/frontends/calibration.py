@@ -61,7 +61,7 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:
     stored = _load(path)
     names = [p.tensor.name for p in ports]
     if not set(names) <= set(stored):
-        if len(stored) != len(ports):
+        if len(stored) != len(ports) or set(names) & set(stored):
             raise CompileError(
                 f"{path} does not have an array for each input",
                 have=", ".join(stored) or "no arrays",

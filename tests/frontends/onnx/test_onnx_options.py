@@ -151,6 +151,13 @@ def test_calibration_data_of_a_folder(tmp_path: Path) -> None:
     ]
 
 
+def test_arrays_of_other_names_are_not_taken_in_order_where_one_is_called_as_an_input(tmp_path: Path) -> None:
+    graph = frontends.load(saved(tmp_path, counter())).graph
+    np.savez(tmp_path / "c.npz", h=np.zeros((4, 1, 3), np.float32), typo=np.ones((4, 1, 3), np.float32))
+    with pytest.raises(CompileError, match="does not have an array for each input"):
+        calibration_of(tmp_path / "net.onnx", tmp_path / "c.npz", graph)
+
+
 def test_calibration_data_that_does_not_fit(tmp_path: Path) -> None:
     graph = frontends.load(saved(tmp_path, small_cnn())).graph
 
