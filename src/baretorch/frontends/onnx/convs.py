@@ -58,6 +58,12 @@ def conv_transpose(g: OnnxLowering, call: Call) -> str:
     if wanted is not None:
         each = zip(sizes, w.strides, w.dilations, kernel, extra, wanted[-dims:], strict=True)
         before, after = halves([s * (n - 1) + p + d * (k - 1) + 1 - out for n, s, d, k, p, out in each], mode)
+    if min(before) < 0:
+        raise CompileError(
+            "ConvTranspose: its first outputs are made of no input",
+            have=f"kernel {list(kernel)}, strides {list(w.strides)}, padding {list(before)} before",
+            need="padding of 0 or more before; a kernel as large as the strides",
+        )
     top, left = spatial(before, dims, 0)
     bottom, right = spatial([a - e for a, e in zip(after, extra, strict=True)], dims, 0)
     op = ConvTranspose2d(w.step, (top, bottom, left, right), w.reach, int(call.attribute("group", 1)))
