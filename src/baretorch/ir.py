@@ -54,11 +54,19 @@ class DType(Enum):
 
 @dataclass(frozen=True)
 class Quant:
-    """real = scale * (stored - zero_point); one pair, or one per index of `axis`."""
+    """real = scale * (stored - zero_point); one pair, or one per index of `axis`. If the model `cuts` there, numbers
+    beyond what int8 holds are cut off also where the tensor stays float: an activation may be made of that alone."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     axis: int | None = None
+    cuts: bool = field(default=False, compare=False)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the largest number of a tensor with one scale."""
+        (scale,), (zero,) = self.scale, self.zero_point
+        return scale * (-128 - zero), scale * (127 - zero)
 
 
 @dataclass(frozen=True)

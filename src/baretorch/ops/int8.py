@@ -47,6 +47,7 @@ class Walk:
     new: dict[str, Tensor] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)  # tensor -> its int8 tensor
     floats: set[str] = field(default_factory=set)  # tensors that exist as float
+    cut: dict[str, str] = field(default_factory=dict)  # float inputs of the graph -> the same within their scale
     found: dict[str, Quant] = field(default_factory=dict)  # scales of tensors without a note
     functions: dict[str, Function] = field(default_factory=dict)  # tensors that are functions of another
 

@@ -9,9 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
+from baretorch.ops.arithmetic import dequantize
 from baretorch.ops.check import need
-from baretorch.ops.int8 import Walk
+from baretorch.ops.int8 import EVERY, Walk
 from baretorch.ops.kernel import Call, Kernel, Packed, Params
+from baretorch.ops.lookup import Lookup
 from baretorch.ops.upsample import UpsampleBilinear2d
 from baretorch.ops.window import Pair
 
@@ -57,10 +59,18 @@ def _mixed(x: Array, first: Array, share: Array, axis: int) -> Array:
 
 
 def bilinear(walk: Walk, node: Node) -> None:
-    """The int8 form of upsample_bilinear2d."""
-    op = node.op
+    """The int8 form of upsample_bilinear2d. Where the output has another scale, it gets that at the end: numbers that
+    it does not hold are mixed before they are cut off."""
+    op, (x,), (y,) = node.op, node.inputs, node.outputs
     assert isinstance(op, UpsampleBilinear2d)
-    walk.same(node, QUpsampleBilinear2d(op.size, op.step, op.align_corners))
+    stored = QUpsampleBilinear2d(op.size, op.step, op.align_corners)
+    have, want = walk.scale(x), walk.quant(y)
+    if want is None or want == have:
+        walk.same(node, stored)
+        return
+    mixed = walk.add(stored, y, walk.graph[y].shape, have, walk.int8(x))
+    table = walk.table(y, dequantize(EVERY, have.scale[0], have.zero_point[0]), want)
+    walk.emit(node, Lookup(), mixed, table)
 
 
 def _params(call: Call[QUpsampleBilinear2d]) -> Params:

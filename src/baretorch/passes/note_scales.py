@@ -5,17 +5,21 @@ In between, the graph is an ordinary float graph for all other passes; `to_int8`
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
 from baretorch.ir import Graph, Node, Op, Quant, Shape, Tensor
+from baretorch.ops import scaled
+from baretorch.ops.elementwise import Clamp
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.scaled import Scaled
 from baretorch.passes.rewrite import rebuilt
 
 
 def note_scales(graph: Graph) -> Graph:
-    producer = graph.producer()
+    producer, uses = graph.producer(), graph.uses()
     noted: dict[str, Tensor] = {}
     rename: dict[str, str] = {}
     nodes: list[Node] = []
@@ -26,9 +30,11 @@ def note_scales(graph: Graph) -> Graph:
                 x = before.inputs[0]
                 while x in rename:
                     x = rename[x]
-                quant = Quant((node.op.scale,), (node.op.zero,))
                 known = noted.get(x, graph[x])
-                if known.quant in (None, quant):
+                quant = Quant((node.op.scale,), (node.op.zero,), cuts=known.quant is not None and known.quant.cuts)
+                if _seen_whole(graph, producer.get(x), uses.get(x, ()), x, before.op):
+                    noted[x] = replace(known, quant=None)
+                elif known.quant in (None, quant) and not _narrower(graph, noted, rename, uses, producer.get(x), quant):
                     noted[x] = replace(known, quant=quant)
                     rename[node.outputs[0]] = x
                     continue
@@ -36,12 +42,45 @@ def note_scales(graph: Graph) -> Graph:
     views = [n for n in nodes if isinstance(n.op, (Permute, Reshape))]
     for node in reversed(views):
         x = rename.get(node.inputs[0], node.inputs[0])
+        if len(uses.get(x, ())) > 1 or x in graph.outputs:
+            continue  # the others may see it in another scale
         _share(graph, noted, noted.get(node.outputs[0], graph[node.outputs[0]]).quant, x)
     for node in views:
         x = rename.get(node.inputs[0], node.inputs[0])
         seen = noted.get(x, graph[x]).quant
         _share(graph, noted, seen and _through(node.op, graph[x].shape, seen), node.outputs[0])
     return rebuilt(graph, nodes, noted.values(), rename)
+
+
+def _seen_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x: str, op: Op) -> bool:
+    """Whether others read what a pair cuts off: it is an activation then, with a zero point at the end."""
+    assert isinstance(op, Quantize)
+    if -128 < op.zero < 127:
+        return False
+    if maker and (isinstance(maker.op, Clamp) or scaled(maker.op) in (Scaled.SOFTMAX, Scaled.UNIT)):
+        return False
+    return any(reader.op != op for reader in readers) or x in {*graph.outputs, *(s.next for s in graph.state)}
+
+
+def _narrower(
+    graph: Graph,
+    noted: Mapping[str, Tensor],
+    rename: Mapping[str, str],
+    uses: Mapping[str, Sequence[Node]],
+    maker: Node | None,
+    quant: Quant,
+) -> bool:
+    """Whether a view is stored in a scale that does not hold all of what it looks at, or may not."""
+    if maker is None or not isinstance(maker.op, (Permute, Reshape)):
+        return False
+    x = rename.get(maker.inputs[0], maker.inputs[0])
+    have = noted.get(x, graph[x]).quant
+    if have is None:
+        return quant.cuts and len(uses.get(x, ())) > 1
+    if have.axis is not None or have == quant:
+        return False
+    (lo, hi), (least, most) = quant.range, have.range
+    return least < lo - quant.scale[0] or most > hi + quant.scale[0]
 
 
 def _share(graph: Graph, noted: dict[str, Tensor], quant: Quant | None, to: str) -> None:

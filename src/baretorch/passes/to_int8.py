@@ -10,8 +10,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, InFloat, Node
+from baretorch.ir import DType, Graph, InFloat, Node, fresh
 from baretorch.ops import int8_rule
+from baretorch.ops.elementwise import Clamp
 from baretorch.ops.fft import Fft, Rfft
 from baretorch.ops.functions import Log, Log1p, Log2
 from baretorch.ops.int8 import NoInt8, StaysFloat, Walk
@@ -32,16 +33,44 @@ def to_int8(graph: Graph) -> Graph:
         try:
             _convert(walk, node)
         except StaysFloat as refusal:
-            walk.nodes.append(replace(node, inputs=tuple(map(walk.real, node.inputs))))
+            walk.nodes += _cut(walk, replace(node, inputs=tuple(_real(walk, n) for n in node.inputs)))
             walk.floats.update(node.outputs)
             why = InFloat(str(refusal), not isinstance(refusal, NoInt8), spectra.issuperset(node.outputs))
             walk.new |= {name: replace(graph[name], in_float=why) for name in node.outputs}
-    outputs = tuple(walk.real(name) for name in graph.outputs)
+    outputs = tuple(_real(walk, name) for name in graph.outputs)
     state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
     for name, stored in reversed(walk.stored.items()):  # the first that a tensor stands for is what was computed
         if stored in walk.new:
             walk.new[stored] = replace(walk.new[stored], value=graph[name].holds)
     return rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())
+
+
+def _real(walk: Walk, name: str) -> str:
+    """A tensor as float; an input of the graph as the model cuts it off."""
+    quant = walk.quant(name)
+    if name not in walk.graph.inputs or quant is None or not quant.cuts or walk.graph[name].dtype is not DType.FLOAT32:
+        return walk.real(name)
+    if name not in walk.cut:
+        walk.cut[name] = fresh(walk.graph, walk.new, f"{name}_cut")
+        walk.new[walk.cut[name]] = replace(walk.graph[name], name=walk.cut[name])
+        walk.nodes.append(Node(Clamp(*quant.range), (name,), (walk.cut[name],)))
+    return walk.cut[name]
+
+
+def _cut(walk: Walk, node: Node) -> list[Node]:
+    """A node that stays float, whose output is cut off where the model does that."""
+    (out, *others), quant = node.outputs, walk.quant(node.outputs[0])
+    if others or quant is None or not quant.cuts or walk.graph[out].dtype is not DType.FLOAT32:
+        return [node]
+    if not node.op.computes and all(walk.graph[n].quant == quant for n in node.inputs[node.op.values]):
+        return [node]
+    lo, hi = quant.range
+    limited = node.op.clamped(lo, hi)
+    if limited is not None:
+        return [replace(node, op=limited)]
+    whole = fresh(walk.graph, walk.new, f"{out}_whole")
+    walk.new[whole] = replace(walk.graph[out], name=whole, quant=None)
+    return [replace(node, outputs=(whole,)), Node(Clamp(lo, hi), (whole,), (out,))]
 
 
 def _convert(walk: Walk, node: Node) -> None:

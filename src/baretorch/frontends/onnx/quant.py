@@ -31,7 +31,7 @@ def quantize_linear(g: OnnxLowering, c: Call) -> str:
     if scale.size != 1:
         raise CompileError("QuantizeLinear: a value that is computed has one scale", have=f"{scale.size} scales")
     named = c.attribute("output_dtype", 0)
-    if zero is None and named not in (0, 2, 3):
+    if named not in (0, 2, 3) or wanted not in (None, DType.INT8, DType.UINT8):
         raise CompileError("QuantizeLinear: only int8 and uint8 are supported")
     unsigned = wanted is DType.UINT8 or (zero is None and named in (0, 2))
     return quantized(g, c.need(0), float(scale.reshape(-1)[0]), _zero(zero), unsigned)
@@ -85,7 +85,7 @@ def dequantized(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
 def _note(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
     """Note the scale of a float tensor, which is its first."""
     if g[x].data is None and g[x].quant is None:
-        g.b.tensors[x] = replace(g[x], quant=Quant((scale,), (zero,)))
+        g.b.tensors[x] = replace(g[x], quant=Quant((scale,), (zero,), cuts=True))
     return x
 
 
@@ -140,11 +140,13 @@ def _in(g: OnnxLowering, c: Call, i: int) -> str:
     """Inputs i to i + 2 as a float tensor: the stored one, its scale and zero point."""
     scale, zero, _ = _pair(g, c, i + 1)
     x = c.need(i)
-    if g.known(x) is not None:
+    if g.known(x) is not None and (i or scale.size == 1):
         rank = len(g.shape(x))
         return weight(g, x, scale, zero, rank - 1 if scale.size > 1 else None)
     if scale.size != 1:
-        raise CompileError(f"{c.op}: a value that is computed has one scale", have=f"{scale.size} scales")
+        raise CompileError(
+            f"{c.op}: a value that is computed, or comes first, has one scale", have=f"{scale.size} scales"
+        )
     return dequantized(g, x, float(scale.reshape(-1)[0]), _zero(zero))
 
 
@@ -215,7 +217,7 @@ def integer(op: str) -> Callable[[OnnxLowering, Call], Result]:
             as_float = cast(g, x, DType.FLOAT32)
             plain.append(elementwise.sub(g, as_float, less - (128 if known and known.unsigned else 0)))
         shape = g.shape(c.need(1))
-        terms = shape[-2] if op == "MatMul" and len(shape) > 1 else int(np.prod(shape[1:]))
+        terms = shape[-2] if op == "MatMul" and len(shape) > 1 else int(np.prod(shape[op == "Conv" :]))
         if terms * 255 * 255 >= EXACT:
             raise CompileError(
                 f"{c.op}: sums of {terms} products are not supported",
