@@ -6,6 +6,7 @@ dimension counts samples. A folder of `.npy` files is for models with one input;
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from baretorch.ir import Array, Graph, Port
 
 BESIDE = "calibration.npz"  # what is used without --calibration
 EXAMPLES = "inputs.npz"
+MOST = 1 << 30  # bytes that are unpacked
 NEED = "an .npz with an array for each input, whose first dimension counts samples, or a folder of .npy files"
 
 
@@ -81,11 +83,22 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:
 def _load(path: Path) -> dict[str, Array]:
     """The arrays of an .npz by name, or that of an .npy, which has none; nothing in it runs."""
     try:
+        unpacked = _unpacked(path)
+        if unpacked > MOST:
+            raise ValueError(f"it unpacks to {unpacked:,} bytes; at most {MOST:,} are read, and fewer samples will do")
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
             return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except Exception as error:  # whatever NumPy and zipfile stumble over
         raise CompileError(f"cannot read {path}", have=str(error)[:200], need=NEED) from error
+
+
+def _unpacked(path: Path) -> int:
+    """How many bytes the arrays of an .npz have, which may be many more than the file's."""
+    if not zipfile.is_zipfile(path):
+        return 0
+    with zipfile.ZipFile(path) as file:
+        return sum(part.file_size for part in file.infolist() if part.compress_size < part.file_size)
 
 
 def _samples(x: Array, port: Port, path: Path) -> Array:

@@ -158,6 +158,17 @@ def test_arrays_of_other_names_are_not_taken_in_order_where_one_is_called_as_an_
         calibration_of(tmp_path / "net.onnx", tmp_path / "c.npz", graph)
 
 
+def test_calibration_data_that_unpacks_to_more_than_memory_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = frontends.load(saved(tmp_path, small_cnn())).graph
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((1000, 2, 8, 8), np.float32))
+    monkeypatch.setattr("baretorch.frontends.calibration.MOST", 1 << 18)
+    with pytest.raises(CompileError) as caught:
+        calibration_of(tmp_path / "net.onnx", tmp_path / "bomb.npz", graph)
+    assert "unpacks to 512,128 bytes" in caught.value.have[0]
+
+
 def test_calibration_data_that_does_not_fit(tmp_path: Path) -> None:
     graph = frontends.load(saved(tmp_path, small_cnn())).graph
 
