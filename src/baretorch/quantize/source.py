@@ -19,7 +19,7 @@ from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
 from baretorch.quantize.watch import Runner, interpreted
 
-RANDOM = "calibration: no calibration() or --calibration gives data, so it is random: scales do not fit real inputs"
+RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
 
 
 def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner: Runner = interpreted) -> Source:
