@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,18 @@ def test_a_file_has_one_method(tmp_path: Path) -> None:
 
 
 def test_a_model_that_nobody_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "opened", lambda model: None)
+    def fails(feeds: dict[str, Array]) -> dict[str, Array]:
+        raise ValueError("not today")
+
+    def some(model: Any) -> Iterator[tuple[runtime.Run, str]]:
+        yield fails, "onnxruntime"
+        if answering:
+            yield lambda feeds: {"y": feeds["x"], "h_next": feeds["h"]}, "onnx.reference"
+
+    monkeypatch.setattr(runtime, "runtimes", some)
+    answering = True
+    assert frontends.load(saved(tmp_path, counter())).library == "onnx.reference"
+    answering = False
     source = frontends.load(saved(tmp_path, counter()))
     assert (source.expected, source.library) == (None, "nobody")
     assert source.notes == ("neither onnxruntime nor onnx.reference runs this model, so that nobody else was asked",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +19,8 @@ from baretorch.ports import Answer, arranged, restored
 Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
 
 
-def opened(model: Any) -> tuple[Run, str] | None:
-    """The model in a runtime that takes it, and the runtime's name; None if none does."""
+def runtimes(model: Any) -> Iterator[tuple[Run, str]]:
+    """The model in each runtime that takes it, and the runtime's name."""
     names = [o.name for o in model.graph.output]
     try:
         import onnxruntime
@@ -29,20 +29,21 @@ def opened(model: Any) -> tuple[Run, str] | None:
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return lambda feeds: dict(zip(names, session.run(names, feeds), strict=True)), "onnxruntime"
     except Exception:  # not installed, or the file is newer than it, or it has no kernel
         pass
+    else:
+        yield lambda feeds: dict(zip(names, session.run(names, feeds), strict=True)), "onnxruntime"
     try:
         reference = ReferenceEvaluator(model)
     except Exception:
-        return None
+        return
 
     def run(feeds: dict[str, Array]) -> dict[str, Array]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return dict(zip(names, map(np.asarray, reference.run(None, feeds)), strict=True))
 
-    return run, "onnx.reference"
+    yield run, "onnx.reference"
 
 
 def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) -> tuple[Array, ...]:
@@ -59,10 +60,9 @@ def answers(run: Run, interface: Interface, inputs: Sequence[Array], runs: int) 
 class InRuntime:
     """Calling it runs the model once in its runtime; state begins as the file has it."""
 
-    def __init__(self, model: Any, interface: Interface, graph: Graph) -> None:
-        runtime = opened(model)
-        assert runtime is not None  # it has answered before
-        self._run, self._interface, self._graph = runtime[0], interface, graph
+    def __init__(self, model: Any, interface: Interface, graph: Graph, library: str) -> None:
+        self._run = next(run for run, name in runtimes(model) if name == library)  # it has answered before
+        self._interface, self._graph = interface, graph
         self._memory: dict[str, Array] = {}
         self.reset()
 
@@ -78,29 +78,33 @@ class InRuntime:
 
 def reference_of(model: Any, interface: Interface, inputs: tuple[Array, ...]) -> tuple[Reference, str] | None:
     """The model's answers, and whose they are; None if nobody answers."""
-    runtime = opened(model)
-    if runtime is None:
-        return None
-    run, library = runtime
     runs = 2 if interface.state else 1
+    for run, library in runtimes(model):
+        try:
+            found = answers(run, interface, inputs, runs)
+        except Exception:  # it takes the file and then fails
+            continue
+        return Reference(found, runs, _moved(model, interface, inputs, runs, run, library), inputs), library
+    return None
+
+
+def _moved(
+    model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int, run: Run, library: str
+) -> Callable[[int], tuple[Array, ...]]:
+    """What the same runtime answers if inputs and constants are a little different, by a seed; 0: as they are."""
 
     def moved(seed: int) -> tuple[Array, ...]:
-        if seed == 0:
-            return answers(run, interface, inputs, runs)
         rng = np.random.default_rng(seed)
 
         def move(x: Array) -> Array:
-            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype) if x.dtype.kind == "f" else x
+            moves = seed != 0 and x.dtype.kind == "f"
+            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype) if moves else x
 
         other = onnx.ModelProto()
         other.CopyFrom(model)
         for tensor in other.graph.initializer:
             tensor.CopyFrom(tensor_of(move(array_of(tensor)), tensor.name))
-        again = opened(other)
-        return answers(again[0] if again else run, interface, tuple(map(move, inputs)), runs)
+        again = next((run for run, name in runtimes(other) if name == library), run)
+        return answers(again, interface, tuple(map(move, inputs)), runs)
 
-    try:
-        found = answers(run, interface, inputs, runs)
-    except Exception:  # it takes the file and then fails
-        return None
-    return Reference(found, runs, moved, inputs), library
+    return moved

@@ -66,7 +66,7 @@ def load_onnx(asked: Asked) -> Source:
             expected_again=reference.answers[-count:],
             references={} if int8 else {METHOD: reference},  # passes are held against numbers that are not rounded
             quantized=reference.answers[:count] if int8 else None,
-            eager=lambda: InRuntime(model, interface, graph),
+            eager=lambda: InRuntime(model, interface, graph, library),
             library=library,
         )
 
