@@ -23,7 +23,7 @@ ROWS = (
     (
         "ops/__init__.py",
         "\n\nOPS: tuple[OpRow, ...] = (\n",
-        "    OpRow(lerp.Lerp, lerp.KERNELS, lerp.int8),\n    OpRow(lerp.QLerp, lerp.INT8_KERNELS),\n",
+        "    OpRow(lerp.Lerp, lerp.KERNELS, lerp.int8, Scaled.OWN),\n    OpRow(lerp.QLerp, lerp.INT8_KERNELS),\n",
     ),
     ("frontends/aten/elementwise.py", "from __future__ import annotations\n", "from baretorch.ops.lerp import Lerp\n"),
     (

@@ -39,13 +39,13 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file of a board or chip was read."""
     counts: Counter[str] = Counter()
-    own = boards._read
+    own = boards.read
 
     def read(path: Path) -> object:
         counts[f"{path.parent.name}/{path.stem}"] += 1
         return own(path)
 
-    monkeypatch.setattr(boards, "_read", read)
+    monkeypatch.setattr(boards, "read", read)
     return counts
 
 

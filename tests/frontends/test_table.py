@@ -8,7 +8,7 @@ from baretorch.frontends.aten.table import TABLE
 from baretorch.ops import OPS
 from baretorch.report.support import aten_names
 
-MODULES = [m for name, m in sys.modules.items() if name.startswith("baretorch.frontends.") and hasattr(m, "ROWS")]
+MODULES = [m for name, m in sys.modules.items() if name.startswith("baretorch.frontends.aten.") and hasattr(m, "ROWS")]
 
 
 def test_every_row_stands_in_one_place() -> None:
