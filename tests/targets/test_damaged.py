@@ -19,7 +19,7 @@ notes = ""
 """
 DAMAGED = {
     "deep_arrays": BOARD.replace('"A board"', "[" * 5000),
-    "deep_tables": BOARD.replace('"A board"', "{a = " * 1000),
+    "deep_tables": BOARD.replace('"A board"', "{a = " * 5000),
     "long_name": BOARD.replace("rp2040", "r" * 5000),
     "long_key": BOARD + "k" * 5000 + " = 1\n",
     "long_number": BOARD.replace('"A board"', "9" * 5000),
