@@ -224,13 +224,15 @@ def test_the_how_to_explains_every_key() -> None:
     """The keys that our own boards and chips use are just those in the tables."""
     page = (ROOT / "docs/how-to/your-own-board.md").read_text()
     listed = {k for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for k in re.findall(r"`(\w+)`", row)}
-    used: set[str] = {"memory", "uart", "counter", "cores"}
+    titles = {"memory", "uart", "counter", "cores", "flash_path", "cache"}
+    used = set[str]()
     for path in (*(PACKAGE / "boards").glob("*.toml"), *(PACKAGE / "boards/chips").glob("*.toml")):
         rows: dict[str, Any] = tomllib.loads(path.read_text())
         for key, value in rows.items():
             inner = [value] if isinstance(value, dict) else value if key == "memory" else []
+            inner += [cache for table in inner for cache in table.get("cache", ())]
             used |= {key, *(k for table in inner for k in table)}
-    assert listed | {"memory", "uart", "counter", "cores"} == used
+    assert listed | titles == used
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

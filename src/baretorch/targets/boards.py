@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.options import Emulator
 from baretorch.targets.cpus import CPUS
+from baretorch.targets.flash import read_flash_path
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
 from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, MemoryBank, Uart
@@ -103,6 +105,8 @@ def _chip(name: str, beside: Path) -> Chip:
         silicon=load_silicon(table.word("silicon", silicon_names())) if "silicon" in table.rows else None,
         cores=_cores(table.table("cores")) if "cores" in table.rows else None,
     )
+    if "flash_path" in table.rows:
+        chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
     table.end()
     _check_memories(chip, table.where)
     _check_registers(chip, table.where)

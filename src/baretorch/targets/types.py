@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baretorch.targets.features import Feature
-from baretorch.targets.silicon import Silicon
+from baretorch.targets.silicon import Condition, Silicon
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,50 @@ class Cores:
 
 
 @dataclass(frozen=True)
+class FlashCache:
+    """A cache that cores read flash through; a hit makes no core wait. It `serves` "code", "data" or both. Data of the
+    banks of RAM in `beside` takes its lines too. It is on `when` registers say so."""
+
+    name: str
+    serves: tuple[str, ...]
+    size: int
+    ways: int  # of which the least recently used makes room
+    line: int  # bytes
+    beside: tuple[str, ...]
+    when: tuple[Condition, ...]
+
+    @property
+    def sets(self) -> int:
+        return self.size // (self.ways * self.line)
+
+
+@dataclass(frozen=True)
+class FlashPath:
+    """The way from the cores to the bank that holds the image, where that takes longer than RAM.
+
+    A miss reads so many bytes of a line (`fills`): as assumed first, then what is possible too where no source tells.
+    `controller` is a row of CONTROLLERS in targets/flash.py, which tells from the chip's registers what that costs.
+    `fill_cycles` is what it comes to for data as our start-up code leaves the registers, `next_cycles` if it goes on
+    where the one before ended: for plans, which are made without a run.
+    """
+
+    controller: str
+    caches: tuple[FlashCache, ...]
+    fills: tuple[int, ...]
+    fill_cycles: int
+    next_cycles: int
+
+    @property
+    def cycles_per_byte(self) -> float:
+        """What a core waits for each byte that it reads once, in order."""
+        return self.next_cycles / self.fills[0]
+
+    def cache_of(self, what: str) -> FlashCache | None:
+        """The cache that serves "code" or "data"; None if there is none."""
+        return next((cache for cache in self.caches if what in cache.serves), None)
+
+
+@dataclass(frozen=True)
 class Chip:
     """Silicon. `banks` name the memory for: "code" (image), "data" (.data, .bss, stack, arena)."""
 
@@ -84,6 +128,7 @@ class Chip:
     peripherals: tuple[tuple[int, int], ...]  # (origin, size) of register space an emulator must map
     silicon: Silicon | None  # how clocks, resets and supplies behave; None: they are not emulated
     cores: Cores | None = None  # None: one core
+    flash_path: FlashPath | None = None  # None: the image is read as fast as RAM
 
     @property
     def starts_clocks(self) -> bool:
