@@ -57,4 +57,4 @@ def test_ten_thousand_nodes_in_thirty_seconds() -> None:
 
 
 def test_memory_grows_linearly() -> None:
-    assert peak(2000) < 5 * peak(500)
+    assert peak(1000) < 5 * peak(250)
