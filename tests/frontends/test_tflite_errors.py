@@ -11,8 +11,11 @@ from tests.cli.program import check_golden
 from tests.frontends.tflite_cases import X
 from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, InternalError
+from baretorch.frontends.tflite.lowering import TfliteLowering
+from baretorch.frontends.tflite.rows import Call, Row
 from baretorch.frontends.tflite.source import read_tflite
+from baretorch.frontends.tflite.table import TABLE
 
 
 def file(build: Callable[[SubgraphWriter], None]) -> bytes:
@@ -106,13 +109,20 @@ def scales(g: SubgraphWriter) -> None:
     g.output(g.op("ABS", [g.input((2,), Q(0.0))], (2,), X))
 
 
+def flat_picture(g: SubgraphWriter) -> None:
+    g.output(g.op("SPACE_TO_DEPTH", [g.input((2, 6))], (1, 3), "float32", "SpaceToDepthOptions", blockSize=2))
+
+
 SOUND = file(lambda g: g.output(g.op("ABS", [g.input((2, 3))], (2, 3))))
 TEXTS: dict[str, bytes] = {
     **{
         f.__name__: file(f)
         for f in (unsupported, int16, other_type, dynamic, sparse, not_constant, other_shape, unread)
     },
-    **{f.__name__: file(f) for f in (peepholes, activation, short, huge, many_parts, wide_picture, scales)},
+    **{
+        f.__name__: file(f)
+        for f in (peepholes, activation, short, huge, many_parts, wide_picture, scales, flat_picture)
+    },
     "empty": b"",
     "other_kind": b"PK\x03\x04" + bytes(60),
     "half": SOUND[: len(SOUND) // 2],
@@ -124,3 +134,12 @@ def test_error_text(name: str) -> None:
     with pytest.raises(CompileError) as caught:
         read_tflite(TEXTS[name], "model")
     check_golden(f"tflite_{name}", caught.value.render() + "\n")
+
+
+def test_what_sizes_cannot_cause_is_our_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(g: TfliteLowering, call: Call) -> str:
+        raise AttributeError("nothing here")
+
+    monkeypatch.setitem(TABLE, "ABS", Row(wrong))
+    with pytest.raises(InternalError, match=r"^ABS abs/1.*: AttributeError: nothing here$"):
+        read_tflite(SOUND, "model")

@@ -16,6 +16,8 @@ Ints: TypeAlias = Sequence[int]
 Scalar: TypeAlias = int | float
 Result: TypeAlias = str | tuple[str, ...]
 
+# What rows raise for sizes and numbers that do not fit together, as damaged files may have them. Else it is our fault.
+UNFIT = (ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 TO_NHWC = (0, 2, 3, 1)
 TO_NCHW = (0, 3, 1, 2)
 

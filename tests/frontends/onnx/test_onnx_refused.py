@@ -12,7 +12,10 @@ from tests.cli.program import check_golden
 from tests.frontends.onnx.files import BOOL, FLOAT, INT64, model, node
 from tests.frontends.onnx.lower import graph_of
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, InternalError
+from baretorch.frontends.onnx.lowering import OnnxLowering
+from baretorch.frontends.onnx.rows import Call, Row
+from baretorch.frontends.onnx.table import TABLE
 
 
 def one(
@@ -81,6 +84,7 @@ REFUSED = {
     ),
     "hardmax_table": one("Hardmax", {"x": [1, 1_000_000]}),
     "resize_table": one("Resize", {"x": [1_000_000]}, {"r": zeros(0), "s": np.array([2], np.float32)}, mode="linear"),
+    "resize_to_nothing": one("Resize", IMAGE, {"r": zeros(0), "s": np.array([1, 1, 0.1, 2], np.float32)}),
     "attention_table": one("Attention", {n: [1, 1, 100_000, 4] for n in "qkv"}, opset=24, is_causal=1),
     "pool_table": one("AveragePool", IMAGE, kernel_shape=[1 << 20, 1 << 20], dilations=[2, 2]),
     "lstm_input_forget": recurrent("LSTM", 4, input_forget=1),
@@ -105,3 +109,18 @@ def test_what_is_refused_and_why() -> None:
             graph_of(made)
         texts.append(f"# {name}\n{caught.value.render()}\n")
     check_golden("onnx_operators", "\n".join(texts))
+
+
+@pytest.mark.parametrize("fault", [ValueError("two"), AttributeError("three")])
+def test_what_onnx_computes_and_we_cannot_is_our_fault(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
+    def wrong(g: OnnxLowering, c: Call) -> str:
+        raise fault
+
+    monkeypatch.setitem(TABLE, "Softmax", Row(wrong))
+    with pytest.raises(InternalError, match=f"^Softmax layer: {type(fault).__name__}: {fault}$"):
+        graph_of(one("Softmax", {"x": [2, 3]}))
+
+
+def test_what_onnx_cannot_compute_either_is_the_files() -> None:
+    with pytest.raises(CompileError, match="Gather cannot be applied to what it is given"):
+        graph_of(one("Gather", {"x": [2, 3]}, {"i": ints(0)}, axis=5))

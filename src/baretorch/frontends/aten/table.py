@@ -38,7 +38,7 @@ from baretorch.frontends.aten import (
 from baretorch.frontends.aten import order as ordered
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import Row, Scales
-from baretorch.frontends.lowering import Complex, Lowering, Result
+from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
 from baretorch.ir import Builder, DType, Graph, State, verify
 from baretorch.ops.choose import Choose
 
@@ -98,7 +98,7 @@ def to_graph(program: AtenProgram) -> Graph:
             if not error.have and not call.target.startswith("aten::"):
                 error.have = (", ".join(str(g[g.value(r.name)]) for r in refs(call.args)),)
             raise
-        except Exception as error:
+        except (*UNFIT, InternalError) as error:  # the shapes that a file tells of results may be wrong, too
             if not program.file:
                 raise
             raise CompileError(

@@ -25,6 +25,7 @@ NEVER = frozenset(
 )
 REPEATS = frozenset({"Expand", "Tile"})  # of which only few elements are computed: their readers broadcast
 FEW = 1024  # elements
+MANY = 1 << 20  # elements, the most that are computed to ask whether they can be
 GROWS = frozenset({"Resize", "Upsample", "OneHot", "Col2Im", "AffineGrid"})  # what rows compute grows with numbers
 BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more than they are given, times their rank
 
@@ -44,14 +45,26 @@ def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array
         _need_room(node, sizes)
         if node.op_type in REPEATS and max(sizes, default=0) > FEW:
             return None
-    model = _model(node, inputs, opset, ())
+    return _computed(node, inputs, opset)  # what the reference cannot do is left to the row
+
+
+def computes(node: Any, inputs: Sequence[Array | None], opset: int) -> bool:
+    """Whether ONNX itself makes something of such inputs, so that a row which cannot is wrong, and not the file."""
+    sizes = _sizes(node, inputs, [x is not None and x.size <= FEW for x in inputs], opset)
+    if sizes is None or sum(sizes) > MANY or any(a.g.node or a.graphs for a in node.attribute):
+        return False
+    return _computed(node, inputs, opset) is not None
+
+
+def _computed(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array, ...] | None:
+    """What onnx.reference makes of the inputs; None if it fails."""
     names = [name for name in node.input if name]
     feeds = dict(zip(names, (x for x in inputs if x is not None), strict=True))
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            made = ReferenceEvaluator(model).run(None, feeds)
-    except Exception:  # what the reference cannot do is left to the row
+            made = ReferenceEvaluator(_model(node, inputs, opset, ())).run(None, feeds)
+    except Exception:
         return None
     return tuple(np.asarray(y) for y in made) if all(isinstance(y, (np.ndarray, np.generic)) for y in made) else None
 

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.limits import ROOM, too_large
-from baretorch.frontends.lowering import Lowering, Result
-from baretorch.frontends.onnx.fold import GROWS, check_growth, folded
+from baretorch.frontends.lowering import UNFIT, Lowering, Result
+from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
 from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
@@ -202,23 +202,28 @@ class OnnxLowering(Lowering):
             check_growth(node, arrays, [isinstance(v, np.ndarray) for v in values], version)
         inputs = tuple(self.tensor(scope, n) if n else None for n in names)
         call = Call(node.op_type, node.domain, version, name, inputs, len(node.output), attributes_of(node))
-        return self._built(row, call)
+        try:
+            return self._built(row, call)
+        except CompileError as error:
+            error.have = error.have or (self._given(call),)
+            raise
+        except InternalError:
+            raise
+        except Exception as error:
+            if not isinstance(error, UNFIT) or (own and computes(node, [self._like(v) for v in values], version)):
+                raise InternalError(f"{node.op_type} {name}: {type(error).__name__}: {error}") from error
+            raise CompileError(
+                f"{node.op_type} cannot be applied to what it is given", have=self._given(call)
+            ) from error
 
     def _built(self, row: Row, call: Call) -> Sequence[str]:
         start = len(self.b.nodes)
-        try:
-            result = self._on_real(row, call) if any(x in self.stored for x in call.inputs) else row.build(self, call)
-        except CompileError as error:
-            if not error.have:
-                error.have = (", ".join(str(self[x]) for x in call.inputs if x) or "no inputs",)
-            raise
-        except Exception as error:  # files may say anything
-            raise CompileError(
-                f"{call.op} cannot be applied to what it is given",
-                have=", ".join(str(self[x]) for x in call.inputs if x) or "no inputs",
-            ) from error
+        result = self._on_real(row, call) if any(x in self.stored for x in call.inputs) else row.build(self, call)
         self._count(self.b.nodes[start:], f"{call.name}: {call.op}")
         return (result,) if isinstance(result, str) else result
+
+    def _given(self, call: Call) -> str:
+        return ", ".join(str(self[x]) for x in call.inputs if x) or "no inputs"
 
     def _count(self, nodes: Sequence[Node], at: str) -> None:
         """CompileError if these nodes of the Graph would allocate more than can be meant, of constants above all."""

@@ -68,8 +68,9 @@ def resize(g: OnnxLowering, call: Call) -> str:
     x = call.need(0)
     mode, where = call.attribute("mode", "nearest"), call.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [a for a in _axes(g, call) if (a.have, a.scale) != (a.want, 1.0) or where == "tf_crop_and_resize"]
-    if not all(a.have for a in axes):
-        raise CompileError("Resize: there is nothing to be resized", have=str(g[x]))
+    if not all(a.have > 0 and a.want > 0 for a in axes):
+        sizes = ", ".join(f"{a.have} to {a.want}" for a in axes)
+        raise CompileError("Resize: there is nothing to be resized, or nothing to become of it", have=sizes)
     if mode == "nearest":
         y = _nearest(g, call, x, axes, where)
     elif mode in ("linear", "cubic"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.frontends.lowering import Ints, Lowering, Result, known_value
+from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
@@ -240,10 +240,13 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
     except InternalError:
         raise
     except Exception as error:
+        if not isinstance(error, UNFIT):
+            raise InternalError(f"{shown}: {type(error).__name__}: {error}") from error
         raise CompileError(
             f"not a sound .tflite file: {operator.name} cannot be applied to what it names",
             at=shown,
             have=[str(t) for t in operands if t is not None][:6],
+            try_=f"if LiteRT runs the file, report this as a fault of Baretorch: {type(error).__name__}: {error}",
         ) from error
 
 
