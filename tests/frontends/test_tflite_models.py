@@ -51,6 +51,13 @@ def test_an_image_answers_as_litert_does(name: str) -> None:
         assert facts["max_error"] <= 1e-5 and facts["layerwise"] is None
 
 
+def test_a_layer_has_one_name_of_those_that_the_converter_joined() -> None:
+    graph = load(str(DATA / "kws_int8.tflite")).graph
+    layers = {graph[node.outputs[0]].origin.path for node in graph.nodes}
+    assert "torch.nn.modules.container.Sequential/torch.nn.modules.activation.ReLU_3" in layers
+    assert not [path for path in layers if ";" in path]
+
+
 def test_a_model_with_state_goes_on_where_it_was() -> None:
     source = load(str(DATA / "lstm.tflite"))
     assert source.expected is not None and source.expected_again is not None

@@ -145,6 +145,13 @@ def label(t: TfTensor) -> str:
     return name if name and not name[0].isdigit() else f"t{t.index}_{name}".rstrip("_")
 
 
+def layer_name(t: TfTensor) -> str:
+    """The name of the layer that makes a tensor. Converters join the names of all that they fused with `;`, the last
+    first; that one it is, unless it is a variable's."""
+    parts = [part for part in t.name.split(";") if part]
+    return next((part for part in parts if not part.endswith("ReadVariableOp")), next(iter(parts), label(t)))
+
+
 def stored_as(t: TfTensor) -> Quant | None:
     """The scale of an int8 or uint8 tensor, the latter as int8; None where it is no quantized one."""
     if t.quant is None or t.type not in BYTES:
@@ -209,13 +216,13 @@ def lowered(
         g.bound.add(g.values[index])
     for operator in operators:
         results = [subgraph.tensors[i] for i in operator.outputs]
-        g.b.origin = Origin(results[0].name or label(results[0]) if results else operator.name)
+        g.b.origin = Origin(layer_name(results[0]) if results else operator.name)
         _lower(g, table[operator.name], operator)
     made = []
     for index in outputs:
         t, out = subgraph.tensors[index], g.value(index)
         quant = stored_as(t)
-        g.b.origin = Origin(t.name or label(t))
+        g.b.origin = Origin(layer_name(t))
         made.append(g.b.add(Quantize(quant.scale[0], quant.zero_point[0]), out) if quant is not None else out)
     state = [State(v.begin, v.now, v.initial) for v in g.variables.values()]
     graph = g.b.graph(given, made, state)
@@ -229,7 +236,7 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
     shown = f"{operator.name} {g.b.origin.path}".strip()
     operands = tuple(tensors[i] if i >= 0 else None for i in operator.inputs)
     try:
-        known = [i if i >= 0 and not _outside(tensors[i]) else -1 for i in operator.inputs]
+        known = [i if i >= 0 and not is_kept(tensors[i]) else -1 for i in operator.inputs]
         inputs = tuple(g.value(i) if i >= 0 else None for i in known)
         outputs = tuple(tensors[i] for i in operator.outputs)
         g.bind(operator, row.build(g, Call(operator.name, inputs, operands, outputs, operator.options)))
@@ -250,6 +257,6 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
         ) from error
 
 
-def _outside(t: TfTensor) -> bool:
-    """Variables and resources are no values of the Graph: the rows that know them ask for them."""
+def is_kept(t: TfTensor) -> bool:
+    """Variables and resources are no values of a run: the rows that know them ask for them."""
     return t.variable or t.type == "resource"

@@ -12,7 +12,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
-from baretorch.frontends.tflite.lowering import stored_as
+from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, layer_graph, to_graph
@@ -120,26 +120,22 @@ class _Runtime:
         """Every operator that computes something of what the run computes, with LiteRT's own inputs and outputs."""
         tensors = self.subgraph.tensors
         operators = [o for o in self.subgraph.operators if o.name not in VARIABLES]
-        wanted = sorted({i for o in operators for i in (*o.inputs, *o.outputs) if i >= 0 and not _kept(tensors[i])})
+        wanted = sorted({i for o in operators for i in (*o.inputs, *o.outputs) if i >= 0 and not is_kept(tensors[i])})
         values = self.interpreter().run(self.given(inputs), wanted)
         for operator in operators:
             graph = layer_graph(self.model, self.subgraph, operator)
             read = [
                 i
                 for i in dict.fromkeys(operator.inputs)
-                if i >= 0 and tensors[i].data is None and not _kept(tensors[i])
+                if i >= 0 and tensors[i].data is None and not is_kept(tensors[i])
             ]
             yield Layer(
-                tensors[operator.outputs[0]].name,
+                layer_name(tensors[operator.outputs[0]]),
                 operator.name,
                 graph,
                 tuple(_stored(tensors[i], values[i]) for i in read),
                 tuple(_stored(tensors[i], values[i]) for i in operator.outputs),
             )
-
-
-def _kept(t: TfTensor) -> bool:
-    return t.variable or t.type == "resource"
 
 
 def _asked(source: Source, runtime: _Runtime, graph: Graph) -> Source:

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tflite.lowering import TfliteLowering
+from baretorch.frontends.tflite.lowering import TfliteLowering, layer_name
 from baretorch.frontends.tflite.rows import TANH, Call, Field, Row
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir import Quant
@@ -52,7 +52,7 @@ def lstm(g: TfliteLowering, call: Call) -> str:
     if call.option(Field(0, "b")) != TANH:
         raise CompileError(f"{call.name}: an activation other than TANH is not supported")
     if (most := _largest_cell(call)) < inf:
-        g.notes.append(f"{call.y.name}: its cells are not limited to {most:g}, as LiteRT's are")
+        g.notes.append(f"{layer_name(call.y)}: its cells are not limited to {most:g}, as LiteRT's are")
     hidden, cell = (g.variable(*_variable(call, i)) for i in (HIDDEN, CELL))
     weights = (_stacked(g, call, FROM_INPUT), _stacked(g, call, FROM_HIDDEN), _stacked(g, call, BIASES))
     op = Lstm(batch_first=not call.option(Field(3, "B")))
