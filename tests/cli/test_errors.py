@@ -34,6 +34,12 @@ def test_models(model: str, folder: Path) -> None:
     check_error(model, "run", copy_model(model, folder), "--board", "microbit")
 
 
+@pytest.mark.parametrize(("name", "file"), [("int8_methods", "methods.pte"), ("int8_already", "kws_int8.tflite")])
+def test_files_that_cannot_be_quantized(name: str, file: str) -> None:
+    data = Path(__file__).parents[1] / "frontends" / "data"
+    check_error(name, "run", str(data / file), "--board", "pico", "--int8")
+
+
 def test_syntax_error(folder: Path) -> None:
     (folder / "syntax_error.py").write_text("def model(:\n")
     check_error("syntax_error", "run", "syntax_error.py", "--board", "pico")

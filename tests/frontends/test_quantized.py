@@ -91,7 +91,7 @@ def test_what_the_quantizer_left_in_float_is_named() -> None:
 def test_it_is_not_quantized_twice() -> None:
     with pytest.raises(CompileError) as caught:
         quantized(source_of("cnn"), Int8(), None)
-    assert caught.value.what == "--int8: model() returns a model that is quantized already"
+    assert caught.value.what == "--int8: the model is quantized already"
 
 
 def rounded(scale: float, zero: int, lo: int, hi: int, dtype: torch.dtype) -> Source:

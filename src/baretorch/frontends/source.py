@@ -80,7 +80,7 @@ class Source:
     examples: tuple[Array, ...]
     expected: tuple[Array, ...] | None = None
     expected_again: tuple[Array, ...] | None = None
-    library: str = "PyTorch"  # whose answers these are
+    library: str = "nobody"  # whose answers these are
     method: str = "forward"
     references: Mapping[str, Reference] = field(default_factory=dict)  # of each method, where the model can be asked
     eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is
@@ -94,7 +94,7 @@ class Source:
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # for people: its forms before the Graph
     layers: Callable[[], Iterable[Layer]] | None = None  # of a file with a runtime: its layers, as that computes them
     calls: int | None = None  # how many operators the form before the Graph has …
-    calls_are: str = "ATen calls"  # … and what they are
+    calls_are: str = "operator"  # … and what each of them is
     torch: Torch | None = None
 
     def __post_init__(self) -> None:

@@ -30,12 +30,15 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
         if int8.unless_done:
             return source
         raise CompileError(
-            "--int8: model() returns a model that is quantized already",
+            "--int8: the model is quantized already",
             try_="leave out --int8: it compiles to int8 as it is",
         )
     if len(source.graphs) > 1:
         raise CompileError(
-            "--int8: a model with several methods cannot be quantized yet", have=", ".join(source.graphs)
+            "--int8: a model with several methods cannot be quantized yet",
+            have=", ".join(source.graphs),
+            need="one method",
+            try_="a Python file for each method, whose model() does just that; or compile all of them in float",
         )
     before = source.graph
     made = stages(before, FLOAT)

@@ -139,8 +139,8 @@ def _heading(facts: ModelFacts) -> Table:
     table.add_row("MACs", f"{graph.macs():,}")
     table.add_row(
         "stages",
-        f"{_calls(facts.source)}{len(facts.source.graph.nodes)} graph nodes → "
-        f"{len(graph.nodes)} after passes → {len(facts.plan.steps)} steps",
+        f"{_calls(facts.source)}{_counted(len(facts.source.graph.nodes), 'graph node')} → "
+        f"{len(graph.nodes)} after passes → {_counted(len(facts.plan.steps), 'step')}",
     )
     for note in facts.source.notes:
         table.add_row("note", markup(note))
@@ -148,7 +148,11 @@ def _heading(facts: ModelFacts) -> Table:
 
 
 def _calls(source: Source) -> str:
-    return "" if source.calls is None else f"{source.calls} {source.calls_are} → "
+    return "" if source.calls is None else f"{_counted(source.calls, source.calls_are)} → "
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _operators(facts: ModelFacts) -> Table:

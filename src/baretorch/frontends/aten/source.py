@@ -66,4 +66,5 @@ def load_pte(asked: Asked) -> Source:
             notes=program.notes,
             texts={"aten": program.text},
             calls=len(program.calls),
+            calls_are="ATen call",
         )

@@ -49,11 +49,10 @@ def load_onnx(asked: Asked) -> Source:
             asked.name,
             {METHOD: graph},
             example_inputs(asked, graph),
-            library="nobody",
             notes=(*interface.notes, *notes),
             texts={"onnx": lambda: to_text(model)},
             calls=len(model.graph.node),
-            calls_are="ONNX nodes",
+            calls_are="ONNX node",
         )
         answered = reference_of(model, interface, source.examples)
         if answered is None:

@@ -74,10 +74,9 @@ def load_tflite(asked: Asked) -> Source:
             asked.name,
             {METHOD: graph},
             examples,
-            library="nobody",
             notes=read.notes,
             calls=len(subgraph.operators),
-            calls_are="TFLite operators",
+            calls_are="TFLite operator",
             texts={"tflite": lambda: text(subgraph)},
         )
     if not litert.installed():

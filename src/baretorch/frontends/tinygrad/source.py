@@ -46,7 +46,7 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         warnings=(ODD_INPUTS,) if odd else (),
         texts={"tinygrad": lambda: to_text(read[method][1])},
         calls=len(read[method][1]),
-        calls_are="tinygrad calls",
+        calls_are="tinygrad call",
     )
 
 

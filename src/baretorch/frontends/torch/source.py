@@ -76,6 +76,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         notes=program.notes,
         texts={"aten": program.text, "core": lambda: core_aten(torch.exported[method])},
         calls=len(program.calls),
+        calls_are="ATen call",
         torch=torch,
     )
     if method not in references:
@@ -93,6 +94,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         examples=known[method].inputs,
         expected=expected,
         expected_again=again,
+        library="PyTorch",
         quantized=expected if program.quantized else None,
         references=known,
         eager=eager if torch.module is not None else None,
