@@ -87,7 +87,9 @@ class Options:
     int8: Annotated[bool, About("Quantize to int8, with data from the file's calibration().")] = False
     calibration: Annotated[
         str | None,
-        About("Take that data from an .npz or a folder of .npy; default: calibration.npz beside the model.", "PATH"),
+        About(
+            "Take that data from an .npz or a folder of .npy; default: [NAME.]calibration.npz beside the model.", "PATH"
+        ),
     ] = None
     keep_float: Annotated[tuple[str, ...], About("Leave this layer in float; repeatable.", "LAYER")] = ()
     observer: Annotated[

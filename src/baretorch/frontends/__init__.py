@@ -66,10 +66,10 @@ def load(path: str, method: str | None = None, options: Options = DEFAULT) -> So
     trust."""
     kind, file = kind_of(path), Path(path)
     source = kind.load(Asked(file, _name(file), method, options.trust, shapes=options.shapes, state=options.state))
-    given = Path(options.calibration) if options.calibration else None
-    if given is None and (source.calibration is not None or file.suffix == ".py" or not options.int8):
+    given, model = Path(options.calibration) if options.calibration else None, source.named or file
+    if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):
         return source
-    return replace(source, calibration=calibration_of(file, given, source.graph))
+    return replace(source, calibration=calibration_of(model, given, source.graph))
 
 
 def kind_of(path: str) -> Kind:

@@ -1,4 +1,5 @@
-"""Inputs that lie beside a model file: samples for --calibration, and example inputs.
+"""Inputs that lie beside a model file: samples for --calibration, and example inputs. Those of `net.onnx` are
+`net.calibration.npz` and `net.inputs.npz`, or, for all models of the folder, `calibration.npz` and `inputs.npz`.
 
 An `.npz` has an array for each input, by the input's name, or in the inputs' order if none is called so. Its first
 dimension counts samples. A folder of `.npy` files is for models with one input; each file is a sample, or several.
@@ -16,7 +17,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Port
 
-BESIDE = "calibration.npz"  # what is used without --calibration
+CALIBRATION = "calibration.npz"  # what is used without --calibration
 EXAMPLES = "inputs.npz"
 MOST = 1 << 30  # bytes that are unpacked
 NEED = "an .npz with an array for each input, whose first dimension counts samples, or a folder of .npy files"
@@ -35,10 +36,10 @@ class FileSamples:
 
 def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples | None:
     """The samples in the file or folder that is `given`, or beside the model; None if there are none."""
-    path = given or model.parent / BESIDE
-    if given is None and not path.is_file():
-        return None
     ports = graph.takes()
+    if given is None:
+        return _beside(model, CALIBRATION, ports)
+    path = given
     if path.is_dir():
         files = sorted(path.glob("*.npy"))
         if len(ports) != 1 or not files:
@@ -51,10 +52,22 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
 
 def examples_of(model: Path, graph: Graph) -> tuple[Array, ...] | None:
     """The first sample of `inputs.npz` beside the model, in the caller's order; None if there is no such file."""
-    path = model.parent / EXAMPLES
-    if not path.is_file():
+    found = _beside(model, EXAMPLES, graph.takes())
+    return None if found is None else next(iter(found))
+
+
+def _beside(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None:
+    """The samples of the model's own file of this kind, or of the folder's; None if there is neither."""
+    own, shared = model.with_name(f"{model.stem}.{kind}"), model.with_name(kind)
+    if own.is_file():
+        return FileSamples((_of_npz(own, ports),))
+    if not shared.is_file():
         return None
-    return next(iter(FileSamples((_of_npz(path, graph.takes()),))))
+    try:
+        return FileSamples((_of_npz(shared, ports),))
+    except CompileError as error:
+        error.try_ = (f"if it is another model's: call it after that one, as {own.name} would be for this one",)
+        raise
 
 
 def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:

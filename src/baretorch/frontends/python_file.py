@@ -25,7 +25,7 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
         model, methods, calibration = load_model_file(asked.file)
     if isinstance(model, Path):
         source = load_named(replace(asked, file=model, inputs=methods.get("forward")))
-        return source if calibration is None else replace(source, calibration=calibration)
+        return replace(source, named=model, calibration=calibration)
     asked.need_fixed("a model in Python")
     with timed("export"):
         return replace(_from_methods(model)(model, methods, asked.name, asked.method), calibration=calibration)

@@ -86,6 +86,7 @@ class Source:
     eager: Callable[[], Runner] | None = None  # the model itself, begun anew, called as an image is
     quantized: tuple[Array, ...] | None = None  # of an int8 model: what its reference gives for the examples
     float_graphs: Mapping[str, Graph] = field(default_factory=dict)  # of a model that was quantized: as it was before
+    named: Path | None = None  # the file that a Python file names as its model
     calibration: Iterable[Any] | None = None  # inputs of the kind it will see, where the model brings some
     samples: tuple[tuple[Array, ...], ...] = ()  # of an int8 model: calibration data, as `examples` are
     kept_float: tuple[str, ...] = ()  # of an int8 model: layers that are float because the user said so

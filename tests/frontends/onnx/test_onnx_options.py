@@ -213,6 +213,31 @@ def test_example_inputs_beside_the_file(tmp_path: Path) -> None:
     assert np.array_equal(source.examples[0], x)
 
 
+def test_what_is_called_after_the_model_comes_first(tmp_path: Path) -> None:
+    """Also where a Python file names the model, unless it has calibration()."""
+    path = saved(tmp_path, small_cnn())
+    for name, count in (("calibration", 2), ("net.calibration", 3), ("other.calibration", 4)):
+        np.savez(tmp_path / f"{name}.npz", x=np.zeros((count, 1, 2, 8, 8), np.float32))
+    np.savez(tmp_path / "inputs.npz", x=np.zeros((1, 3), np.float32))
+    np.savez(tmp_path / "net.inputs.npz", x=np.full((1, 2, 8, 8), 0.5, np.float32))
+    named = tmp_path / "some.py"
+    named.write_text("def model(): return 'net.onnx'\n")
+    for file in (path, str(named)):
+        source = frontends.load(file, options=Options(int8=True))
+        assert len(list(source.calibration or ())) == 3
+        assert source.examples[0].flat[0] == 0.5
+    assert frontends.load(str(named)).calibration is None, "nothing is read for a float model"
+    named.write_text("def model(): return 'net.onnx'\ndef calibration(): return []\n")
+    assert list(frontends.load(str(named), options=Options(int8=True)).calibration or ()) == []
+    (tmp_path / "net.calibration.npz").unlink()
+    assert len(list(frontends.load(path, options=Options(int8=True)).calibration or ())) == 2
+    (tmp_path / "net.inputs.npz").unlink()
+    with pytest.raises(CompileError) as caught:
+        frontends.load(path)
+    (hint,) = caught.value.try_
+    assert hint == "if it is another model's: call it after that one, as net.inputs.npz would be for this one"
+
+
 def test_python_takes_the_same(tmp_path: Path) -> None:
     compiled = baretorch.compile(saved(tmp_path, counter()), board="host", state={"h": "h_next"})
     assert len(compiled.compiled.graph.state) == 1
