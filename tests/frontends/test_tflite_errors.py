@@ -141,5 +141,5 @@ def test_what_sizes_cannot_cause_is_our_fault(monkeypatch: pytest.MonkeyPatch) -
         raise AttributeError("nothing here")
 
     monkeypatch.setitem(TABLE, "ABS", Row(wrong))
-    with pytest.raises(InternalError, match="^ABS abs/1: AttributeError: nothing here$"):
+    with pytest.raises(InternalError, match=r"^ABS abs/1: AttributeError: nothing here$"):
         read_tflite(SOUND, "model")
