@@ -107,7 +107,9 @@ def words_of(output: str) -> str:
     """An output without what depends on compiler, emulator and the machine's arithmetic: figures and drawings."""
     plain = re.sub(r"[\u2500-\u259f\u2800-\u28ff]+", "", output)
     plain = re.sub(r"\b(gcc|zig)\b", "TOOL", plain)
-    return "\n".join(re.sub(r"[<+-]?[\d.,]*\d(e-?\d+)?", "#", " ".join(line.split())) for line in plain.splitlines())
+    return "\n".join(
+        re.sub(r"0x[\da-f]+|[<+-]?[\d.,]*\d(e-?\d+)?", "#", " ".join(line.split())) for line in plain.splitlines()
+    )
 
 
 @pytest.mark.parametrize(("page", "command", "output"), [pytest.param(*t, id=t[1][2:]) for t in transcripts()])

@@ -72,6 +72,7 @@ QUIET = "".join(f'#pragma GCC diagnostic ignored "-Wunused-{what}"\n' for what i
 PINS = "pins and what they are connected to do not depend on each other"
 ENABLES = "clock enables do not depend on each other, nor do reads of them"
 BEFORE_THE_SWITCH = "either is only needed before the core's clock is switched"
+NOBODY_SLEEPS = "the interrupt is for when the core sleeps, which is later"
 SETTINGS = "both are settings of something that is still off"
 FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
     "nrf51822.c": {
@@ -82,7 +83,11 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
             ("UART_PSELRXD", "UART_PSELTXD"),
         ),
     },
-    "nrf_uart.c": {SETTINGS: (("ENABLE", "BAUDRATE"),), "two directions": (("TASKS_STARTTX", "TASKS_STARTRX"),)},
+    "nrf_uart.c": {
+        SETTINGS: (("ENABLE", "BAUDRATE"),),
+        "two directions": (("TASKS_STARTTX", "TASKS_STARTRX"),),
+        NOBODY_SLEEPS: (("INTENSET", "TASKS_STARTTX"),),
+    },
     "nrf_timer.c": {SETTINGS: (("PRESCALER", "BITMODE"),)},
     "rp.h": {
         BEFORE_THE_SWITCH: (
@@ -104,7 +109,7 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
         "console and tick do not depend on each other": (("rp_start_uart(RESET_UART0)", "TICKS_TIMER0_CTRL"),),
         "a tick of no cycles is none": (("TICKS_TIMER0_CTRL", "TICKS_TIMER0_CYCLES"),),
     },
-    "pl011.c": {SETTINGS: (("FBRD", "IBRD"),)},
+    "pl011.c": {SETTINGS: (("FBRD", "IBRD"),), NOBODY_SLEEPS: (("IMSC", "CR"),)},
     "stm32wb55.c": {
         BEFORE_THE_SWITCH: (
             ("FLASH_ACR", "bt_wait(RCC"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+
 import pytest
 
 from baretorch.emulators import open_machine
 from baretorch.emulators.frames import RUN as RUN_FRAME
 from baretorch.emulators.frames import Frame, encode
 from baretorch.emulators.link import Link
+from baretorch.emulators.qemu import QemuMachine
 from baretorch.emulators.types import Block, DeviceFault, DeviceHang, Machine
 from baretorch.emulators.unicorn import UnicornMachine
 from tests.emulators.images import EMULATED, REVERSE, RUN, image
@@ -55,6 +60,50 @@ def test_boots_and_answers(board: str, emulator: str) -> None:
         assert len(calls) == 3 and len(set(calls)) == 1 and calls[0] > 200
         assert replies[0].ticks > 0
         assert 64 < replies[0].stack_peak < image(board).board.chip.stack_bytes
+
+
+@pytest.mark.parametrize("board", [name for name, emulator in EMULATED if emulator == "unicorn"])
+def test_sleeps_while_it_waits(board: str) -> None:
+    """Before the first frame, and again after each, also after bytes that were no frame."""
+    machine = UnicornMachine(image(board), RUN)
+    link = Link(machine)
+    for garbage in (b"", b"?", b"BT??", bytes(100)):
+        machine.write(garbage)
+        with pytest.raises(DeviceHang) as hang:
+            while True:
+                machine.read(5.0)
+        assert (hang.value.what, hang.value.have) == ("the image waits for input", ("asleep",))
+        machine.write(bytes(12))
+        link.run([DATA])
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "microbit", "virt-rv32"])
+def test_sleeps_on_qemu_too(board: str) -> None:
+    machine = QemuMachine(image(board), RUN)
+    link = Link(machine)
+    for _ in range(2):
+        link.run([DATA])
+        before = cpu_seconds(machine.pid)
+        time.sleep(0.3)
+        assert cpu_seconds(machine.pid) - before < 0.1  # awake it takes all it can get
+    machine.close()
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("board", ["pico", "mps2-an386"])
+def test_a_sleep_that_nothing_ends_is_an_error(board: str) -> None:
+    machine = UnicornMachine(image(board, in_model('__asm__ volatile("wfi")')), RUN)
+    link = Link(machine)
+    link.hello()
+    machine.write(bytes(100))
+    with pytest.raises(DeviceHang) as hang:
+        link.run([DATA])
+    assert "the image sleeps for ever: no interrupt that could come is enabled" in hang.value.have
+    assert any(line.endswith(" in inner") for line in hang.value.have)
 
 
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])

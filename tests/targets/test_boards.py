@@ -125,6 +125,8 @@ def test_header() -> None:
         "#define BT_UART_BAUD 115200u\n"
         "#define BT_COUNTER_BASE 0x400b0000u\n"
         "#define BT_COUNTER_HZ 1000000u\n"
+        "#define BT_UART_IRQ 33u\n"
+        "#define BT_INTERRUPTS_BASE 0xe000e100u\n"
         "#define BT_FALLBACK_UART_HZ 11000000u\n"
         "#define BT_FALLBACK_COUNTER_HZ 1000000u\n"
         "\n"
@@ -440,6 +442,25 @@ CHIP_ERRORS = {
         "  try   did you mean 'cmsdk'?",
     ),
     "baud": ("baud = 115200", "baud = 0", "error: baud must not be 0\n  at    chippy.toml [uart]"),
+    "irq": (
+        "baud = 115200",
+        "baud = 115200\nirq = 256",
+        "error: there is no interrupt 256\n  at    chippy.toml [uart]\n  need  a number below 256",
+    ),
+    "irq of nobody": (
+        "baud = 115200",
+        "baud = 115200\nirq = 0",
+        "error: [uart] has an irq, and nothing takes it\n"
+        "  at    chippy.toml\n"
+        "  need  [interrupts] with driver and base, or no irq",
+    ),
+    "unmapped interrupts": (
+        "[counter]",
+        '[interrupts]\ndriver = "nvic"\nbase = 0xe000e100\n\n[counter]',
+        "error: interrupts register 0xe000e100 is outside peripherals\n"
+        "  at    chippy.toml\n"
+        "  need  a range such as [0xe000e000, 0x1000]",
+    ),
     "clock": ("clock_hz = 25_000_000", "clock_hz = 0", "error: clock_hz must not be 0\n  at    chippy.toml"),
     "range": (
         "[[0x40000000, 0x1000]]",

@@ -15,15 +15,16 @@ from baretorch.emulators.code import Code
 from baretorch.emulators.hooks import shared_library
 from baretorch.emulators.registers import KEPT, MAIL_ROOM
 from baretorch.emulators.rows import read_rows
-from baretorch.emulators.state import CBank, ChipState, Range, Stop, core_state
+from baretorch.emulators.state import CBank, ChipState, Doze, Range, Stop, core_state
 from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.targets.types import Chip
 
-HOOKS = ("unicorn.c", "registers.c", "cores.c")
+HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "cores.c")
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
 WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
+DOZING = {Doze.AWAKE: Stop.NOT_STOPPED, Doze.UNTIL_INPUT: Stop.WAITS_FOR_INPUT, Doze.FOR_EVER: Stop.SLEEPS}
 EVERYWHERE = (1, 0)  # an empty range means all addresses to Unicorn
 
 REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
@@ -118,10 +119,14 @@ class Core:
         """Until the hooks stop it, it sleeps, or it faults."""
         if self.state.asleep and not self._wait():
             return Stop.SLEEPS
+        if self.state.dozing and (why := self._doze()) is not Stop.NOT_STOPPED:
+            return why
         while True:
             waits = self._run_rom() if self.in_rom else self._emulate()
             if self.fault is not None:
                 return Stop.FAULT
+            if self.state.dozing == Doze.UNTIL_INPUT:
+                return Stop.WAITS_FOR_INPUT
             if self.state.halted or (waits and not self._wait()):
                 return Stop.SLEEPS
             if self._shared.stopped:
@@ -181,8 +186,15 @@ class Core:
         opcode = self.peek(self.pc - 2, 2) if error is not None or not self._shared.stopped else b""
         if error is not None and (error.errno != uc.UC_ERR_INSN_INVALID or opcode not in (WFE, WFI)):
             self.fault = self._describe(error)
-        self.state.halted = opcode == WFI and not self.alone  # no interrupt is ever on
+        if opcode == WFI:
+            self._doze()
         return opcode == WFE
+
+    def _doze(self) -> Stop:
+        """WFI: what comes of it."""
+        dozing = Doze(self._hooks.bt_doze(ctypes.byref(self.state)))
+        self.state.halted = dozing is Doze.FOR_EVER
+        return DOZING[dozing]
 
     def _run_rom(self) -> bool:
         assert self._rom is not None

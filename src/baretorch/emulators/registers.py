@@ -60,6 +60,25 @@ UARTS: dict[str, tuple[Register, ...]] = {
     ),
 }
 
+
+@dataclass(frozen=True)
+class Waker:
+    """The bits of a console's register that must all be set for a byte to interrupt; and where the interrupt stays
+    until it is cleared, those that do that. Offsets."""
+
+    at: int
+    bits: int
+    clears_at: int = 0
+    clears: int = 0
+
+
+WAKERS: dict[str, Waker] = {
+    "pl011": Waker(0x38, 0x50),  # IMSC: RTIM, without which the last few bytes wait; RXIM, without which many overrun
+    "cmsdk": Waker(0x08, 0x08, clears_at=0x0C, clears=0x02),  # CTRL, INTCLEAR
+    "stm32_usart": Waker(0x00, 0x20),  # CR1: RXNEIE
+    "nrf_uart": Waker(0x304, 0x04),  # INTENSET: RXDRDY
+}
+
 COUNTERS: dict[str, Register] = {
     "rp_timer": Register(0x28, Kind.COUNTER),  # TIMERAWL
     "dwt": Register(0x04, Kind.COUNTER),  # CYCCNT

@@ -11,7 +11,7 @@ from enum import IntEnum, IntFlag
 from unicorn.unicorn_py3.unicorn import uclib
 
 from baretorch.emulators.code import MEET, Code
-from baretorch.emulators.registers import Register, chip_registers
+from baretorch.emulators.registers import WAKERS, Register, chip_registers
 from baretorch.emulators.rows import ROW_ROOM, ROWS
 from baretorch.errors import InternalError
 from baretorch.targets.types import Chip
@@ -19,6 +19,8 @@ from baretorch.targets.types import Chip
 OUTPUT_ROOM = 1 << 20
 CALL_ROOM = 1 << 12
 MEETINGS = 4
+IRQ_WORDS = 8
+NO_IRQ = 0xFFFFFFFF
 TURN = 0x10000  # instructions
 NEVER = 2**64 - 1
 
@@ -36,6 +38,14 @@ class Stop(IntEnum):
     CONSOLE_IS_DEAD = 7
     SLEEPS = 8
     FAULT = 9
+
+
+class Doze(IntEnum):
+    """What a core does that waits for an interrupt."""
+
+    AWAKE = 0
+    UNTIL_INPUT = 1
+    FOR_EVER = 2
 
 
 class Console(IntFlag):
@@ -126,6 +136,12 @@ class ChipState(ctypes.Structure):
         ("polls", c_uint32),
         ("stopped", c_uint32),
         ("console", c_uint32),
+        ("irq", c_uint32),
+        ("wake", c_uint32 * 2),
+        ("sticky", c_uint32 * 2),
+        ("wakes", c_uint32),
+        ("stuck", c_uint32),
+        ("lines", c_uint32 * IRQ_WORDS),
         ("line", c_uint8 * 256),
         ("meets", c_uint32 * (2 * MEETINGS)),
         ("stacks", c_uint32 * 2),
@@ -171,6 +187,9 @@ CoreState._fields_ = [
     ("event", c_uint32),
     ("asleep", c_uint32),
     ("halted", c_uint32),
+    ("dozing", c_uint32),
+    ("enabled", c_uint32 * IRQ_WORDS),
+    ("pending", c_uint32 * IRQ_WORDS),
     ("mail", c_uint32 * 4),
     ("mail_count", c_uint32),
     ("kept", c_uint32 * 2),
@@ -194,6 +213,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
     registers = (*chip_registers(chip, cores), *modelled)
     if len(code.meets) > MEETINGS:
         raise InternalError(f"the image has {len(code.meets)} functions {MEET}, the hooks know {MEETINGS}")
+    waker = WAKERS[chip.uart.driver]
     meets = [address for function in code.meets for address in function]
     return ChipState(
         stop=ctypes.cast(uclib.uc_emu_stop, c_void_p).value,
@@ -213,6 +233,9 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
         next_change=NEVER,
         console=Console.ANSWERS | Console.TRANSMITS | Console.RECEIVES,
+        irq=NO_IRQ if chip.uart.irq is None else chip.uart.irq,
+        wake=(chip.uart.base + waker.at, waker.bits),
+        sticky=(chip.uart.base + waker.clears_at, waker.clears),
         line=(c_uint8 * 256)(*range(256)),
         meets=(c_uint32 * (2 * MEETINGS))(*meets),
         stacks=code.stacks,

@@ -75,7 +75,8 @@ class UnicornMachine:
             if why is Stop.TIME_IS_UP:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s", have=self._where())
             if why is Stop.WAITS_FOR_INPUT:
-                raise DeviceHang("the image waits for input")
+                asleep = any(core.state.dozing for core in self._cores)
+                raise DeviceHang("the image waits for input", have="asleep" if asleep else "awake")
             if why is Stop.SLEEPS:
                 raise self._all_wait()
             if why is Stop.CONSOLE_IS_DEAD and self._wiring is not None:
@@ -175,11 +176,13 @@ class UnicornMachine:
 
     def _all_wait(self) -> DeviceHang:
         last = self._cores[-1]
-        if last.in_rom:
+        if last.in_rom and not self._cores[0].state.halted:
             text = "core 1 was never started"
             got = ", ".join(f"{word:#x}" for word in last.heard[-12:])
             return DeviceHang(text, have=[text, f"words that it got: {got or 'none'}", *self._where()], need=WANTED)
         text = "the cores wait for each other for ever"
+        if self._cores[0].state.halted:
+            text = "the image sleeps for ever: no interrupt that could come is enabled"
         return DeviceHang(text, have=[text, *self._where()])
 
     def _race(self) -> CoresRace:

@@ -23,10 +23,26 @@ void bt_report_missing(void); /* wait.c */
 /* wait.c: until the masked bits of a register are `value`; 0 if that takes too long. */
 int bt_wait(uint32_t address, uint32_t mask, uint32_t value);
 
-/* uart/<driver>.c: polled, eight bits, no parity. */
+/* uart/<driver>.c: eight bits, no parity. */
 void bt_console_init(void);
 void bt_console_put(uint8_t byte);
-uint8_t bt_console_get(void); /* waits for a byte */
+int bt_console_ready(void);    /* whether a byte has come; if not, the next one ends bt_sleep */
+uint8_t bt_console_take(void); /* the byte that has come */
+
+/* console.c: waits for a byte, asleep. */
+uint8_t bt_console_get(void);
+
+/* interrupts/<driver>.c: sleep ends when an interrupt is pending, also one that came between a look for it and the
+ * sleep, because interrupts are masked all the while. Chips whose console has none (BT_UART_IRQ) stay awake. */
+#ifdef BT_UART_IRQ
+void bt_mask_interrupts(void);
+void bt_unmask_interrupts(void);
+void bt_sleep(void);
+#else
+#define bt_mask_interrupts() ((void)0)
+#define bt_unmask_interrupts() ((void)0)
+#define bt_sleep() ((void)0)
+#endif
 
 /* counter/<driver>.c: counts up, wraps at 2^32. */
 void bt_counter_init(void);

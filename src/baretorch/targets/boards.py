@@ -13,13 +13,14 @@ from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
-from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, MemoryBank, Uart
+from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart
 
 _CHIPS = BOARDS / "chips"
 
 _BOOTS = ("vectors", "boot2", "image_def", "riscv", "host")
 _EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
+IRQS = 256
 _LINKER_WORDS = """
     ABSOLUTE ADDR ALIGN ALIGNOF AS_NEEDED ASSERT AT BIND BLOCK BYTE COMMON CONSTANT CONSTRUCTORS DEFINED DISCARD ENTRY
     EXCLUDE_FILE EXTERN FILL FORMAT GROUP HIDDEN INCLUDE INFO INPUT KEEP L LEN LENGTH LOADADDR LOG2CEIL LONG MAX
@@ -104,6 +105,7 @@ def _chip(name: str, beside: Path) -> Chip:
         peripherals=tuple(_range(table.where, entry) for entry in table.take("peripherals", list)),
         silicon=load_silicon(table.word("silicon", silicon_names())) if "silicon" in table.rows else None,
         cores=_cores(table.table("cores")) if "cores" in table.rows else None,
+        interrupts=_interrupts(table.table("interrupts")) if "interrupts" in table.rows else None,
     )
     if "flash_path" in table.rows:
         chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
@@ -149,9 +151,19 @@ def _memory(table: Table) -> MemoryBank:
 def _uart(table: Table) -> Uart:
     driver = table.source("driver", "uart")
     rate = table.number if driver == "host" else table.rate
-    uart = Uart(driver, table.number("base"), rate("clock_hz"), rate("baud"), _fallback(table))
+    uart = Uart(driver, table.number("base"), rate("clock_hz"), rate("baud"), _fallback(table), _irq(table))
     table.end()
     return uart
+
+
+def _irq(table: Table) -> int | None:
+    """The number of an interrupt."""
+    if "irq" not in table.rows:
+        return None
+    irq = table.number("irq")
+    if irq >= IRQS:
+        raise CompileError(f"there is no interrupt {irq}", at=table.where, need=f"a number below {IRQS}")
+    return irq
 
 
 def _fallback(table: Table) -> int | None:
@@ -162,6 +174,12 @@ def _counter(table: Table) -> Counter:
     counter = Counter(table.source("driver", "counter"), table.number("base"), table.rate("hz"), _fallback(table))
     table.end()
     return counter
+
+
+def _interrupts(table: Table) -> Interrupts:
+    interrupts = Interrupts(table.source("driver", "interrupts"), table.number("base"))
+    table.end()
+    return interrupts
 
 
 def _cores(table: Table) -> Cores:
@@ -220,6 +238,12 @@ def _check_registers(chip: Chip, where: str) -> None:
                     have=f"{memory.name} 0x{memory.origin:08x} .. 0x{memory.origin + memory.size - 1:08x}",
                 )
     registers = [("uart", chip.uart.base)]
+    if chip.interrupts is not None:
+        registers.append(("interrupts", chip.interrupts.base))
+    elif chip.uart.irq is not None:
+        raise CompileError(
+            "[uart] has an irq, and nothing takes it", at=where, need="[interrupts] with driver and base, or no irq"
+        )
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("riscv", "host"):

@@ -25,4 +25,6 @@ def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
     hardware = (f"chip/{chip.init}.c", f"uart/{chip.uart.driver}.c", f"counter/{chip.counter.driver}.c")
     second = ("arm/core1.c", f"cores/{chip.cores.driver}.c") if cores > 1 and chip.cores else ()
     waits = ("wait.c",) if chip.starts_clocks else ()
-    return tuple(RUNTIME / name for name in (*_START[chip.boot], *hardware, *waits, "text.c", "serve.c", *second))
+    sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and chip.uart.irq is not None else ()
+    names = (*_START[chip.boot], *hardware, *sleeps, *waits, "console.c", "text.c", "serve.c", *second)
+    return tuple(RUNTIME / name for name in names)

@@ -36,13 +36,15 @@ class MemoryBank:
 @dataclass(frozen=True)
 class Uart:
     """The console. `driver` names runtime/uart/<driver>.c; `clock_hz` is what its baud divider divides, and
-    `fallback_hz` what it divides if the clocks that start-up code asks for do not come up; None: the same."""
+    `fallback_hz` what it divides if the clocks that start-up code asks for do not come up; None: the same. `irq` is its
+    interrupt, which lets the core sleep until a byte comes; None: it stays awake."""
 
     driver: str
     base: int
     clock_hz: int
     baud: int
     fallback_hz: int | None = None
+    irq: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,14 @@ class Counter:
     base: int
     hz: int
     fallback_hz: int | None = None
+
+
+@dataclass(frozen=True)
+class Interrupts:
+    """The interrupt controller: runtime/interrupts/<driver>.c."""
+
+    driver: str
+    base: int
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,7 @@ class Chip:
     silicon: Silicon | None  # how clocks, resets and supplies behave; None: they are not emulated
     cores: Cores | None = None  # None: one core
     flash_path: FlashPath | None = None  # None: the image is read as fast as RAM
+    interrupts: Interrupts | None = None  # None: nothing interrupts
 
     @property
     def starts_clocks(self) -> bool:

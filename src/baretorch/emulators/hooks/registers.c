@@ -1,6 +1,9 @@
 /* The registers of the chip: Unicorn calls bt_on_read and bt_on_write for every access to register space. */
 #include "unicorn.h"
 
+#define NVIC 0xe000e100u
+#define NVIC_BYTES 0x200u
+
 static const bt_register *find(const bt_chip *m, uint32_t address)
 {
     for (uint32_t i = 0; i < m->register_count; i++)
@@ -23,8 +26,9 @@ static uint32_t console_status(bt_chip *m, void *unicorn, const bt_register *r)
         return dead_console(m, unicorn);
     if (m->input_taken < m->input_bytes && m->console & RECEIVES)
         return r->filled;
-    /* Senders look at the same register, but once per byte: the second look in a row waits for input. */
-    if (++m->polls > 1)
+    /* Senders look at the same register, but once per byte, and a core that sleeps can be woken once by what it has taken
+     * already: the third look in a row waits for input. */
+    if (++m->polls > 2)
         stop(m, unicorn, WAITS_FOR_INPUT);
     return r->empty;
 }
@@ -50,9 +54,17 @@ static void change(bt_core *c, void *unicorn, uint32_t address, uint32_t value, 
         stop(c->chip, unicorn, CHIP_CHANGED);
 }
 
+static int is_nvic(uint32_t address)
+{
+    return address - NVIC < NVIC_BYTES;
+}
+
 static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
 {
     bt_chip *m = c->chip;
+    look_at_lines(c);
+    if (is_nvic(address))
+        return read_nvic(c, address - NVIC);
     if (clock_of(c) >= m->next_change)
         change(c, unicorn, 0, 0, DUE);
     const bt_register *r = find(m, address);
@@ -97,6 +109,10 @@ static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t
 {
     if (clock_of(c) >= c->chip->next_change)
         change(c, unicorn, 0, 0, DUE);
+    if (is_nvic(address))
+        write_nvic(c, address - NVIC, (uint32_t)value);
+    else
+        tell_console(c, address, (uint32_t)value);
     const bt_register *r = find(c->chip, address);
     if (r == NULL)
         return;

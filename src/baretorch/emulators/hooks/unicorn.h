@@ -8,6 +8,7 @@
 enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS, MAIL_SEND, MAIL_TAKE, KEPT,
        MODELLED, READ_BACK };
 enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE, CHIP_CHANGED, CONSOLE_IS_DEAD };
+enum { AWAKE, UNTIL_INPUT, FOR_EVER };
 enum { DUE, WRITTEN, READ }; /* why the model is called */
 enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 
@@ -16,6 +17,8 @@ enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 #define MAIL_READY 2u
 #define KEPT_ROOM 2
 #define MEETINGS 4
+#define IRQ_WORDS 8 /* of 32 interrupts each */
+#define NO_IRQ 0xffffffffu
 
 /* A register that does more than read as zero. */
 typedef struct {
@@ -86,6 +89,11 @@ typedef struct {
     uint32_t polls;         /* reads of the console's status in a row that found no input */
     uint32_t stopped;
     uint32_t console;       /* what it does now */
+    uint32_t irq;           /* its interrupt, or NO_IRQ */
+    uint32_t wake[2];       /* address and bits: those of a register that must all be set for it to interrupt */
+    uint32_t sticky[2];     /* those that clear its interrupt, which stays until then; or 0 */
+    uint32_t wakes, stuck;  /* whether it may interrupt, and whether it did and was not cleared */
+    uint32_t lines[IRQ_WORDS]; /* interrupts that devices raise now */
     uint8_t line[256];      /* what arrives at the other end for each byte: another one if the rates differ */
     uint32_t meets[2 * MEETINGS]; /* ranges of addresses: the functions bt_meet */
     uint32_t stacks[2];           /* a range of addresses */
@@ -123,6 +131,8 @@ struct bt_core {
     uint32_t meeting; /* whether it is inside */
     uint32_t pc;      /* of the last block */
     uint32_t event, asleep, halted;
+    uint32_t dozing; /* after WFI */
+    uint32_t enabled[IRQ_WORDS], pending[IRQ_WORDS]; /* interrupts */
     uint32_t mail[MAIL_ROOM], mail_count; /* words that the other core sent */
     uint32_t kept[KEPT_ROOM];
 };
@@ -148,6 +158,13 @@ static inline int can_run(const bt_core *c)
 {
     return c != NULL && !c->halted && (!c->asleep || c->event);
 }
+
+/* interrupts.c */
+void look_at_lines(bt_core *c);
+void tell_console(bt_core *c, uint32_t address, uint32_t value);
+uint32_t read_nvic(bt_core *c, uint32_t offset);
+void write_nvic(bt_core *c, uint32_t offset, uint32_t value);
+uint32_t bt_doze(bt_core *c);
 
 /* cores.c */
 void look_for_meeting(bt_core *c, uint32_t pc);

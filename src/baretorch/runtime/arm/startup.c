@@ -13,7 +13,7 @@ typedef union {
 void bt_reset(void);
 void bt_fault_entry(void);
 
-/* No interrupt is ever enabled, so the table ends after the core's own sixteen entries; all but reset mean trouble. */
+/* No interrupt is ever taken, so the table ends after the core's own sixteen entries; all but reset mean trouble. */
 __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
     {.stack = bt_stack_top},
     {.handler = bt_reset},

@@ -31,7 +31,13 @@ void bt_console_put(uint8_t byte)
     }
 }
 
-uint8_t bt_console_get(void)
+/* The operating system lets the program sleep. */
+int bt_console_ready(void)
+{
+    return 1;
+}
+
+uint8_t bt_console_take(void)
 {
     static uint8_t in[4096];
     static size_t next, end;

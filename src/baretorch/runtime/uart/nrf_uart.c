@@ -7,12 +7,14 @@
 #define TASKS_STARTTX BT_REG(BT_UART_BASE + 0x008u)
 #define EVENTS_RXDRDY BT_REG(BT_UART_BASE + 0x108u)
 #define EVENTS_TXDRDY BT_REG(BT_UART_BASE + 0x11cu)
+#define INTENSET BT_REG(BT_UART_BASE + 0x304u)
 #define ENABLE BT_REG(BT_UART_BASE + 0x500u)
 #define RXD BT_REG(BT_UART_BASE + 0x518u)
 #define TXD BT_REG(BT_UART_BASE + 0x51cu)
 #define BAUDRATE BT_REG(BT_UART_BASE + 0x524u)
 
 #define ENABLE_UART 4u
+#define INT_RXDRDY (1u << 2)
 
 void bt_console_init(void)
 {
@@ -22,6 +24,7 @@ void bt_console_init(void)
     ENABLE = ENABLE_UART;
     TASKS_STARTRX = 1;
     TASKS_STARTTX = 1;
+    INTENSET = INT_RXDRDY;
 }
 
 void bt_console_put(uint8_t byte)
@@ -32,10 +35,13 @@ void bt_console_put(uint8_t byte)
     EVENTS_TXDRDY = 0;
 }
 
-uint8_t bt_console_get(void)
+int bt_console_ready(void)
 {
-    while (EVENTS_RXDRDY == 0) {
-    }
+    return EVENTS_RXDRDY != 0;
+}
+
+uint8_t bt_console_take(void)
+{
     EVENTS_RXDRDY = 0; /* before the read: reading RXD may bring the next byte's event */
     return (uint8_t)RXD;
 }

@@ -9,6 +9,7 @@
 #define LCR REG8(3u)
 #define LSR REG8(5u)
 
+#define IER_RX 0x01u
 #define FCR_FIFO_ENABLE 0x01u
 #define LCR_8BIT 0x03u
 #define LCR_DIVIDER 0x80u
@@ -24,6 +25,7 @@ void bt_console_init(void)
     IER = (uint8_t)(divider >> 8);
     LCR = LCR_8BIT;
     FCR = FCR_FIFO_ENABLE;
+    IER = IER_RX;
 }
 
 void bt_console_put(uint8_t byte)
@@ -33,9 +35,12 @@ void bt_console_put(uint8_t byte)
     DATA = byte;
 }
 
-uint8_t bt_console_get(void)
+int bt_console_ready(void)
 {
-    while ((LSR & LSR_RX_READY) == 0) {
-    }
+    return (LSR & LSR_RX_READY) != 0;
+}
+
+uint8_t bt_console_take(void)
+{
     return DATA;
 }

@@ -9,11 +9,13 @@
 #define FBRD BT_REG(BT_UART_BASE + 0x28u)
 #define LCR_H BT_REG(BT_UART_BASE + 0x2cu)
 #define CR BT_REG(BT_UART_BASE + 0x30u)
+#define IMSC BT_REG(BT_UART_BASE + 0x38u)
 
 #define FR_RXFE (1u << 4)
 #define FR_TXFF (1u << 5)
 #define LCR_H_FIFO_8BIT 0x70u
 #define CR_RX_TX_ENABLE 0x301u
+#define IMSC_HALF_FULL_OR_PAUSE 0x50u /* of the line, for as long as 32 bits take, with bytes in the FIFO */
 /* Of the clock, in 1/64. */
 #define DIVIDER(hz) ((4u * (hz) + BT_UART_BAUD / 2u) / BT_UART_BAUD)
 
@@ -25,6 +27,7 @@ void bt_console_init(void)
     FBRD = divider & 63u;
     LCR_H = LCR_H_FIFO_8BIT; /* also latches the divider */
     CR = CR_RX_TX_ENABLE;
+    IMSC = IMSC_HALF_FULL_OR_PAUSE;
 }
 
 void bt_console_put(uint8_t byte)
@@ -34,9 +37,12 @@ void bt_console_put(uint8_t byte)
     DR = byte;
 }
 
-uint8_t bt_console_get(void)
+int bt_console_ready(void)
 {
-    while ((FR & FR_RXFE) != 0) {
-    }
+    return (FR & FR_RXFE) == 0;
+}
+
+uint8_t bt_console_take(void)
+{
     return (uint8_t)DR;
 }

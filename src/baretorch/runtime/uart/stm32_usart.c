@@ -11,6 +11,7 @@
 #define TDR BT_REG(BT_UART_BASE + 0x28u)
 
 #define CR1_UE_RE_TE 0x0du
+#define CR1_RXNEIE (1u << 5) /* overruns interrupt too */
 #define ISR_ORE (1u << 3)
 #define ISR_RXNE (1u << 5)
 #define ISR_TXE (1u << 7)
@@ -19,7 +20,7 @@
 void bt_console_init(void)
 {
     BRR = bt_chip_missing() ? DIVIDER(BT_FALLBACK_UART_HZ) : DIVIDER(BT_UART_CLOCK_HZ);
-    CR1 = CR1_UE_RE_TE;
+    CR1 = CR1_UE_RE_TE | CR1_RXNEIE;
 }
 
 void bt_console_put(uint8_t byte)
@@ -29,10 +30,13 @@ void bt_console_put(uint8_t byte)
     TDR = byte;
 }
 
-uint8_t bt_console_get(void)
+int bt_console_ready(void)
 {
-    while ((ISR & ISR_RXNE) == 0) {
-        ICR = ISR_ORE; /* after an overrun nothing more is received until the flag is cleared */
-    }
+    ICR = ISR_ORE; /* after an overrun nothing more is received until the flag is cleared */
+    return (ISR & ISR_RXNE) != 0;
+}
+
+uint8_t bt_console_take(void)
+{
     return (uint8_t)RDR;
 }
