@@ -11,6 +11,7 @@ runs until it waits, or for so many instructions if the other could run too.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import mmap
 import time
@@ -21,6 +22,7 @@ import unicorn as uc
 from baretorch.emulators.boot_rom import WANTED
 from baretorch.emulators.code import read_code
 from baretorch.emulators.core import PAGE, Core, SharedMemory
+from baretorch.emulators.flash_chip import FlashKind
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
 from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang
 from baretorch.emulators.wiring import Wiring
@@ -39,11 +41,18 @@ class UnicornMachine:
 
     name = "unicorn"
 
-    def __init__(self, image: Image, run_symbol: str, left: Mapping[str, int] | None = None) -> None:
-        """`left` are registers' values that another program has left, by name; else the chip comes from power-up."""
+    def __init__(
+        self,
+        image: Image,
+        run_symbol: str,
+        left: Mapping[str, int] | None = None,
+        flash: FlashKind | None = None,
+    ) -> None:
+        """`left` are registers' values that another program has left, by name; else the chip comes from power-up. Its
+        flash chip is of the make `flash`, if that is another than usual."""
         chip = image.board.chip
         self._code = read_code(image, run_symbol)
-        self._wiring = Wiring(chip, chip.silicon, left) if chip.silicon is not None else None
+        self._wiring = Wiring(chip, chip.silicon, left, flash) if chip.silicon is not None else None
         modelled = self._wiring.registers() if self._wiring is not None else ()
         self._state = chip_state(chip, self._code, image.cores, modelled)
         if self._wiring is not None:
@@ -55,6 +64,7 @@ class UnicornMachine:
         if self._wiring is not None:
             for core in self._cores:
                 core.explain = self._wiring.why_not_writable
+            self._watch_flash(chip)
         self._turn = self._cores[0]
         self._boot(image)
         for one, other in zip(self._cores[:1], self._cores[1:], strict=False):
@@ -122,6 +132,8 @@ class UnicornMachine:
                 continue
             if why is Stop.FAULT:
                 self._fault = self._turn.fault
+                if self._fault is not None and self._wiring is not None:
+                    self._fault.have = (*self._wiring.why_unreadable(), *self._fault.have)
             elif why is Stop.RACE:
                 self._fault = self._race()
             elif why in (Stop.OTHERS_TURN, Stop.SLEEPS):
@@ -141,7 +153,27 @@ class UnicornMachine:
                 for core in self._cores:
                     core.make_writable(memory)
         self._wiring.fresh.clear()
+        if self._wiring.turned:  # what is in flash is not what was translated
+            self._wiring.turned = False
+            for core in self._cores:
+                core.uc.ctl_flush_tb()
         return self._fault is not None
+
+    def _watch_flash(self, chip: Chip) -> None:
+        assert chip.silicon is not None and self._wiring is not None
+        window = chip.silicon.flash
+        if window is None:
+            return
+        memory = next(m for m in self._memories if m.name == window.memory)
+        flash = range(memory.origin, memory.origin + len(memory.bytes))
+        self._wiring.watch_flash(memory.bytes, lambda: self._turn.state.last_end - 1 in flash)
+        last = window.uncached + len(memory.bytes) - 1
+        for core in self._cores:
+            core.uc.hook_add(uc.UC_HOOK_MEM_READ, self._looked, begin=window.uncached, end=last)
+
+    def _looked(self, *_: object) -> None:
+        assert self._wiring is not None
+        self._wiring.looked()
 
     def _take_output(self) -> bytes:
         sent = bytes(self._state.output[: self._state.output_bytes])
@@ -200,6 +232,10 @@ def _memories(chip: Chip, wiring: Wiring | None, watched: bool) -> list[SharedMe
         access = uc.UC_PROT_READ | uc.UC_PROT_EXEC
         if bank.kind == "flash":
             memories.append(SharedMemory(bank.name, bank.origin, bank.size, access, None))
+            if chip.silicon is not None and chip.silicon.flash is not None and bank.name == chip.silicon.flash.memory:
+                past_the_cache = copy.copy(memories[-1])
+                past_the_cache.origin = chip.silicon.flash.uncached
+                memories.append(past_the_cache)
             continue
         touched = mmap.mmap(-1, ctypes.sizeof(Byte) * (bank.size + PAGE)) if watched else None
         if wiring is None or not wiring.is_waiting(bank.name):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+import mmap
+from collections.abc import Callable, Mapping
 
+from baretorch.emulators.flash_chip import FlashChip, FlashKind
+from baretorch.emulators.flash_port import FlashPort, Qmi, Ssi, left_by_qmi_boot_rom
 from baretorch.emulators.peripherals import COUNTERS, UARTS, device_blocks, device_rules
 from baretorch.emulators.registers import Kind, Register
 from baretorch.emulators.silicon import ChipModel, Stopped
@@ -14,6 +17,7 @@ from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.targets.silicon import Silicon
 from baretorch.targets.types import Chip
 
+NOTHING = b"\xff"  # what lines read as that nobody drives
 TOLERANCE = 0.025  # of the baud rate; both ends together lose a byte at 5 %
 
 
@@ -21,10 +25,24 @@ class Wiring:
     """The hooks call `_change` when a register of the model is written or read back, or it is time that something
     happens. Then all that they need to know until the next such moment is written to their structure."""
 
-    def __init__(self, chip: Chip, silicon: Silicon, left: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        chip: Chip,
+        silicon: Silicon,
+        left: Mapping[str, int] | None = None,
+        flash: FlashKind | None = None,
+    ) -> None:
+        self.flash_chip = FlashChip(flash or FlashKind())
+        left = {**_boot_rom(silicon, self.flash_chip), **(left or {})}
         self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left)
         self.error: Exception | None = None
         self.fresh: list[str] = []  # memories that can be written since the last look
+        self.turned = False  # whether flash has begun or ceased to be readable since the last look
+        self._port = _flash_port(silicon, self.model, self.flash_chip)
+        self._window: mmap.mmap | None = None
+        self._hidden: bytes | None = None  # what is in flash while it cannot be read
+        self._unreadable = ""
+        self._code_in_flash: Callable[[], bool] = lambda: False
         self._chip = chip
         self._waiting = {m.name for m in chip.memories} & set(silicon.memories)
         names = sorted({name for name, _ in self.model.places().values()})
@@ -37,7 +55,8 @@ class Wiring:
     def registers(self) -> tuple[Register, ...]:
         found = []
         for at, (name, _) in self.model.places().items():
-            kind = Kind.READ_BACK if self.model.must_be_read_back(name) else Kind.MODELLED
+            live = self._port is not None and name in self._port.live
+            kind = Kind.READ_BACK if live or self.model.must_be_read_back(name) else Kind.MODELLED
             found.append(Register(at, kind, filled=self._slots[name]))
         return tuple(found)
 
@@ -46,6 +65,19 @@ class Wiring:
         state.values = self._values
         state.change = self._callback
         self._publish(0)
+
+    def watch_flash(self, window: mmap.mmap, code_in_flash: Callable[[], bool]) -> None:
+        """`window` is where flash is seen, and `code_in_flash` tells whether what runs now is in it."""
+        self._window, self._code_in_flash = window, code_in_flash
+
+    def looked(self) -> None:
+        """Somebody read flash past the cache."""
+        if self._port is not None:
+            self._port.looked(self.model.now, self.model.hz(self.model.silicon.cpu))
+            self._show_flash()
+
+    def why_unreadable(self) -> list[str]:
+        return [f"flash cannot be read: {self._unreadable}"] if self._unreadable else []
 
     def is_waiting(self, bank: str) -> bool:
         return bank in self._waiting
@@ -75,17 +107,45 @@ class Wiring:
         try:
             model = self.model
             model.now = max(model.now, self._time(clock))
+            port, hz = self._port, model.hz(model.silicon.cpu)
+            name, _ = model.places().get(address, ("", 0))
+            if why == Change.READ and port is not None and name in port.live:
+                self._values[self._slots[name]] = port.read(name, model.now)
+                return 0
             if why == Change.READ:
                 model.read_back(address)
-            elif why == Change.WRITTEN and not model.write(address, value):
-                name, _ = model.places()[address]
-                self._values[self._slots[name]] = model.read(name)
-                return 0
+            elif why == Change.WRITTEN:
+                matters = model.write(address, value)
+                if port is not None and name.startswith(f"{port.block}."):
+                    self._need_code_in_ram(name)
+                    port.wrote(name, value, model.now, hz)
+                    self._show_flash()
+                if not matters:
+                    self._values[self._slots[name]] = model.read(name)
+                    return int(self.turned)
             model.settle()
             self._publish(clock)
         except Exception as error:
             self.error = error  # an exception does not find its way through the hooks
-        return int(self.error is not None or bool(self.fresh))
+        return int(self.error is not None or bool(self.fresh) or self.turned)
+
+    def _need_code_in_ram(self, name: str) -> None:
+        if self._code_in_flash():
+            rule = f"rule: {name} is written by code in RAM, since flash cannot be read meanwhile"
+            raise Stopped("code in flash changes how flash is read", rule)
+
+    def _show_flash(self) -> None:
+        """What flash reads as, which is nothing useful while it cannot be read."""
+        if self._port is None or self._window is None:
+            return
+        self._unreadable = self._port.unreadable(self.model.now, self.model.hz(self.model.silicon.cpu))
+        if self._unreadable and self._hidden is None:
+            self._hidden = self._window[:]
+            self._window[:] = NOTHING * len(self._hidden)
+            self.turned = True
+        elif not self._unreadable and self._hidden is not None:
+            self._window[:], self._hidden = self._hidden, None
+            self.turned = True
 
     def _time(self, clock: int) -> float:
         began, then = self._anchor
@@ -98,6 +158,7 @@ class Wiring:
         hz = model.hz(model.silicon.cpu)
         if hz != self._hz:
             self._anchor, self._hz = (clock, model.now), hz
+        self._show_flash()
         due = model.next_change()
         state.next_change = NEVER if due == math.inf else clock + math.ceil((due - model.now) * hz / 1e6)
         self._set_counter(clock, hz)
@@ -122,6 +183,20 @@ class Wiring:
             console |= Console.RECEIVES if model.holds((*uart.receives, *settings.receives)) else Console(0)
         state.console = console
         state.line[:] = line(settings.baud(hz, model.number) / self._chip.uart.baud)
+
+
+def _flash_port(silicon: Silicon, model: ChipModel, chip: FlashChip) -> FlashPort | None:
+    match silicon.flash and silicon.flash.controller:
+        case "SSI":
+            return Ssi(model.number, chip)
+        case "QMI":
+            return Qmi(model.number, chip)
+    return None
+
+
+def _boot_rom(silicon: Silicon, chip: FlashChip) -> Mapping[str, int]:
+    """What it leaves that depends on the flash chip."""
+    return left_by_qmi_boot_rom(chip) if silicon.flash and silicon.flash.controller == "QMI" else {}
 
 
 def line(ratio: float) -> list[int]:

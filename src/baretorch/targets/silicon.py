@@ -135,8 +135,18 @@ class Device:
 
 
 @dataclass(frozen=True)
+class FlashWindow:
+    """Where flash is seen through a `controller`: the bank `memory`, and the same past the cache at `uncached`."""
+
+    controller: str
+    memory: str
+    uncached: int
+
+
+@dataclass(frozen=True)
 class Silicon:
-    """`cpu` is the clock of the cores; `memories` are those that cannot be written at once."""
+    """`cpu` is the clock of the cores; `memories` are those that cannot be written at once; `flash` is None where flash
+    is part of the chip."""
 
     name: str
     cpu: str
@@ -147,6 +157,7 @@ class Silicon:
     clocks: tuple[Clock, ...]
     signals: tuple[Signal, ...]
     rules: tuple[Rule, ...]
+    flash: FlashWindow | None = None
 
 
 def silicon_names() -> tuple[str, ...]:
@@ -168,6 +179,7 @@ def load_silicon(name: str) -> Silicon:
             clocks=tuple(_clock(clock, row) for clock, row in rows["clock"].items()),
             signals=tuple(_signal(row) for row in rows.get("signal", ())),
             rules=tuple(_rule(row) for row in rows.get("rule", ())),
+            flash=FlashWindow(**rows["flash"]) if "flash" in rows else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InternalError(f"silicon/{name}.toml: {error!r}") from error
