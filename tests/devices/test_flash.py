@@ -34,7 +34,7 @@ def an_image(folder: Path, board: str) -> Image:
     for path in names.values():
         path.write_text(path.name)
     names["uf2"].write_bytes(encode_uf2((Chunk(0x10000000, bytes(600)),), load_board(board).chip.uf2_family or 0))
-    flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0)
+    flash_use, ram_use = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0, 0)
     target = load_board(board)
     uf2 = names["uf2"] if "uf2" in target.flash_methods else None
     return Image("toy", target, "gcc", names["elf"], None, names["hex"], uf2, names["map"], flash_use, ram_use, {})

@@ -107,6 +107,11 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
     "rp2040.c": {"console and tick do not depend on each other": (("rp_start_uart(RESET_UART0)", "WATCHDOG_TICK"),)},
     "rp2350.c": {
         "console and tick do not depend on each other": (("rp_start_uart(RESET_UART0)", "TICKS_TIMER0_CTRL"),),
+        "flash is only read more slowly; tests/emulators/test_flash_port.py looks at that": (
+            ("bt_flash_fast",),
+            ("bt_flash_fast", "rp_start_clocks"),
+            ("TICKS_TIMER0_CYCLES", "bt_flash_fast"),
+        ),
         "a tick of no cycles is none": (("TICKS_TIMER0_CTRL", "TICKS_TIMER0_CYCLES"),),
     },
     "pl011.c": {SETTINGS: (("FBRD", "IBRD"),), NOBODY_SLEEPS: (("IMSC", "CR"),)},
@@ -245,7 +250,17 @@ class Workshop:
     def build(self, mutant: Mutant) -> Image:
         with TemporaryDirectory() as temporary:
             source, replaced = self._changed(mutant, Path(temporary))
-            objects = self._objects | {replaced: self._compile(source, "mutant")}
+            return self._link(replaced, self._compile(source, "mutant"))
+
+    def with_text(self, source: Path, text: str) -> Image:
+        """With another text instead of that of one of the runtime's files."""
+        with TemporaryDirectory() as temporary:
+            changed = Path(temporary) / source.name
+            changed.write_text(text)
+            return self._link(source, self._compile(changed, "changed"))
+
+    def _link(self, replaced: Path, made: Path) -> Image:
+        objects = self._objects | {replaced: made}
         elf = self._folder / "mutant.elf"
         complaint = self._tools.link(list(objects.values()), self._folder / "toy.ld", elf, self._folder / "toy.map")
         assert complaint is None, complaint

@@ -71,6 +71,6 @@ def _image(path: Path, board: Board) -> Image:
         uf2=path if path.suffix == ".uf2" else None,
         map=path,
         flash=FlashUse(0, 0, 0, 0),
-        ram=RamUse(0, 0, 0, 0, 0, 0),
+        ram=RamUse(0, 0, 0, 0, 0, 0, 0),
         symbols={},
     )

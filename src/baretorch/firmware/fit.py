@@ -7,7 +7,7 @@ from dataclasses import replace
 from baretorch.errors import CompileError, see_fit
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, Elf
-from baretorch.firmware.sizes import COPIES, STACK, flash_bytes
+from baretorch.firmware.sizes import CODE_IN_RAM, COPIES, STACK, flash_bytes
 from baretorch.targets.types import Board, MemoryBank
 
 _ROOM = 1 << 28
@@ -61,6 +61,8 @@ def _parts(large: Board, elf: Elf, memory: MemoryBank) -> str:
     arena = sum(s.size for s in sections if s.name.startswith(".arena"))
     weights = sum(s.size for s in sections if s.name.startswith(COPIES))
     copied = f", {weights} of weights" if weights else ""
+    code = sum(s.size for s in sections if s.name == CODE_IN_RAM)
+    copied += f", {code} of code" if code else ""
     static = sum(s.size for s in sections if s.name in (".data", ".bss"))
     stack = f", {_reserved(elf)} of stack" if memory.name == large.chip.data else ""
     return f"{arena} of arena{copied}, {static} of static data{stack}"

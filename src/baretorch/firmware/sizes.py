@@ -17,6 +17,7 @@ WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights", COPIED)
 COPIES = ".weights."  # how sections of them in RAM begin
 ARENA = ".bss.bt_arena"
 STACK = ".stack"
+CODE_IN_RAM = ".ramcode"  # copied there at start
 
 
 def measure(
@@ -45,14 +46,16 @@ def measure(
     arena = _total(p for p in there.pieces if p.name.startswith(ARENA))
     copied = _total(p for p in there.pieces if p.name.startswith(COPIED))
     own = (s for s in elf.sections if s.flags & ALLOC and s.flags & WRITE and not s.name.startswith((STACK, COPIES)))
-    static = sum(s.size for s in own) - arena
+    code = _total(p for p in model if p.output == CODE_IN_RAM)
+    static = sum(s.size for s in own) - arena + sum(s.size for s in elf.sections if s.name == CODE_IN_RAM) - code
     ram = RamUse(
         arena=arena,
         weights=copied,
+        code=code,
         model_static=_total(p for p in model if p.output in writable and not p.name.startswith((ARENA, COPIED))),
         static=static,
         stack=stack,
-        total=arena + copied + static + stack,
+        total=arena + copied + code + static + stack,
     )
     return flash, ram
 

@@ -24,8 +24,9 @@ class RamUse:
 
     arena: int
     weights: int  # those that are copied from flash at start
+    code: int  # the model's, if it is
     model_static: int  # the model's own static data besides the arena
-    static: int  # all .data and .bss besides the arena
+    static: int  # all .data and .bss besides the arena, and code of start-up's
     stack: int
     total: int
 

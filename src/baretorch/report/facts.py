@@ -153,6 +153,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         "ram": {
             "arena": image.ram.arena,
             "weights": image.ram.weights,
+            "code": image.ram.code,
             "model_static": image.ram.model_static,
             "static": image.ram.static,
             "stack": image.ram.stack,

@@ -145,6 +145,7 @@ class Report:
         ram = image.ram
         measured = f"; {run.stack_peak:,} measured" if run.stack_peak else ""
         copied = f"{ram.weights:,} of weights, copied at start, " if ram.weights else ""
+        copied += f"{ram.code:,} of code, copied at start, " if ram.code else ""
         return (
             Figure("Activation RAM", f"{ram.arena:,}", "bytes", _arena_note(self.plan)),
             Figure(

@@ -18,6 +18,7 @@ _KINDS = (
     (".bss", "static", "static data, zero"),
     (".rodata", "constants", "constants"),
     (".text", "code", "code"),
+    (".ramcode", "code", "code"),
 )
 
 

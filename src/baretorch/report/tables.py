@@ -106,6 +106,8 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
         table.add_row("    in bands", "", str(compiled.plan.bands))
     if ram.weights:
         table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {markup(code.slow)}")
+    if ram.code:
+        table.add_row("  code", f"{ram.code:,}", "copied at start")
     lent = "with inputs and outputs as the host sends and gets them"
     apart = compiled.plan.layout.streamed | compiled.plan.layout.lent
     table.add_row("  static", f"{ram.static:,}", lent if apart else "")

@@ -66,8 +66,8 @@ def make_worksheet(board: Board, image: Image) -> Worksheet:
         ("runtime code", flash.code - flash.model_code),
         ("weights", flash.weights),
     )
-    weights = (("weights", ram.weights),) if ram.weights else ()
-    ram_items = (("arena", ram.arena), *weights, ("static", ram.static), ("stack (reserved)", chip.stack_bytes))
+    copied = [(what, size) for what, size in (("weights", ram.weights), ("code", ram.code)) if size]
+    ram_items = (("arena", ram.arena), *copied, ("static", ram.static), ("stack (reserved)", chip.stack_bytes))
     if chip.boot == "host":
         flash_need, ram_need = flash.total, ram.total
     else:

@@ -20,6 +20,9 @@ void bt_report_missing(void); /* wait.c */
 #define BT_FALLBACK_COUNTER_HZ BT_COUNTER_HZ
 #endif
 
+/* boot/qmi.c, for the RP2350: reads flash as fast as that can be. */
+void bt_flash_fast(void);
+
 /* wait.c: until the masked bits of a register are `value`; 0 if that takes too long. */
 int bt_wait(uint32_t address, uint32_t mask, uint32_t value);
 

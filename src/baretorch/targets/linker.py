@@ -38,7 +38,7 @@ _SECTIONS = """\
         bt_copies_end = .;
     } > {code}
 
-{weights}
+{ramcode}{weights}
     .data : ALIGN(16)
     {
         bt_data_start = .;
@@ -70,6 +70,16 @@ _SECTIONS = """\
     /DISCARD/ : { *(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note*) }
 """
 
+# Code that start-up code copies to RAM.
+_CODE_IN_RAM = """\
+    .ramcode : ALIGN(16)
+    {
+        bt_ramcode = .;
+        *(.ramcode .ramcode.*)
+        . = ALIGN(4);
+    } > {data} AT > {code}
+"""
+
 # Core 1's stack ends where core 0's begins.
 _CORE1_STACK = """\
         bt_core1_stack_limit = .;
@@ -88,9 +98,11 @@ def linker_script(board: Board, cores: int = 1) -> str:
     chip = board.chip
     if chip.boot not in _HEAD:
         raise InternalError(f"board {board.name} has no linker script")
-    copied = [".data", *(f".weights.{bank}" for bank in _ram(chip))]
+    ramcode = chip.boot == "image_def"  # which has some: boot/qmi.c
+    copied = [*([".ramcode"] if ramcode else []), ".data", *(f".weights.{bank}" for bank in _ram(chip))]
     sections = _HEAD[chip.boot] + _SECTIONS.replace("{arenas}", _arenas(chip))
     sections = sections.replace("{weights}", _weights(chip)).replace("{copies}", "\n".join(map(_copy, copied)))
+    sections = sections.replace("{ramcode}", _CODE_IN_RAM if ramcode else "")
     sections = sections.replace("{core1}", _CORE1_STACK if cores > 1 else "")
     sections = sections.replace("{stacks}", str(cores * chip.stack_bytes))
     for name, value in (("code", chip.code), ("data", chip.data), ("stack", str(chip.stack_bytes))):

@@ -13,7 +13,7 @@ _ARM = ("arm/startup.c", "arm/fault.c", *_BARE)
 _START: dict[str, tuple[str, ...]] = {
     "vectors": _ARM,
     "boot2": ("boot/boot2.S", *_ARM),
-    "image_def": ("boot/image_def.c", *_ARM),
+    "image_def": ("boot/image_def.c", "boot/qmi.c", *_ARM),
     "riscv": ("riscv/startup.S", "riscv/trap.c", *_BARE),
     "host": ("host/main.c",),
 }

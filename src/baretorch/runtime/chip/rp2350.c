@@ -1,4 +1,4 @@
-/* RP2350: 150 MHz from the crystal, UART0 on GP0 and GP1, a microsecond tick for TIMER0. */
+/* RP2350: 150 MHz from the crystal, fast flash, UART0 on GP0 and GP1, a microsecond tick for TIMER0. */
 #include "bt_board.h"
 #include "bt_runtime.h"
 
@@ -25,6 +25,7 @@ void bt_chip_init(void)
 {
     rp_out_of_reset(RESET_IO_BANK0 | RESET_PADS_BANK0 | RESET_PLL_SYS | RESET_TIMER0);
     rp_start_clocks(5, 2);
+    bt_flash_fast();
     TICKS_TIMER0_CYCLES = rp_microsecond();
     TICKS_TIMER0_CTRL = TICKS_ENABLE;
     rp_start_uart(RESET_UART0);
