@@ -19,6 +19,9 @@ command -v qemu-system-arm >/dev/null || need="$need qemu-system-arm"
 command -v qemu-system-riscv32 >/dev/null || need="$need qemu-system-misc"
 command -v riscv64-unknown-elf-gcc >/dev/null || need="$need gcc-riscv64-unknown-elf"
 command -v gcc >/dev/null || need="$need gcc libc6-dev"
+# rp2040js, a second emulator of the Pico, runs in node.
+[ "$kind" = demo ] || command -v node >/dev/null || need="$need nodejs"
+[ "$kind" = demo ] || command -v npm >/dev/null || need="$need npm"
 # Tests look at the report's page in a real browser.
 [ "$kind" = demo ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
 python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
@@ -42,4 +45,8 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] || [ tools/setup.sh -nt 
     echo "setup: pip install -e '.[$extras]' into .venv (PyTorch is large: this takes minutes)"
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$extras]"
     touch "$stamp"
+fi
+if [ "$kind" = test ] && [ ! -e .venv/lib/node_modules/rp2040js ]; then
+    echo "setup: npm install rp2040js into .venv"
+    npm install --silent --no-audit --no-fund --global --prefix "$PWD/.venv" rp2040js@1.4.1
 fi

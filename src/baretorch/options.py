@@ -54,6 +54,7 @@ class Compiler(StrEnum):
 class Emulator(StrEnum):
     UNICORN = "unicorn"
     QEMU = "qemu"
+    RP2040JS = "rp2040js"
     NATIVE = "native"
 
 

@@ -42,6 +42,9 @@ class FakeDevice:
     def instructions(self) -> tuple[int, ...]:
         return ()
 
+    def cycles(self) -> tuple[int, ...]:
+        return ()
+
     def cores(self) -> None:
         return None
 

@@ -61,7 +61,7 @@ def test_without_qemu_the_next_emulator_is_taken(monkeypatch: pytest.MonkeyPatch
 def test_an_emulator_that_cannot_run_the_board() -> None:
     with pytest.raises(CompileError) as error:
         open_machine(image("pico"), RUN, "qemu")
-    assert error.value.render() == "error: the emulator qemu cannot run board pico\n  need  one of: unicorn"
+    assert error.value.render() == "error: the emulator qemu cannot run board pico\n  need  one of: unicorn, rp2040js"
 
 
 def test_qemu_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_a_board_without_emulator(board: str, remedy: str) -> None:
     assert error.value.try_ == (remedy,)
 
 
-@pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("host", "native")])
+@pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("pico", "rp2040js"), ("host", "native")])
 def test_close_ends_the_process(board: str, emulator: str) -> None:
     machine = open_machine(image(board), RUN, emulator)
     pid: int = machine.pid  # type: ignore[attr-defined]
@@ -133,7 +133,7 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
 }"""
 
 
-@pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("host", "native")])
+@pytest.mark.parametrize(("board", "emulator"), [("mps2-an386", "qemu"), ("pico", "rp2040js"), ("host", "native")])
 def test_a_killed_parent_leaves_nobody_behind(board: str, emulator: str, tmp_path: Path) -> None:
     """Not even an image in an endless loop, when there was no chance to clean up."""
     program = ORPHAN.format(board=board, body=ENDLESS, emulator=emulator)

@@ -227,8 +227,15 @@ BOARD_ERRORS = {
         '["qem"]',
         "error: unknown emulator 'qem'\n"
         "  at    mine.toml\n"
-        "  need  one of: unicorn, qemu, native\n"
+        "  need  one of: unicorn, qemu, rp2040js, native\n"
         "  try   did you mean 'qemu'?",
+    ),
+    "rp2040js": (
+        '["qemu"]',
+        '["rp2040js"]',
+        "error: rp2040js does not have the chip 'chippy'\n"
+        "  at    mine.toml\n"
+        '  need  an RP2040: boot = "boot2" in its TOML',
     ),
     "chip elsewhere": (
         '"chippy"',

@@ -70,6 +70,9 @@ class SerialMachine:
     def instructions(self) -> tuple[int, ...]:
         return ()
 
+    def cycles(self) -> tuple[int, ...]:
+        return ()
+
     def cores(self) -> None:
         return None
 

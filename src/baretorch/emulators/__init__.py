@@ -40,6 +40,10 @@ def _open(image: Image, run_symbol: str, emulator: str) -> Machine:
         from baretorch.emulators.qemu import QemuMachine
 
         return QemuMachine(image, run_symbol)
+    if emulator == "rp2040js":
+        from baretorch.emulators.rp2040js import Rp2040JsMachine
+
+        return Rp2040JsMachine(image, run_symbol)
     from baretorch.emulators.native import NativeMachine
 
     return NativeMachine(image)
@@ -52,6 +56,10 @@ def _installed(emulator: str, board: Board) -> bool:
         from baretorch.emulators.qemu import PROGRAMS
 
         return shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None
+    if emulator == "rp2040js":
+        from baretorch.emulators.rp2040js import is_installed
+
+        return is_installed()
     return True
 
 

@@ -60,6 +60,9 @@ class Process:
             elif time.monotonic() >= deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
 
+    def cycles(self) -> tuple[int, ...]:
+        return ()
+
     def cores(self) -> Cores | None:
         return None
 

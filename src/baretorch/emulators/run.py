@@ -26,6 +26,7 @@ class Run:
     stack_peak: int
     blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
     cores: Cores | None = None  # what each core did, if there are two
+    emulator_cycles: int | None = None  # by the emulator's own table; ours is in report/cycles.py
 
 
 def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:
@@ -38,10 +39,21 @@ def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: flo
     same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
     if not graph.state and not all(same):
         raise InternalError("the image gave two answers to the same inputs")
-    counts = machine.instructions()
-    instructions = counts[1] if len(counts) > 1 else None
-    blocks, cores = machine.blocks(), machine.cores()
-    return Run(machine.name, first, outputs, instructions, reply.ticks, reply.stack_peak, blocks, cores)
+    return Run(
+        emulator=machine.name,
+        first=first,
+        outputs=outputs,
+        instructions=_second(machine.instructions()),
+        ticks=reply.ticks,
+        stack_peak=reply.stack_peak,
+        blocks=machine.blocks(),
+        cores=machine.cores(),
+        emulator_cycles=_second(machine.cycles()),
+    )
+
+
+def _second(calls: tuple[int, ...]) -> int | None:
+    return calls[1] if len(calls) > 1 else None
 
 
 def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:

@@ -80,7 +80,7 @@ class Block:
 class Machine(Protocol):
     """A running image, emulated or real. Closing it ends the emulation."""
 
-    name: str  # "unicorn", "qemu", "native", "serial"
+    name: str  # "unicorn", "qemu", "rp2040js", "native", "serial"
 
     def write(self, data: bytes) -> None:
         """Send bytes to the image's UART."""
@@ -92,6 +92,9 @@ class Machine(Protocol):
     def instructions(self) -> tuple[int, ...]:
         """Executed instructions of each call of the run function so far, of two cores those on the critical path; empty
         if not counted."""
+
+    def cycles(self) -> tuple[int, ...]:
+        """Clock cycles of each call of the run function, by a table of the emulator's own; empty if it has none."""
 
     def cores(self) -> Cores | None:
         """What each core did in the last call of the run function; None if the image uses one, or it is not known."""

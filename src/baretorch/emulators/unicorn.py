@@ -97,6 +97,9 @@ class UnicornMachine:
         count: int = self._state.call_count
         return tuple(self._state.calls[i % CALL_ROOM] for i in range(max(0, count - CALL_ROOM), count))
 
+    def cycles(self) -> tuple[int, ...]:
+        return ()
+
     def executed(self) -> int:
         """Instructions of core 0 since reset."""
         return int(self._cores[0].state.instructions)

@@ -97,6 +97,7 @@ class RunFacts:
             "instructions": run.instructions,
             "cores": cores_json(run.cores, self.one_core) if run.cores else None,
             **cycles_json(self.cycles, self.image.board.chip.cpu.name, self.image.board.chip.clock_hz),
+            "emulator_cycles": run.emulator_cycles,
             "stack_peak": run.stack_peak,
             "reference": self.reference,
             "max_error": number(self.max_error),

@@ -133,11 +133,19 @@ def _speed(table: Table, facts: RunFacts) -> None:
     if facts.cycles is not None:
         ms, about = time_words(facts.cycles, facts.image.board.chip.clock_hz)
         table.add_row("  time", ms, f"{about}; without wait states of the flash")
+    if facts.run.emulator_cycles is not None:
+        table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", _beside(facts))
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
     if facts.layerwise is not None:
         table.add_row("  by layer", f"{facts.layerwise.largest} LSB", markup(facts.layerwise.words))
     if facts.layers:
         _accuracy(table, facts)
+
+
+def _beside(facts: RunFacts) -> str:
+    """What the emulator's own count is, and how ours compares."""
+    ours = f"; ours: {round(facts.cycles.expected):,}" if facts.cycles else ""
+    return f"by the table of {facts.run.emulator}{ours}"
 
 
 def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:

@@ -65,6 +65,12 @@ def _board(path: Path) -> Board:
         )
     if "unicorn" in board.emulators and chip.cpu.unicorn is None:
         raise CompileError(f"Unicorn has no {chip.cpu.name}", at=table.where, try_='remove "unicorn" from emulators')
+    if "rp2040js" in board.emulators and chip.boot != "boot2":
+        raise CompileError(
+            f"rp2040js does not have the chip {chip.name!r}",
+            at=table.where,
+            need='an RP2040: boot = "boot2" in its TOML',
+        )
     if "native" in board.emulators and chip.boot != "host":
         raise CompileError(
             f"chip {chip.name!r} does not run natively", at=table.where, need='boot = "host" in its TOML'

@@ -161,7 +161,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Board:
-    """What a person holds. `emulators` in order of preference: "unicorn", "qemu", "native"; may be empty."""
+    """What a person holds. `emulators`, names of options.Emulator in order of preference, may be empty."""
 
     name: str
     title: str
