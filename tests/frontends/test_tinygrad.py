@@ -146,7 +146,13 @@ def test_what_was_not_seen_is_no_constant() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [lambda x: x * x.numpy().max(), lambda x: x * x.sum().item(), lambda x: x * x.max().tolist()],
+    [
+        lambda x: x * x.numpy().max(),
+        lambda x: x * x.sum().item(),
+        lambda x: x * x.max().tolist(),
+        lambda x: x * float(x._buffer().numpy()[0]),
+        lambda x: x * x._data()[0],
+    ],
 )
 def test_values_are_refused(function: Callable[..., Any]) -> None:
     error = refused(function)
@@ -173,6 +179,55 @@ def test_changes_in_place_are_refused() -> None:
 
     assert refused(adds).what.startswith("assign(), or +=, changes a tensor in place")
     assert refused(sets).what.startswith("x[…] = y changes a tensor in place")
+
+
+class Sums:
+    def __init__(self) -> None:
+        from tinygrad import Tensor
+
+        self.total = Tensor([[0.0, 0.0, 0.0]])
+
+    def __call__(self, x: Any) -> Any:
+        self.total = (self.total + x).realize()
+        return self.total * 2
+
+
+class Counts:
+    calls = 0
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += 1
+        return x * self.calls
+
+
+def test_what_remembers_is_refused() -> None:
+    """By what it holds; or where it gave another answer, by its answers. What is only kept to look at is fine."""
+    what = "the model remembers something from one run to the next: "
+    assert refused(Sums(), (1, 3)).what == what + "in total"
+    with pytest.raises(CompileError, match=what + "its answers change"):
+        optimized_methods(traced(Counts(), (2, 3)))
+
+    class Shows:
+        seen: Any = None
+
+        def __call__(self, x: Any) -> Any:
+            self.seen = x + 1
+            return self.seen * 2
+
+    optimized_methods(traced(Shows(), (2, 3)))
+
+
+def test_products_of_integers_are_refused() -> None:
+    """tinygrad's wrap around, and ours would be rounded."""
+    from tinygrad import Tensor
+
+    for function in (lambda x: x.int() @ x.int().T, lambda x: Tensor.einsum("ij,kj->ik", x.int(), x.int())):
+        assert "products of integers are not supported" in refused(function).what
+
+
+def test_numbers_that_their_type_does_not_hold() -> None:
+    assert refused(lambda x: x.cast("uint8") - 5).what == "sub: uint8 is not supported"
+    assert refused(lambda x: x.int() + 2**40).what == "the number 1099511627776 does not fit into int32"
 
 
 def test_a_layer_that_is_no_constant() -> None:

@@ -67,7 +67,7 @@ def add(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
 def sub(g: Lowering, x: Operand, y: Operand, alpha: Scalar = 1) -> str:
     """A constant is added, which a pass can fold into the layer before."""
     x, y = promoted(g, x, y)
-    if g[y].data is not None:
+    if g[y].data is not None and g[y].dtype is not DType.UINT8:
         return g.b.add(Add(), x, _times(g, y, -alpha))
     return g.b.add(Sub(), x, _times(g, y, alpha))
 

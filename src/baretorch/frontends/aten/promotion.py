@@ -48,6 +48,8 @@ def operand(g: Lowering, x: str | Scalar, dtype: DType) -> str:
     """A tensor or a Python number as a tensor of this type."""
     if isinstance(x, str):
         return cast(g, x, dtype)
+    if dtype.numpy.kind in "iu" and not np.iinfo(dtype.numpy).min <= x <= np.iinfo(dtype.numpy).max:
+        raise CompileError(f"the number {x} does not fit into {dtype.label}", try_="cast the tensors in the model")
     with np.errstate(over="ignore"):  # 1e39 is infinity in PyTorch too
         return g.b.const("scalar", np.array(x, dtype.numpy))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.aten.promotion import promoted
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.lowering import Ints, Lowering, Scalar
 from baretorch.ops.layout import Pad, Permute, Reshape
@@ -113,7 +114,7 @@ def dropout(g: Lowering, x: str, p: float, train: bool) -> str:
 
 def cat(g: Lowering, tensors: Sequence[str], axis: int = 0) -> str:
     some = [t for t in tensors if g.shape(t) != (0,)]  # PyTorch lets an empty vector pass for any shape
-    return some[0] if len(some) == 1 else g.b.add(Cat(g.axis(some[0], axis)), *some)
+    return some[0] if len(some) == 1 else g.b.add(Cat(g.axis(some[0], axis)), *promoted(g, *some))
 
 
 def stack(g: Lowering, tensors: Sequence[str], axis: int = 0) -> str:

@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-from baretorch.frontends.tinygrad.trace import RANDOM, plain_call, watched
+from baretorch.frontends.tinygrad.trace import RANDOM, SHOWS, plain_call, watched
 from baretorch.frontends.tinygrad.zig import choose_device, use_zig
 
 # Operators that have a meaning of their own; the others call a method that has a name.
@@ -28,7 +28,7 @@ def _watch_tensor(module: ModuleType) -> None:
     tensor = module.Tensor
     for name, method in inspect.getmembers(tensor, inspect.isfunction):
         still = isinstance(inspect.getattr_static(tensor, name), staticmethod)
-        if not still and (not name.startswith("_") or name in OPERATORS):
+        if not still and (not name.startswith("_") or name in OPERATORS or name in SHOWS):
             setattr(tensor, name, watched(name, method))
     tensor._next_counter = staticmethod(watched(RANDOM, tensor._next_counter))
     tensor.einsum = classmethod(watched("einsum", inspect.getattr_static(tensor, "einsum").__func__))

@@ -80,6 +80,8 @@ def _reduced(op: Callable[[tuple[int, ...], bool], Op], numbers: bool = False) -
 
     def made(g: Lowering, x: str, axis: Axes = None, keepdim: bool = False, dtype: str | None = None) -> str:
         x = elementwise.to(g, x, dtype)
+        if axis == ():
+            return x
         x = cast(g, x, DType.INT32) if g[x].dtype is DType.BOOL else x
         (x,) = (x,) if numbers else floating(g, x)
         return g.b.add(op(reduce.axes_of(g, x, axis), keepdim), x)

@@ -81,7 +81,7 @@ def _roll(g: Lowering, x: str, shifts: int | Ints, dims: int | Ints | None = Non
 
 
 def _getitem(g: Lowering, x: str, indices: Any) -> str:
-    """Numbers, slices, None and …, and at most one list or tensor of indices."""
+    """Numbers, slices, None and …; then lists and tensors of indices, which are PyTorch's."""
     items = indices if isinstance(indices, tuple) else (indices,)
     if isinstance(indices, list) and not all(isinstance(i, int) for i in indices):
         items = tuple(indices)
@@ -90,28 +90,20 @@ def _getitem(g: Lowering, x: str, indices: Any) -> str:
     at = items.index(Ellipsis)
     taken = sum(i is not None and i is not Ellipsis for i in items)
     items = (*items[:at], *(slice(None),) * (len(g.shape(x)) - taken), *items[at + 1 :])
-    if sum(isinstance(i, (str, list, tuple)) for i in items) > 1:
-        raise CompileError(
-            "an index with two lists or tensors is not supported",
-            have=str(g[x]),
-            try_="one after the other: x[i][:, j]",
-        )
-    axis = 0
+    found = list[str | None]()
     for item in items:
-        if item is None:
+        axis = len(found)
+        if isinstance(item, int):
+            x = shapes.select(g, x, axis, item)
+        elif item is None:
             x = shapes.unsqueeze(g, x, axis)
-            axis += 1
+            found.append(None)
         elif isinstance(item, slice):
             x = _sliced(g, x, axis, item)
-            axis += 1
-        elif isinstance(item, int):
-            x = shapes.select(g, x, axis, item)
+            found.append(None)
         else:
-            known = isinstance(item, str)
-            rank = len(g.shape(item)) if known else np.ndim(item)
-            x = index.select_rows(g, x, axis, item) if known else index.take(g, x, axis, np.array(item))
-            axis += rank
-    return x
+            found.append(item if isinstance(item, str) else g.b.const("index", np.array(item, np.int32)))
+    return index.index(g, x, found) if any(found) else x
 
 
 def _sliced(g: Lowering, x: str, axis: int, part: slice) -> str:

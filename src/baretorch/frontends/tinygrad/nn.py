@@ -13,6 +13,7 @@ from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.einsum import einsum
 from baretorch.frontends.lowering import TO_NHWC, Lowering, Result, known_value, spatial
 from baretorch.frontends.tinygrad.moves import flat
+from baretorch.ir import DType
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul, Sub
 from baretorch.ops.functions import Rsqrt
@@ -28,8 +29,19 @@ Numbers = int | Sequence[int]
 # --- products -------------------------------------------------------------------------------------------------
 
 
+def _factors(g: Lowering, name: str, *factors: str) -> tuple[str, ...]:
+    """As float32; if all are integers, tinygrad multiplies and adds in their own type, which wraps around."""
+    if not any(g[x].dtype is DType.FLOAT32 for x in factors):
+        raise CompileError(
+            f"{name}: products of integers are not supported",
+            have=", ".join(str(g[x]) for x in factors),
+            try_="cast the tensors with .float() in the model",
+        )
+    return floating(g, *factors)
+
+
 def _dot(g: Lowering, x: str, w: str, dtype: str | None = None) -> str:
-    return sequence.matmul(g, *floating(g, x, w))
+    return sequence.matmul(g, *_factors(g, "dot", x, w))
 
 
 def _matmul(g: Lowering, x: str, y: str, reverse: bool = False, dtype: str | None = None) -> str:
@@ -39,13 +51,14 @@ def _matmul(g: Lowering, x: str, y: str, reverse: bool = False, dtype: str | Non
 def _linear(g: Lowering, x: str, weight: str, bias: str | None = None, dtype: str | None = None) -> str:
     """The weight is [in, out], or a factor for each input."""
     if len(g.shape(weight)) == 2 and len(g.shape(bias) if bias else (1,)) == 1:
-        return sequence.linear(g, floating(g, x)[0], shapes.t(g, weight), bias)
+        x, weight = _factors(g, "linear", x, weight)
+        return sequence.linear(g, x, shapes.t(g, weight), bias)
     y = elementwise.mul(g, x, weight) if len(g.shape(weight)) == 1 else _dot(g, x, weight)
     return elementwise.add(g, y, bias) if bias else y
 
 
 def _einsum(g: Lowering, _: Any, formula: str, *operands: Any, dtype: str | None = None) -> str:
-    return einsum(g, formula, floating(g, *flat(operands[0], operands[1:])))
+    return einsum(g, formula, _factors(g, "einsum", *flat(operands[0], operands[1:])))
 
 
 # --- convolutions and pools -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -82,8 +83,14 @@ class _Asked:
         from tinygrad import Tensor
 
         trace = Trace(TABLE, [Tensor(x).realize() for x in self.inputs])
+        before = {path: t.uop for path, t in _parameters(_holder(model)).items()}
         outputs = _outputs(_run(trace.run, self.function))
-        return to_graph(trace, outputs, _parameters(_holder(model)), name), trace.calls
+        held = _parameters(_holder(model))
+        used = {u for t in outputs for u in t.uop.toposort()}
+        kept = [path for path, u in before.items() if u in used and path in held and trace.depends(held[path])]
+        if kept:
+            raise _remembers(f"in {', '.join(kept)}")
+        return to_graph(trace, outputs, held, name), trace.calls
 
     def answers(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """What tinygrad gives for inputs."""
@@ -93,13 +100,26 @@ class _Asked:
         return tuple(np.array(t.numpy()) for t in made)
 
     def reference(self) -> Reference:
-        """tinygrad's answers, and what they are if the inputs are other ones in their last bits."""
+        """tinygrad's answers, and what they are if the inputs are other ones in their last bits. Asked again, it must
+        give the same: that is only seen where something else gave another answer."""
+        first = self.answers(self.inputs)
 
         def moved(seed: int) -> tuple[Array, ...]:
             rng = np.random.default_rng(seed)
-            return self.answers([_move(x, rng) if seed else x for x in self.inputs])
+            found = self.answers([_move(x, rng) if seed else x for x in self.inputs])
+            if seed == 0 and not all(map(np.array_equal, found, first, repeat(True))):
+                raise _remembers("its answers change from call to call")
+            return found
 
-        return Reference(self.answers(self.inputs), 1, moved, self.inputs)
+        return Reference(first, 1, moved, self.inputs)
+
+
+def _remembers(how: str) -> CompileError:
+    return CompileError(
+        f"the model remembers something from one run to the next: {how}",
+        need="a function of its inputs",
+        try_="give what is remembered as an input, and return it",
+    )
 
 
 def _move(x: Array, rng: np.random.Generator) -> Array:

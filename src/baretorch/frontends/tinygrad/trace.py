@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,14 @@ from typing import Any, ClassVar
 
 from baretorch.errors import CompileError
 
-SHOWS = ("numpy", "item", "tolist", "data")  # the values of a tensor, which are not there when an image is compiled
+SHOWS = (
+    "numpy",
+    "item",
+    "tolist",
+    "data",
+    "_data",
+    "_buffer",
+)  # the values of a tensor, which are not there when an image is compiled
 CHANGES = {"assign": "assign(), or +=,", "__setitem__": "x[…] = y", "replace": "replace()"}
 RANDOM = "rand"  # and all that makes random numbers
 INSTEAD = {
@@ -182,4 +190,5 @@ def raised_at(error: BaseException) -> str | None:
 
 def _is_users(file: str) -> bool:
     own = (str(Path(__file__).parent), str(Path(sys.modules["tinygrad"].__file__ or "").parent))
-    return not file.startswith(own)
+    python = file.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in file
+    return not file.startswith(own) and not python
