@@ -212,6 +212,16 @@ fully_connected("_int8_reshaped", "channel", keep=True)
 fully_connected("_int8_tensor", "tensor", bias=False)
 
 
+def bare_bias(g: SubgraphWriter) -> None:
+    """LiteRT never looks at a bias's scale: it need not be there, or be true."""
+    weight = g.const(real(6, 8, scale=0.4), Q(0.01))
+    for bias in (g.const(RNG.integers(-2000, 2000, 6).astype(np.int32)), g.const(real(6), Q(0.001, 0, "int32"))):
+        g.output(g.op("FULLY_CONNECTED", [g.input((3, 8), X), weight, bias], (3, 6), Y, "FullyConnectedOptions"))
+
+
+case("FULLY_CONNECTED_int8_bare_bias", bare_bias)
+
+
 def half_weights(g: SubgraphWriter) -> None:
     w = g.op("DEQUANTIZE", [g.const(real(6, 8).astype(np.float16))], (6, 8), "float32", "DequantizeOptions")
     g.output(g.op("FULLY_CONNECTED", [g.input((3, 8)), w, -1], (3, 6), "float32", "FullyConnectedOptions"))

@@ -196,6 +196,25 @@ def transpose_conv(g: SubgraphWriter, int8: bool, padding: int) -> None:
 case("TRANSPOSE_CONV", lambda g: transpose_conv(g, False, SAME), relative=3e-6)
 case("TRANSPOSE_CONV_int8", lambda g: transpose_conv(g, True, SAME))
 case("TRANSPOSE_CONV_int8_valid", lambda g: transpose_conv(g, True, VALID))
+with_constants(
+    "RESIZE_NEAREST_NEIGHBOR",
+    (1, 4, 6, 2),
+    [ints(2, 7)],
+    (1, 2, 7, 2),
+    "_both",
+    options="ResizeNearestNeighborOptions",
+    alignCorners=True,
+    halfPixelCenters=True,
+)
+with_constants(
+    "RESIZE_NEAREST_NEIGHBOR",
+    (1, 4, 6, 2),
+    [ints(2, 7)],
+    (1, 2, 7, 2),
+    "_between",  # the third of seven lies between two of six
+    options="ResizeNearestNeighborOptions",
+    alignCorners=True,
+)
 for kind, values in (("", {}), ("_half", {"halfPixelCenters": True}), ("_aligned", {"alignCorners": True})):
     for name, options in (
         ("RESIZE_BILINEAR", "ResizeBilinearOptions"),
@@ -265,6 +284,16 @@ with_constants(
     options="StridedSliceOptions",
     newAxisMask=1,
     ellipsisMask=4,
+)
+with_constants(
+    "STRIDED_SLICE",
+    (4, 6),
+    [ints(2, 1), ints(0, 3), ints(1, 1)],
+    (2,),
+    "_first",  # the mask of the begin is stronger than its number
+    options="StridedSliceOptions",
+    shrinkAxisMask=1,
+    beginMask=1,
 )
 with_constants("PAD", IMAGE, [np.array([[0, 0], [1, 2], [2, 0], [0, 0]], np.int32)], (1, 7, 6, 3), options="PadOptions")
 with_constants(
@@ -375,6 +404,16 @@ def shape_of(g: SubgraphWriter) -> None:
 
 
 case("SHAPE", shape_of)
+
+
+def constants_out(g: SubgraphWriter) -> None:
+    """What is given out is a constant, the input as it came, and one tensor twice."""
+    x = g.input((2, 3), X)
+    y = g.op("RELU", [x], (2, 3), X)
+    g.output(y, g.const(real(2, 2), X), x, y)
+
+
+case("RELU_and_constants_int8", constants_out)
 
 # --- what remembers -------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ def _conv(g: TfliteLowering, call: Call, weight: str, dilation: Pair, groups: in
     stride = _stride(call)
     around = _around(call, g.shape(call.x())[1:3], g.shape(weight)[1:3], stride, dilation)
     op = Conv2d(stride, around, dilation, groups, *call.limits(activation))
-    return g.b.add(op, *symmetric(g, call.x(), weight), *_bias(call, 2))
+    return g.b.add(op, *symmetric(g, call.x(), weight), *_bias(g, call, 2))
 
 
 def symmetric(g: TfliteLowering, x: str, weight: str) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def transpose_conv(g: TfliteLowering, call: Call) -> str:
         before = max(over, 0) // 2 if call.option(PADDING) == 0 else 0
         padding += [before, over - before]
     op = ConvTranspose2d(stride, (padding[0], padding[1], padding[2], padding[3]), (1, 1), 1, *call.limits(3))
-    return g.b.add(op, *symmetric(g, x, weight), *_bias(call, 3))
+    return g.b.add(op, *symmetric(g, x, weight), *_bias(g, call, 3, of=2))
 
 
 def fully_connected(g: TfliteLowering, call: Call) -> str:
@@ -102,10 +102,10 @@ def fully_connected(g: TfliteLowering, call: Call) -> str:
         raise CompileError(f"{call.name}: the weight has no rows and columns")
     rows = g.reshape(x, (prod(g.shape(x)) // g.shape(weight)[1], g.shape(weight)[1]))
     if known_value(g, weight) is not None:
-        y = g.b.add(Linear(*limits), *symmetric(g, rows, weight), *_bias(call, 2))
+        y = g.b.add(Linear(*limits), *symmetric(g, rows, weight), *_bias(g, call, 2))
     else:
         y = g.b.add(Matmul(), rows, g.permute(weight, (1, 0)))
-        for bias in _bias(call, 2):
+        for bias in _bias(g, call, 2):
             y = g.b.add(Add(), y, bias)
         y = g.limited(y, limits, call.y)
     return g.reshape(y, call.y.shape)
@@ -151,7 +151,8 @@ def resize_nearest(g: TfliteLowering, call: Call) -> str:
         return g.b.add(UpsampleNearest2d(size, steps, exact=bool(centers)), call.x())
     y = call.x()
     for axis, (n, step, last) in enumerate(zip(size, steps, before, strict=True), 1):
-        at = np.floor(np.arange(n) * step + 0.5).clip(0, last - 1).astype(np.int32)
+        place = (np.arange(n, dtype=np.float32) + np.float32(0.5 if centers else 0)) * np.float32(step)
+        at = np.floor(place.astype(np.float64) + 0.5).clip(0, last - 1).astype(np.int32)
         y = g.b.add(IndexSelect(axis), y, g.b.const("rows", at))
     return y
 
@@ -185,9 +186,17 @@ def turned(g: TfliteLowering, x: str, dims: tuple[int, ...]) -> str:
     return g.b.const(f"{x}_turned", t.data.transpose(dims), quant)
 
 
-def _bias(call: Call, i: int) -> tuple[str, ...]:
+def _bias(g: TfliteLowering, call: Call, i: int, of: int = 0) -> tuple[str, ...]:
+    """In int8 it counts steps of the products of input `of` and the weight, whatever the file says its scale is."""
     bias = call.maybe(i)
-    return () if bias is None else (bias,)
+    if bias is None:
+        return ()
+    t, x, weight = call.operands[i], call.operands[of], call.operands[1]
+    assert t is not None and x is not None and weight is not None
+    if t.type != "int32" or t.data is None or x.quant is None or weight.quant is None:
+        return (bias,)
+    steps = x.quant.scale[0] * np.array(weight.quant.scale)
+    return (g.b.const(bias, (t.array() * steps).astype(np.float32)),)
 
 
 def _image(g: TfliteLowering, call: Call, x: str) -> tuple[int, int, int, int]:

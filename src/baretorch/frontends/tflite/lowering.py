@@ -17,6 +17,7 @@ from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State, verify
+from baretorch.ops.arithmetic import quantize
 from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.quantize import Dequantize, Quantize
 
@@ -136,6 +137,13 @@ class TfliteLowering(Lowering):
             self.values[index] = made
 
     def type_of(self, t: TfTensor) -> DType:
+        if t.type == "float16":
+            raise CompileError(
+                "float16 activations are not supported",
+                at=str(t),
+                need="int8 or float32",
+                try_="convert it with float16 weights only, which a DEQUANTIZE makes float32",
+            )
         return DType.FLOAT32 if stored_as(t) is not None else graph_type(t)
 
 
@@ -209,7 +217,7 @@ def lowered(
     for index in inputs:
         t = subgraph.tensors[index]
         quant = stored_as(t)
-        given.append(g.b.input(label(t), t.shape, DType.INT8 if quant else graph_type(t), quant))
+        given.append(g.b.input(label(t), t.shape, DType.INT8 if quant else g.type_of(t), quant))
         if quant is not None:
             real = g.b.add(Dequantize(quant.scale[0], quant.zero_point[0]), given[-1], name=f"{label(t)}_real")
         g.values[index] = g.noted(real, quant) if quant is not None else given[-1]
@@ -223,12 +231,21 @@ def lowered(
         t, out = subgraph.tensors[index], g.value(index)
         quant = stored_as(t)
         g.b.origin = Origin(layer_name(t))
-        made.append(g.b.add(Quantize(quant.scale[0], quant.zero_point[0]), out) if quant is not None else out)
+        made.append(out if quant is None else _stored(g, out, quant))
     state = [State(v.begin, v.now, v.initial) for v in g.variables.values()]
     graph = g.b.graph(given, made, state)
     labels = tuple(label(subgraph.tensors[i]) for i in outputs)
     whole = verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ()))
     return Lowered(whole, tuple(g.notes), tuple(g.hybrid))
+
+
+def _stored(g: TfliteLowering, x: str, quant: Quant) -> str:
+    """What is given out is int8; a constant is so at once."""
+    scale, zero = quant.scale[0], quant.zero_point[0]
+    known = known_value(g, x)
+    if known is not None:
+        return g.b.const(x, quantize(known, scale, zero), quant)
+    return g.b.add(Quantize(scale, zero), x)
 
 
 def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:

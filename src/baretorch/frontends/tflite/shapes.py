@@ -103,6 +103,7 @@ def strided_slice(g: TfliteLowering, call: Call) -> str:
         else:
             n = g.shape(x)[axis]
             if says(SHRINK, i):
+                start = (0 if step > 0 else n - 1) if says(BEGIN, i) else start
                 at = start + n if start < 0 else start
                 x = g.b.add(Slice(axis, at, at + 1), x)
             else:
