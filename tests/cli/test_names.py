@@ -229,6 +229,7 @@ def test_terminals_get_no_control_letters(folder: Path) -> None:
         result = baretorch(command[0], "odd.py", *command[1:])
         assert result.code == 0, result.err
         assert result.out.replace("\n", "").isprintable()
+        assert "a\nb" not in result.out, "a name stays on its line"
     result = baretorch("run", "odd.py", "--board", "host", "--int8")
     assert result.code == 0, result.err
     assert result.out.replace("\n", "").isprintable()

@@ -6,6 +6,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 
+from baretorch.escape import line
 from baretorch.plan.types import Buffer, Plan
 from baretorch.report.numbers import cut
 
@@ -76,12 +77,15 @@ class Lifetimes:
     def _legend(self, width: int) -> RenderResult:
         """The largest buffers, in order of birth: letter, name, bytes, steps."""
         shown = sorted(range(len(self._buffers)), key=lambda i: -self._buffers[i].size)[:_LISTED]
-        name_width = min(32, max(len(self._buffers[i].name) for i in shown))
+        names = {i: line(self._buffers[i].name) for i in shown}
+        name_width = min(32, max(map(len, names.values())))
         for i in sorted(shown):
             b = self._buffers[i]
             yield Segment(_letter(i), _style(i))
             place = f"{b.size:>9,} bytes at {b.offset:<9,}"
-            yield Segment(f" {cut(b.name, name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width])
+            yield Segment(
+                f" {cut(names[i], name_width):<{name_width}} {place} {when(b, len(self._plan.phases))}"[:width]
+            )
             yield Segment("\n")
         if len(self._buffers) > len(shown):
             yield Segment(f"  and {len(self._buffers) - len(shown)} more\n")

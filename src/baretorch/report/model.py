@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.errors import CompileError
-from baretorch.escape import markup
+from baretorch.escape import line, markup
 from baretorch.frontends import Source
 from baretorch.ir import DType, Graph, Tensor
 from baretorch.plan.types import InArena, Plan
@@ -103,11 +103,11 @@ def plan_text(plan: Plan) -> str:
         operands = []
         for o in step.operands:
             place = plan.layout.place(o)
-            operands.append(f"{o.tensor}@{place.offset}" if isinstance(place, InArena) else o.tensor)
-        origin = str(plan.graph[step.nodes[0].outputs[0]].origin)
+            operands.append(f"{line(o.tensor)}@{place.offset}" if isinstance(place, InArena) else line(o.tensor))
+        origin = line(str(plan.graph[step.nodes[0].outputs[0]].origin))
         lines.append(f"{i:>3}  {step.kernel.symbol}({', '.join(operands)}){f'  # {origin}' if origin else ''}")
     for b in sorted(plan.layout.buffers, key=lambda b: (b.first, b.offset)):
-        lines.append(f"buffer {b.name}: {b.size} bytes at {b.offset}, steps {b.first} to {b.last}")
+        lines.append(f"buffer {line(b.name)}: {b.size} bytes at {b.offset}, steps {b.first} to {b.last}")
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baretorch.emulators.types import Cores
-from baretorch.escape import markup
+from baretorch.escape import line, markup
 from baretorch.firmware.types import Image
 from baretorch.passes.to_int8 import float_layers
 from baretorch.report.cycles import time_words
@@ -59,7 +59,7 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
 
 
 def _warnings(texts: Sequence[str]) -> list[Text]:
-    return [Text.assemble(("warning: ", "bold yellow"), text) for text in texts]
+    return [Text.assemble(("warning: ", "bold yellow"), line(text)) for text in texts]
 
 
 def files_list(files: dict[str, Path]) -> Table:
