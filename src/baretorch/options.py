@@ -123,6 +123,8 @@ class Options:
     core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
 
     def __post_init__(self) -> None:
+        for name, text in self.shape.items():
+            _sizes(name, text)
         if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
             raise CompileError(  # --io goes with models that are int8 already, too
                 "--keep-float, --observer and --calibration go with --int8",
@@ -235,9 +237,10 @@ def _spelt(value: object) -> object:
 
 
 def _sizes(name: str, text: str) -> tuple[int, ...]:
-    words = text.split(",") if text else []
-    if not all(word.strip().isdecimal() and int(word) for word in words):
-        raise CompileError(f"--shape: {text!r} are no sizes of {name}", need="whole numbers: 1,3,96,96")
+    words = [word.strip() for word in text.split(",")] if text else []
+    for word in words:
+        if not word.isdecimal() or not int(word):
+            raise CompileError(f"--shape {name}={text}: {word!r} is no size; sizes are whole numbers from 1")
     return tuple(map(int, words))
 
 

@@ -10,6 +10,7 @@ import click
 
 from baretorch.cli.verb import Answer, Body
 from baretorch.errors import CompileError
+from baretorch.escape import line
 from baretorch.options import OPTIONS, Option, Options
 
 INT8 = ("int8", "calibration", "keep_float", "observer", "io")
@@ -51,8 +52,8 @@ def gathered(body: Body) -> Body:
         values = {name: _value(option, given.pop(name)) for name, option in OPTIONS.items() if name in given}
         try:
             options = Options(**values)
-        except CompileError as error:  # flags that do not go together
-            raise click.UsageError(error.what) from None
+        except CompileError as error:  # values that cannot be, flags that do not go together
+            raise click.UsageError(line(error.what)) from None
         return body(*arguments, options=options, **given)
 
     return with_options

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.program import baretorch as cli
 from tests.frontends.onnx.files import model, node, small_cnn, weights
 
 import baretorch
@@ -51,8 +52,9 @@ def test_shapes_that_the_file_leaves_open(tmp_path: Path) -> None:
         ({"x": "1,4,8,8"}, "--shape: x is [1, 4, 8, 8]"),
         ({"x": "1,3,8"}, "--shape: x is [1, 3, 8]"),
         ({"z": "1,3,8,8"}, "--shape: the model has no input 'z'"),
-        ({"x": "1,3,a,8"}, "--shape: '1,3,a,8' are no sizes of x"),
-        ({"x": "1,3,0,8"}, "--shape: '1,3,0,8' are no sizes of x"),
+        ({"x": "1,3,a,8"}, "--shape x=1,3,a,8: 'a' is no size; sizes are whole numbers from 1"),
+        ({"x": "1,3,0,8"}, "--shape x=1,3,0,8: '0' is no size"),
+        ({"x": "-1,3,8,8"}, "--shape x=-1,3,8,8: '-1' is no size"),
         ({"x": "1,3,90000,90000"}, "the model is too large"),
     ],
 )
@@ -236,6 +238,12 @@ def test_what_is_called_after_the_model_comes_first(tmp_path: Path) -> None:
         frontends.load(path)
     (hint,) = caught.value.try_
     assert hint == "if it is another model's: call it after that one, as net.inputs.npz would be for this one"
+
+
+def test_one_node_is_one(tmp_path: Path) -> None:
+    path = saved(tmp_path, model([node("Relu", ["x"], ["y"])], {"x": [1, 3]}, ["y"]))
+    shown = cli("inspect", path).out
+    assert "1 ONNX node → 1 graph node → 1 after passes → 1 step\n" in shown
 
 
 def test_python_takes_the_same(tmp_path: Path) -> None:
