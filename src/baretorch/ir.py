@@ -209,6 +209,10 @@ class Op:
         """What makes [start, stop) of the only output, y, along an axis; None if y cannot be cut there."""
         return None
 
+    def indices(self, inputs: Sequence[Tensor]) -> Mapping[int, int]:
+        """Which of the inputs are indices, and how many entries each can name."""
+        return {}
+
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         """Multiply-accumulates, as the field counts them."""
         return 0

@@ -66,7 +66,7 @@ class _Process:
         assert self._process.stdout is not None
         raw = self._process.stdout.read(sum(t.bytes for t in self._outputs))
         if len(raw) < sum(t.bytes for t in self._outputs):
-            raise InternalError(f"a model that was watched ended with code {self._process.wait()}")
+            raise self._ended()
         found, at = {}, 0
         for t in self._outputs:
             found[t.name] = np.frombuffer(raw, t.dtype.numpy, t.count, at).reshape(t.shape)
@@ -75,9 +75,15 @@ class _Process:
 
     def _send(self, arrays: Sequence[Array]) -> None:
         assert self._process.stdin is not None
-        for array in arrays:
-            self._process.stdin.write(np.ascontiguousarray(array).tobytes())
-        self._process.stdin.flush()
+        try:
+            for array in arrays:
+                self._process.stdin.write(np.ascontiguousarray(array).tobytes())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def _ended(self) -> InternalError:
+        return InternalError(f"a model that was watched ended with code {self._process.wait()}")
 
 
 def _built(tools: Toolchain, names: Names, files: Mapping[str, str], folder: Path) -> Path:

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import baretorch
 from baretorch import frontends, pipeline
-from baretorch.errors import CompileError
+from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Int8, from_module
 from baretorch.ir import DType, interpret
+from baretorch.on_host import on_host
 from baretorch.options import Io, Options
+from baretorch.passes.order import FLOAT, stages
 from baretorch.ports import stored
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
@@ -84,6 +87,26 @@ def test_calibration_that_cannot_be(data: list[Any], text: str) -> None:
     with pytest.raises(CompileError) as caught:
         int8(data)
     assert caught.value.what == text
+
+
+def test_an_index_that_names_nothing_is_told() -> None:
+    net = nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 2)).eval()
+    source = from_module(net, (torch.zeros(1, 3, dtype=torch.int64),), "net")
+    assert not quantized(source, Int8(), [(torch.tensor([[0, 4, -5]]),)]).graph[source.graph.inputs[0]].quant
+    with pytest.raises(CompileError) as caught:
+        quantized(source, Int8(), [(torch.tensor([[0, 1, 4]]),), (torch.tensor([[0, 5, 1]]),)])
+    assert caught.value.render() == (
+        "error: calibration: sample 1 has the index 5, and there are 5 entries\n  at    0\n  need  -5 to 4"
+    )
+
+
+def test_a_program_that_died_is_our_fault() -> None:
+    graph = stages(from_module(mlp(), (X,), "net").graph, FLOAT)[-1][1]
+    with on_host(graph) as run:
+        run._process.kill()  # type: ignore[attr-defined]
+        run._process.wait()  # type: ignore[attr-defined]
+        with pytest.raises(InternalError, match="ended with code -9"):
+            run([np.zeros((1, 4), np.float32)])
 
 
 def test_an_unknown_layer_to_keep_is_named() -> None:

@@ -6,7 +6,7 @@ raises. Indices are int32 or int64; of an int64 the lower half counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar, TypeVar
@@ -25,8 +25,17 @@ ADDABLE = (DType.FLOAT32, DType.INT32)
 O = TypeVar("O", bound=Op)
 
 
+class ByIndex(Op):
+    """x, index, … -> y: the index names entries of one axis of x."""
+
+    axis: int
+
+    def indices(self, inputs: Sequence[Tensor]) -> Mapping[int, int]:
+        return {1: inputs[0].shape[self.axis]}
+
+
 @dataclass(frozen=True)
-class IndexSelect(Op):
+class IndexSelect(ByIndex):
     """x, index -> x with the entries `index` of one axis; the axis becomes the dimensions of the index."""
 
     name: ClassVar[str] = "index_select"
@@ -49,7 +58,7 @@ class IndexSelect(Op):
 
 
 @dataclass(frozen=True)
-class Gather(Op):
+class Gather(ByIndex):
     """x, index -> y[.., i, ..] = x[.., index[.., i, ..], ..] along one axis; the other dimensions are equal."""
 
     name: ClassVar[str] = "gather"
@@ -69,7 +78,7 @@ class Gather(Op):
 
 
 @dataclass(frozen=True)
-class IndexPut(Overwrite):
+class IndexPut(ByIndex, Overwrite):
     """x, index, source -> x, but the entries `index` of one axis are the source's, or have them added."""
 
     name: ClassVar[str] = "index_put"
@@ -90,7 +99,7 @@ class IndexPut(Overwrite):
 
 
 @dataclass(frozen=True)
-class Scatter(Overwrite):
+class Scatter(ByIndex, Overwrite):
     """x, index, source -> x, but y[.., index[.., i, ..], ..] = source[.., i, ..] along one axis, or += it."""
 
     name: ClassVar[str] = "scatter"
@@ -153,6 +162,9 @@ class RavelIndex(Op):
             _need_indices(self, inputs, index, size)
         need(a.shape == b.shape, self, "the indices differ in shape", inputs, "equal shapes")
         return (Signature(a.shape, DType.INT32),)
+
+    def indices(self, inputs: Sequence[Tensor]) -> Mapping[int, int]:
+        return dict(enumerate(self.sizes))
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         a, b = map(inside, inputs, self.sizes)

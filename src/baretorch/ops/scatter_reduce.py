@@ -23,7 +23,7 @@ KINDS: dict[str, np.ufunc] = {"prod": np.multiply, "amax": np.maximum, "amin": n
 
 
 @dataclass(frozen=True)
-class ScatterReduce(Overwrite):
+class ScatterReduce(index.ByIndex, Overwrite):
     """x, index, source -> x, but y[.., index[.., i, ..], ..] = f(itself, source[.., i, ..]) along one axis, where f is
     prod, amax or amin."""
 

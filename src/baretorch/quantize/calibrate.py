@@ -40,12 +40,15 @@ def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: O
     names = list(dict.fromkeys(name for group in wanted.groups for name in group.seen))
     order = {name: i for i, name in enumerate(graph.tensors)}
     names.sort(key=order.__getitem__)  # the first that overflows is named
+    indices = _indices(graph)
     count, kept, stride, constant = 0, list[tuple[Array, ...]](), 1, True
     ports = graph.takes()
     with watching(graph, names, runner) as run:
         for sample in samples:
             arrays = checked(sample, ports, count)
             constant = constant and all(x.size < 2 or bool((x == x.flat[0]).all()) for x in arrays)
+            for input_, size, layer in indices:
+                _need_inside(arrays[input_], size, count, layer)
             values = run(arrays)
             _need_finite(graph, wanted, {name: values[name] for name in names})
             for group, watch in watched:
@@ -66,6 +69,28 @@ def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: O
     scales |= {t.name: per_channel(t.data) for t in graph.of(wanted.weights) if t.data is not None}
     single = all(port.tensor.count == 1 for port in ports)
     return Calibration(scales, count, tuple(kept), constant and not single)
+
+
+def _indices(graph: Graph) -> list[tuple[int, int, str]]:
+    """Inputs that name entries, by number, with how many entries there are, and the layer that has them."""
+    numbers = {name: i for i, name in enumerate(graph.inputs)}
+    return [
+        (numbers[node.inputs[i]], size, graph[node.outputs[0]].origin.path or node.outputs[0])
+        for node in graph.nodes
+        for i, size in node.op.indices(graph.of(node.inputs)).items()
+        if node.inputs[i] in numbers
+    ]
+
+
+def _need_inside(index: Array, size: int, number: int, layer: str) -> None:
+    """An image takes the nearest entry that is there, which is no model for others."""
+    outside = index[(index < -size) | (index >= size)]
+    if outside.size:
+        raise CompileError(
+            f"calibration: sample {number} has the index {outside.flat[0]}, and there are {size} entries",
+            at=layer,
+            need=f"{-size} to {size - 1}",
+        )
 
 
 def _observer(group: Group, observer: Observer) -> MinMax:
