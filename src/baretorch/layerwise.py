@@ -1,5 +1,6 @@
-"""Layer by layer beside the runtime that a quantized file was made for: each of its operators is compiled alone, gets
-the runtime's own inputs, and gives what is compared with the runtime's own output.
+"""Layer by layer beside the runtime that a quantized file was made for: each of its operators goes through the passes
+alone, gets the runtime's own inputs, and gives what is compared with the runtime's own output. It is computed by the
+NumPy references of the integer operators that come out, which the kernels equal bit for bit.
 
 A whole model differs by more, because layers pass their differences on; one layer differs by rounding only.
 """
