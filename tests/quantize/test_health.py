@@ -116,6 +116,29 @@ def test_a_dead_tensor_names_its_layer() -> None:
     assert warning.startswith("dead: all values of faint are equal in int8, and from -")
 
 
+@pytest.mark.parametrize("side", [1.0, 0.0])
+def test_numbers_that_int8_hardly_tells_apart_are_a_warning_before_they_do_harm(side: float) -> None:
+    """The largest of a row is told from the next by less than a step in one of twenty: no sample need show it. A pair
+    that is as good the other way round does none."""
+
+    class Largest(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows = nn.Linear(16, 16)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.rows(x)
+            best = x == x.amax(-1, keepdim=True) if side else x > 0
+            return torch.where(best, side if side else x, 0.0)
+
+    torch.manual_seed(2)
+    draw = torch.Generator().manual_seed(2)
+    data = [torch.randn(1, 2, 16, generator=draw) for _ in range(16)]
+    warnings = int8(Largest().eval(), data[0], data).warnings
+    told = [w for w in warnings if w.startswith("accuracy: numbers are compared in eq that int8 hardly tells")]
+    assert len(warnings) == len(told) == bool(side), warnings
+
+
 def test_they_arrive_in_python() -> None:
     with pytest.warns(UserWarning):
         model = baretorch.compile(seeded_lost().eval(), (X,), board="host", int8=True, calibration=[(X,)])

@@ -9,6 +9,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Quant
 from baretorch.quantize.accuracy import sqnr_db
+from baretorch.quantize.comparisons import compared, expected_db
 from baretorch.quantize.groups import Wanted
 from baretorch.quantize.observers import Meant
 from baretorch.quantize.simulate import simulated
@@ -58,7 +59,8 @@ def judged(
                         some.see(graph, name, meant, wants[name], has[pairs[name]])
             if first:
                 answers = tuple(np.array(has[pairs[n]]) for n in graph.outputs)
-    return Health(answers, (*_noisy(graph, example, all_), *_clipped(graph, all_)))
+    noisy = (*_noisy(graph, example, all_),)
+    return Health(answers, (*(noisy or _uncertain(graph, (examples, *chosen), runner)), *_clipped(graph, all_)))
 
 
 @dataclass
@@ -130,6 +132,20 @@ def _noisy(graph: Graph, example: _Sums, all_: _Sums) -> Iterator[str]:
                 f"comes from {layers}"
             )
             return
+
+
+def _uncertain(graph: Graph, inputs: Sequence[Sequence[Array]], runner: Runner) -> Iterator[str]:
+    """The answer would not be the model's for other inputs, because it depends on which of two numbers is larger."""
+    found = compared(graph)
+    if not found:
+        return
+    db = expected_db(graph, inputs, runner)
+    if db is not None and db < LEAST_DB:
+        layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in found))
+        yield (
+            f"accuracy: numbers are compared in {layers} that int8 hardly tells from each other; the int8 answer to "
+            f"other inputs has about {db:.1f} dB signal to noise against float"
+        )
 
 
 def _blamed(graph: Graph, sums: _Sums) -> list[str]:
