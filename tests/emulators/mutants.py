@@ -245,7 +245,8 @@ class Workshop:
         (self._folder / "toy.ld").write_text(linker_script(self.image.board))
         glue = self._folder / "glue.c"
         glue.write_text(GLUE.format(body=BODY, inputs=16, outputs=16))
-        self._objects = {path: self._compile(path, path.stem) for path in (*runtime_sources(self.image.board), glue)}
+        sources = (*runtime_sources(self.image.board), glue)
+        self._objects = {path: self._compile(path, f"{path.parent.name}_{path.stem}") for path in sources}
 
     def build(self, mutant: Mutant) -> Image:
         with TemporaryDirectory() as temporary:

@@ -127,6 +127,8 @@ def test_header() -> None:
         "#define BT_COUNTER_HZ 1000000u\n"
         "#define BT_UART_IRQ 33u\n"
         "#define BT_INTERRUPTS_BASE 0xe000e100u\n"
+        "#define BT_ALARM_BASE 0xe000e010u\n"
+        "#define BT_ALARM_HZ 150000000u\n"
         "#define BT_FALLBACK_UART_HZ 11000000u\n"
         "#define BT_FALLBACK_COUNTER_HZ 1000000u\n"
         "\n"
@@ -460,6 +462,11 @@ CHIP_ERRORS = {
         "error: [uart] has an irq, and nothing takes it\n"
         "  at    chippy.toml\n"
         "  need  [interrupts] with driver and base, or no irq",
+    ),
+    "alarm of nobody": (
+        "[counter]",
+        '[alarm]\ndriver = "systick"\nbase = 0x40000010\nhz = 1\n\n[counter]',
+        "error: [alarm] is of no use: nothing sleeps\n  at    chippy.toml\n  need  [uart] with an irq, or no [alarm]",
     ),
     "unmapped interrupts": (
         "[counter]",

@@ -20,7 +20,7 @@ from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.targets.types import Chip
 
-HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "cores.c")
+HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "cores.c")
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
 WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid

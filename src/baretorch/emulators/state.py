@@ -48,6 +48,17 @@ class Doze(IntEnum):
     FOR_EVER = 2
 
 
+class Timer(IntEnum):
+    """Which timer can end sleep."""
+
+    NO_ALARM = 0
+    SYSTICK = 1
+    NRF_TIMER = 2
+
+
+TIMERS = {"systick": Timer.SYSTICK, "nrf_timer": Timer.NRF_TIMER}
+
+
 class Console(IntFlag):
     """What the console does now."""
 
@@ -100,6 +111,14 @@ class Race(ctypes.Structure):
     ]
 
 
+class CAlarm(ctypes.Structure):
+    """bt_alarm."""
+
+    _fields_ = [("due", c_uint64)] + [
+        (name, c_uint32) for name in ("reload", "on", "wakes", "rang", "pending", "unused")
+    ]
+
+
 CHANGE = ctypes.CFUNCTYPE(ctypes.c_int, c_uint32, c_uint32, c_uint32, c_uint64)
 
 
@@ -141,6 +160,9 @@ class ChipState(ctypes.Structure):
         ("sticky", c_uint32 * 2),
         ("wakes", c_uint32),
         ("stuck", c_uint32),
+        ("alarm", c_uint32),
+        ("alarm_base", c_uint32),
+        ("alarm_irq", c_uint32),
         ("lines", c_uint32 * IRQ_WORDS),
         ("line", c_uint8 * 256),
         ("meets", c_uint32 * (2 * MEETINGS)),
@@ -187,6 +209,7 @@ CoreState._fields_ = [
     ("event", c_uint32),
     ("asleep", c_uint32),
     ("halted", c_uint32),
+    ("alarm", CAlarm),
     ("dozing", c_uint32),
     ("enabled", c_uint32 * IRQ_WORDS),
     ("pending", c_uint32 * IRQ_WORDS),
@@ -236,6 +259,9 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
         irq=NO_IRQ if chip.uart.irq is None else chip.uart.irq,
         wake=(chip.uart.base + waker.at, waker.bits),
         sticky=(chip.uart.base + waker.clears_at, waker.clears),
+        alarm=TIMERS[chip.alarm.driver] if chip.alarm is not None else Timer.NO_ALARM,
+        alarm_base=chip.alarm.base if chip.alarm is not None else 0,
+        alarm_irq=chip.alarm.irq if chip.alarm is not None and chip.alarm.irq is not None else NO_IRQ,
         line=(c_uint8 * 256)(*range(256)),
         meets=(c_uint32 * (2 * MEETINGS))(*meets),
         stacks=code.stacks,
@@ -253,6 +279,7 @@ def core_state(chip: ChipState, code: Code, number: int) -> tuple[CoreState, mma
         touched=(c_uint32 * halfwords)(),
         rows=ctypes.addressof(c_char.from_buffer(rows)),
         number=number,
+        alarm=CAlarm(due=NEVER),
         home=code.home if number == 0 else code.core1_home,
     )
     return state, rows

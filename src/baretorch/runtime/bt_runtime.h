@@ -32,8 +32,9 @@ void bt_console_put(uint8_t byte);
 int bt_console_ready(void);    /* whether a byte has come; if not, the next one ends bt_sleep */
 uint8_t bt_console_take(void); /* the byte that has come */
 
-/* console.c: waits for a byte, asleep. */
+/* console.c: waits for a byte, asleep; the second at most so many milliseconds, and says whether one came. */
 uint8_t bt_console_get(void);
+int bt_console_get_soon(uint8_t *byte, uint32_t ms);
 
 /* interrupts/<driver>.c: sleep ends when an interrupt is pending, also one that came between a look for it and the
  * sleep, because interrupts are masked all the while. Chips whose console has none (BT_UART_IRQ) stay awake. */
@@ -45,6 +46,20 @@ void bt_sleep(void);
 #define bt_mask_interrupts() ((void)0)
 #define bt_unmask_interrupts() ((void)0)
 #define bt_sleep() ((void)0)
+#endif
+
+/* alarm/<driver>.c: rings after so many milliseconds, or a little later. It ends bt_sleep if it is to. Chips without one
+ * (BT_ALARM_HZ) wait as long as it takes. */
+#ifdef BT_ALARM_HZ
+void bt_alarm_start(uint32_t ms);
+void bt_alarm_wakes(int on);
+int bt_alarm_rang(void);
+void bt_alarm_stop(void);
+#else
+#define bt_alarm_start(ms) ((void)(ms))
+#define bt_alarm_wakes(on) ((void)0)
+#define bt_alarm_rang() 0
+#define bt_alarm_stop() ((void)0)
 #endif
 
 /* counter/<driver>.c: counts up, wraps at 2^32. */

@@ -1,4 +1,4 @@
-/* Waiting for what the host sends. */
+/* Waiting for what the host sends. Interrupts that have a handler get their turn each time the core wakes. */
 #include "bt_board.h"
 #include "bt_runtime.h"
 
@@ -7,7 +7,31 @@ uint8_t bt_console_get(void)
     bt_mask_interrupts();
     while (!bt_console_ready()) {
         bt_sleep();
+        bt_unmask_interrupts();
+        bt_mask_interrupts();
     }
     bt_unmask_interrupts();
     return bt_console_take();
+}
+
+int bt_console_get_soon(uint8_t *byte, uint32_t ms)
+{
+    int ready = bt_console_ready();
+    if (!ready) {
+        bt_alarm_start(ms);
+        bt_mask_interrupts();
+        while (!(ready = bt_console_ready()) && !bt_alarm_rang()) {
+            bt_alarm_wakes(1);
+            bt_sleep();
+            bt_alarm_wakes(0);
+            bt_unmask_interrupts();
+            bt_mask_interrupts();
+        }
+        bt_unmask_interrupts();
+        bt_alarm_stop();
+    }
+    if (ready) {
+        *byte = bt_console_take();
+    }
+    return ready;
 }

@@ -4,11 +4,13 @@
  *
  * crc is CRC-32 (reflected 0xedb88320, as in zlib) over type, seq, length and payload. Bytes outside frames are
  * text for people when the device sends them, and are skipped when the host does. An answer carries the seq of
- * its question. The device has no time limits: a host that lost its place sends zero bytes until it is answered. */
+ * its question. A frame whose next byte takes longer than BT_FRAME_PAUSE_MS is given up with an error, on chips that can
+ * tell the time; a host that lost its place may as well send zero bytes until it is answered. */
 #ifndef BT_FRAME_H
 #define BT_FRAME_H
 
 #define BT_FRAME_VERSION 1u
+#define BT_FRAME_PAUSE_MS 1000u
 
 enum {
     /* from the host */
@@ -25,6 +27,6 @@ enum {
 };
 
 /* Beside BT_ERROR_INPUT stands the name of an input that has NaN or infinite values; nothing has run. */
-enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3, BT_ERROR_INPUT = 4 };
+enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3, BT_ERROR_INPUT = 4, BT_ERROR_TIME = 5 };
 
 #endif

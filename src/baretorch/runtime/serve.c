@@ -16,9 +16,13 @@ static void crc_add(uint8_t byte)
     crc = (crc >> 4) ^ table[crc & 15u];
 }
 
+static int late; /* the rest of the frame did not come */
+
+/* A byte of a frame; 0 once one has not come in time. */
 static uint8_t get(void)
 {
-    const uint8_t byte = bt_console_get();
+    uint8_t byte = 0;
+    late = late || !bt_console_get_soon(&byte, BT_FRAME_PAUSE_MS);
     crc_add(byte);
     return byte;
 }
@@ -101,6 +105,11 @@ static void send_error(uint8_t seq, uint8_t code, const char *text)
     end();
 }
 
+static void send_late(uint8_t seq)
+{
+    send_error(seq, BT_ERROR_TIME, "the rest of the frame did not come in time");
+}
+
 static void send_model(uint8_t seq)
 {
     const bt_model *m = &bt_the_model;
@@ -169,10 +178,15 @@ static void serve_frame(void)
 {
     find_start();
     crc = 0xffffffffu;
+    late = 0;
     const uint8_t type = get();
     const uint8_t seq = get();
     const uint32_t length = get_u32();
     uint32_t expected = 0;
+    if (late) {
+        send_late(seq);
+        return;
+    }
     if (type == BT_FRAME_RUN) {
         expected = total_bytes(bt_the_model.inputs, bt_the_model.input_count);
     } else if (type != BT_FRAME_HELLO && type != BT_FRAME_RESET) {
@@ -186,7 +200,10 @@ static void serve_frame(void)
     if (type == BT_FRAME_RUN) {
         receive_inputs();
     }
-    if (!crc_matches()) {
+    const int whole = crc_matches();
+    if (late) {
+        send_late(seq);
+    } else if (!whole) {
         send_error(seq, BT_ERROR_CRC, "bytes were lost or changed: the CRC differs");
     } else if (type == BT_FRAME_RUN) {
         run(seq);

@@ -13,7 +13,7 @@ from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
-from baretorch.targets.types import Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart
+from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart
 
 _CHIPS = BOARDS / "chips"
 
@@ -112,6 +112,7 @@ def _chip(name: str, beside: Path) -> Chip:
         silicon=load_silicon(table.word("silicon", silicon_names())) if "silicon" in table.rows else None,
         cores=_cores(table.table("cores")) if "cores" in table.rows else None,
         interrupts=_interrupts(table.table("interrupts")) if "interrupts" in table.rows else None,
+        alarm=_alarm(table.table("alarm")) if "alarm" in table.rows else None,
     )
     if "flash_path" in table.rows:
         chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
@@ -188,6 +189,12 @@ def _interrupts(table: Table) -> Interrupts:
     return interrupts
 
 
+def _alarm(table: Table) -> Alarm:
+    alarm = Alarm(table.source("driver", "alarm"), table.number("base"), table.rate("hz"), _irq(table))
+    table.end()
+    return alarm
+
+
 def _cores(table: Table) -> Cores:
     cores = Cores(table.number("count"), table.source("driver", "cores"), table.number("base"))
     table.end()
@@ -246,7 +253,14 @@ def _check_registers(chip: Chip, where: str) -> None:
     registers = [("uart", chip.uart.base)]
     if chip.interrupts is not None:
         registers.append(("interrupts", chip.interrupts.base))
-    elif chip.uart.irq is not None:
+    if chip.alarm is not None:
+        registers.append(("alarm", chip.alarm.base))
+    if chip.uart.irq is None:
+        if chip.alarm is not None:
+            raise CompileError(
+                "[alarm] is of no use: nothing sleeps", at=where, need="[uart] with an irq, or no [alarm]"
+            )
+    elif chip.interrupts is None:
         raise CompileError(
             "[uart] has an irq, and nothing takes it", at=where, need="[interrupts] with driver and base, or no irq"
         )

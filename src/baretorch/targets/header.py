@@ -40,4 +40,8 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
 def _interrupts(chip: Chip) -> list[tuple[str, str]]:
     if chip.interrupts is None or chip.uart.irq is None:
         return []
-    return [("BT_UART_IRQ", f"{chip.uart.irq}u"), ("BT_INTERRUPTS_BASE", f"0x{chip.interrupts.base:08x}u")]
+    rows = [("BT_UART_IRQ", f"{chip.uart.irq}u"), ("BT_INTERRUPTS_BASE", f"0x{chip.interrupts.base:08x}u")]
+    if chip.alarm is not None:
+        rows += [("BT_ALARM_BASE", f"0x{chip.alarm.base:08x}u"), ("BT_ALARM_HZ", f"{chip.alarm.hz}u")]
+        rows += [("BT_ALARM_IRQ", f"{chip.alarm.irq}u")] if chip.alarm.irq is not None else []
+    return rows

@@ -26,5 +26,6 @@ def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
     second = ("arm/core1.c", f"cores/{chip.cores.driver}.c") if cores > 1 and chip.cores else ()
     waits = ("wait.c",) if chip.starts_clocks else ()
     sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and chip.uart.irq is not None else ()
-    names = (*_START[chip.boot], *hardware, *sleeps, *waits, "console.c", "text.c", "serve.c", *second)
+    alarm = (f"alarm/{chip.alarm.driver}.c",) if chip.alarm and sleeps else ()
+    names = (*_START[chip.boot], *hardware, *sleeps, *alarm, *waits, "console.c", "text.c", "serve.c", *second)
     return tuple(RUNTIME / name for name in names)

@@ -66,6 +66,16 @@ class Interrupts:
 
 
 @dataclass(frozen=True)
+class Alarm:
+    """A timer that can end sleep: runtime/alarm/<driver>.c. `irq` is its interrupt, None if that is the core's own."""
+
+    driver: str
+    base: int
+    hz: int
+    irq: int | None = None
+
+
+@dataclass(frozen=True)
 class Cores:
     """Several cores alike. `driver` names runtime/cores/<driver>.c, which starts core 1; the register at `base` reads
     as the number of the core that reads it."""
@@ -140,6 +150,7 @@ class Chip:
     cores: Cores | None = None  # None: one core
     flash_path: FlashPath | None = None  # None: the image is read as fast as RAM
     interrupts: Interrupts | None = None  # None: nothing interrupts
+    alarm: Alarm | None = None  # None: a frame that is never finished is waited for
 
     @property
     def starts_clocks(self) -> bool:

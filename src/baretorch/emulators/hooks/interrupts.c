@@ -24,6 +24,7 @@ static void drive(bt_chip *m)
 void look_at_lines(bt_core *c)
 {
     drive(c->chip);
+    look_at_alarm(c);
     for (uint32_t i = 0; i < IRQ_WORDS; i++)
         c->pending[i] |= c->chip->lines[i];
 }
@@ -71,13 +72,13 @@ void write_nvic(bt_core *c, uint32_t offset, uint32_t value)
     }
 }
 
-static int is_interrupted(bt_core *c)
+static uint32_t is_interrupted(bt_core *c)
 {
     look_at_lines(c);
     for (uint32_t i = 0; i < IRQ_WORDS; i++)
         if (c->enabled[i] & c->pending[i])
             return 1;
-    return 0;
+    return c->alarm.pending;
 }
 
 /* WFI: what the core does now. */
@@ -87,6 +88,11 @@ uint32_t bt_doze(bt_core *c)
     if (is_interrupted(c))
         return c->dozing = AWAKE;
     m->polls = 0;
+    if (c->alarm.wakes && c->alarm.due != NEVER) { /* nothing happens until then */
+        wait_until(c, c->alarm.due);
+        if (is_interrupted(c))
+            return c->dozing = AWAKE;
+    }
     if (m->irq != NO_IRQ && m->wakes && m->console & RECEIVES && c->enabled[m->irq / 32] >> m->irq % 32 & 1)
         return c->dozing = UNTIL_INPUT;
     return c->dozing = FOR_EVER;

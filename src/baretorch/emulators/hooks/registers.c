@@ -27,8 +27,9 @@ static uint32_t console_status(bt_chip *m, void *unicorn, const bt_register *r)
     if (m->input_taken < m->input_bytes && m->console & RECEIVES)
         return r->filled;
     /* Senders look at the same register, but once per byte, and a core that sleeps can be woken once by what it has taken
-     * already: the third look in a row waits for input. */
-    if (++m->polls > 2)
+     * already: who looks more often than that waits for input. */
+    enum { OFTEN = 4 };
+    if (++m->polls > OFTEN)
         stop(m, unicorn, WAITS_FOR_INPUT);
     return r->empty;
 }
@@ -40,7 +41,7 @@ static uint32_t console_data(bt_chip *m, void *unicorn)
     return m->input_taken < m->input_bytes && m->console & RECEIVES ? m->line[m->input[m->input_taken++]] : 0;
 }
 
-static uint32_t ticks(const bt_core *c)
+uint32_t ticks(const bt_core *c)
 {
     const bt_chip *m = c->chip;
     const uint64_t clock = clock_of(c);
@@ -65,6 +66,9 @@ static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
     look_at_lines(c);
     if (is_nvic(address))
         return read_nvic(c, address - NVIC);
+    uint32_t value;
+    if (ask_alarm(c, address, &value))
+        return value;
     if (clock_of(c) >= m->next_change)
         change(c, unicorn, 0, 0, DUE);
     const bt_register *r = find(m, address);
@@ -113,6 +117,7 @@ static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t
         write_nvic(c, address - NVIC, (uint32_t)value);
     else
         tell_console(c, address, (uint32_t)value);
+    tell_alarm(c, address, (uint32_t)value);
     const bt_register *r = find(c->chip, address);
     if (r == NULL)
         return;

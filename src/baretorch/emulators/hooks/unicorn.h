@@ -9,6 +9,7 @@ enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS
        MODELLED, READ_BACK };
 enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE, CHIP_CHANGED, CONSOLE_IS_DEAD };
 enum { AWAKE, UNTIL_INPUT, FOR_EVER };
+enum { NO_ALARM, SYSTICK, NRF_TIMER };
 enum { DUE, WRITTEN, READ }; /* why the model is called */
 enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 
@@ -19,6 +20,7 @@ enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 #define MEETINGS 4
 #define IRQ_WORDS 8 /* of 32 interrupts each */
 #define NO_IRQ 0xffffffffu
+#define NEVER UINT64_MAX
 
 /* A register that does more than read as zero. */
 typedef struct {
@@ -61,6 +63,17 @@ typedef struct {
     bt_access by[2];
 } bt_race;
 
+/* A timer that can end sleep. */
+typedef struct {
+    uint64_t due;     /* clock: when it rings next */
+    uint32_t reload;  /* SysTick: instructions in a round, less one; else what it is compared with */
+    uint32_t on;
+    uint32_t wakes;   /* whether it interrupts */
+    uint32_t rang;    /* and was not asked about since */
+    uint32_t pending; /* SysTick: it has interrupted, and that was not cleared */
+    uint32_t unused;
+} bt_alarm;
+
 typedef struct bt_core bt_core;
 
 /* What the cores share. */
@@ -93,6 +106,7 @@ typedef struct {
     uint32_t wake[2];       /* address and bits: those of a register that must all be set for it to interrupt */
     uint32_t sticky[2];     /* those that clear its interrupt, which stays until then; or 0 */
     uint32_t wakes, stuck;  /* whether it may interrupt, and whether it did and was not cleared */
+    uint32_t alarm, alarm_base, alarm_irq; /* which timer that is */
     uint32_t lines[IRQ_WORDS]; /* interrupts that devices raise now */
     uint8_t line[256];      /* what arrives at the other end for each byte: another one if the rates differ */
     uint32_t meets[2 * MEETINGS]; /* ranges of addresses: the functions bt_meet */
@@ -131,6 +145,7 @@ struct bt_core {
     uint32_t meeting; /* whether it is inside */
     uint32_t pc;      /* of the last block */
     uint32_t event, asleep, halted;
+    bt_alarm alarm;
     uint32_t dozing; /* after WFI */
     uint32_t enabled[IRQ_WORDS], pending[IRQ_WORDS]; /* interrupts */
     uint32_t mail[MAIL_ROOM], mail_count; /* words that the other core sent */
@@ -165,6 +180,14 @@ void tell_console(bt_core *c, uint32_t address, uint32_t value);
 uint32_t read_nvic(bt_core *c, uint32_t offset);
 void write_nvic(bt_core *c, uint32_t offset, uint32_t value);
 uint32_t bt_doze(bt_core *c);
+
+/* alarm.c */
+void look_at_alarm(bt_core *c);
+void tell_alarm(bt_core *c, uint32_t address, uint32_t value);
+int ask_alarm(bt_core *c, uint32_t address, uint32_t *value);
+
+/* registers.c */
+uint32_t ticks(const bt_core *c);
 
 /* cores.c */
 void look_for_meeting(bt_core *c, uint32_t pc);

@@ -3,11 +3,10 @@
 #include "bt_reg.h"
 #include "bt_runtime.h"
 
-#define WORD (BT_INTERRUPTS_BASE + BT_UART_IRQ / 32u * 4u)
-#define ISER BT_REG(WORD)
-#define ICER BT_REG(WORD + 0x80u)
-#define ICPR BT_REG(WORD + 0x180u)
-#define CONSOLE (1u << (BT_UART_IRQ % 32u))
+#define ISER(irq) BT_REG(BT_INTERRUPTS_BASE + (irq) / 32u * 4u)
+#define ICER(irq) BT_REG(BT_INTERRUPTS_BASE + 0x80u + (irq) / 32u * 4u)
+#define ICPR(irq) BT_REG(BT_INTERRUPTS_BASE + 0x180u + (irq) / 32u * 4u)
+#define BIT(irq) (1u << ((irq) % 32u))
 
 void bt_mask_interrupts(void)
 {
@@ -16,17 +15,25 @@ void bt_mask_interrupts(void)
 
 void bt_unmask_interrupts(void)
 {
-    __asm__ volatile("cpsie i" : : : "memory");
+    __asm__ volatile("cpsie i\n\tisb" : : : "memory");
 }
 
-/* Nobody handles the console's interrupt: it is enabled while the core sleeps, and no longer pending when others are
- * let in. If it is still raised, clearing it does nothing. */
+/* Nobody handles the interrupts of console and alarm: they are enabled while the core sleeps, and no longer pending when
+ * others are let in. If one is still raised, clearing it does nothing. */
 void bt_sleep(void)
 {
-    ISER = CONSOLE;
+    ISER(BT_UART_IRQ) = BIT(BT_UART_IRQ);
+#ifdef BT_ALARM_IRQ
+    ISER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
+#endif
     __asm__ volatile("dsb\n\twfi" : : : "memory");
-    ICER = CONSOLE;
+    ICER(BT_UART_IRQ) = BIT(BT_UART_IRQ);
+#ifdef BT_ALARM_IRQ
+    ICER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
+#endif
     __asm__ volatile("dsb\n\tisb" : : : "memory");
-    ICPR = CONSOLE;
-    __asm__ volatile("cpsie i\n\tisb\n\tcpsid i" : : : "memory");
+    ICPR(BT_UART_IRQ) = BIT(BT_UART_IRQ);
+#ifdef BT_ALARM_IRQ
+    ICPR(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
+#endif
 }
