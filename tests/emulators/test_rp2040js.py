@@ -59,6 +59,15 @@ def test_every_instruction_runs_as_often_as_on_unicorn(toolchain: str) -> None:
     assert sites[0] == sites[1] and len(sites[0]) >= 3
 
 
+@pytest.mark.parametrize("quad", [True, False])
+def test_the_second_stage_reads_flash_as_fast_as_that_can(quad: bool) -> None:
+    """It sets the bit QE of a chip that is new, and falls back to one line where that changes nothing."""
+    machine = rp2040js.Rp2040JsMachine(image("pico"), RUN, quad)
+    Link(machine).run([DATA])
+    assert machine.flash_command() == ("EBh" if quad else "03h")
+    machine.close()
+
+
 def work(cores: Cores) -> list[int]:
     """What each core does besides waiting for the other: how often it looks depends on when it comes."""
     return [cores.critical_path - waiting for waiting in cores.waiting]
@@ -109,6 +118,7 @@ def compared(name: str, int8: bool, folder: Path) -> Run:
     assert js.instructions == unicorn.instructions
     assert js.stack_peak == unicorn.stack_peak > 0
     assert unicorn.emulator_cycles is None and js.emulator_cycles is not None
+    assert js.ticks == pytest.approx(js.emulator_cycles / 125, rel=0.01, abs=3)  # microseconds, at 125 MHz
     listing = read_listing(made)
     ours, same = (cycles_of(run.blocks, listing, TIMINGS["cortex-m0plus"]) for run in (js, unicorn))
     assert ours == same

@@ -27,7 +27,8 @@ class Rp2040JsMachine(Process):
 
     name = "rp2040js"
 
-    def __init__(self, image: Image, run_symbol: str) -> None:
+    def __init__(self, image: Image, run_symbol: str, quad: bool = True) -> None:
+        """Unless `quad`, its flash chip cannot be read by four lines."""
         node, library = find_node(), find_package()
         chip, uf2 = image.board.chip, image.uf2
         assert uf2 is not None and chip.uf2_family is not None  # targets/boards.py
@@ -38,6 +39,7 @@ class Rp2040JsMachine(Process):
             "library": str(library),
             "uf2": str(uf2.absolute()),
             "counts": self._counts.fileno(),
+            "quad": quad,
             "cores": image.cores,
             "code": [code.addresses.start, code.addresses.stop],
             "run": code.run,
@@ -47,7 +49,7 @@ class Rp2040JsMachine(Process):
             "meets": [address for function in code.meets for address in function],
         }
         super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=(self._counts,), keep=(self._counts,))
-        self._told: dict[str, Any] = {"instructions": [], "cycles": [], "cores": [], "rows": []}
+        self._told: dict[str, Any] = {"instructions": [], "cycles": [], "flash": "", "cores": [], "rows": []}
 
     def instructions(self) -> tuple[int, ...]:
         return tuple(self._read()["instructions"])
@@ -68,6 +70,10 @@ class Rp2040JsMachine(Process):
 
     def blocks(self) -> tuple[Block, ...]:
         return tuple(Block(*row) for row in self._read()["rows"])
+
+    def flash_command(self) -> str:
+        """What flash was read with in the last call."""
+        return str(self._read()["flash"])
 
     def _read(self) -> dict[str, Any]:
         """What the process wrote at the end of the last call."""
