@@ -24,6 +24,8 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" = demo ] || command -v npm >/dev/null || need="$need npm"
 # Tests look at the report's page in a real browser.
 [ "$kind" = demo ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
+# And whether kernels ask for more than an 8-bit core has.
+[ "$kind" = demo ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
 python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
 if [ -n "$need" ]; then
     root=""

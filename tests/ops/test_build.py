@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ CPU = {cpu.name: cpu for cpu in CPUS}
 M0 = (*CLANG, *CPU["cortex-m0plus"].zig, "-fno-unwind-tables")
 PORTABLY = {"gcc": ("gcc",), "clang": CLANG, "cortex-m0plus": M0}
 VARIANTS = ("cortex-m0plus", "cortex-m55", "rv32")  # which together run every kernel there is
+CPP17 = ("-std=gnu++17", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")  # what is not said is zero
 FORMS = pytest.mark.parametrize("form", [(), ("-DBT_INLINE_KERNELS",)], ids=["out-of-line", "inlined"])
 
 
@@ -41,6 +43,23 @@ def test_kernels_of_a_cpu_give_no_warning(name: str, compiler: str, form: tuple[
     command = (f"{cpu.gcc_prefix}gcc", *cpu.gcc) if compiler == "gcc" else (*CLANG, *cpu.zig, "-fno-unwind-tables")
     own = sorted({k.source for k in ALL if k.needs and k.needs.met_by(cpu.features)})
     compile_all((*command, "-ffreestanding", *form), own, tmp_path)
+
+
+@FORMS
+@pytest.mark.parametrize("name", ["host", *VARIANTS])
+def test_kernels_are_c_plus_plus_too(name: str, form: tuple[str, ...], tmp_path: Path) -> None:
+    """Arduino and Mbed compile what they are given, and some applications include it."""
+    cpu = CPU.get(name)
+    command = (f"{cpu.gcc_prefix}gcc", *cpu.gcc, "-ffreestanding") if cpu else ("gcc",)
+    own = sorted({k.source for k in ALL if k.needs and k.needs.met_by(cpu.features)}) if cpu else PORTABLE
+    everything = tmp_path / "all.cpp"
+    everything.write_text("".join(f'#include "{s}"\n' for s in own))
+    run(*command, *form, *CPP17, f"-I{KERNELS}", "-fsyntax-only", everything)
+
+
+@pytest.mark.skipif(not shutil.which("avr-gcc"), reason="gcc-avr is not installed")
+def test_kernels_do_not_need_an_int_of_32_bits(tmp_path: Path) -> None:
+    compile_all(("avr-gcc", "-mmcu=atmega2560", "-Wno-unknown-pragmas", "-DBT_INLINE_KERNELS"), PORTABLE, tmp_path)
 
 
 def test_the_variants_are_all_there_are() -> None:

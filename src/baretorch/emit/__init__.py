@@ -9,7 +9,7 @@ from pathlib import Path
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.glue import RUN_ALONE, glue_c
 from baretorch.emit.header import model_h
-from baretorch.emit.model import model_c
+from baretorch.emit.model import included, model_c
 from baretorch.emit.names import make_names
 from baretorch.emit.weights import weights_c, weights_h
 from baretorch.options import Optimize
@@ -56,13 +56,14 @@ def emit(
         "weights.h": weights_h(names),
         "weights.c": weights_c(names, blank),
     }
+    inline = optimize == Optimize.SPEED
     kernel_sources = sorted({s.kernel.source for plan in plans.values() for s in plan.steps})
     for path in _with_includes(
         [*kernel_sources, "bt.h", *(["finite.h"] if checked else []), *(["cores.h"] if cores > 1 else [])]
     ):
-        files[f"kernels/{path}"] = (KERNELS / path).read_text()
+        files[f"kernels/{included(path) if inline else path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]
-    if optimize == Optimize.SIZE:
+    if not inline:
         sources += [f"kernels/{s}" for s in kernel_sources]
     call = f"{method.prefix}_start" if alone else method.run
     return CFiles(

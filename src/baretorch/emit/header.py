@@ -38,10 +38,18 @@ def model_h(names: Names) -> str:
 #include <stddef.h>
 #include <stdint.h>
 {rows}
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
 {comment(f"RAM the model works in, {_held(names)}.")}
 {arenas}
 {constants}
 {methods}{_cores(names)}{_reset(names)}
+#ifdef __cplusplus
+}}
+#endif
+
 #endif
 """
 

@@ -26,6 +26,11 @@ _ELSEWHERE = """
 """
 
 
+def included(source: str) -> str:
+    """What a kernel's file is called where model.c includes it: SDKs compile every .c file that they find."""
+    return source.removesuffix(".c") + ".inc" if source.endswith(".c") else source
+
+
 def model_c(names: Names, optimize: Optimize) -> str:
     """For speed each kind of layer is an instance of its kernel with literal parameters."""
     inline = optimize == Optimize.SPEED
@@ -33,7 +38,7 @@ def model_c(names: Names, optimize: Optimize) -> str:
     writer = _Writer(names, inline, taken={*names.globals, *ports})
     methods = "\n".join(_method(names, m, writer) for m in names.methods.values())
     steps = [step for m in names.methods.values() for step in m.plan.steps]
-    sources = sorted({s.kernel.source if inline else s.kernel.header for s in steps})
+    sources = sorted({included(s.kernel.source) if inline else s.kernel.header for s in steps})
     includes = "\n".join(f'#include "kernels/{s}"' for s in sources)
     define = "#define BT_INLINE_KERNELS\n" if inline else ""
     definitions = "\n".join(writer.definitions)

@@ -1,7 +1,8 @@
 /* What every Baretorch kernel shares.
  *
- * A kernel is written once as BT_KERNEL. Compiled on its own it is an ordinary function; included by a model.c
- * that defines BT_INLINE_KERNELS it is inlined into one instance per layer, with all its parameters literal. */
+ * A kernel is written once as BT_KERNEL. Compiled on its own it is a function of which a program with several models
+ * keeps one; included by a model.c that defines BT_INLINE_KERNELS it is inlined into one instance per layer, with all
+ * its parameters literal. */
 #ifndef BT_H
 #define BT_H
 
@@ -11,7 +12,7 @@
 #ifdef BT_INLINE_KERNELS
 #define BT_KERNEL static inline __attribute__((always_inline, unused))
 #else
-#define BT_KERNEL
+#define BT_KERNEL __attribute__((weak))
 #endif
 
 #define BT_INLINE static inline __attribute__((always_inline, unused))

@@ -25,7 +25,7 @@ BT_INLINE void bt_triples_add(const bt_triples *s, bt_triple *sums, int32_t rows
                               const uint32_t *end, int32_t done)
 {
     if (s->words) {
-        const int32_t *w = s->w;
+        const int32_t *w = (const int32_t *)s->w;
         for (; x != end; x += 2, w++) {
             sums->first += (uint32_t)*w * x[0];
             sums->second += (uint32_t)*w * x[1];

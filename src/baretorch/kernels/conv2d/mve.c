@@ -28,7 +28,7 @@ BT_KERNEL void bt_conv2d_f32_mve(const bt_conv2d_f32 *p, const float *x, const f
 BT_KERNEL void bt_conv2d_pool_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                       float *y, void *scratch)
 {
-    bt_conv2d_pool_mve(p, x, weight, bias, y, scratch);
+    bt_conv2d_pool_mve(p, x, weight, bias, y, (float *)scratch);
 }
 
 BT_KERNEL void bt_conv2d_depthwise_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight,

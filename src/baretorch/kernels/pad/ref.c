@@ -14,7 +14,7 @@ typedef uint64_t __attribute__((may_alias, aligned(4))) bt_pad_u64;
         const int32_t last = b[3] + n[3] < p->out[3] ? b[3] + n[3] : p->out[3];                             \
         const int32_t skipped = first - b[3];                                                               \
         const unit value = (unit)p->value;                                                                  \
-        unit *to = y;                                                                                       \
+        unit *to = (unit *)y;                                                                               \
         for (int32_t i = -b[0]; i < p->out[0] - b[0]; i++)                                                  \
             for (int32_t j = -b[1]; j < p->out[1] - b[1]; j++)                                              \
                 for (int32_t k = -b[2]; k < p->out[2] - b[2]; k++) {                                        \

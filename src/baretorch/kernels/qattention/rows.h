@@ -11,7 +11,7 @@ typedef int32_t bt_qattention_dot(const bt_qattention *p, const int8_t *q, const
 typedef void bt_qattention_mix(const bt_qattention *p, int32_t keys, const int32_t *w, int32_t total, const int8_t *v,
                                int8_t *y);
 
-#define BT_QATTENTION_NONE (-(1 << 30)) /* less than any score */
+#define BT_QATTENTION_NONE (-(INT32_C(1) << 30)) /* less than any score */
 
 /* Where the innermost matrix of the batch r, s, t begins. */
 BT_INLINE int32_t bt_qattention_start(const int32_t step[5], int32_t r, int32_t s, int32_t t)
@@ -89,19 +89,19 @@ BT_INLINE void bt_qattention_channel(const bt_qattention *p, int32_t keys, const
     BT_KERNEL void bt_qattention_##variant(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,  \
                                            const int16_t *table, int8_t *y, void *scratch)                             \
     {                                                                                                                  \
-        bt_qattention_all(dot, mix, p, q, k, v, NULL, NULL, table, y, scratch);                                        \
+        bt_qattention_all(dot, mix, p, q, k, v, NULL, NULL, table, y, (int32_t *)scratch);                             \
     }                                                                                                                  \
     BT_KERNEL void bt_qattention_masked_##variant(const bt_qattention *p, const int8_t *q, const int8_t *k,            \
                                                   const int8_t *v, const int16_t *mask, const int16_t *table,          \
                                                   int8_t *y, void *scratch)                                            \
     {                                                                                                                  \
-        bt_qattention_all(dot, mix, p, q, k, v, mask, NULL, table, y, scratch);                                        \
+        bt_qattention_all(dot, mix, p, q, k, v, mask, NULL, table, y, (int32_t *)scratch);                             \
     }                                                                                                                  \
     BT_KERNEL void bt_qattention_chosen_##variant(const bt_qattention *p, const int8_t *q, const int8_t *k,            \
                                                   const int8_t *v, const uint8_t *mask, const int16_t *table,          \
                                                   int8_t *y, void *scratch)                                            \
     {                                                                                                                  \
-        bt_qattention_all(dot, mix, p, q, k, v, NULL, mask, table, y, scratch);                                        \
+        bt_qattention_all(dot, mix, p, q, k, v, NULL, mask, table, y, (int32_t *)scratch);                             \
     }
 
 #endif

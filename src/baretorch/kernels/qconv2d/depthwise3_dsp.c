@@ -120,7 +120,7 @@ BT_KERNEL void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, c
     const int32_t most = BT_LINE / p->stride_w;
     const int32_t columns = ((p->out_w < most ? p->out_w : most) - 1) * p->stride_w + 3;
     const int32_t row = p->in_w * p->in;
-    bt_column *const line = scratch;
+    bt_column *const line = (bt_column *)scratch;
     for (int32_t n = 0; n < p->batch; n++) {
         int8_t *above = (int8_t *)(line + columns), *middle = above + row;
         if (p->stride_h == 1) {

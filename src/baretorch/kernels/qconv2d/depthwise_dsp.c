@@ -61,7 +61,7 @@ BT_KERNEL void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, co
     const int32_t taps = p->kernel_h * p->kernel_w;
     const int32_t reach_h = (p->kernel_h - 1) * p->dilation_h;
     const int32_t reach_w = (p->kernel_w - 1) * p->dilation_w;
-    int32_t *const expanded = scratch;
+    int32_t *const expanded = (int32_t *)scratch;
     int32_t *const zeros = expanded + 2 * taps;
     *zeros = (int32_t)((uint32_t)(p->x_zero & 0xff) * 0x01010101u);
     for (int32_t block = 0; block < p->in; block += 4) {

@@ -126,5 +126,5 @@ BT_SHARED void bt_qconv2d_depthwise_shared_mve(const bt_qconv2d *p, const int8_t
 BT_KERNEL void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
                                         void *scratch)
 {
-    bt_qconv2d_depthwise_shared_mve(p, x, constants, y, scratch);
+    bt_qconv2d_depthwise_shared_mve(p, x, constants, y, (int8_t *)scratch);
 }

@@ -81,7 +81,7 @@ BT_INLINE void bt_qconv2d_threes(const bt_qconv2d *p, const int32_t *y_stride, i
                                  const int32_t *weight, int8_t *y, void *scratch)
 {
     const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
-    int32_t *const windows = scratch;
+    int32_t *const windows = (int32_t *)scratch;
     bt_qconv2d_state *const state = (bt_qconv2d_state *)(windows + 12 * eights);
     int8_t *const bytes = (int8_t *)(state + 1);
     state->zero = p->zero;

@@ -109,7 +109,7 @@ BT_SHARED void bt_qconv2d_pool_shared_mve(const bt_qconv2d *p, const int8_t *x, 
 /* scratch: the columns that a row of outputs reads, or every dilation_w-th of them */
 BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch)
 {
-    bt_qconv2d_shared_mve(p, x, constants, y, scratch);
+    bt_qconv2d_shared_mve(p, x, constants, y, (int8_t *)scratch);
     bt_mve_limit_i8(y, p->batch * p->out_h * p->out_w * p->out, p->lo, p->hi);
 }
 
@@ -117,7 +117,7 @@ BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_
 BT_KERNEL void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
                                    void *scratch)
 {
-    bt_qconv2d_pool_shared_mve(p, x, constants, y, scratch);
+    bt_qconv2d_pool_shared_mve(p, x, constants, y, (int8_t *)scratch);
     bt_mve_limit_i8(y, p->batch * p->out_h * p->out_w * p->out, p->lo, p->hi);
 }
 
@@ -127,6 +127,6 @@ BT_KERNEL void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const
 {
     const bt_mve_layer layer = bt_qconv2d_layer(p, constants);
     const int32_t pixels = p->batch * p->in_h * p->in_w;
-    bt_mve_rows(&layer, x, y, pixels, scratch);
+    bt_mve_rows(&layer, x, y, pixels, (int8_t *)scratch);
     bt_mve_limit_i8(y, pixels * p->out, p->lo, p->hi);
 }

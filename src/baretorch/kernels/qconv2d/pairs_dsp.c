@@ -65,7 +65,7 @@ BT_INLINE void bt_qconv2d_twos(const bt_qconv2d *p, const int32_t *y_stride, con
     const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
     const int32_t window = p->pool_h * p->pool_w;
     const int32_t pairs = window == 1 ? 1 : (window + 1) >> 1;
-    int32_t *const expanded = scratch;
+    int32_t *const expanded = (int32_t *)scratch;
     int8_t *const bytes = (int8_t *)(expanded + 8 * eights * pairs);
     const int32_t outputs = p->out_h * p->out_w;
     const int32_t step = window == 1 ? 2 : 1; /* outputs made at a time */

@@ -38,7 +38,7 @@ BT_INLINE void bt_qconv2d_triples_any(const bt_qconv2d *p, const int32_t *y_stri
 {
     const int32_t taps = (p->kernel_h * p->kernel_w * p->in + 1) & ~1;
     const int32_t row = p->kernel_w * p->in;
-    uint32_t *const packed = scratch;
+    uint32_t *const packed = (uint32_t *)scratch;
     uint32_t *const heads = packed + 2 * taps;
     uint32_t *const heads_end = heads + 2 * ((taps + BT_TRIPLES_TAPS - 1) / BT_TRIPLES_TAPS);
     int8_t *const outside = (int8_t *)heads_end;

@@ -53,6 +53,6 @@ BT_KERNEL void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const i
                                    void *scratch)
 {
     const bt_mve_layer layer = { p->in, p->out, p->zero, constants };
-    bt_mve_rows(&layer, x, y, p->batch, scratch);
+    bt_mve_rows(&layer, x, y, p->batch, (int8_t *)scratch);
     bt_mve_limit_i8(y, p->batch * p->out, p->lo, p->hi);
 }

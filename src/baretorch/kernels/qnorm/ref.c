@@ -43,7 +43,7 @@ BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const int32_t 
     const uint64_t spread = (uint64_t)(uint32_t)count * squares - (uint64_t)((int64_t)sum * sum);
     const uint64_t d = (spread << 16) + eps;
     int32_t factor;
-    const int32_t shift = 7 + bt_qnorm_inverse(d >> 16 != 0 ? d : 1u << 16, &factor);
+    const int32_t shift = 7 + bt_qnorm_inverse(d >> 16 != 0 ? d : UINT32_C(1) << 16, &factor);
     for (int32_t i = 0; i < p->places; i++) {
         for (int32_t k = 0; k < p->depth; k++) {
             const int32_t centred = count * (x[i * step + k] - p->x_zero) - sum;

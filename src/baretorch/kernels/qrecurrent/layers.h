@@ -42,7 +42,7 @@ BT_SHARED void bt_curve_q15(const int16_t *table, const int16_t *from, int16_t *
 /* The product of two numbers with 15 fractional bits in all, half up. */
 BT_INLINE int32_t bt_mul_q15(int32_t a, int32_t b)
 {
-    return (a * b + (1 << 14)) >> 15;
+    return (a * b + (INT32_C(1) << 14)) >> 15;
 }
 
 BT_INLINE int8_t bt_hidden_i8(const bt_qrecurrent *p, int32_t h)
@@ -103,12 +103,12 @@ BT_INLINE void bt_qlstm(bt_four *four, const bt_qrecurrent *p, const int8_t *x, 
             bt_curve_q15(sigmoid, gates + 2 * n, gates + 2 * n, n, 1);
             bt_curve_q15(sigmoid, gates + 3 * n, gates + 3 * n, n, 0);
             for (int32_t j = 0; j < n; j++) {
-                const int32_t added = (gates[j] * gates[2 * n + j] + (1 << 18)) >> 19;
+                const int32_t added = ((int32_t)gates[j] * gates[2 * n + j] + (INT32_C(1) << 18)) >> 19;
                 c[j] = (int16_t)bt_sat16(bt_mul_q15(gates[n + j], c[j]) + added);
             }
             bt_curve_q15(sigmoid, c, gates, n, 2);
             for (int32_t j = 0; j < n; j++) {
-                h[j] = (int16_t)((gates[3 * n + j] * gates[j] + (1 << 16)) >> 17);
+                h[j] = (int16_t)(((int32_t)gates[3 * n + j] * gates[j] + (INT32_C(1) << 16)) >> 17);
                 now[j] = bt_hidden_i8(p, h[j]);
             }
             before = now;
@@ -138,7 +138,7 @@ BT_INLINE void bt_qgru(bt_four *four, const bt_qrecurrent *p, const int8_t *x, c
                 gates[j] = (int16_t)bt_sat16(gates[2 * n + j] + bt_mul_q15(gates[j], gates[3 * n + j]));
             bt_curve_q15(sigmoid, gates, gates, n, 1);
             for (int32_t j = 0; j < n; j++) {
-                const int32_t candidate = (gates[j] + 2) >> 2;
+                const int32_t candidate = ((int32_t)gates[j] + 2) >> 2;
                 h[j] = (int16_t)(candidate + bt_mul_q15(gates[n + j], h[j] - candidate));
                 now[j] = bt_hidden_i8(p, h[j]);
             }

@@ -15,7 +15,7 @@ BT_KERNEL void bt_qupsample_bilinear2d_ref(const bt_qupsample_bilinear2d *p, con
                 for (int32_t c = 0; c < p->channels; c++, v++) {
                     const int32_t above = l * v[0] + r * v[beside];
                     const int32_t under = l * v[below] + r * v[below + beside];
-                    *y++ = (int8_t)((t * above + b * under + (1 << 21)) >> 22);
+                    *y++ = (int8_t)((t * above + b * under + (INT32_C(1) << 21)) >> 22);
                 }
             }
         }

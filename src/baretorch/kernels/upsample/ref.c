@@ -3,8 +3,8 @@
 BT_KERNEL void bt_upsample_nearest2d_ref(const bt_upsample_nearest2d *p, const void *x, const int16_t *rows,
                                          const int16_t *columns, void *y)
 {
-    const uint8_t *from = x;
-    uint8_t *to = y;
+    const uint8_t *from = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
     for (int32_t n = 0; n < p->batch; n++, from += p->in_h * p->in_w * p->pixel)
         for (int32_t h = 0; h < p->out_h; h++)
             for (int32_t w = 0; w < p->out_w; w++, to += p->pixel)
