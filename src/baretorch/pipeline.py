@@ -233,7 +233,7 @@ def build_image(
 
 def run_image(compiled: Compiled, image: Image) -> Run:
     """Run the example inputs on the emulated chip."""
-    machine = open_machine(image, compiled.c.run, compiled.options.emulator)
+    machine = open_machine(image, compiled.c.run, compiled.options.emulator, timed=True)
     try:
         return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
     except CoresRace as race:

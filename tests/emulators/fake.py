@@ -51,5 +51,8 @@ class FakeDevice:
     def blocks(self) -> tuple[Block, ...]:
         return ()
 
+    def flash_reads(self) -> None:
+        return None
+
     def close(self) -> None:
         self.out = b""

@@ -79,6 +79,9 @@ class SerialMachine:
     def blocks(self) -> tuple[Block, ...]:
         return ()
 
+    def flash_reads(self) -> None:
+        return None
+
     def close(self) -> None:
         self._port.close()
 

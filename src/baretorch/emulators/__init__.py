@@ -12,9 +12,10 @@ from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
 
-def open_machine(image: Image, run_symbol: str, emulator: str | None = None) -> Machine:
-    """Boot the image on `emulator`, or on the first of its board's emulators that is installed."""
-    return _open(image, run_symbol, choose_emulator(image.board, emulator))
+def open_machine(image: Image, run_symbol: str, emulator: str | None = None, timed: bool = False) -> Machine:
+    """Boot the image on `emulator`, or on the first of its board's emulators that is installed. `timed` asks for what
+    reading flash takes, where the emulator can tell: it is slower then."""
+    return _open(image, run_symbol, choose_emulator(image.board, emulator), timed)
 
 
 def choose_emulator(board: Board, emulator: str | None = None) -> str:
@@ -30,12 +31,12 @@ def choose_emulator(board: Board, emulator: str | None = None) -> str:
     return emulator
 
 
-def _open(image: Image, run_symbol: str, emulator: str) -> Machine:
+def _open(image: Image, run_symbol: str, emulator: str, timed: bool) -> Machine:
     """Imports where needed: Unicorn's library is large."""
     if emulator == "unicorn":
         from baretorch.emulators.unicorn import UnicornMachine
 
-        return UnicornMachine(image, run_symbol)
+        return UnicornMachine(image, run_symbol, timed=timed)
     if emulator == "qemu":
         from baretorch.emulators.qemu import QemuMachine
 

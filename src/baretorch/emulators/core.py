@@ -20,7 +20,7 @@ from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.targets.types import Chip
 
-HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "cores.c")
+HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "cores.c", "flash.c")
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
 WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
@@ -76,6 +76,17 @@ class Core:
 
     def make_writable(self, memory: SharedMemory) -> None:
         self.uc.mem_protect(memory.origin, len(memory.bytes), memory.access | uc.UC_PROT_WRITE)
+
+    def time_flash(self) -> None:
+        """Let the hooks see what is read from flash, and what shares its cache."""
+        path = self._chip.flash_path
+        banks = {name for cache in path.caches for name in cache.beside} if path else ()
+        kinds = {self._chip.code: ("bt_on_flash_read", uc.UC_HOOK_MEM_READ)}
+        kinds |= dict.fromkeys(banks, ("bt_on_ram", uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE))
+        for name, (function, kind) in kinds.items():
+            bank = self._chip.memory(name)
+            bounds = (bank.origin, bank.origin + bank.size - 1)
+            self._hook(kind, function, ctypes.pointer(self.state), bounds)
 
     def begin(self, pc: int, sp: int, lr: int) -> None:
         self.uc.reg_write(arm.UC_ARM_REG_SP, sp)

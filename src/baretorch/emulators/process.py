@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import IO
 
-from baretorch.emulators.types import Cores, DeviceFault, DeviceHang
+from baretorch.emulators.types import Cores, DeviceFault, DeviceHang, FlashReads
 
 CHUNK = 1 << 16
 
@@ -64,6 +64,9 @@ class Process:
         return ()
 
     def cores(self) -> Cores | None:
+        return None
+
+    def flash_reads(self) -> tuple[FlashReads, ...] | None:
         return None
 
     def _send(self) -> None:

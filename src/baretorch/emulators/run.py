@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.emulators.link import Link
-from baretorch.emulators.types import Block, Cores, Machine
+from baretorch.emulators.types import Block, Cores, FlashReads, Machine
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
 from baretorch.ir import Array, Graph
@@ -27,6 +27,7 @@ class Run:
     blocks: tuple[Block, ...] = ()  # what was executed; empty if not known
     cores: Cores | None = None  # what each core did, if there are two
     emulator_cycles: int | None = None  # by the emulator's own table; ours is in report/cycles.py
+    flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
 
 
 def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:
@@ -49,6 +50,7 @@ def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: flo
         blocks=machine.blocks(),
         cores=machine.cores(),
         emulator_cycles=_second(machine.cycles()),
+        flash=machine.flash_reads(),
     )
 
 

@@ -46,9 +46,10 @@ class ChipModel:
         devices: Sequence[ChipBlock] = (),
         rules: Sequence[Rule] = (),
         left: Mapping[str, int] | None = None,
+        watched: Sequence[str] = (),
     ) -> None:
         """`devices` and `rules` are the drivers'. `left` is what another program has left in registers: of some chips a
-        reset reaches the cores alone."""
+        reset reaches the cores alone. `watched` are fields that others want to know of when they change."""
         self.silicon = silicon
         self._rules = (*silicon.rules, *rules)
         self.now = 0.0
@@ -64,7 +65,7 @@ class ChipModel:
         self._seen: dict[str, tuple[int, ...]] = {}  # what their `restarts` were
         self._muxes = {c.name: _Mux(self.number(c.select), self.number(c.select)) for c in silicon.clocks if c.select}
         self._driven = self._hardware_bits()
-        self._matters = self._registers_that_matter()
+        self._matters = self._registers_that_matter() | {self._fields[name][0] for name in watched}
         self._dead: set[str] = set()
         self._kept: dict[Rule, tuple[int, ...]] = {}  # what was fixed when the rule last applied
         for name in self._names():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
-from ctypes import POINTER, c_char, c_char_p, c_double, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_double, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from enum import IntEnum, IntFlag
 
 from unicorn.unicorn_py3.unicorn import uclib
@@ -21,6 +21,7 @@ CALL_ROOM = 1 << 12
 MEETINGS = 4
 IRQ_WORDS = 8
 NO_IRQ = 0xFFFFFFFF
+VIEWS = 2
 TURN = 0x10000  # instructions
 NEVER = 2**64 - 1
 
@@ -119,6 +120,71 @@ class CAlarm(ctypes.Structure):
     ]
 
 
+class CLine(ctypes.Structure):
+    """bt_line."""
+
+    _fields_ = [("number", c_uint32), ("filled", c_uint32)]
+
+
+class CCache(ctypes.Structure):
+    """bt_cache."""
+
+    _fields_ = [
+        ("lines", POINTER(CLine)),
+        ("ways", c_uint32),
+        ("set_mask", c_uint32),
+        ("line_bits", c_uint32),
+        ("on", c_uint32),
+    ]
+
+
+class CView(ctypes.Structure):
+    """bt_view."""
+
+    _fields_ = [
+        ("caches", CCache * 2),
+        ("cache_of", c_uint32 * 2),
+        ("fill_bits", c_uint32),
+        ("next", c_uint32),
+        ("when", c_uint64),
+        ("window", c_uint32),
+        ("page", c_uint32),
+        ("ahead", c_uint32),
+    ]
+
+
+class CFills(ctypes.Structure):
+    """bt_fills."""
+
+    _fields_ = [("fills", (c_uint64 * 2) * 2)]
+
+
+class CEvent(ctypes.Structure):
+    """bt_event."""
+
+    _fields_ = [
+        ("clock", c_uint64),
+        ("address", c_uint32),
+        ("bytes", c_uint16),
+        ("kind", c_uint8),
+        ("on", c_uint8),
+    ]
+
+
+class CFlash(ctypes.Structure):
+    """bt_flash."""
+
+    _fields_ = [
+        ("views", CView * VIEWS),
+        ("events", POINTER(CEvent)),
+        ("event_count", c_uint64),
+        ("event_room", c_uint32),
+        ("view_count", c_uint32),
+        ("origin", c_uint32),
+        ("bytes", c_uint32),
+    ]
+
+
 CHANGE = ctypes.CFUNCTYPE(ctypes.c_int, c_uint32, c_uint32, c_uint32, c_uint64)
 
 
@@ -129,6 +195,7 @@ class ChipState(ctypes.Structure):
         ("stop", c_void_p),
         ("peek", c_void_p),
         ("change", CHANGE),
+        ("flash", POINTER(CFlash)),
         ("registers", POINTER(CRegister)),
         ("values", POINTER(c_uint32)),
         ("code", c_char_p),
@@ -185,6 +252,7 @@ CoreState._fields_ = [
     ("blocks", POINTER(CBlock)),
     ("touched", POINTER(c_uint32)),
     ("rows", c_void_p),
+    ("visits", c_void_p),
     ("last", c_void_p),
     ("instructions", c_uint64),
     ("idle", c_uint64),
@@ -195,6 +263,8 @@ CoreState._fields_ = [
     ("signalled", c_uint64 * 2),
     ("next_look", c_uint64),
     ("row_count", c_uint64),
+    ("visit_count", c_uint64),
+    ("fills", CFills * VIEWS),
     ("signalled_phase", c_uint32 * 2),
     ("number", c_uint32),
     ("home", c_uint32 * 4),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from baretorch.errors import CompileError
+from baretorch.targets.flash import Waits
 
 
 class DeviceFault(CompileError):
@@ -77,6 +78,19 @@ class Block:
     taken: int
 
 
+@dataclass(frozen=True)
+class FlashReads:
+    """What a core read from flash in a call of the run function, past its caches, and how many cycles it waited for it.
+    `site` is as in a Block."""
+
+    core: int
+    site: int
+    code_misses: int
+    data_misses: int
+    bytes: int
+    waits: Waits
+
+
 class Machine(Protocol):
     """A running image, emulated or real. Closing it ends the emulation."""
 
@@ -101,5 +115,8 @@ class Machine(Protocol):
 
     def blocks(self) -> tuple[Block, ...]:
         """What the last call of the run function executed, in the order of its visits to sites; empty if not known."""
+
+    def flash_reads(self) -> tuple[FlashReads, ...] | None:
+        """What the last call of the run function read from flash; None if that costs nothing, or it is not known."""
 
     def close(self) -> None: ...

@@ -23,8 +23,9 @@ from baretorch.emulators.boot_rom import WANTED
 from baretorch.emulators.code import read_code
 from baretorch.emulators.core import PAGE, Core, SharedMemory
 from baretorch.emulators.flash_chip import FlashKind
+from baretorch.emulators.flash_path import FlashSimulation
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
-from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang
+from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang, FlashReads
 from baretorch.emulators.wiring import Wiring
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
 from baretorch.firmware.chunks import loaded
@@ -47,12 +48,17 @@ class UnicornMachine:
         run_symbol: str,
         left: Mapping[str, int] | None = None,
         flash: FlashKind | None = None,
+        timed: bool = False,
+        recorded: int = 0,
     ) -> None:
         """`left` are registers' values that another program has left, by name; else the chip comes from power-up. Its
-        flash chip is of the make `flash`, if that is another than usual."""
+        flash chip is of the make `flash`, if that is another than usual. `timed` simulates the path to flash, and
+        keeps so many accesses as are to be `recorded`."""
         chip = image.board.chip
+        path = chip.flash_path if timed else None
         self._code = read_code(image, run_symbol)
-        self._wiring = Wiring(chip, chip.silicon, left, flash) if chip.silicon is not None else None
+        self.path = FlashSimulation(chip, path, recorded) if path is not None else None
+        self._wiring = Wiring(chip, chip.silicon, left, flash, self.path) if chip.silicon is not None else None
         modelled = self._wiring.registers() if self._wiring is not None else ()
         self._state = chip_state(chip, self._code, image.cores, modelled)
         if self._wiring is not None:
@@ -65,6 +71,8 @@ class UnicornMachine:
             for core in self._cores:
                 core.explain = self._wiring.why_not_writable
             self._watch_flash(chip)
+        if self.path is not None:
+            self._time_flash(self.path)
         self._turn = self._cores[0]
         self._boot(image)
         for one, other in zip(self._cores[:1], self._cores[1:], strict=False):
@@ -118,11 +126,22 @@ class UnicornMachine:
     def blocks(self) -> tuple[Block, ...]:
         return tuple(block for core in self._cores for block in core.blocks())
 
+    def flash_reads(self) -> tuple[FlashReads, ...] | None:
+        return None if self.path is None else self.path.reads()
+
     def close(self) -> None:
         """Free the chip's memories; what was counted stays."""
         self._fault = DeviceFault("the emulation was closed")
         for core in self._cores:
             core.__dict__.pop("uc", None)
+
+    def _time_flash(self, flash: FlashSimulation) -> None:
+        self._state.flash = ctypes.pointer(flash.state)
+        for core in self._cores:
+            flash.add(core.state)
+            core.time_flash()
+        if self._wiring is None:  # caches are always on then, and the price is fixed
+            flash.publish(lambda field: 0, lambda conditions: True)
 
     def _run(self, deadline: float) -> Stop:
         """Let the image run until the hooks stop it, it faults, or no core can run."""

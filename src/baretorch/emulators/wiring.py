@@ -8,6 +8,7 @@ import mmap
 from collections.abc import Callable, Mapping
 
 from baretorch.emulators.flash_chip import FlashChip, FlashKind
+from baretorch.emulators.flash_path import FlashSimulation
 from baretorch.emulators.flash_port import FlashPort, Qmi, Ssi, left_by_qmi_boot_rom
 from baretorch.emulators.peripherals import COUNTERS, UARTS, device_blocks, device_rules
 from baretorch.emulators.registers import Kind, Register
@@ -31,10 +32,12 @@ class Wiring:
         silicon: Silicon,
         left: Mapping[str, int] | None = None,
         flash: FlashKind | None = None,
+        path: FlashSimulation | None = None,
     ) -> None:
         self.flash_chip = FlashChip(flash or FlashKind())
         left = {**_boot_rom(silicon, self.flash_chip), **(left or {})}
-        self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left)
+        self.model = ChipModel(silicon, device_blocks(chip), device_rules(chip), left, path.watched if path else ())
+        self._path = path
         self.error: Exception | None = None
         self.fresh: list[str] = []  # memories that can be written since the last look
         self.turned = False  # whether flash has begun or ceased to be readable since the last look
@@ -163,6 +166,8 @@ class Wiring:
         state.next_change = NEVER if due == math.inf else clock + math.ceil((due - model.now) * hz / 1e6)
         self._set_counter(clock, hz)
         self._set_console()
+        if self._path is not None:
+            self._path.publish(model.number, model.holds)
         self.fresh += [bank for bank in self._waiting if model.holds(model.silicon.memories[bank])]
         self._waiting -= set(self.fresh)
 

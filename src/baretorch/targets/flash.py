@@ -31,13 +31,15 @@ class Waits(NamedTuple):
 @dataclass(frozen=True)
 class Price:
     """Of a fill: `first`, or if it goes on where the last one ended, and no more than `window` instructions later.
-    One that begins a `page` of so many bytes never goes on; 0: there are no pages."""
+    One that begins a `page` of so many bytes never goes on; 0: there are no pages. If code is read `ahead`, what goes
+    on is code behind what was fetched last, and no data."""
 
     first: Waits
     next_code: Waits
     next_data: Waits
     window: int = 0
     page: int = 0
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _stm32wb(number: Number, fill: int) -> Price:
     reads = fill // 8
     first = Waits(states, states, reads * (states + 1) - 1)
     ahead = Waits(min(states, 1), 0, first.worst) if number("FLASH.ACR.PRFTEN") else first
-    return Price(first, ahead, first, window=ALWAYS)
+    return Price(first, ahead, first, ahead=True)
 
 
 def _stm32h7(number: Number, fill: int) -> Price:

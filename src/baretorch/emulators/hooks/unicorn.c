@@ -38,6 +38,8 @@ static uint32_t instructions_in(const bt_chip *m, void *unicorn, uint32_t pc, ui
 /* Make rows of what was counted. */
 static void write_rows(bt_core *c)
 {
+    if (c->chip->flash != NULL)
+        write_visit(c);
     for (uint32_t i = 0; i < c->touched_count; i++) {
         bt_block *b = &c->blocks[c->touched[i]];
         if (c->row_count < c->chip->row_room)
@@ -56,6 +58,8 @@ static void begin_call(bt_core *c)
     c->entered[1] = c->met;
     c->entered[2] = clock_of(c);
     c->row_count = 0;
+    if (c->chip->flash != NULL)
+        begin_visits(c);
     c->at_home = c->number == 0;
     c->site = 0;
     c->last = NULL;
@@ -176,4 +180,6 @@ void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *core)
     c->instructions += n;
     if (c->meeting)
         c->met += n;
+    if (m->flash != NULL)
+        fetch(c, pc, bytes);
 }

@@ -12,6 +12,7 @@ enum { AWAKE, UNTIL_INPUT, FOR_EVER };
 enum { NO_ALARM, SYSTICK, NRF_TIMER };
 enum { DUE, WRITTEN, READ }; /* why the model is called */
 enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
+enum { CODE, DATA, RAM_DATA, VISIT_ENDS, CALL_BEGINS }; /* kinds of bt_event */
 
 #define MAIL_ROOM 4u /* words; the RP2040 has room for eight */
 #define MAIL_VALID 1u
@@ -21,6 +22,7 @@ enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 #define IRQ_WORDS 8 /* of 32 interrupts each */
 #define NO_IRQ 0xffffffffu
 #define NEVER UINT64_MAX
+#define VIEWS 2
 
 /* A register that does more than read as zero. */
 typedef struct {
@@ -74,6 +76,59 @@ typedef struct {
     uint32_t unused;
 } bt_alarm;
 
+/* A line of a cache: its number and 1, 0 for none; and which of its parts are there, a bit for each fill. */
+typedef struct {
+    uint32_t number;
+    uint32_t filled;
+} bt_line;
+
+/* Each set has its ways beside each other, the one that was used last first. */
+typedef struct {
+    bt_line *lines;
+    uint32_t ways, set_mask, line_bits;
+    uint32_t on;
+} bt_cache;
+
+/* How flash may be read: where no source tells, it is simulated in two ways. */
+typedef struct {
+    bt_cache caches[2];
+    uint32_t cache_of[2]; /* which of them serves CODE and DATA */
+    uint32_t fill_bits;
+    uint32_t next;        /* the address behind the last fill, or what AHEAD reads next */
+    uint64_t when;        /* clock of that fill */
+    uint32_t window;      /* instructions in which the next fill goes on; 0: none does */
+    uint32_t page;        /* bytes, at whose multiples none does; 0: no such */
+    uint32_t ahead;       /* what goes on is code, behind what was fetched last */
+} bt_view;
+
+/* Fills that began anew, of CODE and of DATA, and those that went on. */
+typedef struct {
+    uint64_t fills[2][2];
+} bt_fills;
+
+/* What was read from flash during a visit to a site, as in bt_row. */
+typedef struct {
+    uint32_t site, unused;
+    bt_fills fills[VIEWS];
+} bt_visit;
+
+/* An access, for others to check the simulation by. */
+typedef struct {
+    uint64_t clock;
+    uint32_t address;
+    uint16_t bytes;
+    uint8_t kind, on;
+} bt_event;
+
+typedef struct {
+    bt_view views[VIEWS];
+    bt_event *events; /* NULL: nobody asks */
+    uint64_t event_count;
+    uint32_t event_room;
+    uint32_t view_count;
+    uint32_t origin, bytes;
+} bt_flash;
+
 typedef struct bt_core bt_core;
 
 /* What the cores share. */
@@ -81,6 +136,7 @@ typedef struct {
     int (*stop)(void *unicorn);
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
     int (*change)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* the model's; true: stop */
+    bt_flash *flash; /* NULL: reading it takes no time, or nobody asks */
     const bt_register *registers;
     const uint32_t *values; /* of MODELLED registers */
     const uint16_t *code;
@@ -124,6 +180,7 @@ struct bt_core {
     bt_block *blocks;  /* one for each halfword of code */
     uint32_t *touched; /* halfwords whose blocks have been counted for */
     bt_row *rows;      /* of the last call */
+    bt_visit *visits;  /* of the last call */
     bt_block *last;    /* block that ran */
     uint64_t instructions; /* since reset */
     uint64_t idle;         /* what the clock has gone on without instructions */
@@ -134,6 +191,8 @@ struct bt_core {
     uint64_t signalled[2]; /* the clock when it came to the last two meetings */
     uint64_t next_look;    /* at the clock, and for the other core */
     uint64_t row_count;    /* those that found no room included */
+    uint64_t visit_count;  /* as well */
+    bt_fills fills[VIEWS]; /* since the last visit */
     uint32_t signalled_phase[2];
     uint32_t number;
     uint32_t home[4];       /* two ranges of addresses: the run function and the part of it that calls the layers */
@@ -188,6 +247,11 @@ int ask_alarm(bt_core *c, uint32_t address, uint32_t *value);
 
 /* registers.c */
 uint32_t ticks(const bt_core *c);
+
+/* flash.c */
+void fetch(bt_core *c, uint32_t pc, uint32_t bytes);
+void begin_visits(bt_core *c);
+void write_visit(bt_core *c);
 
 /* cores.c */
 void look_for_meeting(bt_core *c, uint32_t pc);
