@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.lowering import Ints, Lowering, sides, spatial
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
-
-
-def max_pool1d(
-    g: Lowering,
-    x: str,
-    kernel: Ints,
-    stride: Ints = (),
-    padding: Ints = (0,),
-    dilation: Ints = (1,),
-    ceil_mode: bool = False,
-) -> str:
-    return max_pool2d(g, x, kernel, stride, padding, dilation, ceil_mode, dims=1)
 
 
 def max_pool2d(
@@ -33,18 +23,6 @@ def max_pool2d(
     size, step, reach = (spatial(v, dims, 1) for v in (kernel, stride or kernel, dilation))
     op = MaxPool2d(size, step, sides(spatial(padding, dims, 0)), reach, ceil_mode)
     return g.nhwc(op, x, dims=dims)
-
-
-def avg_pool1d(
-    g: Lowering,
-    x: str,
-    kernel: Ints,
-    stride: Ints = (),
-    padding: Ints = (0,),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> str:
-    return avg_pool2d(g, x, kernel, stride, padding, ceil_mode, count_include_pad, dims=1)
 
 
 def avg_pool2d(
@@ -91,10 +69,10 @@ def equal_windows(g: Lowering, x: str, size: Ints) -> list[int] | None:
 
 
 ROWS: dict[str, Row] = {
-    "aten::max_pool1d": Row(max_pool1d, (MaxPool2d,), Scales.SAME),
+    "aten::max_pool1d": Row(partial(max_pool2d, dims=1), (MaxPool2d,), Scales.SAME),
     "aten::max_pool2d": Row(max_pool2d, (MaxPool2d,), Scales.SAME),
     "aten::max_pool2d_with_indices": Row(max_pool2d, (MaxPool2d,)),
-    "aten::avg_pool1d": Row(avg_pool1d, (AvgPool2d,), Scales.OWN),
+    "aten::avg_pool1d": Row(partial(avg_pool2d, dims=1), (AvgPool2d,), Scales.OWN),
     "aten::avg_pool2d": Row(avg_pool2d, (AvgPool2d,), Scales.OWN),
     "aten::adaptive_avg_pool1d": Row(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean), Scales.OWN),
     "aten::adaptive_avg_pool2d": Row(adaptive_avg_pool, (AvgPool2d, AdaptiveAvgPool2d, Mean), Scales.OWN),
