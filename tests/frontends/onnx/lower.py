@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,15 @@ def compared(model: Any, *inputs: Array, shapes: dict[str, Shape] | None = None,
     """The Graph, whose answers are those of onnx.reference."""
     graph = graph_of(model, shapes)
     given = inputs or random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
+    return alike(
+        graph, given, ReferenceEvaluator(model).run(None, dict(zip(graph.inputs, given, strict=True))), tolerance
+    )
+
+
+def alike(graph: Graph, given: Sequence[Array], want: Sequence[Any], tolerance: float) -> Graph:
+    """The Graph, which gives what is wanted: the same shapes and types, and the same numbers within the tolerance."""
     have = interpret(graph, given)
-    want = ReferenceEvaluator(model).run(None, dict(zip(graph.inputs, given, strict=True)))
     for name, w in zip(graph.outputs, want, strict=True):
-        assert have[name].shape == np.shape(w)
+        assert (have[name].shape, have[name].dtype) == (np.shape(w), np.asarray(w).dtype)
         np.testing.assert_allclose(have[name], w, rtol=tolerance, atol=tolerance)
     return graph
