@@ -21,9 +21,9 @@ from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk, loaded
 from baretorch.firmware.elf import read_elf
 from baretorch.firmware.uf2 import RP2040, RP2350_ARM, check_uf2, encode_uf2
+from baretorch.frontends.aten.program import check_sizes
 from baretorch.frontends.aten.source import shared_state
 from baretorch.frontends.aten.table import to_graph
-from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.frontends.tflite import source
 from baretorch.pipeline import optimized

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
 from math import prod
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.program import AtenProgram, Ref
 
 ROOM = 64 << 20  # bytes of one value, and of all that is computed from constants; no microcontroller has so much
 
 
-def check_sizes(program: AtenProgram) -> None:
-    """CompileError if a value of the program, or what it makes of constants, is larger than any that can be meant."""
-    known = set(program.constants) - {s.name for s in program.state}
-    folded = 0
-    for call in program.calls:
-        size = max((_bytes(shape) for shape in call.shapes if shape is not None), default=0)
-        if size > ROOM:
-            raise too_large(f"{call.target} makes {size:,} bytes", str(call.origin), trust=True)
-        if all(name in known for name in _names(call.args)):
-            folded += size
-            known |= {name for name in call.results if name is not None}
-    for i in program.inputs:
-        if _bytes(i.shape) > ROOM:
-            raise too_large(f"input {i.name} has {_bytes(i.shape):,} bytes", trust=True)
-    if folded > ROOM + 4 * sum(c.nbytes for c in program.constants.values()):
+@dataclass(frozen=True)
+class Made:
+    """The results of one operator of a file, the values that it makes them of, and their bytes."""
+
+    results: Collection[Hashable]
+    of: Collection[Hashable]
+    size: int
+
+
+def check_folded(made: Iterable[Made], constants: Iterable[Hashable], held: int) -> None:
+    """CompileError if constants, of so many bytes, make more constants than can be meant."""
+    known, folded = set(constants), 0
+    for each in made:
+        if known.issuperset(each.of):
+            folded += each.size
+            known.update(each.results)
+    if folded > ROOM + 4 * held:
         raise too_large(f"constants make {folded:,} bytes of constants", trust=True)
 
 
-def _bytes(shape: tuple[int, ...]) -> int:
+def most_bytes(shape: tuple[int, ...]) -> int:
+    """Of a value of this shape, whatever its type."""
     return 4 * prod(shape)
-
-
-def _names(args: object) -> list[str]:
-    if isinstance(args, Ref):
-        return [args.name]
-    return [name for a in args for name in _names(a)] if isinstance(args, tuple) else []
 
 
 def too_large(what: str, at: str = "", trust: bool = False) -> CompileError:

@@ -13,6 +13,7 @@ from types import NoneType
 from typing import TypeAlias, Union
 
 from baretorch.escape import graph_name, line
+from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.ir import NOWHERE, Array, DType, Origin, Shape
 
 BOUND = (bool, int, float, str, NoneType)  # among example inputs: what torch.export makes a constant of
@@ -132,3 +133,17 @@ def show(arg: Arg) -> str:
     if isinstance(arg, tuple):
         return f"[{', '.join(map(show, arg))}]"
     return repr(arg)
+
+
+def check_sizes(program: AtenProgram) -> None:
+    """CompileError if a value of the program, or what it makes of constants, is larger than any that can be meant."""
+    sizes = [max((most_bytes(shape) for shape in c.shapes if shape is not None), default=0) for c in program.calls]
+    for call, size in zip(program.calls, sizes, strict=True):
+        if size > ROOM:
+            raise too_large(f"{call.target} makes {size:,} bytes", str(call.origin), trust=True)
+    for i in program.inputs:
+        if (size := most_bytes(i.shape)) > ROOM:
+            raise too_large(f"input {i.name} has {size:,} bytes", trust=True)
+    made = (Made(c.results, [r.name for r in refs(c.args)], size) for c, size in zip(program.calls, sizes, strict=True))
+    known = set(program.constants) - {s.name for s in program.state}
+    check_folded(made, known, sum(c.nbytes for c in program.constants.values()))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from baretorch.frontends.aten.program import AtenProgram, AtenState
+from baretorch.frontends.aten.program import AtenProgram, AtenState, check_sizes
 from baretorch.frontends.aten.table import to_graph
-from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.ir import Graph
 from baretorch.stopwatch import timed

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from baretorch.errors import CompileError
-from baretorch.frontends.limits import ROOM, too_large
+from baretorch.frontends.limits import ROOM, Made, check_folded, most_bytes, too_large
 from baretorch.frontends.tflite import elementwise, layers, reduce, shapes, state
 from baretorch.frontends.tflite.lowering import Lowered, lowered
 from baretorch.frontends.tflite.rows import Row
@@ -49,17 +48,15 @@ def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Gra
 
 def check_sizes(subgraph: Subgraph) -> None:
     """CompileError if a tensor, or what is made of constants, is larger than any that can be meant."""
-    known = {t.index for t in subgraph.tensors if t.data is not None}
-    held, folded = sum(len(t.data or b"") for t in subgraph.tensors), 0
-    for t in subgraph.tensors:
-        if (size := 4 * prod(t.shape)) > ROOM:
+    tensors = subgraph.tensors
+    for t in tensors:
+        if (size := most_bytes(t.shape)) > ROOM:
             raise too_large(f"{t} takes {size:,} bytes", trust=True)
-    for o in subgraph.operators:
-        if all(i in known or i < 0 for i in o.inputs):
-            folded += sum(4 * prod(subgraph.tensors[i].shape) for i in o.outputs)
-            known.update(o.outputs)
-    if folded > ROOM + 4 * held:
-        raise too_large(f"constants make {folded:,} bytes of constants", trust=True)
+    made = (
+        Made(o.outputs, [i for i in o.inputs if i >= 0], sum(most_bytes(tensors[i].shape) for i in o.outputs))
+        for o in subgraph.operators
+    )
+    check_folded(made, (t.index for t in tensors if t.data is not None), sum(len(t.data or b"") for t in tensors))
 
 
 def _unsupported(subgraph: Subgraph, operators: Sequence[TfOperator]) -> CompileError:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.frontends.aten.program import AtenProgram
+from baretorch.frontends.aten.program import AtenProgram, check_sizes
 from baretorch.frontends.aten.source import Lowered, shared_state
-from baretorch.frontends.limits import check_sizes
 from baretorch.frontends.source import ODD_INPUTS, Asked, Source, Torch, one_of, random_inputs
 from baretorch.ir import Array
 from baretorch.net import Reference
