@@ -10,10 +10,7 @@ from __future__ import annotations
 from struct import calcsize, unpack_from
 
 from baretorch.errors import CompileError
-
-
-def unsound(kind: str, what: str) -> CompileError:
-    return CompileError(f"{kind} {what}", try_="export the model again, or copy the file again")
+from baretorch.frontends.unsound import unsound
 
 
 class Bytes:

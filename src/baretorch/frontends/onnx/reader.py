@@ -12,14 +12,14 @@ from onnx import TensorProto, checker, defs
 from baretorch.errors import CompileError
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.onnx.lowering import opsets_of
+from baretorch.frontends.unsound import unsound
 
 OLDEST = 13  # opset
 LARGEST = 4 * ROOM  # bytes of a file and its external data
-TRY_AGAIN = "export the model again, or copy the file again"
 
 
 def damaged(what: str, have: str | None = None) -> CompileError:
-    return CompileError(f"not a sound .onnx file: {what}", have=have, try_=TRY_AGAIN)
+    return unsound(".onnx", what, have)
 
 
 def read_model(file: Path) -> Any:

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.frontends.unsound import unsound
 
 MAX_JSON = 16 << 20  # bytes; a node takes about one kilobyte
-TRY_AGAIN = "export the model again, or copy the file again"
-DAMAGED = "not a sound .pt2 file: "
 
 
 def damaged(what: str) -> CompileError:
-    return CompileError(f"{DAMAGED}{what}", try_=TRY_AGAIN)
+    return unsound(".pt2", what)
 
 
 class Archive:

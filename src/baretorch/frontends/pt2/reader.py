@@ -28,11 +28,12 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.aten.program import AtenProgram
 from baretorch.frontends.aten.table import TABLE
 from baretorch.frontends.limits import ROOM
-from baretorch.frontends.pt2.archive import DAMAGED, TRY_AGAIN, Archive, damaged
+from baretorch.frontends.pt2.archive import Archive, damaged
 from baretorch.frontends.pt2.program import Json, layer_name, refused, safe_program, tensor_sizes, unsafe
 from baretorch.frontends.pt2.shapes import check_shapes
 from baretorch.frontends.torch.export import flat_inputs, quiet, read_exported, reason
 from baretorch.frontends.torch.read import table_name
+from baretorch.frontends.unsound import TRY_AGAIN
 from baretorch.ports import as_array
 
 FORMAT = {"archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little"}
@@ -207,7 +208,7 @@ def _unpickled(raw: bytes, what: str, room: _Room) -> Any:
     try:
         Archive(raw).close()
     except CompileError as error:
-        raise damaged(f"its {what} cannot be read ({error.what.removeprefix(DAMAGED)})") from None
+        raise damaged(f"its {what} cannot be read ({error.what.removeprefix(damaged('').what)})") from None
     try:
         made = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
     except Exception as error:

@@ -12,7 +12,8 @@ from struct import Struct
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.frontends.flatbuffer import Bytes, Table, unsound
+from baretorch.frontends.flatbuffer import Bytes, Table
+from baretorch.frontends.unsound import unsound
 from baretorch.ir import DType, Shape
 
 IDENTIFIER = b"ET12"
@@ -32,7 +33,7 @@ MAX_RANK = 16
 
 
 def damaged(what: str) -> CompileError:
-    return unsound("not a sound .pte file:", what)
+    return unsound(".pte", what)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Program:
                 have=f"{len(data)} bytes with the identifier {data[4:8]!r}",
                 need=f"a .pte file, identifier {IDENTIFIER!r}",
             )
-        self._file = Bytes(data, "not a sound .pte file:")
+        self._file = Bytes(data, ".pte")
         self._segment_base = 0
         if len(data) >= 8 + HEADER.size and data[8:12] == b"eh00":
             _, _, size, self._segment_base = HEADER.unpack_from(data, 8)

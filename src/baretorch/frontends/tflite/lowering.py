@@ -266,12 +266,10 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
     except Exception as error:
         if not isinstance(error, UNFIT):
             raise InternalError(f"{shown}: {type(error).__name__}: {error}") from error
-        raise CompileError(
-            f"not a sound .tflite file: {operator.name} cannot be applied to what it names",
-            at=shown,
-            have=[str(t) for t in operands if t is not None][:6],
-            try_=f"if LiteRT runs the file, report this as a fault of Baretorch: {type(error).__name__}: {error}",
-        ) from error
+        refused = damaged(f"{operator.name} cannot be applied to what it names")
+        refused.at, refused.have = (shown,), tuple(str(t) for t in operands if t is not None)[:6]
+        refused.try_ = (f"if LiteRT runs the file, report this as a fault of ours: {type(error).__name__}: {error}",)
+        raise refused from error
 
 
 def is_kept(t: TfTensor) -> bool:

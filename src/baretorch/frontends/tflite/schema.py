@@ -13,12 +13,13 @@ from math import isfinite, prod
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.flatbuffer import Bytes, Table, unsound
+from baretorch.frontends.flatbuffer import Bytes, Table
 from baretorch.frontends.tflite.names import CUSTOM, operator_name, type_name
+from baretorch.frontends.unsound import unsound
 from baretorch.ir import Array, Quant, Shape
 
 IDENTIFIER = b"TFL3"
-KIND = "not a sound .tflite file:"
+KIND = ".tflite"
 MAX_RANK = 8
 
 

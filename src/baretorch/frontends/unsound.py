@@ -1,0 +1,12 @@
+"""What is said of a damaged file."""
+
+from __future__ import annotations
+
+from baretorch.errors import CompileError
+
+TRY_AGAIN = "export the model again, or copy the file again"
+
+
+def unsound(kind: str, what: str, have: str | None = None) -> CompileError:
+    """A file of this kind, such as `.onnx`, cannot have been written so."""
+    return CompileError(f"not a sound {kind} file: {what}", have=have, try_=TRY_AGAIN)
