@@ -41,3 +41,30 @@ def need_axes(op: Op, axes: Sequence[int], x: Tensor) -> None:
         [x],
         f"distinct axes from 0 to {rank - 1}",
     )
+
+
+def need_channels(op: Op, inputs: Sequence[Tensor], groups: int) -> None:
+    """The inputs of a convolution: x[N, H, W, C], weight[O, KH, KW, C / groups], and bias[O] if any."""
+    x, weight = inputs[:2]
+    need(
+        len(x.shape) == len(weight.shape) == 4,
+        op,
+        "input and weight must have four dimensions",
+        inputs,
+        "x[N, H, W, C] and weight[O, KH, KW, C / groups]",
+    )
+    out, _, _, depth = weight.shape
+    need(
+        groups > 0 and x.shape[3] == depth * groups and out % groups == 0,
+        op,
+        f"{x.shape[3]} input and {out} output channels do not fit groups of {groups}",
+        inputs,
+        "weight[O, KH, KW, C / groups], with O a multiple of groups",
+    )
+    need(
+        all(t.shape == (out,) for t in inputs[2:]),
+        op,
+        "the bias has not one value per output channel",
+        inputs,
+        f"bias[{out}]",
+    )

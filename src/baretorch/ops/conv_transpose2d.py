@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
-from baretorch.ops.check import need, need_float32
+from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.limits import both
 from baretorch.ops.window import Padding, Pair, per_group
@@ -35,29 +35,8 @@ class ConvTranspose2d(Op):
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         need_float32(self, inputs)
+        need_channels(self, inputs, self.groups)
         x, weight = inputs[:2]
-        need(
-            len(x.shape) == len(weight.shape) == 4,
-            self,
-            "input and weight must have four dimensions",
-            inputs,
-            "x[N, H, W, C] and weight[O, KH, KW, C / groups]",
-        )
-        out, _, _, depth = weight.shape
-        need(
-            self.groups > 0 and x.shape[3] == depth * self.groups and out % self.groups == 0,
-            self,
-            f"{x.shape[3]} input and {out} output channels do not fit groups of {self.groups}",
-            inputs,
-            "weight[O, KH, KW, C / groups], with O a multiple of groups",
-        )
-        need(
-            all(t.shape == (out,) for t in inputs[2:]),
-            self,
-            "the bias has not one value per output channel",
-            inputs,
-            f"bias[{out}]",
-        )
         need(
             min(*x.shape[1:3], *weight.shape[1:3], *self.stride, *self.dilation) > 0,
             self,
@@ -67,7 +46,7 @@ class ConvTranspose2d(Op):
         )
         h, w = self._size(x.shape, weight.shape)
         need(h > 0 and w > 0, self, "the output is empty", inputs, f"less padding than {self.padding}")
-        return (Signature((x.shape[0], h, w, out), DType.FLOAT32),)
+        return (Signature((x.shape[0], h, w, weight.shape[0]), DType.FLOAT32),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
