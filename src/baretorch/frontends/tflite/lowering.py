@@ -164,7 +164,12 @@ def stored_as(t: TfTensor) -> Quant | None:
     """The scale of an int8 or uint8 tensor, the latter as int8; None where it is no quantized one."""
     if t.quant is None or t.type not in BYTES:
         if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
-            raise CompileError("int16 activations are not supported", at=str(t), need="int8 or float32", try_=INT16)
+            raise CompileError(
+                "int16 activations are not supported: there are no kernels for them",
+                at=str(t),
+                need="int8 or float32",
+                try_=INT16,
+            )
         return None
     zeros = tuple(z - 128 if t.type == "uint8" else z for z in t.quant.zero_point)
     if t.data is None and t.quant.axis is not None:
