@@ -19,6 +19,8 @@ from baretorch.report.facts import compare
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 
+DATA = Path(__file__).parents[1] / "frontends" / "data"
+
 
 def network() -> Source:
     torch.manual_seed(0)
@@ -43,6 +45,13 @@ def test_advice_for_float_keeps_its_promise(tmp_path: Path) -> None:
     (ram,) = (int(option.split()[1]) for option in advice if option.startswith("--ram"))
     plan = make_plan(compiled.graph, compiled.board, Options(ram=ram))
     assert plan.bands and plan.arena <= ram < compiled.plan.arena
+
+
+def test_int8_is_advised_to_files_of_one_method(tmp_path: Path) -> None:
+    for file, is_advised in (("sine.pte", True), ("methods.pte", False)):
+        source = frontends.load(str(DATA / file))
+        _, advice = advised(source, tmp_path / file)
+        assert ("--int8" in advice) is is_advised, file
 
 
 def test_advice_for_int8_keeps_its_promise(tmp_path: Path) -> None:

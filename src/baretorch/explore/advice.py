@@ -67,7 +67,7 @@ def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
 
 def _quantize(case: _Case) -> Iterator[Advice]:
     compiled, image = case.facts.compiled, case.facts.image
-    if not is_int8(compiled.graph) and compiled.source.module is not None:
+    if not is_int8(compiled.graph) and len(compiled.source.graphs) == 1:  # several cannot be quantized yet
         yield Advice(
             "--int8",
             f"about a quarter of the weights ({image.flash.weights:,} bytes now) and of the arena "
