@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from baretorch import pipeline
 from baretorch.emulators import open_machine, rp2040js
+from baretorch.emulators.frames import RUN as RUN_FRAME
+from baretorch.emulators.frames import Frame, encode
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import Run
 from baretorch.emulators.types import Block, Cores
@@ -65,6 +68,17 @@ def test_the_second_stage_reads_flash_as_fast_as_that_can(quad: bool) -> None:
     machine = rp2040js.Rp2040JsMachine(image("pico"), RUN, quad)
     Link(machine).run([DATA])
     assert machine.flash_command() == ("EBh" if quad else "03h")
+    machine.close()
+
+
+def test_half_a_frame_is_given_up() -> None:
+    """The image sleeps, and its timer wakes it: SysTick, which the package lets nobody wait for."""
+    machine = open_machine(image("pico"), RUN, JS)
+    link = Link(machine)
+    link.hello()
+    machine.write(encode(Frame(RUN_FRAME, 9, DATA))[:-6])
+    time.sleep(1.5)
+    assert link.run([DATA]).outputs == (DATA[::-1],)
     machine.close()
 
 

@@ -19,11 +19,11 @@ from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
 
 PACKAGE, VERSION = "rp2040js", "1.4.1"
-PROGRAM = Path(__file__).with_suffix(".mjs")
+PROGRAM = Path(__file__).parent / "js" / "main.mjs"
 
 
 class Rp2040JsMachine(Process):
-    """An image on rp2040js; rp2040js.mjs is the process, and counts."""
+    """An image on rp2040js; js/ is the process, and counts."""
 
     name = "rp2040js"
 
