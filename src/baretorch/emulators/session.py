@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
+from baretorch.emulators.link import Hello, Link, Reply
+from baretorch.emulators.run import decode
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
@@ -30,8 +30,18 @@ class Session:
         self._link.hello(c_prefix(graph.name))
 
     def __call__(self, *inputs: Any) -> Answer:
+        return self.ask(*inputs)[0]
+
+    def ask(self, *inputs: Any) -> tuple[Answer, Reply]:
+        """The answer, and what the image told with it."""
         arrays = stored(self._graph, arranged(self._graph, inputs))
-        return restored(self._graph, real(self._graph, call(self._link, self._graph, arrays)))
+        reply = self._link.run([np.ascontiguousarray(x).tobytes() for x in arrays])
+        return restored(self._graph, real(self._graph, decode(self._graph, reply.outputs))), reply
+
+    @property
+    def hello(self) -> Hello:
+        """What the image said of itself."""
+        return self._link.hello()
 
     def reset(self) -> None:
         self._link.reset()
