@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,20 @@ class Page:
         x, y = self.evaluate(middle)
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def drag(self, points: Sequence[tuple[float, float]]) -> None:
+        """The pointer along these places, pressed down."""
+        for kind, places in (("mousePressed", points[:1]), ("mouseMoved", points[1:]), ("mouseReleased", points[-1:])):
+            for x, y in places:
+                self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+
+    def until(self, expression: str, seconds: float = 20.0) -> Any:
+        """The expression's value, once it is true."""
+        deadline = time.monotonic() + seconds
+        while not (value := self.evaluate(expression)):
+            assert time.monotonic() < deadline, f"never true: {expression}"
+            time.sleep(0.02)
+        return value
+
     def screenshot(self, path: Path) -> None:
         """The whole page."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
@@ -93,8 +108,9 @@ class Page:
 
 
 @contextmanager
-def opened(file: Path, folder: Path, dark: bool = False, width: int = 1280) -> Iterator[Page]:
-    """The page in a browser, with its profile in `folder`."""
+def opened(at: Path | str, folder: Path, dark: bool = False, width: int = 1280) -> Iterator[Page]:
+    """The page, a file or an address, in a browser with its profile in `folder`."""
+    address = at if isinstance(at, str) else at.as_uri()
     program = next((p for p in map(shutil.which, PROGRAMS) if p), None)
     if program is None:
         pytest.fail(f"this test needs one of {', '.join(PROGRAMS)}: apt-get install chromium")
@@ -126,7 +142,7 @@ def opened(file: Path, folder: Path, dark: bool = False, width: int = 1280) -> I
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
             page.call("Emulation.setEmulatedMedia", features=[scheme])
             page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-            page.call("Page.navigate", url=file.as_uri())
+            page.call("Page.navigate", url=address)
             page.wait("Page.loadEventFired")
             yield page
             page.session = ""
