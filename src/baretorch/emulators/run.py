@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.emulators.link import Link
+from baretorch.emulators.link import Link, Reply
 from baretorch.emulators.types import Block, Cores, FlashReads, Machine
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
@@ -40,22 +40,27 @@ def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: flo
     same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
     if not graph.state and not all(same):
         raise InternalError("the image gave two answers to the same inputs")
+    return measured(machine, reply, first, outputs)
+
+
+def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:
+    """What the machine tells of its last call."""
     return Run(
         emulator=machine.name,
         first=first,
         outputs=outputs,
-        instructions=_second(machine.instructions()),
+        instructions=_last(machine.instructions()),
         ticks=reply.ticks,
         stack_peak=reply.stack_peak,
         blocks=machine.blocks(),
         cores=machine.cores(),
-        emulator_cycles=_second(machine.cycles()),
+        emulator_cycles=_last(machine.cycles()),
         flash=machine.flash_reads(),
     )
 
 
-def _second(calls: tuple[int, ...]) -> int | None:
-    return calls[1] if len(calls) > 1 else None
+def _last(calls: tuple[int, ...]) -> int | None:
+    return calls[-1] if calls else None
 
 
 def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:
