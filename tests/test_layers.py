@@ -44,8 +44,9 @@ LAYERS: dict[str, str] = {
     "targets",
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
+    "studio": "emit emulators errors firmware ir pipeline ports report targets",
     "cli": "devices emulators errors escape explore firmware frontends options outputs pipeline plan report "
-    "stopwatch targets targets.features version",
+    "stopwatch studio targets targets.features version",
     "__main__": "cli",
 }
 

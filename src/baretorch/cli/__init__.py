@@ -33,6 +33,7 @@ from baretorch.cli.ops import ops
 from baretorch.cli.profile import profile
 from baretorch.cli.report import report
 from baretorch.cli.run import run
+from baretorch.cli.studio import studio
 from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 from baretorch.escape import lines
@@ -63,6 +64,7 @@ VERBS: tuple[click.Command, ...] = (
     build,
     flash,
     monitor,
+    studio,
     export,
     new,
     boards,

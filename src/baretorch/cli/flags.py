@@ -19,13 +19,18 @@ COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
 CORES = ("cores", "core")
 
 
-def model_argument(body: Body, metavar: str = "MODEL") -> Body:
+def model_argument(body: Body, metavar: str = "MODEL", required: bool = True) -> Body:
     """MODEL, a path that may end in `::method`, and how to read it."""
-    return click.argument("model", metavar=metavar, type=click.Path())(flags("trust", "shape", "state")(body))
+    argument = click.argument("model", metavar=metavar, type=click.Path(), required=required)
+    return argument(flags("trust", "shape", "state")(body))
 
 
 def model_or_image_argument(body: Body) -> Body:
     return model_argument(body, "MODEL_OR_IMAGE")
+
+
+def optional_model_argument(body: Body) -> Body:
+    return model_argument(body, "[MODEL]", required=False)
 
 
 def takes(*names: str) -> Callable[[Body], Body]:

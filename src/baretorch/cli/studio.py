@@ -1,0 +1,132 @@
+"""baretorch studio: a page of this computer's own, to draw and move sliders on while a board answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.flags import COMPILE, CORES, optional_model_argument, takes
+from baretorch.cli.verb import Answer, board_option, stages, verb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from baretorch.cli.verb import Stage
+    from baretorch.emulators.types import Machine
+    from baretorch.options import Options
+    from baretorch.studio.live import LiveModel
+    from baretorch.studio.server import Tab
+    from baretorch.targets.types import Board
+
+
+@verb("studio")
+@optional_model_argument
+@board_option
+@click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
+@takes("emulator", "toolchain", *COMPILE, *CORES)
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="Where to serve the page; default: any free one.",
+)
+@click.option("--open", "show", is_flag=True, help="Show the page in the browser.")
+def studio(
+    as_json: bool,
+    model: str | None,
+    board: Board,
+    port: str | None,
+    options: Options,
+    http_port: int,
+    show: bool,
+) -> Answer:
+    """Draw, move sliders, and watch the board answer, on a page.
+
+    Without MODEL it is a small network that reads handwritten digits. The page is served on this computer, for this
+    computer alone, until Ctrl-C.
+    """
+    import tempfile
+    import webbrowser
+    from pathlib import Path
+
+    from baretorch.emulators import choose_emulator
+    from baretorch.studio.server import StudioServer
+
+    if port and options.emulator:
+        raise click.UsageError("--port and --emulator exclude each other")
+    if port and model is None:
+        raise click.UsageError("--port needs MODEL: the one that was flashed")
+    if not port:
+        choose_emulator(board, options.emulator)
+    with tempfile.TemporaryDirectory(prefix="baretorch-studio-") as folder:
+        with stages(as_json) as stage:
+            tabs = make_tabs(model, board, port, options, Path(folder), stage)
+        server = StudioServer(tabs, http_port)
+        click.echo(f"{server.url}\nCtrl-C ends it.", err=as_json)
+        try:
+            if show:
+                webbrowser.open(server.url)
+            server.serve_forever()
+        except KeyboardInterrupt as end:
+            if type(end) is not KeyboardInterrupt:  # SIGTERM is told by the exit code; Ctrl-C is how it ends
+                raise
+        finally:
+            server.server_close()
+            for tab in tabs.values():
+                tab.live.close()
+    answers = sum(live.answers for live in {id(tab.live): tab.live for tab in tabs.values()}.values())
+    name = next(iter(tabs.values())).live.made.compiled.graph.name
+    where = port or choose_emulator(board, options.emulator)
+    data = {"model": name, "board": board.name, "where": where, "url": server.url, "answers": answers}
+    return Answer(data, f"{answers:,} answers")
+
+
+def make_tabs(
+    model: str | None, board: Board, port: str | None, options: Options, folder: Path, stage: Stage
+) -> dict[str, Tab]:
+    """The digits, and MODEL, which may be the one that reads them. What was asked for is compiled and running."""
+    from dataclasses import replace
+
+    from baretorch.options import DEFAULT
+    from baretorch.studio.digits import MODEL
+    from baretorch.studio.server import Tab
+
+    asked = live_model(model or str(MODEL), board, port, options, folder / "model", stage)
+    asked.describe()  # now, so that what is wrong is told here
+    if asked.made.reads_digits:
+        return {"digits": Tab("Draw a digit", asked), "model": Tab("All inputs", asked)}
+    plain = replace(DEFAULT, int8=options.int8, emulator=options.emulator, toolchain=options.toolchain)
+    other = live_model(str(MODEL), board, None, plain, folder / "digits", stage)
+    return {"model": Tab(asked.made.compiled.graph.name, asked), "digits": Tab("Draw a digit", other)}
+
+
+def live_model(model: str, board: Board, port: str | None, options: Options, folder: Path, stage: Stage) -> LiveModel:
+    """The model at a path, built below `folder`, each time into a folder of its own: the image before may still run."""
+    from itertools import count
+
+    from baretorch.cli.work import compiled_model
+    from baretorch.devices.serial import SerialMachine
+    from baretorch.emulators import open_machine
+    from baretorch.explore.sweep import read_sweep
+    from baretorch.pipeline import build_image
+    from baretorch.studio.live import LiveModel, Made
+
+    numbers = count()
+
+    def make() -> Made:
+        compiled = compiled_model(model, board, options, stage)
+        source = compiled.source
+        swept = read_sweep(model, source, compiled.graph).inputs if model.partition("::")[0].endswith(".py") else ()
+        work = folder / str(next(numbers))
+        work.mkdir(parents=True)
+        stage("build")
+        return Made(compiled, build_image(compiled, work, stage.build), (source.examples, *source.samples, *swept))
+
+    def connect(made: Made) -> Machine:
+        if port:
+            return SerialMachine(port, board.chip.uart.baud)
+        return open_machine(made.image, made.compiled.c.run, options.emulator, timed=True)
+
+    return LiveModel(make, connect)

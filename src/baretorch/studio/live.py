@@ -1,0 +1,240 @@
+"""A compiled model on a running machine, asked from a page, by several threads and again after anything went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from baretorch.emit.names import output_labels
+from baretorch.emulators.link import Reply
+from baretorch.emulators.run import Run, measured
+from baretorch.emulators.session import Session
+from baretorch.emulators.types import Machine
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.ir import Array
+from baretorch.pipeline import Compiled
+from baretorch.ports import Answer
+from baretorch.report.cycles import milliseconds, time_words
+from baretorch.report.facts import RunFacts, is_int8, warnings_of
+from baretorch.report.memory_map import memory_map, ram_banks
+from baretorch.report.numbers import capacity, figure, frequency, share
+from baretorch.report.pictures import map_picture
+from baretorch.studio.controls import Control, input_control, output_control
+from baretorch.studio.digits import SIDE
+from baretorch.targets.types import MemoryBank
+
+MOST_VALUES = 1 << 16  # of an output that a page gets
+SHUT_SECONDS = 2.0  # that a run may still take when everything ends
+DIGITS = 10
+
+
+@dataclass(frozen=True)
+class Made:
+    """A model compiled and built, and `samples` of what its inputs may be, in memory order, the example first."""
+
+    compiled: Compiled
+    image: Image
+    samples: tuple[tuple[Array, ...], ...]
+
+    @property
+    def inputs(self) -> tuple[Control, ...]:
+        graph = self.compiled.graph
+        values = zip(*self.samples, strict=True)
+        ports = zip(graph.takes(), graph.inputs, values, strict=True)
+        return tuple(input_control(port, name, seen) for port, name, seen in ports)
+
+    @property
+    def outputs(self) -> tuple[Control, ...]:
+        graph = self.compiled.graph
+        named = zip(graph.gives(), output_labels(graph), strict=True)
+        return tuple(output_control(port, name) for port, name in named)
+
+    @property
+    def reads_digits(self) -> bool:
+        """It takes a 28×28 grey picture, gives ten numbers, and remembers nothing."""
+        graph = self.compiled.graph
+        if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.state:
+            return False
+        seen, told = self.inputs[0].picture, graph.gives()[0]
+        grey = seen is not None and (seen.height, seen.width, seen.channels) == (SIDE, SIDE, 1)
+        return grey and int(np.prod(told.shape)) == DIGITS
+
+
+class LiveModel:
+    """`make` compiles and builds; `connect` boots the image, or opens the port of the board that it runs on."""
+
+    def __init__(self, make: Callable[[], Made], connect: Callable[[Made], Machine]) -> None:
+        self._make = make
+        self._connect = connect
+        self._lock = RLock()  # one request at a time: a chip does one thing
+        self._made: Made | None = None
+        self._session: Session | None = None
+        self.answers = 0
+
+    @property
+    def made(self) -> Made:
+        """Compiled when it is first asked for."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
+
+    def again(self) -> None:
+        """Read the model's file anew. What there was stays if that fails."""
+        with self._lock:
+            made = self._make()
+            self._hang_up()
+            self._made = made
+
+    def reset(self) -> None:
+        with self._lock:
+            self._asked(lambda session: session.reset())
+
+    def run(self, inputs: tuple[Array, ...]) -> dict[str, Any]:
+        """One answer, and what it took."""
+        with self._lock:
+            made = self.made
+            answer, reply = self._asked(lambda session: session.ask(*inputs))
+            self.answers += 1
+            assert self._session is not None
+            return _told(made, self._session, answer, reply) | {"answers": self.answers}
+
+    def describe(self) -> dict[str, Any]:
+        """What the page shows of the model, the image and the board."""
+        with self._lock:
+            made = self.made
+            machine = self._connected().machine.name
+        compiled, board = made.compiled, made.image.board
+        banks = () if board.chip.boot == "host" else memory_map(made.image)  # the host's addresses are its own
+        return {
+            "model": compiled.graph.name,
+            "board": board.title,
+            "chip": f"{board.chip.cpu.name} at {frequency(board.chip.clock_hz)}",
+            "dtype": "int8" if is_int8(compiled.graph) else "float32",
+            "real": machine == "serial",
+            "machine": machine,
+            "remembers": bool(compiled.graph.state),
+            "inputs": [c.to_json() for c in made.inputs],
+            "outputs": [c.to_json() for c in made.outputs],
+            "memory": _memory(made.image),
+            "map": map_picture(banks) if banks else "",
+            "warnings": list(warnings_of(compiled)),
+        }
+
+    def close(self) -> None:
+        """End the emulation; a run that goes on may finish if it is quick."""
+        free = self._lock.acquire(timeout=SHUT_SECONDS)
+        self._hang_up()
+        if free:
+            self._lock.release()
+
+    def _asked(self, ask: Callable[[Session], Any]) -> Any:
+        """After a fault the next request begins anew: with another emulation, or with the board plugged in again."""
+        session = self._connected()
+        try:
+            return ask(session)
+        except BaseException:
+            self._hang_up()
+            raise
+
+    def _connected(self) -> Session:
+        if self._session is None:
+            machine = self._connect(self.made)
+            try:
+                self._session = Session(machine, self.made.compiled.graph)
+            except BaseException:
+                machine.close()
+                raise
+        return self._session
+
+    def _hang_up(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+
+def read_inputs(made: Made, body: bytes) -> tuple[Array, ...]:
+    """What the page sends: all numbers of all inputs as doubles, the little end first."""
+    values = np.frombuffer(body, "<f8")
+    arrays, at = [], 0
+    for port in made.compiled.graph.takes():
+        count = int(np.prod(port.shape))
+        arrays.append(_typed(values[at : at + count], port.dtype.numpy).reshape(port.shape))
+        at += count
+    return tuple(arrays)
+
+
+def input_bytes(made: Made) -> int:
+    return 8 * sum(int(np.prod(port.shape)) for port in made.compiled.graph.takes())
+
+
+def _typed(values: Array, dtype: np.dtype[Any]) -> Array:
+    """As the model has them; CompileError if it cannot."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return values.astype(dtype)
+    if dtype.kind == "b":
+        return values.astype(bool)
+    limits = np.iinfo(dtype)
+    if not ((values >= limits.min) & (values <= limits.max)).all():
+        raise CompileError("an input is out of range", need=f"numbers from {limits.min} to {limits.max}")
+    return np.round(values).astype(dtype)
+
+
+def _told(made: Made, session: Session, answer: Answer, reply: Reply) -> dict[str, Any]:
+    machine, arrays = session.machine, answer if isinstance(answer, tuple) else (answer,)
+    run = measured(machine, reply, arrays, arrays)
+    return {
+        "outputs": [_values(a) for a in arrays],
+        "instructions": run.instructions,
+        "time": _time(made, session, run),
+        "stack": run.stack_peak or None,
+    }
+
+
+def _time(made: Made, session: Session, run: Run) -> dict[str, str] | None:
+    """Of a real board by its own counter; of an emulated one by the estimate."""
+    rate = session.hello.counter_hz
+    if session.machine.name == "serial" and rate and run.ticks:
+        return {"value": figure(milliseconds(run.ticks, rate)), "unit": "ms", "note": "measured by the board"}
+    cycles = RunFacts(made.compiled, made.image, run, "", 0.0).cycles
+    if cycles is None:
+        return None
+    value, about = time_words(cycles, made.image.board.chip.clock_hz)
+    unit, _, note = about.partition(" ")
+    return {"value": value, "unit": unit, "note": note}
+
+
+def _values(array: Array) -> list[float | str]:
+    """JSON has no NaN and no infinity: those become text."""
+    flat = array.reshape(-1)[:MOST_VALUES].astype(np.float64).tolist()
+    return [v if np.isfinite(v) else str(v) for v in flat]
+
+
+def _memory(image: Image) -> list[dict[str, Any]]:
+    """Bars: what of flash and of each bank of RAM is used."""
+    chip, flash, ram = image.board.chip, image.flash, image.ram
+    if chip.boot == "host":
+        return []
+    in_flash = {"code": flash.code, "weights": flash.weights}
+    banks = ram_banks(image)
+    in_ram = {"arena": ram.arena, "weights": ram.weights, "code": ram.code, "static": ram.static, "stack": ram.stack}
+    rows = [_bank("flash", chip.memory(chip.code), flash.total, in_flash)]
+    if len(banks) == 1:
+        return [*rows, _bank("RAM", banks[0][0], ram.total, in_ram)]
+    return [*rows, *(_bank(f"RAM {m.name}", m, used, {"used": used}) for m, used in banks)]
+
+
+def _bank(title: str, bank: MemoryBank, used: int, parts: dict[str, int]) -> dict[str, Any]:
+    return {
+        "title": title,
+        "used": used,
+        "size": bank.size,
+        "words": f"{used:,} bytes of {capacity(bank.size)}, {share(used, bank.size)}",
+        "parts": [{"kind": kind, "size": size} for kind, size in parts.items() if size],
+    }

@@ -1,0 +1,211 @@
+"""The page's server: on this computer's own address only, for those alone who know the page's address.
+
+Any program and any web page of this computer can reach a port of it. So all paths begin with a random word that is in
+the address which `baretorch studio` prints; a request must name this computer as its host, which one from a name that
+was bent to point here does not; and a browser's must come from this page itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+
+from baretorch.errors import CompileError
+from baretorch.studio import digits
+from baretorch.studio.live import LiveModel, input_bytes, read_inputs
+
+ADDRESS = "127.0.0.1"
+OUR_HOSTS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
+REQUEST_SECONDS = 30.0  # for a request to arrive, so that one that never does holds nothing
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+JSON = "application/json"
+HTML, CSS, JS = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript"))
+SCRIPTS = tuple(f"page/{name}.js" for name in ("studio", "digits", "inputs", "outputs", "model"))
+# Path, type, and the files it is made of, in packages: looks and helpers of the report's page are this page's, too.
+FILES: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "": (HTML, (("baretorch.studio", "page/studio.html"),)),
+    "studio.css": (CSS, (("baretorch.report", "template/page.css"), ("baretorch.studio", "page/studio.css"))),
+    "studio.js": (JS, (("baretorch.report", "template/page.js"), *(("baretorch.studio", name) for name in SCRIPTS))),
+}
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A tab of the page. Two may show the same model."""
+
+    title: str
+    live: LiveModel
+
+
+class Refused(Exception):
+    """A request that is not served."""
+
+    def __init__(self, status: HTTPStatus, error: CompileError) -> None:
+        super().__init__(error.what)
+        self.status = status
+        self.error = error
+
+
+class StudioServer(ThreadingHTTPServer):
+    """Serves tabs by their name in addresses, "digits" and "model", the one to begin with first."""
+
+    daemon_threads = True
+
+    def __init__(self, tabs: Mapping[str, Tab], port: int = 0) -> None:
+        self.tabs = tabs
+        self.token = secrets.token_urlsafe(16)
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise CompileError(
+                f"cannot serve a page on port {port} of {ADDRESS}",
+                have=str(getattr(error, "strerror", None) or error),
+                try_="another --http-port, or none: any free one is taken then",
+            ) from None
+
+    @cached_property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.server_address[1]}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that hangs up is no event."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: StudioServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "baretorch", ""
+    timeout = REQUEST_SECONDS
+    disable_nagle_algorithm = True  # else small answers wait for an acknowledgement
+
+    def do_GET(self) -> None:
+        self._serve("GET")
+
+    def do_POST(self) -> None:
+        self._serve("POST")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What http.server itself refuses: odd request lines, endless headers, other methods."""
+        self.close_connection = True
+        self._send(HTTPStatus(code), JSON, _json(CompileError(message or HTTPStatus(code).phrase).to_json()))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """The terminal stays quiet."""
+
+    def _serve(self, method: str) -> None:
+        try:
+            status, kind, body = HTTPStatus.OK, *self._answer(method, self._checked_path())
+        except Refused as refused:
+            status, kind, body = refused.status, JSON, _json(refused.error.to_json())
+            self.close_connection = True  # its body was not read
+        except CompileError as error:
+            status, kind, body = HTTPStatus.UNPROCESSABLE_ENTITY, JSON, _json(error.to_json())
+        except TimeoutError:
+            raise
+        except Exception as error:  # a fault of ours must not end what others see
+            told = CompileError(
+                f"internal error: {type(error).__name__}: {error}", try_="report it; the page goes on working"
+            )
+            status, kind, body = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, _json(told.to_json())
+            self.close_connection = True
+        self._send(status, kind, body)
+
+    def _checked_path(self) -> str:
+        """The path behind the token."""
+        host, origin, site = (self.headers.get(name) for name in ("Host", "Origin", "Sec-Fetch-Site"))
+        if host is None or not OUR_HOSTS.fullmatch(host):
+            raise _refused(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
+        if origin not in (None, f"http://{host}") or site not in (None, "none", "same-origin"):
+            raise _refused(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
+        _, token, *rest = (*self.path.partition("?")[0].split("/", 2), "")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            raise _refused(HTTPStatus.FORBIDDEN, "an address without its random word", need="the whole address")
+        return rest[0]
+
+    def _answer(self, method: str, path: str) -> tuple[str, bytes]:
+        if method == "GET" and path in FILES:
+            kind, parts = FILES[path]
+            return kind, b"\n".join((files(package) / name).read_bytes() for package, name in parts)
+        if method == "GET" and path == "api/tabs":
+            return JSON, _json([{"name": name, "title": tab.title} for name, tab in self.server.tabs.items()])
+        match path.split("/"):
+            case ["api", name] if method == "GET" and name in self.server.tabs:
+                return JSON, _json(self.server.tabs[name].live.describe())
+            case ["api", name, what] if method == "POST" and name in self.server.tabs:
+                return JSON, _json(self._asked(self.server.tabs[name].live, what))
+        raise _refused(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+
+    def _asked(self, live: LiveModel, what: str) -> dict[str, Any]:
+        if what == "run":
+            made = live.made
+            return live.run(read_inputs(made, self._body(input_bytes(made), exactly=True)))
+        if what == "draw" and live.made.reads_digits:
+            picture = digits.picture(digits.read_strokes(self._body(digits.MOST_BYTES)))
+            (control,) = live.made.inputs
+            seen = [round(float(v), 4) for v in picture.reshape(-1)]
+            return live.run((control.filled(picture),)) | {"seen": seen}
+        if what == "reset":
+            self._body(0)
+            live.reset()
+            return {}
+        if what == "again":
+            self._body(0)
+            live.again()
+            return live.describe()
+        raise _refused(HTTPStatus.NOT_FOUND, "there is nothing at this address")
+
+    def _body(self, most: int, exactly: bool = False) -> bytes:
+        length = self.headers.get("Content-Length", "")
+        if self.headers.get("Transfer-Encoding") or not re.fullmatch(r"\d{1,18}", length, re.ASCII):
+            raise _refused(HTTPStatus.LENGTH_REQUIRED, "a request that does not say how long it is")
+        size = int(length)
+        if size > most or (exactly and size != most):
+            need = f"{'' if exactly else 'at most '}{most:,} bytes"
+            raise _refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE if size > most else HTTPStatus.BAD_REQUEST,
+                "a request of the wrong length",
+                have=f"{size:,} bytes",
+                need=need,
+            )
+        body = self.rfile.read(size)
+        if len(body) != size:
+            raise ConnectionError("the request ended early")
+        return body
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _refused(status: HTTPStatus, what: str, have: str | None = None, need: str | None = None) -> Refused:
+    return Refused(status, CompileError(what, have=have, need=need))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()

@@ -1,0 +1,88 @@
+"""Trains the network that `baretorch studio` brings along, a few minutes on two cores, and writes it with the training
+images that it is quantized with: `python tools/train_digits.py`, after `make mnist`. Needs torch and executorch.
+
+A small convolutional network, 17,690 parameters. Its training images are tilted, scaled, sheared and shifted a little,
+and their strokes made thicker or thinner, because people draw with a mouse otherwise than with a pen.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from baretorch import frontends
+from baretorch.frontends.pte.export import write_programs
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "src/baretorch/studio/bundled"
+EPOCHS, BATCH, CALIBRATION = 12, 128, 64
+TILT, SHEAR, SCALE, SHIFT = 15 * math.pi / 180, 0.2, 0.15, 2.0  # radians, radians, a part, pixels
+
+
+def network() -> nn.Module:
+    return nn.Sequential(
+        *(nn.Conv2d(1, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(12, 24, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(24, 32, 3), nn.ReLU(), nn.Flatten()),
+        nn.Linear(32 * 5 * 5, 10),
+    )
+
+
+def varied(images: torch.Tensor) -> torch.Tensor:
+    """The digits as others might have written them."""
+    n = len(images)
+    tilt, shear = (torch.rand(n) * 2 - 1) * TILT, (torch.rand(n) * 2 - 1) * SHEAR
+    wide, high = (1 + (torch.rand(n) * 2 - 1) * SCALE for _ in range(2))
+    x, y = ((torch.rand(n) * 2 - 1) * SHIFT / 14 for _ in range(2))
+    cos, sin = tilt.cos(), tilt.sin()
+    rows = torch.stack([wide * cos, -high * sin + shear, x, wide * sin, high * cos, y], 1).reshape(n, 2, 3)
+    moved = F.grid_sample(images, F.affine_grid(rows, list(images.shape), align_corners=False), align_corners=False)
+    thick, thin = F.max_pool2d(moved, 3, 1, 1), -F.max_pool2d(-moved, (1, 3), 1, (0, 1))
+    how = (torch.rand(n, 1, 1, 1) * 2.4 - 1.2).clamp(-0.6, 0.7)
+    return torch.where(how > 0, torch.lerp(moved, thick, how.abs()), torch.lerp(moved, thin, how.abs()))
+
+
+def train() -> nn.Module:
+    torch.manual_seed(0)
+    net = network()
+    images, digits = (torch.from_numpy(a) for a in images_and_labels("train"))
+    images = images.reshape(-1, 1, 28, 28)
+    steps = EPOCHS * (len(images) // BATCH)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
+    for epoch in range(EPOCHS):
+        net.train()
+        for batch in torch.randperm(len(images))[: steps // EPOCHS * BATCH].split(BATCH):
+            optimizer.zero_grad()
+            F.cross_entropy(net(varied(images[batch])), digits[batch], label_smoothing=0.05).backward()
+            optimizer.step()
+            schedule.step()
+        print(f"epoch {epoch + 1} of {EPOCHS}: {accuracy(net):.2%} of the test images", flush=True)
+    return net.eval()
+
+
+def accuracy(net: nn.Module) -> float:
+    images, digits = (torch.from_numpy(a) for a in images_and_labels("t10k"))
+    with torch.no_grad():
+        return float((net(images.reshape(-1, 1, 28, 28)).argmax(1) == digits).float().mean())
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "examples/mnist"))
+    from data import images_and_labels
+
+    FOLDER.mkdir(exist_ok=True)
+    trained = train()
+    sample, _ = images_and_labels("train", CALIBRATION)
+    sample = sample.reshape(-1, 1, 28, 28)
+    source = frontends.from_module(trained, (torch.from_numpy(sample[:1]),), "digits")
+    assert source.torch is not None
+    write_programs(source.torch, FOLDER / "digits.pte")
+    np.savez_compressed(FOLDER / "calibration.npz", x=sample[:, None])
+    np.savez_compressed(FOLDER / "inputs.npz", x=sample[:1, None])
