@@ -23,6 +23,7 @@ OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "state": {"h": "h_next"},
     "toolchain": "zig",
     "emulator": "qemu",
+    "console": "uart",
     "int8": True,
     "calibration": "c.npz",
     "keep_float": ["a", "b.0"],
@@ -55,7 +56,7 @@ def test_the_command_line_takes_what_python_takes() -> None:
     words = options.words()
     assert parsed(words) == options
     assert shlex.join(words) == (
-        "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --int8 "
+        "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --console uart --int8 "
         "--calibration c.npz --keep-float a --keep-float b.0 --observer minmax --io int8 "
         "--optimize size --ram 6000 --input rows --buffers caller --weights ram --place arena=SCRATCH --place a=b=SRAM "
         "--check-inputs --cores 2 --core 1"

@@ -51,6 +51,11 @@ class Compiler(StrEnum):
     ZIG = "zig"
 
 
+class Console(StrEnum):
+    USB = "usb"
+    UART = "uart"
+
+
 class Emulator(StrEnum):
     UNICORN = "unicorn"
     QEMU = "qemu"
@@ -85,6 +90,9 @@ class Options:
     ] = field(default_factory=dict)
     toolchain: Annotated[Compiler | None, About("Default: gcc if installed, else zig.")] = None
     emulator: Annotated[Emulator | None, About("Default: the board's first installed one.")] = None
+    console: Annotated[
+        Console | None, About("What the image talks over. Default: usb on boards that have it, else uart.")
+    ] = None
     int8: Annotated[bool, About("Quantize to int8, with data from the file's calibration().")] = False
     calibration: Annotated[
         str | None,
@@ -149,7 +157,7 @@ class Options:
 
     def command(self, board: str) -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
-        seen = replace(self, trust=False, toolchain=None, emulator=None)
+        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None)
         return shlex.join(["baretorch", "compile", "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def compile_source(source: Source, board: Board, options: Options = DEFAULT, tra
 def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, options: Options = DEFAULT) -> Compiled:
     """From optimized graphs, one per method."""
     need_cores(board, options)
+    board = board.with_console(options.console)
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("plan"):

@@ -191,6 +191,10 @@ def test_board_without_emulator(folder: Path) -> None:
     check_error("no_emulator", "run", copy_model("tiny", folder), "--board", "corstone-300")
 
 
+def test_board_without_usb(folder: Path) -> None:
+    check_error("no_usb", "build", copy_model("tiny", folder), "--board", "microbit", "--console", "usb")
+
+
 def test_emulator_of_another_board(folder: Path) -> None:
     check_error("wrong_emulator", "run", copy_model("tiny", folder), "--board", "pico", "--emulator", "qemu")
 

@@ -32,7 +32,7 @@ def _int8_by_default(body: Body) -> Body:
 @model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@flags("emulator", "toolchain", "optimize")
+@flags("emulator", "console", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
 @flags("calibration", "keep_float", "observer", "io", *MEMORY, "check_inputs")
 @click.option("--int8", is_flag=True, hidden=True)

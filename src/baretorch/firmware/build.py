@@ -21,7 +21,7 @@ from baretorch.firmware.hexbin import encode_bin, encode_hex
 from baretorch.firmware.linkmap import parse_map
 from baretorch.firmware.return_label import check_return_label
 from baretorch.firmware.sizes import measure
-from baretorch.firmware.stack import frames_of_gcc, stack_bound
+from baretorch.firmware.stack import frames_of_gcc, interrupt_bound, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
@@ -36,6 +36,7 @@ from baretorch.targets.types import Board
 KERNELS = Path(__file__).parent.parent / "kernels"
 ENTRY = "bt_reset"
 CORE1 = "bt_core1_entry"
+INTERRUPT = "bt_usb_interrupt"
 MODEL_ON_CORE1 = "bt_core1_main"
 JOBS = 2
 
@@ -244,5 +245,8 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
 def _stack(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> int:
     """For each core the bound for the whole image if there is one, else what the board reserves."""
     roots = ["main" if board.chip.boot == "host" else ENTRY, *([CORE1] if cores > 1 else [])]
-    bounds = [stack_bound(elf, root, frames, apart=roots[1:]) for root in roots]
+    handlers = [INTERRUPT] if board.usb is not None else []
+    bounds = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]) for root in roots]
+    if handlers:  # an interrupt comes at any depth of core 0's
+        bounds.append(interrupt_bound(elf, INTERRUPT, frames, board.chip.cpu.has_fpu))
     return sum(board.chip.stack_bytes if bound.bytes is None else bound.bytes for bound in bounds)

@@ -4,7 +4,8 @@ Library functions come without such data, and compilers do not count what inline
 that moves the stack pointer down is added up, as if all were executed, and the larger counts: never too little, unless
 one of them stood in a loop, which compilers do not do.
 Where an address is taken, a call is assumed: a trap handler that start-up code installs counts as called by it.
-Interrupts are not counted: the images of Baretorch use none. Another core's first function has a stack of its own.
+Interrupts are not in a function's bound: an image's one handler has its own, with what the core saves before. Another
+core's first function has a stack of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import cached_property
 from baretorch.firmware import riscv, thumb
 from baretorch.firmware.elf import ARM, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, Elf
 from baretorch.firmware.reach import references
+
+SAVED, SAVED_FLOATS = 36, 72  # bytes: eight registers and a word to align the stack; 17 of the FPU's and an unused one
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class CallGraph:
     def __init__(
         self, elf: Elf, by_name: Mapping[str, int | None], by_address: Mapping[int, int], apart: frozenset[int]
     ) -> None:
-        """`apart` are addresses of functions that run on other stacks than those who mention them."""
+        """`apart` are addresses of functions that run on other stacks than those who mention them, or count apart."""
         self.elf = elf
         self._by_name = by_name
         self._by_address = by_address
@@ -175,7 +178,8 @@ class CallGraph:
         calls: dict[Function, set[Function]] = {f: set() for f in self.functions}
         for f, body in self._bodies.items():
             far = range(f.address + 1, f.end)  # Armv6-M jumps as if it called where that is too far for a branch
-            calls[f].update(g for at in body.calls if at not in far and (g := self.function_at(at)) is not None)
+            called = (self.function_at(at) for at in body.calls if at not in far)
+            calls[f].update(g for g in called if g is not None and g.address not in self._apart)
         for r in references(self.elf):
             source, target = self.function_at(r.source), self.function_at(r.target)
             if source is not None and target is not None and source != target and target.address not in self._apart:
@@ -237,6 +241,13 @@ def stack_bound(
     elf: Elf, root: str, by_name: Mapping[str, int | None] | None = None, apart: Iterable[str] = ()
 ) -> StackBound:
     """The stack that the function `root` needs; `by_name` is gcc's data, clang's is in the image. The functions `apart`
-    are where other cores begin."""
+    are where other cores begin, and handlers of interrupts."""
     graph = CallGraph(elf, by_name or {}, frames_of_clang(elf), frozenset(elf.symbol(f).address for f in apart))
     return graph.bound(elf.symbol(root).address)
+
+
+def interrupt_bound(elf: Elf, handler: str, by_name: Mapping[str, int | None], fpu: bool) -> StackBound:
+    """The stack that an interrupt needs: what a Cortex-M saves, aligned, with its FPU's registers if it has one, and
+    the handler."""
+    bound = stack_bound(elf, handler, by_name)
+    return StackBound(bound.bytes + SAVED + (SAVED_FLOATS if fpu else 0)) if bound.bytes is not None else bound

@@ -26,7 +26,7 @@ void bt_flash_fast(void);
 /* wait.c: until the masked bits of a register are `value`; 0 if that takes too long. */
 int bt_wait(uint32_t address, uint32_t mask, uint32_t value);
 
-/* uart/<driver>.c: eight bits, no parity. */
+/* uart/<driver>.c, eight bits, no parity; or usb/<driver>.c. */
 void bt_console_init(void);
 void bt_console_put(uint8_t byte);
 int bt_console_ready(void);    /* whether a byte has come; if not, the next one ends bt_sleep */
@@ -37,8 +37,8 @@ uint8_t bt_console_get(void);
 int bt_console_get_soon(uint8_t *byte, uint32_t ms);
 
 /* interrupts/<driver>.c: sleep ends when an interrupt is pending, also one that came between a look for it and the
- * sleep, because interrupts are masked all the while. Chips whose console has none (BT_UART_IRQ) stay awake. */
-#ifdef BT_UART_IRQ
+ * sleep, because interrupts are masked all the while. Chips whose console has none stay awake. */
+#if defined(BT_UART_IRQ) || defined(BT_USB_IRQ)
 void bt_mask_interrupts(void);
 void bt_unmask_interrupts(void);
 void bt_sleep(void);
@@ -60,6 +60,24 @@ void bt_alarm_stop(void);
 #define bt_alarm_wakes(on) ((void)0)
 #define bt_alarm_rang() 0
 #define bt_alarm_stop() ((void)0)
+#endif
+
+/* With USB as the console, whose interrupt is handled. */
+#ifdef BT_USB_IRQ
+/* usb/<driver>.c */
+void bt_usb_interrupt(void);
+void bt_console_rest(void); /* for loops that wait with interrupts masked, also by a fault: what was put leaves */
+
+/* interrupts/<driver>.c */
+void bt_interrupt_enable(void);
+void bt_interrupt_raise(void);
+int bt_interrupts_blocked(void); /* by a fault */
+
+/* chip/<init>.c */
+int bt_usb_start(void);     /* its clock, and its controller out of reset; 0 if that fails */
+int bt_usb_can_abort(void); /* whether the controller gives buffers back when it is told to */
+void bt_usb_after_reset(void);
+__attribute__((noreturn)) void bt_usb_boot_loader(void);
 #endif
 
 /* counter/<driver>.c: counts up, wraps at 2^32. */

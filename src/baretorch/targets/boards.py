@@ -13,7 +13,7 @@ from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
-from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart
+from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart, Usb
 
 _CHIPS = BOARDS / "chips"
 
@@ -113,6 +113,7 @@ def _chip(name: str, beside: Path) -> Chip:
         cores=_cores(table.table("cores")) if "cores" in table.rows else None,
         interrupts=_interrupts(table.table("interrupts")) if "interrupts" in table.rows else None,
         alarm=_alarm(table.table("alarm")) if "alarm" in table.rows else None,
+        usb=_usb(table.table("usb")) if "usb" in table.rows else None,
     )
     if "flash_path" in table.rows:
         chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
@@ -163,10 +164,18 @@ def _uart(table: Table) -> Uart:
     return uart
 
 
+def _usb(table: Table) -> Usb:
+    usb = Usb(table.source("driver", "usb"), table.number("base"), _irq_number(table))
+    table.end()
+    return usb
+
+
 def _irq(table: Table) -> int | None:
     """The number of an interrupt."""
-    if "irq" not in table.rows:
-        return None
+    return _irq_number(table) if "irq" in table.rows else None
+
+
+def _irq_number(table: Table) -> int:
     irq = table.number("irq")
     if irq >= IRQS:
         raise CompileError(f"there is no interrupt {irq}", at=table.where, need=f"a number below {IRQS}")
@@ -255,15 +264,19 @@ def _check_registers(chip: Chip, where: str) -> None:
         registers.append(("interrupts", chip.interrupts.base))
     if chip.alarm is not None:
         registers.append(("alarm", chip.alarm.base))
-    if chip.uart.irq is None:
+    if chip.uart.irq is None and chip.usb is None:
         if chip.alarm is not None:
             raise CompileError(
                 "[alarm] is of no use: nothing sleeps", at=where, need="[uart] with an irq, or no [alarm]"
             )
     elif chip.interrupts is None:
         raise CompileError(
-            "[uart] has an irq, and nothing takes it", at=where, need="[interrupts] with driver and base, or no irq"
+            f"[{'uart' if chip.usb is None else 'usb'}] has an irq, and nothing takes it",
+            at=where,
+            need="[interrupts] with driver and base, or no irq",
         )
+    if chip.usb is not None:
+        registers += [("usb", chip.usb.base)]
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("riscv", "host"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.escape import c_string, comment
-from baretorch.targets.types import Board, Chip
+from baretorch.targets.types import Board
 
 
 def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
@@ -26,7 +26,7 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
         ("BT_UART_BAUD", f"{chip.uart.baud}u"),
         ("BT_COUNTER_BASE", f"0x{chip.counter.base:08x}u"),
         ("BT_COUNTER_HZ", f"{chip.counter.hz}u"),
-        *_interrupts(chip),
+        *_interrupts(board),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
         *([("BT_RAM_NEEDS_POWER", "1")] if chip.silicon and chip.silicon.memories else []),
         *fallback,
@@ -37,10 +37,15 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
     return f"{about}\n#ifndef BT_BOARD_H\n#define BT_BOARD_H\n\n{defines}\n\n#endif\n"
 
 
-def _interrupts(chip: Chip) -> list[tuple[str, str]]:
-    if chip.interrupts is None or chip.uart.irq is None:
+def _interrupts(board: Board) -> list[tuple[str, str]]:
+    """The console's interrupt: one that is handled, of USB, or one that ends sleep, of a UART."""
+    chip, usb = board.chip, board.usb
+    if chip.interrupts is None or (usb is None and chip.uart.irq is None):
         return []
-    rows = [("BT_UART_IRQ", f"{chip.uart.irq}u"), ("BT_INTERRUPTS_BASE", f"0x{chip.interrupts.base:08x}u")]
+    rows = [("BT_UART_IRQ", f"{chip.uart.irq}u")]
+    if usb is not None:
+        rows = [("BT_USB_IRQ", f"{usb.irq}u"), ("BT_USB_BASE", f"0x{usb.base:08x}u")]
+    rows += [("BT_INTERRUPTS_BASE", f"0x{chip.interrupts.base:08x}u")]
     if chip.alarm is not None:
         rows += [("BT_ALARM_BASE", f"0x{chip.alarm.base:08x}u"), ("BT_ALARM_HZ", f"{chip.alarm.hz}u")]
         rows += [("BT_ALARM_IRQ", f"{chip.alarm.irq}u")] if chip.alarm.irq is not None else []

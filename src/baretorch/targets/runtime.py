@@ -22,10 +22,12 @@ _START: dict[str, tuple[str, ...]] = {
 def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
     """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h."""
     chip = board.chip
-    hardware = (f"chip/{chip.init}.c", f"uart/{chip.uart.driver}.c", f"counter/{chip.counter.driver}.c")
+    console = f"uart/{chip.uart.driver}.c" if board.usb is None else f"usb/{board.usb.driver}.c"
+    hardware = (f"chip/{chip.init}.c", console, f"counter/{chip.counter.driver}.c")
     second = ("arm/core1.c", f"cores/{chip.cores.driver}.c") if cores > 1 and chip.cores else ()
     waits = ("wait.c",) if chip.starts_clocks else ()
-    sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and chip.uart.irq is not None else ()
+    interrupted = chip.uart.irq is not None or board.usb is not None
+    sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and interrupted else ()
     alarm = (f"alarm/{chip.alarm.driver}.c",) if chip.alarm and sleeps else ()
     names = (*_START[chip.boot], *hardware, *sleeps, *alarm, *waits, "console.c", "text.c", "serve.c", *second)
     return tuple(RUNTIME / name for name in names)

@@ -152,6 +152,7 @@ class Silicon:
     cpu: str
     uart: Device
     counter: Device
+    usb: Device | None
     memories: Mapping[str, tuple[Condition, ...]]
     blocks: tuple[ChipBlock, ...]
     clocks: tuple[Clock, ...]
@@ -174,6 +175,7 @@ def load_silicon(name: str) -> Silicon:
             cpu=rows["cpu"],
             uart=_device(rows["uart"]),
             counter=_device(rows["counter"]),
+            usb=_device(rows["usb"]) if "usb" in rows else None,
             memories={name: conditions(texts) for name, texts in rows.get("memory", {}).items()},
             blocks=tuple(_block(block, row) for block, row in rows["block"].items()),
             clocks=tuple(_clock(clock, row) for clock, row in rows["clock"].items()),

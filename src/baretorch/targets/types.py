@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from baretorch.errors import CompileError
+from baretorch.options import Console
 from baretorch.targets.features import Feature
 from baretorch.targets.silicon import Condition, Silicon
 
@@ -19,6 +21,10 @@ class Cpu:
     zig: tuple[str, ...]  # flags for `zig cc`
     unicorn: str | None  # name of Unicorn's CPU model constant, None where it has none
     elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64
+
+    @property
+    def has_fpu(self) -> bool:
+        return Feature.FPU in self.features
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,15 @@ class Uart:
     baud: int
     fallback_hz: int | None = None
     irq: int | None = None
+
+
+@dataclass(frozen=True)
+class Usb:
+    """A USB device controller, which can be the console: runtime/usb/<driver>.c. Its interrupt is `irq`."""
+
+    driver: str
+    base: int
+    irq: int
 
 
 @dataclass(frozen=True)
@@ -151,6 +166,7 @@ class Chip:
     flash_path: FlashPath | None = None  # None: the image is read as fast as RAM
     interrupts: Interrupts | None = None  # None: nothing interrupts
     alarm: Alarm | None = None  # None: a frame that is never finished is waited for
+    usb: Usb | None = None  # None: it has no controller, or none that we know
 
     @property
     def starts_clocks(self) -> bool:
@@ -182,3 +198,19 @@ class Board:
     flash_methods: tuple[str, ...]  # "uf2", "pyocd"
     pyocd_target: str | None
     notes: str  # one line for people: UART pins, probe
+    console: Console = Console.UART  # what images talk over
+
+    @property
+    def usb(self) -> Usb | None:
+        """What images talk over, if that is USB."""
+        return self.chip.usb if self.console is Console.USB else None
+
+    def with_console(self, console: Console | None) -> Board:
+        """The board with another console than its own; CompileError if its chip has none such."""
+        if console is Console.USB and self.chip.usb is None:
+            raise CompileError(
+                f"--console usb: {self.name} has no USB that images can talk over",
+                need="a chip whose TOML describes [usb], as those of pico and pico2w do",
+                try_="leave it out: the console is the UART",
+            )
+        return self if console is None else replace(self, console=console)

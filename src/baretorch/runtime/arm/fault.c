@@ -185,6 +185,10 @@ void bt_fault(const frame *at, uint32_t exc_return)
     }
     bt_print("END OF FAULT\n");
     for (;;) {
+#ifdef BT_USB_IRQ
+        bt_console_rest();
+#else
         __asm__ volatile("wfi");
+#endif
     }
 }

@@ -13,8 +13,17 @@ typedef union {
 void bt_reset(void);
 void bt_fault_entry(void);
 
-/* No interrupt is ever taken, so the table ends after the core's own sixteen entries; all but reset mean trouble. */
-__attribute__((section(".vectors"), used)) static const vector vectors[16] = {
+void bt_usb_interrupt(void);
+
+#ifdef BT_USB_IRQ
+#define VECTORS (16 + BT_USB_IRQ + 1)
+#else
+#define VECTORS 16
+#endif
+
+/* No other interrupt than that of USB is ever taken, so the table ends there, or after the core's own sixteen entries; all
+ * but reset mean trouble. */
+__attribute__((section(".vectors"), used)) static const vector vectors[VECTORS] = {
     {.stack = bt_stack_top},
     {.handler = bt_reset},
     {.handler = bt_fault_entry}, /* NMI */
@@ -31,6 +40,9 @@ __attribute__((section(".vectors"), used)) static const vector vectors[16] = {
     {.handler = 0},
     {.handler = bt_fault_entry}, /* PendSV */
     {.handler = bt_fault_entry}, /* SysTick */
+#ifdef BT_USB_IRQ
+    [16 + BT_USB_IRQ] = {.handler = bt_usb_interrupt},
+#endif
 };
 
 #ifdef BT_RAM_NEEDS_POWER

@@ -6,8 +6,10 @@
 
 #include "bt_reg.h"
 
-#define CLEAR 0x3000u /* alias of a register: clears the bits that are written as 1 */
+#define SET 0x2000u   /* alias of a register: sets the bits that are written as 1 */
+#define CLEAR 0x3000u /* clears them */
 
+#define RESETS_SET BT_REG(RESETS_BASE + SET)
 #define RESETS_CLEAR BT_REG(RESETS_BASE + CLEAR)
 #define RESETS_DONE (RESETS_BASE + 0x08u)
 
@@ -26,11 +28,12 @@
 #define CLK_SYS_SRC 1u         /* 0: the reference clock, 1: what AUXSRC says */
 #define CLK_SYS_AUXSRC_PLL 0u
 #define CLK_PERI_ENABLE_SYS (1u << 11)
+#define CLK_USB_ENABLE_PLL (1u << 11)
 
-#define PLL_CS BT_REG(PLL_SYS_BASE + 0x0u)
-#define PLL_PWR BT_REG(PLL_SYS_BASE + 0x4u)
-#define PLL_FBDIV BT_REG(PLL_SYS_BASE + 0x8u)
-#define PLL_PRIM BT_REG(PLL_SYS_BASE + 0xcu)
+#define PLL_CS(pll) BT_REG((pll) + 0x0u)
+#define PLL_PWR(pll) BT_REG((pll) + 0x4u)
+#define PLL_FBDIV(pll) BT_REG((pll) + 0x8u)
+#define PLL_PRIM(pll) BT_REG((pll) + 0xcu)
 #define PLL_LOCK (1u << 31)
 #define PLL_PWR_OFF 0x2du        /* everything down */
 #define PLL_PWR_VCO 0x0cu        /* the VCO runs, its output divider is down */
@@ -48,6 +51,21 @@ static inline void rp_out_of_reset(uint32_t blocks)
     bt_wait(RESETS_DONE, blocks, blocks);
 }
 
+/* The crystal's 12 MHz * times / divider1 / divider2; false if the PLL does not lock. Nothing may run from it. */
+static inline int rp_start_pll(uint32_t pll, uint32_t times, uint32_t divider1, uint32_t divider2)
+{
+    PLL_PWR(pll) = PLL_PWR_OFF;
+    PLL_CS(pll) = 1; /* reference divider */
+    PLL_FBDIV(pll) = times;
+    PLL_PWR(pll) = PLL_PWR_VCO;
+    if (!bt_wait(pll, PLL_LOCK, PLL_LOCK)) {
+        return 0;
+    }
+    PLL_PRIM(pll) = (divider1 << 16) | (divider2 << 12);
+    PLL_PWR(pll) = PLL_PWR_RUN;
+    return 1;
+}
+
 /* Core clock = 1500 MHz / divider1 / divider2. Without crystal or PLL it stays that of the ring oscillator. */
 static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
 {
@@ -57,21 +75,32 @@ static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
     if (!bt_wait(XOSC_STATUS, XOSC_STABLE, XOSC_STABLE)) {
         return;
     }
-    PLL_PWR = PLL_PWR_OFF;
-    PLL_CS = 1; /* reference divider */
-    PLL_FBDIV = 125;
-    PLL_PWR = PLL_PWR_VCO;
-    if (!bt_wait(PLL_SYS_BASE, PLL_LOCK, PLL_LOCK)) {
+    if (!rp_start_pll(PLL_SYS_BASE, 125, divider1, divider2)) {
         return;
     }
-    PLL_PRIM = (divider1 << 16) | (divider2 << 12);
-    PLL_PWR = PLL_PWR_RUN;
     CLK_REF_CTRL = CLK_REF_XOSC;
     CLK_REF_DIV = DIVIDE_BY_1; /* the boot ROM of later RP2350s leaves another */
     CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL;
     CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL | CLK_SYS_SRC; /* done some cycles later, and nothing here depends on when */
 }
 
+#ifdef BT_USB_BASE
+#define rp_start_uart(reset) ((void)(reset)) /* its pins are free */
+
+/* 48 MHz for USB from the other PLL, and its controller out of reset; false if the PLL does not lock. */
+static inline int rp_start_usb(uint32_t pll_reset, uint32_t usb_reset)
+{
+    RESETS_SET = usb_reset; /* another program may have used it */
+    CLK_USB_CTRL = 0;
+    rp_out_of_reset(pll_reset);
+    if (!rp_start_pll(PLL_USB_BASE, 100, 5, 5)) {
+        return 0;
+    }
+    CLK_USB_CTRL = CLK_USB_ENABLE_PLL;
+    rp_out_of_reset(usb_reset);
+    return 1;
+}
+#else
 /* UART0 from clk_sys, on GP0 and GP1; an unconnected input idles high. */
 static inline void rp_start_uart(uint32_t reset)
 {
@@ -82,13 +111,14 @@ static inline void rp_start_uart(uint32_t reset)
     GPIO_CTRL(0u) = FUNCTION_UART;
     GPIO_CTRL(1u) = FUNCTION_UART;
 }
+#endif
 
 const char *bt_chip_missing(void)
 {
     if ((BT_REG(XOSC_STATUS) & XOSC_STABLE) == 0) {
         return "the crystal";
     }
-    return (PLL_CS & PLL_LOCK) == 0 ? "the PLL" : 0;
+    return (PLL_CS(PLL_SYS_BASE) & PLL_LOCK) == 0 ? "the PLL" : 0;
 }
 
 /* Cycles of the reference clock, rather exactly, in a microsecond. */

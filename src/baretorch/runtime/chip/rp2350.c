@@ -8,6 +8,8 @@
 #define PADS_BANK0_BASE 0x40038000u
 #define XOSC_BASE 0x40048000u
 #define PLL_SYS_BASE 0x40050000u
+#define PLL_USB_BASE 0x40058000u
+#define CLK_USB_CTRL BT_REG(CLOCKS_BASE + 0x60u)
 #define DIVIDE_BY_1 0x10000u
 #include "rp.h"
 
@@ -18,8 +20,10 @@
 #define RESET_IO_BANK0 (1u << 6)
 #define RESET_PADS_BANK0 (1u << 9)
 #define RESET_PLL_SYS (1u << 14)
+#define RESET_PLL_USB (1u << 15)
 #define RESET_TIMER0 (1u << 23)
 #define RESET_UART0 (1u << 26)
+#define RESET_USBCTRL (1u << 28)
 
 void bt_chip_init(void)
 {
@@ -30,3 +34,39 @@ void bt_chip_init(void)
     TICKS_TIMER0_CTRL = TICKS_ENABLE;
     rp_start_uart(RESET_UART0);
 }
+
+#ifdef BT_USB_BASE
+int bt_usb_start(void)
+{
+    return rp_start_usb(RESET_PLL_USB, RESET_USBCTRL);
+}
+
+int bt_usb_can_abort(void)
+{
+    return 1;
+}
+
+void bt_usb_after_reset(void)
+{
+}
+
+/* The boot ROM's function `RB`: restart into its USB loader, in 10 ms. It needs nothing of ours any more. */
+__attribute__((naked, noreturn)) void bt_usb_boot_loader(void)
+{
+    __asm__ volatile("ldr r0, =0x4252\n\t"
+                     "movs r1, #4\n\t" /* for secure code */
+                     "movs r2, #0x16\n\t" /* what finds a function */
+                     "ldrh r2, [r2]\n\t"
+                     "ldr r3, =1f + 1\n\t"
+                     "mov lr, r3\n\t"
+                     "bx r2\n"
+                     "1:\n\t"
+                     "mov r12, r0\n\t"
+                     "ldr r0, =0x102\n\t"
+                     "movs r1, #10\n\t"
+                     "movs r2, #0\n\t"
+                     "movs r3, #0\n\t"
+                     "bx r12\n\t"
+                     ".ltorg");
+}
+#endif

@@ -5,6 +5,7 @@
 
 #define ISER(irq) BT_REG(BT_INTERRUPTS_BASE + (irq) / 32u * 4u)
 #define ICER(irq) BT_REG(BT_INTERRUPTS_BASE + 0x80u + (irq) / 32u * 4u)
+#define ISPR(irq) BT_REG(BT_INTERRUPTS_BASE + 0x100u + (irq) / 32u * 4u)
 #define ICPR(irq) BT_REG(BT_INTERRUPTS_BASE + 0x180u + (irq) / 32u * 4u)
 #define BIT(irq) (1u << ((irq) % 32u))
 
@@ -18,6 +19,30 @@ void bt_unmask_interrupts(void)
     __asm__ volatile("cpsie i\n\tisb" : : : "memory");
 }
 
+#ifdef BT_USB_IRQ
+void bt_interrupt_enable(void)
+{
+    ISER(BT_USB_IRQ) = BIT(BT_USB_IRQ);
+}
+
+void bt_interrupt_raise(void)
+{
+    ISPR(BT_USB_IRQ) = BIT(BT_USB_IRQ);
+    __asm__ volatile("dsb\n\tisb" : : : "memory");
+}
+
+int bt_interrupts_blocked(void)
+{
+    uint32_t exception;
+    __asm__ volatile("mrs %0, ipsr" : "=r"(exception));
+    return exception != 0;
+}
+
+void bt_sleep(void)
+{
+    __asm__ volatile("dsb\n\twfi" : : : "memory");
+}
+#else
 /* Nobody handles the interrupts of console and alarm: they are enabled while the core sleeps, and no longer pending when
  * others are let in. If one is still raised, clearing it does nothing. */
 void bt_sleep(void)
@@ -37,3 +62,4 @@ void bt_sleep(void)
     ICPR(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
 #endif
 }
+#endif
