@@ -10,6 +10,7 @@ from tempfile import mkdtemp
 
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
+from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
 
 RUN = "toy_run"
@@ -127,10 +128,11 @@ def image(
     outputs: int = 16,
     toolchain: str | None = None,
     cores: int = 1,
+    console: Console | None = None,
 ) -> Image:
     """The image of a model whose C is `body`; built once per test run."""
     folder = Path(mkdtemp(prefix="baretorch-test-"))
     atexit.register(shutil.rmtree, folder)
     source = folder / "glue.c"
     source.write_text(GLUE.format(body=body, inputs=inputs, outputs=outputs))
-    return build("toy", load_board(board), folder, [source], folder, RUN, toolchain, cores=cores)
+    return build("toy", load_board(board).with_console(console), folder, [source], folder, RUN, toolchain, cores=cores)

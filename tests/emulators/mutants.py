@@ -20,7 +20,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.types import Image
-from baretorch.options import Optimize
+from baretorch.options import Console, Optimize
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME, runtime_sources
@@ -92,11 +92,11 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
     "rp.h": {
         BEFORE_THE_SWITCH: (
             ("XOSC_CTRL", "bt_wait(CLK_SYS_SELECTED"),
-            ("CLK_REF_CTRL", "PLL_PWR"),
+            ("CLK_REF_CTRL", "rp_start_pll"),
             ("CLK_REF_DIV", "CLK_REF_CTRL"),
             ("CLK_SYS_CTRL", "CLK_REF_DIV"),
         ),
-        SETTINGS: (("PLL_PWR", "bt_wait(XOSC_STATUS"), ("PLL_FBDIV", "PLL_CS"), ("PLL_PRIM", "bt_wait(PLL_SYS_BASE")),
+        SETTINGS: (("PLL_FBDIV(pll)", "PLL_CS(pll)"), ("PLL_PRIM(pll)", "bt_wait(pll")),
         PINS: (
             ("PAD(0u)", "rp_out_of_reset(reset)"),
             ("PAD(1u)", "PAD(0u)"),
@@ -148,8 +148,14 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
         PINS: (("GPIOD_AFRH", "GPIOD_PUPDR"),),
     },
 }
-FUNCTION = re.compile(r"^(?:static inline |static )?void (\w+)\([^)]*\)\n\{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
+FUNCTION = re.compile(
+    r"^(?:static inline |static )?(?:void|int) (\w+)\([^)]*\)\n\{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL
+)
 CONSOLE_AND_COUNTER = ("bt_console_init", "bt_counter_init")  # of drivers' files; of chips' files all functions are
+
+
+def _image(board: str) -> Image:
+    return image(board, BODY, console=Console.UART)
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,8 @@ def mutants(board: str) -> Iterator[Mutant]:
     for path in _files(board):
         text = path.read_text()
         for match in FUNCTION.finditer(text):
+            if any(match.start() in part for part in _for_usb(text)):
+                continue
             if path.parent.name != "chip" and match[1] not in CONSOLE_AND_COUNTER:
                 continue
             parts = list(_steps(match[2]))
@@ -175,8 +183,15 @@ def mutants(board: str) -> Iterator[Mutant]:
                 yield Mutant(path, match[1], what, steps, text[: match.start(2)] + body + text[match.end(2) :])
 
 
+def _for_usb(text: str) -> list[range]:
+    """The parts of a file that images with another console have."""
+    return [
+        range(m.start(), m.end()) for m in re.finditer(r"^#ifdef BT_USB_BASE\n.*?^#(?:else|endif)\n", text, re.M | re.S)
+    ]
+
+
 def _files(board: str) -> list[Path]:
-    sources = [path for path in runtime_sources(image(board).board) if path.parent.name in ("chip", "uart", "counter")]
+    sources = [path for path in runtime_sources(_image(board).board) if path.parent.name in ("chip", "uart", "counter")]
     included = [p.parent / name for p in sources for name in re.findall('^#include "(rp.h)"', p.read_text(), re.M)]
     return included + sources
 
@@ -238,7 +253,7 @@ class Workshop:
     """Builds the image of a board with one of its files changed."""
 
     def __init__(self, board: str) -> None:
-        self.image = image(board, BODY)
+        self.image = _image(board)
         self._tools: Toolchain = find_toolchain(self.image.board, "gcc")
         self._folder = Path(mkdtemp(prefix="baretorch-mutants-"))
         (self._folder / "bt_board.h").write_text(board_header(self.image.board))

@@ -37,6 +37,10 @@ def _open(image: Image, run_symbol: str, emulator: str, timed: bool) -> Machine:
         from baretorch.emulators.unicorn import UnicornMachine
 
         return UnicornMachine(image, run_symbol, timed=timed)
+    if image.board.usb is not None:
+        raise CompileError(
+            f"the emulator {emulator} has no USB cable", need="unicorn, or another console", try_="--console uart"
+        )
     if emulator == "qemu":
         from baretorch.emulators.qemu import QemuMachine
 

@@ -10,17 +10,19 @@ import unicorn as uc
 from unicorn import arm_const as arm
 from unicorn.unicorn_py3.unicorn import uclib
 
+from baretorch.emulators import exceptions
 from baretorch.emulators.boot_rom import Launch, boot_rom
 from baretorch.emulators.code import Code
 from baretorch.emulators.hooks import shared_library
 from baretorch.emulators.registers import KEPT, MAIL_ROOM
+from baretorch.emulators.rom_functions import RomFunctions
 from baretorch.emulators.rows import read_rows
-from baretorch.emulators.state import CBank, ChipState, Doze, Range, Stop, core_state
+from baretorch.emulators.state import NEVER, NO_IRQ, CBank, ChipState, Doze, Range, Stop, core_state
 from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
-from baretorch.targets.types import Chip
+from baretorch.targets.types import Chip, Usb
 
-HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "cores.c", "flash.c")
+HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "usb.c", "cores.c", "flash.c")
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
 WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
@@ -49,8 +51,15 @@ class Core:
     """A core that is alone passes over waiting for an event; of a pair, core 1 begins in its boot ROM."""
 
     def __init__(
-        self, chip: Chip, shared: ChipState, code: Code, memories: Sequence[SharedMemory], number: int
+        self,
+        chip: Chip,
+        shared: ChipState,
+        code: Code,
+        memories: Sequence[SharedMemory],
+        number: int,
+        usb: Usb | None = None,
     ) -> None:
+        """`usb` is its console, if it has one on USB."""
         self.number = number
         self.pc = 0
         self.fault: DeviceFault | None = None
@@ -63,6 +72,9 @@ class Core:
         self._rom: Generator[None, None, Launch] | None = None
         self._bad_access: tuple[str, int] | None = None
         self.explain: Callable[[int], list[str]] = lambda address: []  # why a write there is bad
+        self.handled: Callable[[], None] = lambda: None  # called when an interrupt has been
+        self._functions = RomFunctions(chip.boot) if usb is not None else None
+        self._usb = usb
         self._hooks = ctypes.CDLL(str(shared_library(*HOOKS)))
         # With UC_MODE_MCLASS it would be a Cortex-M33, whatever model is asked for.
         self.uc = uc.Uc(uc.UC_ARCH_ARM, uc.UC_MODE_THUMB)
@@ -133,6 +145,7 @@ class Core:
         if self.state.dozing and (why := self._doze()) is not Stop.NOT_STOPPED:
             return why
         while True:
+            self._take_interrupt()
             waits = self._run_rom() if self.in_rom else self._emulate()
             if self.fault is not None:
                 return Stop.FAULT
@@ -194,6 +207,13 @@ class Core:
         except uc.UcError as raised:
             error = raised
         self.pc = self.uc.reg_read(arm.UC_ARM_REG_PC)
+        if self.state.handling and self.pc in exceptions.RETURNS:
+            self._return()
+            return False
+        if self._functions is not None and self._functions.is_there(self.pc):
+            self._bad_access = None
+            self.pc, self.fault = self._functions.call(self.uc)
+            return False
         opcode = self.peek(self.pc - 2, 2) if error is not None or not self._shared.stopped else b""
         if error is not None and (error.errno != uc.UC_ERR_INSN_INVALID or opcode not in (WFE, WFI)):
             self.fault = self._describe(error)
@@ -201,11 +221,36 @@ class Core:
             self._doze()
         return opcode == WFE
 
+    def sleeps_until_alarm(self) -> bool:
+        """Whether there is one that ends its sleep; time goes on until then."""
+        state, alarm = self.state, self.state.alarm
+        if not state.dozing or not alarm.wakes or alarm.due == NEVER:
+            return False
+        state.idle = max(state.idle, alarm.due - state.instructions)
+        return True
+
     def _doze(self) -> Stop:
         """WFI: what comes of it."""
         dozing = Doze(self._hooks.bt_doze(ctypes.byref(self.state)))
         self.state.halted = dozing is Doze.FOR_EVER
         return DOZING[dozing]
+
+    def _take_interrupt(self) -> None:
+        state, irq = self.state, self._shared.taken_irq
+        if irq == NO_IRQ or state.handling or not state.enabled[irq // 32] & state.pending[irq // 32] & 1 << irq % 32:
+            return
+        state.masked = exceptions.masked(self.uc)
+        if state.masked:
+            return
+        state.pending[irq // 32] &= ~(1 << irq % 32)
+        state.handling = 1
+        self.pc = exceptions.enter(self.uc, irq, self.pc, state.kept[KEPT["VTOR"]], self._chip.cpu.has_fpu)
+
+    def _return(self) -> None:
+        self._bad_access = None
+        self.pc = exceptions.leave(self.uc, self.pc)
+        self.state.handling = 0
+        self.handled()
 
     def _run_rom(self) -> bool:
         assert self._rom is not None
@@ -243,10 +288,12 @@ class Core:
         uclib.uc_hook_add(self.uc._uch, ctypes.byref(ctypes.c_size_t()), kind, place, data, begin, end)
 
     def _map_registers(self) -> None:
-        read, write = (ctypes.cast(self._hooks[name], ctypes.c_void_p) for name in ("bt_on_read", "bt_on_write"))
         self._ranges = [Range(ctypes.pointer(self.state), origin) for origin, _ in self._chip.peripherals]
         for (origin, size), one in zip(self._chip.peripherals, self._ranges, strict=True):
-            place = ctypes.byref(one)
+            is_usb = self._usb is not None and self._usb.base == origin
+            names = ("bt_on_usb_read", "bt_on_usb_write") if is_usb else ("bt_on_read", "bt_on_write")
+            read, write = (ctypes.cast(self._hooks[name], ctypes.c_void_p) for name in names)
+            place = ctypes.byref(self.state if is_usb else one)
             if uclib.uc_mmio_map(self.uc._uch, origin, size, read, place, write, place) != uc.UC_ERR_OK:
                 raise CompileError(
                     f"the register space of {self._chip.name} cannot be mapped",
@@ -255,6 +302,12 @@ class Core:
                 )
 
     def _on_bad_access(self, _uc: object, access: int, address: int, size: int, _value: int, _data: object) -> bool:
+        if (
+            access == uc.UC_MEM_READ_UNMAPPED
+            and self._functions is not None
+            and self._functions.appear(self.uc, address)
+        ):
+            return True
         kinds = {uc.UC_MEM_WRITE_UNMAPPED: "write", uc.UC_MEM_WRITE_PROT: "write"}
         kinds |= {uc.UC_MEM_FETCH_UNMAPPED: "instruction fetch", uc.UC_MEM_FETCH_PROT: "instruction fetch"}
         self._bad_access = f"{kinds.get(access, 'read')} of {size} bytes", address

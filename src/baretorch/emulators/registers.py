@@ -115,6 +115,7 @@ def chip_registers(chip: Chip, cores: int = 1) -> tuple[Register, ...]:
         )
     at_base = [(chip.uart.base, r) for r in UARTS[chip.uart.driver]]
     at_base.append((chip.counter.base, COUNTERS[chip.counter.driver]))
+    at_base += [(0, r) for r in _KEPT]
     if cores > 1 and chip.cores is not None:
-        at_base += [(chip.cores.base, r) for r in CORES[chip.cores.driver]] + [(0, r) for r in _KEPT]
+        at_base += [(chip.cores.base, r) for r in CORES[chip.cores.driver]]
     return tuple(Register(base + r.address, r.kind, r.empty, r.filled) for base, r in at_base)

@@ -332,7 +332,7 @@ class ChipModel:
 
     def _names_of_state(self) -> Iterable[str]:
         silicon = self.silicon
-        for device in (silicon.uart, silicon.counter):
+        for device in (silicon.uart, silicon.counter, *([silicon.usb] if silicon.usb else [])):
             yield from (c.name for c in (*device.needs, *device.transmits, *device.receives))
             yield device.clock
         for needs in (*silicon.memories.values(), *(block.needs for block in self._blocks.values())):

@@ -37,8 +37,10 @@ class Stop(IntEnum):
     RACE = 5
     CHIP_CHANGED = 6
     CONSOLE_IS_DEAD = 7
-    SLEEPS = 8
-    FAULT = 9
+    INTERRUPTED = 8
+    BUS_TURN = 9
+    SLEEPS = 10
+    FAULT = 11
 
 
 class Doze(IntEnum):
@@ -185,6 +187,15 @@ class CFlash(ctypes.Structure):
     ]
 
 
+class UsbAccess(IntEnum):
+    """Why the hooks call the model of USB."""
+
+    READ = 0
+    WRITTEN = 1
+    MEMORY_WRITTEN = 2
+
+
+USB = ctypes.CFUNCTYPE(c_uint32, c_uint32, c_uint32, c_uint32, c_uint64)
 CHANGE = ctypes.CFUNCTYPE(ctypes.c_int, c_uint32, c_uint32, c_uint32, c_uint64)
 
 
@@ -196,6 +207,8 @@ class ChipState(ctypes.Structure):
         ("peek", c_void_p),
         ("change", CHANGE),
         ("flash", POINTER(CFlash)),
+        ("usb", USB),
+        ("usb_memory", POINTER(c_uint8)),
         ("registers", POINTER(CRegister)),
         ("values", POINTER(c_uint32)),
         ("code", c_char_p),
@@ -231,6 +244,7 @@ class ChipState(ctypes.Structure):
         ("alarm_base", c_uint32),
         ("alarm_irq", c_uint32),
         ("lines", c_uint32 * IRQ_WORDS),
+        ("taken_irq", c_uint32),
         ("line", c_uint8 * 256),
         ("meets", c_uint32 * (2 * MEETINGS)),
         ("stacks", c_uint32 * 2),
@@ -257,6 +271,7 @@ CoreState._fields_ = [
     ("instructions", c_uint64),
     ("idle", c_uint64),
     ("met", c_uint64),
+    ("handled", c_uint64),
     ("entered", c_uint64 * 3),
     ("taken", c_uint64 * 2),
     ("event_clock", c_uint64),
@@ -281,6 +296,8 @@ CoreState._fields_ = [
     ("halted", c_uint32),
     ("alarm", CAlarm),
     ("dozing", c_uint32),
+    ("handling", c_uint32),
+    ("masked", c_uint32),
     ("enabled", c_uint32 * IRQ_WORDS),
     ("pending", c_uint32 * IRQ_WORDS),
     ("mail", c_uint32 * 4),
@@ -326,6 +343,7 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
         next_change=NEVER,
         console=Console.ANSWERS | Console.TRANSMITS | Console.RECEIVES,
+        taken_irq=NO_IRQ,
         irq=NO_IRQ if chip.uart.irq is None else chip.uart.irq,
         wake=(chip.uart.base + waker.at, waker.bits),
         sticky=(chip.uart.base + waker.clears_at, waker.clears),

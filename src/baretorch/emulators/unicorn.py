@@ -26,6 +26,7 @@ from baretorch.emulators.flash_chip import FlashKind
 from baretorch.emulators.flash_path import FlashSimulation
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
 from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang, FlashReads
+from baretorch.emulators.usb_port import UsbPort
 from baretorch.emulators.wiring import Wiring
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
 from baretorch.firmware.chunks import loaded
@@ -66,7 +67,11 @@ class UnicornMachine:
         self._input = b""
         self._fault: DeviceFault | None = None
         self._memories = _memories(chip, self._wiring, watched=image.cores > 1)
-        self._cores = [Core(chip, self._state, self._code, self._memories, n) for n in range(image.cores)]
+        usb = image.board.usb
+        self._cores = [Core(chip, self._state, self._code, self._memories, n, usb) for n in range(image.cores)]
+        self.usb = UsbPort(usb, self._wiring) if usb is not None else None
+        if self.usb is not None:
+            self.usb.attach(self._state, self._cores[0])
         if self._wiring is not None:
             for core in self._cores:
                 core.explain = self._wiring.why_not_writable
@@ -80,6 +85,9 @@ class UnicornMachine:
             other.pair(one)
 
     def write(self, data: bytes) -> None:
+        if self.usb is not None:
+            self.usb.host.send(data)
+            return
         state = self._state
         self._input = self._input[state.input_taken :] + data
         state.input, state.input_bytes, state.input_taken = self._input, len(self._input), 0
@@ -93,6 +101,8 @@ class UnicornMachine:
             if why is Stop.TIME_IS_UP:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s", have=self._where())
             if why is Stop.WAITS_FOR_INPUT:
+                if self.usb is not None and (silent := self.usb.why_silent()):
+                    raise DeviceHang("the image does not answer over USB", have=[*silent, *self._where()])
                 asleep = any(core.state.dozing for core in self._cores)
                 raise DeviceHang("the image waits for input", have="asleep" if asleep else "awake")
             if why is Stop.SLEEPS:
@@ -152,6 +162,15 @@ class UnicornMachine:
             why = self._turn.run()
             if why is Stop.CHIP_CHANGED and not self._chip_changed():
                 continue
+            if why is Stop.INTERRUPTED:
+                continue
+            if self.usb is not None and why in (Stop.BUS_TURN, Stop.WAITS_FOR_INPUT):
+                goes_on = self.usb.turn(asleep=why is Stop.WAITS_FOR_INPUT)
+                self._fault = self.usb.stopped(self._where())
+                if self._fault is not None:
+                    return Stop.FAULT
+                if goes_on and not self.usb.host.received:
+                    continue
             if why is Stop.FAULT:
                 self._fault = self._turn.fault
                 if self._fault is not None and self._wiring is not None:
@@ -168,7 +187,10 @@ class UnicornMachine:
 
     def _chip_changed(self) -> bool:
         """Whether that was the end; else memories can be written that could not."""
-        assert self._wiring is not None
+        if self.usb is not None:
+            self._fault = self.usb.stopped(self._where())
+        if self._wiring is None or self._fault is not None:
+            return self._fault is not None
         self._fault = self._wiring.stopped(self._where())
         for memory in self._memories:
             if memory.name in self._wiring.fresh:
@@ -198,6 +220,8 @@ class UnicornMachine:
         self._wiring.looked()
 
     def _take_output(self) -> bytes:
+        if self.usb is not None:
+            return self.usb.host.take()
         sent = bytes(self._state.output[: self._state.output_bytes])
         self._state.output_bytes = 0
         return sent

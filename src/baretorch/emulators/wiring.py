@@ -52,7 +52,8 @@ class Wiring:
         self._slots = {name: slot for slot, name in enumerate(names)}
         self._values = (ctypes.c_uint32 * len(names))()
         self._anchor = 0, 0.0  # a clock in instructions, and the time it was then
-        self._hz = self.model.hz(silicon.cpu)
+        self.hz = self.model.hz(silicon.cpu)
+        self.version = 0  # goes up when something changes
         self._callback = CHANGE(self._change)
 
     def registers(self) -> tuple[Register, ...]:
@@ -152,15 +153,16 @@ class Wiring:
 
     def _time(self, clock: int) -> float:
         began, then = self._anchor
-        return then + (clock - began) * 1e6 / self._hz
+        return then + (clock - began) * 1e6 / self.hz
 
     def _publish(self, clock: int) -> None:
         model, state = self.model, self._state
+        self.version += 1
         for name, slot in self._slots.items():
             self._values[slot] = model.read(name)
         hz = model.hz(model.silicon.cpu)
-        if hz != self._hz:
-            self._anchor, self._hz = (clock, model.now), hz
+        if hz != self.hz:
+            self._anchor, self.hz = (clock, model.now), hz
         self._show_flash()
         due = model.next_change()
         state.next_change = NEVER if due == math.inf else clock + math.ceil((due - model.now) * hz / 1e6)

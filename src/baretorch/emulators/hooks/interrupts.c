@@ -1,5 +1,6 @@
 /* Interrupts as far as sleeping goes: lines that devices raise, and the NVIC, which remembers that a line was raised
- * until it is told to forget. No interrupt is taken. */
+ * until it is told to forget. That of USB is taken, see
+ * emulators/exceptions.py. */
 #include "unicorn.h"
 
 enum { SET_ENABLED = 0x000, CLEAR_ENABLED = 0x080, SET_PENDING = 0x100, CLEAR_PENDING = 0x180 };
@@ -88,6 +89,8 @@ uint32_t bt_doze(bt_core *c)
     if (is_interrupted(c))
         return c->dozing = AWAKE;
     m->polls = 0;
+    if (m->taken_irq != NO_IRQ && c->enabled[m->taken_irq / 32] >> m->taken_irq % 32 & 1)
+        return c->dozing = UNTIL_INPUT; /* it may be raised before an alarm rings */
     if (c->alarm.wakes && c->alarm.due != NEVER) { /* nothing happens until then */
         wait_until(c, c->alarm.due);
         if (is_interrupted(c))

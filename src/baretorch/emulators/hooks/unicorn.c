@@ -54,9 +54,9 @@ static void write_rows(bt_core *c)
 static void begin_call(bt_core *c)
 {
     c->running = 1;
-    c->entered[0] = c->instructions;
+    c->entered[0] = own_instructions(c);
     c->entered[1] = c->met;
-    c->entered[2] = clock_of(c);
+    c->entered[2] = clock_of(c) - c->handled;
     c->row_count = 0;
     if (c->chip->flash != NULL)
         begin_visits(c);
@@ -68,7 +68,7 @@ static void begin_call(bt_core *c)
 static void end_call(bt_core *c)
 {
     c->running = 0;
-    c->taken[0] = c->instructions - c->entered[0];
+    c->taken[0] = own_instructions(c) - c->entered[0];
     c->taken[1] = c->met - c->entered[1];
     write_rows(c);
 }
@@ -90,7 +90,7 @@ static int end_calls(bt_core *c, void *unicorn)
     bt_chip *m = c->chip;
     if (c->running) {
         end_call(c);
-        m->calls[m->call_count++ % m->call_room] = clock_of(c) - c->entered[2];
+        m->calls[m->call_count++ % m->call_room] = clock_of(c) - c->handled - c->entered[2];
         m->watching = 0;
         m->closing = c->other != NULL;
         if (can_run(c->other)) {
@@ -156,8 +156,23 @@ static int turn_ends(bt_core *c, void *unicorn)
         stop(c->chip, unicorn, TIME_IS_UP);
     else if (can_run(c->other))
         stop(c->chip, unicorn, OTHERS_TURN);
+    else if (c->chip->usb != NULL && c->number == 0)
+        stop(c->chip, unicorn, BUS_TURN);
     else
         return 0;
+    return 1;
+}
+
+/* True if emulation stops before this block, for an interrupt that is taken unless the core has masked it. */
+static int is_interrupted(bt_core *c, void *unicorn)
+{
+    if (!is_due(c))
+        return 0;
+    if (c->masked) {
+        c->masked = 0;
+        return 0;
+    }
+    stop(c->chip, unicorn, INTERRUPTED);
     return 1;
 }
 
@@ -166,8 +181,14 @@ void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *core)
     bt_core *c = core;
     const bt_chip *m = c->chip;
     uint32_t pc = (uint32_t)address;
-    if (turn_ends(c, unicorn))
+    if (turn_ends(c, unicorn) || is_interrupted(c, unicorn))
         return;
+    if (c->handling) {
+        const uint32_t taken = instructions_in(m, unicorn, pc, bytes);
+        c->instructions += taken;
+        c->handled += taken;
+        return;
+    }
     if (c->running)
         arrive(c, pc);
     if (pc == m->run && !c->running && c->number == 0)

@@ -7,10 +7,12 @@
 
 enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS, MAIL_SEND, MAIL_TAKE, KEPT,
        MODELLED, READ_BACK };
-enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE, CHIP_CHANGED, CONSOLE_IS_DEAD };
+enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE, CHIP_CHANGED, CONSOLE_IS_DEAD,
+       INTERRUPTED, BUS_TURN };
 enum { AWAKE, UNTIL_INPUT, FOR_EVER };
 enum { NO_ALARM, SYSTICK, NRF_TIMER };
 enum { DUE, WRITTEN, READ }; /* why the model is called */
+enum { USB_READ, USB_WRITTEN, USB_MEMORY_WRITTEN };
 enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
 enum { CODE, DATA, RAM_DATA, VISIT_ENDS, CALL_BEGINS }; /* kinds of bt_event */
 
@@ -23,6 +25,9 @@ enum { CODE, DATA, RAM_DATA, VISIT_ENDS, CALL_BEGINS }; /* kinds of bt_event */
 #define NO_IRQ 0xffffffffu
 #define NEVER UINT64_MAX
 #define VIEWS 2
+#define USB_MEMORY 0x1000u
+#define USB_CONTROLS 0x100u /* the part of it that controls endpoints and buffers */
+#define USB_REGISTERS 0x10000u
 
 /* A register that does more than read as zero. */
 typedef struct {
@@ -137,6 +142,8 @@ typedef struct {
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
     int (*change)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* the model's; true: stop */
     bt_flash *flash; /* NULL: reading it takes no time, or nobody asks */
+    uint32_t (*usb)(uint32_t offset, uint32_t value, uint32_t why, uint64_t clock); /* a register's value, or: stop */
+    uint8_t *usb_memory;
     const bt_register *registers;
     const uint32_t *values; /* of MODELLED registers */
     const uint16_t *code;
@@ -164,6 +171,7 @@ typedef struct {
     uint32_t wakes, stuck;  /* whether it may interrupt, and whether it did and was not cleared */
     uint32_t alarm, alarm_base, alarm_irq; /* which timer that is */
     uint32_t lines[IRQ_WORDS]; /* interrupts that devices raise now */
+    uint32_t taken_irq;        /* the one that is taken, or NO_IRQ: that of USB */
     uint8_t line[256];      /* what arrives at the other end for each byte: another one if the rates differ */
     uint32_t meets[2 * MEETINGS]; /* ranges of addresses: the functions bt_meet */
     uint32_t stacks[2];           /* a range of addresses */
@@ -185,6 +193,7 @@ struct bt_core {
     uint64_t instructions; /* since reset */
     uint64_t idle;         /* what the clock has gone on without instructions */
     uint64_t met;          /* instructions inside of bt_meet */
+    uint64_t handled;      /* instructions of interrupt handlers, which no call counts */
     uint64_t entered[3];   /* instructions, met and clock when the run function was entered */
     uint64_t taken[2];     /* instructions and met of the last call */
     uint64_t event_clock;  /* of the latest event */
@@ -206,6 +215,8 @@ struct bt_core {
     uint32_t event, asleep, halted;
     bt_alarm alarm;
     uint32_t dozing; /* after WFI */
+    uint32_t handling; /* an interrupt */
+    uint32_t masked;   /* interrupts are, for one more block */
     uint32_t enabled[IRQ_WORDS], pending[IRQ_WORDS]; /* interrupts */
     uint32_t mail[MAIL_ROOM], mail_count; /* words that the other core sent */
     uint32_t kept[KEPT_ROOM];
@@ -220,6 +231,19 @@ static inline void stop(bt_chip *m, void *unicorn, uint32_t why)
 static inline uint64_t clock_of(const bt_core *c)
 {
     return c->instructions + c->idle;
+}
+
+/* Without what handlers took. */
+static inline uint64_t own_instructions(const bt_core *c)
+{
+    return c->instructions - c->handled;
+}
+
+/* Whether there is an interrupt to be taken. */
+static inline int is_due(const bt_core *c)
+{
+    const uint32_t irq = c->chip->taken_irq;
+    return irq != NO_IRQ && !c->handling && c->enabled[irq / 32] & c->pending[irq / 32] & 1u << irq % 32;
 }
 
 static inline void wait_until(bt_core *c, uint64_t clock)

@@ -1,0 +1,134 @@
+"""The emulated chip's USB port, with a cable to the model of a host: ties controller and host to the hooks."""
+
+from __future__ import annotations
+
+import ctypes
+
+from baretorch.emulators.core import Core
+from baretorch.emulators.silicon import Stopped
+from baretorch.emulators.state import USB, ChipState, UsbAccess
+from baretorch.emulators.types import DeviceFault
+from baretorch.emulators.usb_controller import MEMORY, Surroundings, UsbController
+from baretorch.emulators.usb_errors import HostError
+from baretorch.emulators.usb_host import UsbHost
+from baretorch.emulators.wiring import Wiring
+from baretorch.targets.types import Usb
+
+TRANSACTION_US = 60.0  # for 64 bytes, there and back
+IDLE = 64  # transactions in a row that came to nothing, after which both ends are said to wait
+PATIENCE = 2000  # the same, if the host has something to say
+
+
+class UsbPort:
+    """Time goes on in turns: the core runs until it sleeps, or for a while, and then comes one transaction."""
+
+    def __init__(self, usb: Usb, wiring: Wiring | None) -> None:
+        self._usb = usb
+        self._wiring = wiring
+        self._memory = (ctypes.c_uint8 * MEMORY)()
+        self._seen = -1
+        self._alive, self._failing = True, list[str]()
+        model = wiring.model if wiring is not None else None
+        self.controller = UsbController(
+            memoryview(self._memory).cast("B"),
+            Surroundings(self._is_alive, self._what_fails, self._microseconds),
+            model.values["USB.MAIN_CTRL"] if model is not None else 0,
+            model is not None and "SYSINFO.CHIP_ID" in model.values and model.number("SYSINFO.CHIP_ID.REVISION") < 2,
+        )
+        self.host = UsbHost(self.controller)
+        self.error: Exception | None = None
+        self._callback = USB(self._access)
+        self._raised = False
+        self._idle = 0
+
+    def attach(self, state: ChipState, core: Core) -> None:
+        """`core` takes its interrupts."""
+        self._core = core
+        state.usb = self._callback
+        state.usb_memory = self._memory
+        state.taken_irq = self._usb.irq
+        core.handled = self._handled
+
+    def turn(self, asleep: bool) -> bool:
+        """A transaction. False if both ends wait: the core sleeps, and the host has nothing that it could do."""
+        if asleep:
+            self._core.state.idle += int(TRANSACTION_US * self._core_hz() / 1e6)
+        try:
+            moved = self.host.step()
+        except (HostError, Stopped) as error:
+            self.error = error
+            return True
+        self._drive_line()
+        self._idle = 0 if moved or not asleep else self._idle + 1
+        if self._idle < (PATIENCE if self.host.busy and not self.host.suspended else IDLE):
+            return True
+        return self._core.sleeps_until_alarm()
+
+    def stopped(self, where: list[str]) -> DeviceFault | None:
+        """What the image or the host did not survive, if that is so."""
+        if self.error is None:
+            return None
+        if isinstance(self.error, HostError):
+            return DeviceFault(f"the USB host gives up: {self.error}", have=where)
+        if isinstance(self.error, Stopped):
+            return DeviceFault(f"USB is used wrongly: {self.error}", have=[*self.error.have, *where])
+        raise self.error
+
+    def why_silent(self) -> list[str]:
+        """What the host sees of a device that says nothing."""
+        missing = self.controller.missing()
+        if missing:
+            return ["no device is on the bus", *missing]
+        return [] if self.host.up else ["the device is on the bus, and was not brought up"]
+
+    def _access(self, offset: int, value: int, why: int, clock: int) -> int:
+        try:
+            if why == UsbAccess.READ:
+                return self.controller.read(offset)
+            if why == UsbAccess.WRITTEN:
+                self.controller.write(offset, value)
+            else:
+                self.controller.memory_written(offset, value, clock)
+            self._drive_line()
+        except Exception as error:
+            self.error = error  # an exception does not find its way through the hooks
+        return int(self.error is not None)
+
+    def _drive_line(self) -> None:
+        """An interrupt is pending when its line rises, and when it has been handled and is still up."""
+        raised = self.controller.interrupts()
+        if raised and not self._raised:
+            self._pend()
+        self._raised = raised
+
+    def _handled(self) -> None:
+        if self._raised:
+            self._pend()
+
+    def _pend(self) -> None:
+        self._core.state.pending[self._usb.irq // 32] |= 1 << self._usb.irq % 32
+
+    # What the controller needs, looked at anew when the chip has changed.
+
+    def _look(self) -> None:
+        if self._wiring is None or self._seen == self._wiring.version:
+            return
+        model, self._seen = self._wiring.model, self._wiring.version
+        assert model.silicon.usb is not None
+        self._alive = model.answers("USB")
+        self._failing = [f"it needs {text}" for text in model.failing(model.silicon.usb.transmits)]
+
+    def _is_alive(self) -> bool:
+        self._look()
+        return self._alive
+
+    def _what_fails(self) -> list[str]:
+        self._look()
+        return self._failing
+
+    def _core_hz(self) -> float:
+        return self._wiring.hz if self._wiring is not None else 1e6
+
+    def _microseconds(self) -> float:
+        state = self._core.state
+        return float(state.instructions + state.idle) * 1e6 / self._core_hz()

@@ -1,0 +1,528 @@
+"""The console over USB: the driver in C on both chips' emulated controllers, against a strict host."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from baretorch.emulators.frames import RUN as RUN_FRAME
+from baretorch.emulators.frames import Frame, encode
+from baretorch.emulators.link import Link
+from baretorch.emulators.rom_functions import Restarted
+from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.emulators.unicorn import UnicornMachine
+from baretorch.emulators.usb_bus import Kind
+from baretorch.emulators.usb_descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING, read_string
+from baretorch.emulators.usb_errors import HostError
+from baretorch.emulators.usb_host import (
+    GET_LINE_CODING,
+    SET_LINE_CODING,
+    Request,
+    Stalled,
+    Steps,
+    UsbHost,
+    clear_halt,
+    get_descriptor,
+    like_linux,
+    like_windows,
+    line_coding,
+    set_address,
+    set_configuration,
+    set_halt,
+    set_lines,
+)
+from baretorch.options import Console
+from tests.emulators.images import RUN, TWO_CORES, image
+from tests.emulators.usb import CHIPS, Chaos, Recorder, drive, each_chip, in_chaos, is_refused, over_usb, port, up
+
+DATA = bytes(range(16))
+LONG = """\
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    const uint8_t *x = from;
+    uint8_t *y = to;
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 200000; i++) {
+        sum = 31 * sum + x[i % INPUT_BYTES];
+    }
+    for (uint32_t i = 0; i < OUTPUT_BYTES; i++) {
+        y[i] = (uint8_t)(sum >> i);
+    }
+}
+"""
+
+
+def answers(machine: UnicornMachine) -> bool:
+    return Link(machine).run([DATA]).outputs == (DATA[::-1],)
+
+
+# --- coming up -------------------------------------------------------------------------------------------------------
+
+
+@each_chip
+@pytest.mark.parametrize("script", [like_linux, like_windows])
+def test_comes_up_and_answers(board: str, script: object) -> None:
+    machine = over_usb(board)
+    controller, _ = port(machine)
+    assert machine.usb is not None
+    machine.usb.host = UsbHost(controller, script)  # type: ignore[arg-type]
+    assert answers(machine)
+    assert machine.usb.host.retries == 0
+
+
+def test_says_what_it_is() -> None:
+    machine = over_usb("pico")
+    host = up(machine)
+    assert host.descriptors is not None
+    assert (host.descriptors.vendor, host.descriptors.product) == (0x2E8A, 0x000A)
+    texts = [read_string(drive(machine, host.control(get_descriptor(STRING, n, 255, 0x409)))) for n in (1, 2)]
+    assert texts == ["Baretorch", "pico"]
+
+
+@each_chip
+def test_first_chips(board: str) -> None:
+    """RP2040 B0 and B1 come back from a reset only if their line is forced (E5), and give no buffers back (E2)."""
+    left = {"SYSINFO.CHIP_ID": 0x10002927} if board == "pico" else {}
+    machine = UnicornMachine(image(board, console=Console.USB), RUN, left)
+    controller, host = port(machine)
+    assert controller.first_chips == (board == "pico")
+    assert answers(machine)
+    host.reset()
+    assert answers(machine)
+
+
+def test_nothing_is_heard_without_its_clock() -> None:
+    machine = over_usb("pico")
+    controller, _ = port(machine)
+    assert machine._wiring is not None and machine.usb is not None
+    up(machine)
+    machine._wiring.model.values["PLL_USB.FBDIV"] = 99
+    machine._wiring.version += 1
+    assert any("clk_usb = 48,000,000" in text for text in controller.missing())
+    with pytest.raises(DeviceHang) as raised:
+        machine.read(1)
+    assert "no device is on the bus" in raised.value.have
+
+
+# --- requests, as chapter 9 of USB 2.0 has them ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=CHIPS)
+def machine(request: pytest.FixtureRequest) -> UnicornMachine:
+    return over_usb(request.param)
+
+
+def test_as_much_as_is_asked_for(machine: UnicornMachine) -> None:
+    host = up(machine)
+    for kind, whole in ((DEVICE, 18), (CONFIGURATION, 75)):
+        full = drive(machine, host.control(get_descriptor(kind, 0, whole)))
+        assert len(full) == whole
+        for length in (0, 1, 8, 9, 17, 18, 19, 63, 64, 65, 74, 75, 76, 128, 255, 65535):
+            assert drive(machine, host.control(get_descriptor(kind, 0, length))) == full[:length], length
+
+
+def test_a_host_may_read_less_than_it_asked_for(machine: UnicornMachine) -> None:
+    host = up(machine)
+    whole = drive(machine, host.control(get_descriptor(CONFIGURATION, 0, 255)))
+    for packets in (0, 1, 2):
+        assert (
+            drive(machine, host.control(get_descriptor(CONFIGURATION, 0, 255), packets=packets))
+            == whole[: 64 * packets]
+        )
+        assert drive(machine, host.control(get_descriptor(DEVICE, 0, 18))) != b""
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        get_descriptor(QUALIFIER, 0, 10),
+        get_descriptor(15, 0, 5),  # BOS
+        get_descriptor(DEVICE, 1, 18),
+        get_descriptor(CONFIGURATION, 1, 9),
+        get_descriptor(STRING, 3, 255),
+        get_descriptor(STRING, 0xEE, 18),
+        Request(0x81, 6, 0x2200, 0, 64),  # a report of an HID
+        set_configuration(2),
+        set_address(128),
+        Request(0x00, 3, 1, 0, 0),  # remote wake-up
+        Request(0x00, 7, 0x100, 0, 0),  # SET_DESCRIPTOR
+        Request(0x01, 11, 1, 0, 0),  # SET_INTERFACE: there is no second setting
+        Request(0x01, 11, 0, 2, 0),
+        Request(0x81, 10, 0, 2, 1),
+        Request(0x82, 12, 0, 0x82, 2),  # SYNCH_FRAME
+        Request(0x02, 1, 1, 0x82, 0),  # no such feature
+        set_halt(0x83),
+        clear_halt(0x01),
+        Request(0x82, 0, 0, 0x83, 2),
+        Request(0x21, 0x23, 100, 0, 0),  # SEND_BREAK
+        Request(0x21, 0x22, 3, 1, 0),  # of the other interface
+        Request(0x21, 0x20, 0, 0, 6),
+        Request(0x21, 0x20, 0, 0, 8),
+        Request(0x00, 9, 1, 0, 4),  # takes no data
+        Request(0xC0, 1, 0, 0, 4),  # somebody's own
+        Request(0x40, 1, 0, 0, 0),
+        Request(0xA0, 0, 0, 0, 4),
+    ],
+    ids=str,
+)
+def test_what_it_does_not_know_is_refused(machine: UnicornMachine, request_: Request) -> None:
+    host = up(machine)
+    assert drive(machine, is_refused(host, request_))
+    assert drive(machine, host.control(get_descriptor(DEVICE, 0, 18)))[:2] == b"\x12\x01", "the next one is served"
+
+
+def test_status_configuration_and_interface(machine: UnicornMachine) -> None:
+    host = up(machine)
+    asked = {
+        Request(0x80, 0, 0, 0, 2): b"\0\0",
+        Request(0x81, 0, 0, 0, 2): b"\0\0",
+        Request(0x82, 0, 0, 0x82, 2): b"\0\0",
+        Request(0x82, 0, 0, 0x00, 2): b"\0\0",
+        Request(0x80, 8, 0, 0, 1): b"\1",
+        Request(0x81, 10, 0, 1, 1): b"\0",
+        Request(0x01, 11, 0, 1, 0): b"",
+    }
+    for request, answer in asked.items():
+        assert drive(machine, host.control(request)) == answer, request
+
+
+def test_line_coding(machine: UnicornMachine) -> None:
+    host = up(machine)
+    drive(machine, host.control(SET_LINE_CODING, line_coding(57_600)))
+    assert drive(machine, host.control(GET_LINE_CODING)) == line_coding(57_600)
+
+    def too_short() -> Steps[bool]:
+        try:
+            yield from host.control(SET_LINE_CODING, b"\1\2\3")
+        except Stalled:
+            return True
+        return False
+
+    assert drive(machine, too_short())
+    assert drive(machine, host.control(GET_LINE_CODING)) == line_coding(57_600)
+
+
+def test_transfers_that_are_given_up(machine: UnicornMachine) -> None:
+    """By a new request, wherever the one before is."""
+    host = up(machine)
+
+    def given_up() -> Steps[None]:
+        yield from host.setup(get_descriptor(CONFIGURATION, 0, 255))  # no data are read
+        yield from host.setup(SET_LINE_CODING)  # no data are sent
+        yield from host.setup(set_address(99))  # no status: it stays where it is
+        yield from host.setup(get_descriptor(QUALIFIER, 0, 10))  # refused, and not looked at
+        yield from host.setup(get_descriptor(CONFIGURATION, 0, 255))
+        yield from host._data_in(get_descriptor(CONFIGURATION, 0, 255), 1)  # no status
+        yield from host.setup(get_descriptor(DEVICE, 0, 18))
+        yield from host.setup(get_descriptor(DEVICE, 0, 18))
+
+    drive(machine, given_up())
+    assert len(drive(machine, host.control(get_descriptor(DEVICE, 0, 18)))) == 18
+    assert answers(machine)
+
+
+def test_without_a_configuration_there_are_no_endpoints() -> None:
+    machine = over_usb("pico")
+    host = up(machine)
+
+    def without() -> Steps[list[object]]:
+        yield from host.control(set_configuration(0))
+        seen: list[object] = [(yield from host.control(Request(0x80, 8, 0, 0, 1)))]
+        seen.append((yield from is_refused(host, clear_halt(0x82))))
+        seen.append((yield from is_refused(host, GET_LINE_CODING)))
+        seen.append(host.bus.take(host.address, 2).kind)
+        yield from host.control(set_configuration(1))
+        host.cleared(0x02)
+        host.cleared(0x82)
+        return seen
+
+    assert drive(machine, without()) == [b"\0", True, True, Kind.SILENCE]
+    assert answers(machine)
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+@each_chip
+@pytest.mark.parametrize("endpoint", [0x02, 0x82])
+def test_halt(board: str, endpoint: int) -> None:
+    """A halted endpoint says so until it is cleared, begins with DATA0 then, and has lost nothing."""
+    machine = over_usb(board)
+    host = up(machine)
+    assert answers(machine)
+
+    def halted() -> Steps[list[object]]:
+        yield from host.control(set_halt(endpoint))
+        seen: list[object] = [(yield from host.control(Request(0x82, 0, 0, endpoint, 2)))]
+        bus, address = host.bus, host.address
+        seen.append((bus.take(address, 2) if endpoint & 0x80 else bus.out(address, 2, 0, b"x")).kind)
+        yield from host.control(clear_halt(endpoint))
+        host.cleared(endpoint)
+        seen.append((yield from host.control(Request(0x82, 0, 0, endpoint, 2))))
+        return seen
+
+    assert drive(machine, halted()) == [b"\1\0", Kind.STALL, b"\0\0"]
+    assert answers(machine)
+
+
+def test_cleared_while_a_packet_waits() -> None:
+    """Hosts clear endpoints that are not halted, to begin with DATA0: the packet that waits goes again, once."""
+    machine = over_usb("pico", inputs=150, outputs=150)
+    link = Link(machine)
+    link.hello()
+    controller, host = port(machine)
+    cleared = []
+
+    def clear() -> Steps[None]:
+        while True:
+            while not controller.is_armed(0x82):
+                yield host.data_step()
+            yield from host.control(clear_halt(0x82))
+            host.cleared(0x82)
+            cleared.append(True)
+            yield host.data_step()
+
+    host.do(clear())
+    data = bytes(range(150))
+    assert link.run([data]).outputs == (data[::-1],)
+    assert len(cleared) > 2 and len(machine.instructions()) == 1
+
+
+def test_a_packet_that_comes_twice_is_taken_once() -> None:
+    """Its ACK was lost."""
+    machine = over_usb("pico")
+    link = Link(machine)
+    link.hello()
+    host = up(machine)
+
+    def twice() -> Steps[None]:
+        frame = b"\0" * 64
+        toggle = host._toggles.get(2, 0)
+        while host.bus.out(host.address, 2, toggle, frame).kind is not Kind.ACK:
+            yield False
+        yield True
+        while host.bus.out(host.address, 2, toggle, frame).kind is not Kind.ACK:
+            yield False
+        yield True
+        host._toggles[2] = toggle ^ 1
+
+    controller, _ = port(machine)
+    before = controller.done
+    drive(machine, twice())
+    assert controller.done == before + 1
+    assert answers(machine)
+
+
+@pytest.mark.parametrize("outputs", [45, 500])
+def test_no_message_ends_with_a_full_packet(outputs: int) -> None:
+    """A host waits for more after one: an empty packet says that there is none."""
+    body = "void __attribute__((noinline)) toy_run(const void *x, void *y) { *(volatile char *)y = *(const char *)x; }"
+    machine = over_usb("pico", body, outputs=outputs)
+    host = up(machine)
+    recorder = host.bus = Recorder(port(machine)[0])
+
+    def ask_and_wait() -> Steps[None]:
+        while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+            yield True
+        yield from (True for _ in range(50))  # all of the answer waits then, behind its first byte
+
+    drive(machine, ask_and_wait())
+    with pytest.raises(DeviceHang):
+        while True:
+            machine.read(1)
+    sizes = list(map(len, recorder.sent))
+    assert sizes == {45: [1, 64, 0], 500: [1, *[64] * 8, 7]}[outputs]
+
+
+def test_what_nobody_reads_is_dropped() -> None:
+    """When the port is closed, and while it is."""
+    machine = over_usb("pico")
+    link = Link(machine)
+    link.hello()
+    host = up(machine)
+    drive(machine, host.control(set_lines(0)))
+    assert answers_nothing(machine)
+    drive(machine, host.control(set_lines(3)))
+    assert answers(machine)
+
+
+def answers_nothing(machine: UnicornMachine) -> bool:
+    with pytest.raises(DeviceHang):
+        Link(machine).run([DATA])
+    return True
+
+
+# --- trouble ---------------------------------------------------------------------------------------------------------
+
+
+class ResetAt(UsbHost):
+    """Resets the device so many steps from now."""
+
+    after = 0
+
+    def step(self) -> bool:
+        self.after -= 1
+        if self.after == 0:
+            self.reset()
+        return super().step()
+
+
+@each_chip
+def test_reset_at_any_time(board: str) -> None:
+    """After each so many-th step, while it comes up and while it talks."""
+    machine = over_usb(board)
+    controller, _ = port(machine)
+    assert machine.usb is not None
+    machine.usb.host = host = ResetAt(controller)
+    for after in range(1, 130, 6):
+        host.reset()
+        host.after = after
+        assert answers(machine)
+        assert host.after < 0
+
+
+def test_suspended_and_resumed() -> None:
+    machine = over_usb("pico")
+    link = Link(machine)
+    link.hello()
+    _, host = port(machine)
+    host.suspend()
+    machine.write(b"\0" * 64)
+    with pytest.raises(DeviceHang):
+        machine.read(1)
+    host.resume()
+    assert link.run([DATA]).outputs == (DATA[::-1],)
+
+
+def chaos(board: str, frames: int, seed: int, resets: int) -> Chaos:
+    """So many frames of changing size, on a bus where everything goes wrong that can."""
+    machine = over_usb(board, inputs=150, outputs=150)
+    controller, _ = port(machine)
+    host = Chaos(controller, seed, lost=20, naks=50, resets=resets, suspends=200)
+    machine = in_chaos(machine, host)
+    machine.name = "serial"  # so that what a reset damaged is sent again
+    link = Link(machine)
+    numbers = random.Random(seed)
+    for _ in range(frames):
+        data = numbers.randbytes(150)
+        assert link.run([data]).outputs == (data[::-1],)
+    return host
+
+
+@each_chip
+def test_nothing_is_lost_on_a_bad_bus(board: str) -> None:
+    """Without resets the host repeats what is lost, and no frame has to be sent twice."""
+    machine = over_usb(board, inputs=150, outputs=150)
+    controller, _ = port(machine)
+    host = Chaos(controller, 1, lost=30, naks=100, resets=0, suspends=2000)
+    machine = in_chaos(machine, host)
+    link = Link(machine)  # of an emulator: silence is an error
+    link.hello()
+    numbers = random.Random(2)
+    for n in range(60):
+        data = numbers.randbytes(150)
+        assert link.run([data]).outputs == (data[::-1],)
+        assert len(machine.instructions()) == n + 1, "a frame was sent again"
+    assert host.noise.faults > 50 and host.suspends > 3 and host.retries > 20
+
+
+@each_chip
+def test_frames_with_resets(board: str) -> None:
+    host = chaos(board, 60, seed=3, resets=300)
+    assert host.resets > 3 and host.noise.faults > 50
+
+
+@pytest.mark.slow
+@each_chip
+def test_ten_thousand_frames(board: str) -> None:
+    host = chaos(board, 10_000, seed=4, resets=50)
+    assert host.resets > 50 and host.suspends > 200 and host.noise.faults > 10_000
+
+
+# --- while the model runs --------------------------------------------------------------------------------------------
+
+
+@each_chip
+def test_the_host_is_answered_while_the_model_runs(board: str) -> None:
+    """And that changes neither what the model answers nor what it is said to take."""
+    quiet = UnicornMachine(image(board, LONG), RUN)
+    expected = Link(quiet).run([DATA])
+    machine = over_usb(board, LONG)
+    link = Link(machine)
+    link.hello()
+    _, host = port(machine)
+    state = machine._cores[0].state
+    asked: list[int] = []
+
+    def ask() -> Steps[None]:
+        while True:
+            yield from host.control(get_descriptor(DEVICE, 0, 18))
+            if state.running:
+                asked.append(state.handled)
+            yield host.data_step()
+            yield host.data_step()
+
+    host.do(ask())
+    reply = link.run([DATA])
+    assert reply.outputs == expected.outputs
+    assert machine.instructions() == quiet.instructions()
+    assert len(asked) > 3 and asked[-1] > asked[0], "interrupts were handled during the run"
+    kinds = [[(b.instructions, b.executed, b.taken) for b in one.blocks()] for one in (machine, quiet)]
+    assert kinds[0] == kinds[1]
+
+
+def test_two_cores_over_usb() -> None:
+    made = image("pico", TWO_CORES, inputs=64, outputs=64, cores=2)
+    quiet = UnicornMachine(made, RUN)
+    data = bytes(range(64))
+    machine = over_usb("pico", TWO_CORES, inputs=64, outputs=64, cores=2)
+    expected, answered = ([link.run([data]).outputs for _ in range(2)] for link in (Link(quiet), Link(machine)))
+    assert answered == expected
+    assert machine.instructions()[1:] == quiet.instructions()[1:], "at first core 1 may be late"
+
+
+# --- 1,200 baud ------------------------------------------------------------------------------------------------------
+
+
+@each_chip
+def test_1200_baud_restarts_into_the_boot_loader(board: str) -> None:
+    machine = over_usb(board)
+    host = up(machine)
+    drive(machine, host.control(SET_LINE_CODING, line_coding(12_000)))
+    assert answers(machine)
+    with pytest.raises(Restarted):
+        drive(machine, host.control(SET_LINE_CODING, line_coding(1200)))
+    assert not port(machine)[0].is_armed(0x80), "after the status was sent"
+
+
+def test_1200_baud_while_the_model_runs() -> None:
+    body = LONG.replace("200000", "2000000000")
+    machine = over_usb("pico", body)
+    link = Link(machine)
+    link.hello()
+    _, host = port(machine)
+
+    def later() -> Steps[None]:
+        while not machine._cores[0].state.running:
+            yield host.data_step()
+        yield from host.control(SET_LINE_CODING, line_coding(1200))
+
+    host.do(later())
+    with pytest.raises(Restarted):
+        link.run([DATA])
+
+
+# --- a host that is strict -------------------------------------------------------------------------------------------
+
+
+def test_a_device_that_breaks_rules_is_told_so() -> None:
+    machine = over_usb("pico")
+    _, host = port(machine)
+
+    def wrong() -> Steps[None]:
+        yield from host.refused(get_descriptor(DEVICE, 0, 18))
+
+    with pytest.raises(DeviceFault, match="should be refused"):
+        drive(machine, wrong())
+    assert isinstance(machine.usb and machine.usb.error, HostError)
