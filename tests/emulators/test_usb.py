@@ -429,7 +429,7 @@ def test_nothing_is_lost_on_a_bad_bus(board: str) -> None:
 
 @each_chip
 def test_frames_with_resets(board: str) -> None:
-    host = chaos(board, 60, seed=3, resets=300)
+    host = chaos(board, 60, seed=3, resets=1500)
     assert host.resets > 3 and host.noise.faults > 50
 
 
