@@ -22,13 +22,14 @@ LAYERS: dict[str, str] = {
     "targets.features": "",
     "targets": "errors escape options targets.features",
     "ir": "errors",
+    "verify": "errors ir",
     "ops": "errors ir targets.features",
-    "text": "errors escape ir ops",
+    "text": "errors escape ir ops verify",
     "ports": "errors ir ops",
-    "passes": "errors ir ops",
+    "passes": "errors ir ops verify",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
-    "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch",
+    "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch verify",
     "quantize": "errors frontends ir net ops options passes ports",
     "plan": "errors ir ops options passes targets text",
     "emit": "errors escape ir ops options plan text version",
@@ -37,7 +38,7 @@ LAYERS: dict[str, str] = {
     "devices": "emulators errors firmware",
     "on_host": "emit errors firmware ir options plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net on_host options outputs passes plan ports quantize "
-    "stopwatch targets text",
+    "stopwatch targets text verify",
     "report": "emulators errors escape firmware frontends ir layerwise ops options outputs passes pipeline plan ports "
     "quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "

@@ -19,7 +19,7 @@ from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
-from baretorch.ir import DType, Graph, verify
+from baretorch.ir import DType, Graph
 from baretorch.net import says_int8
 from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, Input, Io, Options, Weights
@@ -34,6 +34,7 @@ from baretorch.quantize.source import quantized
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
 from baretorch.text import to_text
+from baretorch.verify import verify
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from baretorch.ir import Array, Graph, Node, Tensor, verify
+from baretorch.ir import Array, Graph, Node, Tensor
+from baretorch.verify import verify
 from tests.ops.case import Outputs
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Source, from_module
-from baretorch.ir import Builder, DType, Graph, interpret, verify
+from baretorch.ir import Builder, DType, Graph, interpret
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.functions import Tanh
@@ -29,6 +29,7 @@ from baretorch.passes.order import PASSES
 from baretorch.passes.views import views
 from baretorch.pipeline import optimized
 from baretorch.text import to_text
+from baretorch.verify import verify
 from tests.models import cnn, cnn_input, mlp
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baretorch.ir import Builder, DType, Graph, State, verify
+from baretorch.ir import Builder, DType, Graph, State
 from baretorch.ops import OPS
 from baretorch.ops.elementwise import Add, Div, Mul
 from baretorch.ops.functions import Abs, Exp, Sigmoid
@@ -19,6 +19,7 @@ from baretorch.passes.order import FLOAT
 from baretorch.quantize.groups import Wanted, wanted
 from baretorch.quantize.observers import Masked, Scores
 from baretorch.text import to_text
+from baretorch.verify import verify
 from tests.zoo.zoo import source
 
 

@@ -39,8 +39,9 @@ from baretorch.frontends.aten import order as ordered
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
-from baretorch.ir import Builder, DType, Graph, State, verify
+from baretorch.ir import Builder, DType, Graph, State
 from baretorch.ops.choose import Choose
+from baretorch.verify import verify
 
 
 @dataclass

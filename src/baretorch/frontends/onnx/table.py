@@ -28,7 +28,8 @@ from baretorch.frontends.onnx import (
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.lowering import OnnxLowering, Scope, Value, opsets_of
 from baretorch.frontends.onnx.rows import Row
-from baretorch.ir import Builder, Graph, State, verify
+from baretorch.ir import Builder, Graph, State
+from baretorch.verify import verify
 
 TABLE: dict[str, Row] = {
     **math.ROWS,

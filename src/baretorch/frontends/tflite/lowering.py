@@ -16,10 +16,11 @@ from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_va
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
-from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State, verify
+from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ops.arithmetic import quantize
 from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.verify import verify
 
 BYTES = ("int8", "uint8")
 
