@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.frontends.tflite_cases import Case
-from tests.frontends.tflite_more_cases import CASES
+from tests.frontends.tflite_move_cases import CASES
 
 from baretorch.frontends import load
 from baretorch.frontends.lowering import Lowering, known_value

@@ -65,7 +65,7 @@ def read_pte(data: bytes) -> None:
 
 @cache
 def tflites() -> tuple[bytes, ...]:
-    from tests.frontends.tflite_more_cases import CASES
+    from tests.frontends.tflite_move_cases import CASES
 
     return tuple(case.bytes() for case in CASES)
 

@@ -10,7 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.flash import ALWAYS, CONTROLLERS, Number, Waits, price_of
 from baretorch.targets.types import FlashPath
-from tests.targets.test_boards import BOARD, CHIP
+from tests.targets.test_own_boards import BOARD, CHIP
 
 PATH = """
 [flash_path]
