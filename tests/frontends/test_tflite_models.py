@@ -90,6 +90,21 @@ def test_weights_that_alone_are_int8_are_float_and_said_so(tmp_path: Path) -> No
     assert graph[graph.nodes[0].inputs[1]].quant is None
 
 
+def test_a_weight_that_many_layers_read_is_no_damage(tmp_path: Path) -> None:
+    """As in a recurrent layer that was unrolled: each layer is compared by itself, and reads it again."""
+    writer = TfliteWriter()
+    g, q = writer.main, Q(0.04)
+    x, weight = g.input((1, 64), q), g.const(np.eye(64, dtype=np.float32), Q(1 / 127))
+    for _ in range(12):
+        x = g.op("FULLY_CONNECTED", [x, weight, -1], (1, 64), q, "FullyConnectedOptions")
+    g.output(x)
+    (tmp_path / "shared.tflite").write_bytes(writer.bytes())
+    source = load(str(tmp_path / "shared.tflite"))
+    assert source.layers is not None
+    for _ in range(2):
+        assert len([*source.layers()]) == 12
+
+
 def test_int8_is_refused_for_a_model_that_has_it() -> None:
     run = command("run", str(DATA / "lstm_int8.tflite"), "--board", "host", "--int8")
     assert run.code == 1 and "already" in run.err

@@ -161,6 +161,12 @@ def test_a_call_without_positional_arguments_is_no_part_of_another() -> None:
     assert "accuracy" in kinds(int8(Ring(), 100 * X, [X]))
 
 
+def test_noise_of_the_inputs_themselves() -> None:
+    """No layer adds any: the example is far smaller than what was calibrated with."""
+    (first, *_) = int8(two(), X, [1e25 * X]).warnings
+    assert first.startswith("accuracy: ") and first.endswith("most noise comes from the inputs")
+
+
 def test_what_is_cut_off_the_answer_itself_counts() -> None:
     """The last layer's values are beyond its scale for the example alone: too few of all to be called saturated."""
     module = nn.Linear(8, 1, bias=False)

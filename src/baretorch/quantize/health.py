@@ -126,7 +126,7 @@ def _noisy(graph: Graph, example: _Sums, all_: _Sums) -> Iterator[str]:
     for sums, of in ((example, "example inputs"), (all_, "calibration data")):
         worst = min((sums.db(name) for name in graph.outputs), default=CLEAN_DB)
         if worst < LEAST_DB:
-            layers = ", ".join(_blamed(graph, sums))
+            layers = ", ".join(_blamed(graph, sums)) or "the inputs"
             yield (
                 f"accuracy: the int8 answer to the {of} has {worst:.1f} dB signal to noise against float; most noise "
                 f"comes from {layers}"

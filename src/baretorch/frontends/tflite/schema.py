@@ -80,10 +80,14 @@ class TfModel:
     file: Bytes
     subgraphs: tuple[Subgraph, ...]
     signatures: Mapping[str, int] = field(default_factory=dict)  # a signature's name -> its subgraph
+    _spent: set[int] = field(default_factory=set)
 
     def spend(self, t: TfTensor) -> None:
-        """Count a constant that is written out: tensors can share their bytes."""
-        self.file.spend(len(t.data or b""))
+        """Count a constant that is written out: tensors can share their bytes. The same one, which many layers may
+        read, counts once."""
+        if id(t) not in self._spent:
+            self._spent.add(id(t))
+            self.file.spend(len(t.data or b""))
 
 
 def read_model(data: bytes) -> TfModel:
