@@ -37,18 +37,20 @@ def _open(image: Image, run_symbol: str, emulator: str, timed: bool) -> Machine:
         from baretorch.emulators.unicorn import UnicornMachine
 
         return UnicornMachine(image, run_symbol, timed=timed)
+    if emulator == "rp2040js":
+        from baretorch.emulators.rp2040js import Rp2040JsMachine
+
+        return Rp2040JsMachine(image, run_symbol)
     if image.board.usb is not None:
         raise CompileError(
-            f"the emulator {emulator} has no USB cable", need="unicorn, or another console", try_="--console uart"
+            f"the emulator {emulator} has no USB cable",
+            need="unicorn or rp2040js, or another console",
+            try_="--console uart",
         )
     if emulator == "qemu":
         from baretorch.emulators.qemu import QemuMachine
 
         return QemuMachine(image, run_symbol)
-    if emulator == "rp2040js":
-        from baretorch.emulators.rp2040js import Rp2040JsMachine
-
-        return Rp2040JsMachine(image, run_symbol)
     from baretorch.emulators.native import NativeMachine
 
     return NativeMachine(image)

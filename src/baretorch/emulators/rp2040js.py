@@ -40,6 +40,7 @@ class Rp2040JsMachine(Process):
             "uf2": str(uf2.absolute()),
             "counts": self._counts.fileno(),
             "quad": quad,
+            "usb": image.board.usb is not None,
             "cores": image.cores,
             "code": [code.addresses.start, code.addresses.stop],
             "run": code.run,

@@ -3,13 +3,15 @@
  * answer is sent. The only argument says what to run, see rp2040js.py.
  *
  * What is ours, because version 1.4.1 does not have it or does otherwise than the chip: the boot ROM's way into the UF2's
- * second stage; core 1, interrupts and faults (cores.mjs); the flash chip (flash.mjs). */
+ * second stage; core 1, interrupts and faults (cores.mjs); the flash chip (flash.mjs); a host on the
+ * other end of the USB cable (usb.mjs). */
 import { ftruncateSync, writeSync } from 'node:fs';
 import { RAM, about, chip, clock, complain, faults, give_up, hex } from './chip.mjs';
 import { cores, signal } from './cores.mjs';
 import { SIGNALS, special } from './counting.mjs';
 import { flash } from './flash.mjs';
 import { line } from './line.mjs';
+import { feed_usb } from './usb.mjs';
 
 const BOOT2 = 0x20041f00; // where the boot ROM copies the second stage to
 const BOOT2_BYTES = 256;
@@ -24,6 +26,11 @@ const uart = chip.uart[0];
 let polls = 0;
 
 function feed() {
+    if (about.usb) feed_usb();
+    else feed_uart();
+}
+
+function feed_uart() {
     while (line.input.length && uart.enabled && !uart.rxFIFO.full) {
         uart.feedByte(line.input[0]);
         line.input = line.input.subarray(1);
@@ -36,7 +43,7 @@ uart.onByte = (byte) => {
 };
 const uart_read = uart.readUint32.bind(uart);
 uart.readUint32 = (offset) => {
-    feed();
+    feed_uart();
     polls = uart.rxFIFO.empty ? polls + 1 : 0;
     return uart_read(offset);
 };
