@@ -43,10 +43,11 @@ LAYERS: dict[str, str] = {
     "quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
+    "exports": "emit errors firmware ir options pipeline ports report targets version",
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
-    "cli": "devices emulators errors escape explore firmware frontends options outputs pipeline plan report "
+    "cli": "devices emulators errors escape explore exports firmware frontends options outputs pipeline plan report "
     "stopwatch studio targets targets.features version",
     "__main__": "cli",
 }

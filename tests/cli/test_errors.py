@@ -342,3 +342,15 @@ def test_inputs_that_are_checked(name: str, options: tuple[str, ...], folder: Pa
         "def calibration(): return [(torch.rand(1, 1, 8, 8),)]\n"
     )
     check_error(f"check_inputs_{name}", "run", "checked.py", "--board", "host", "--check-inputs", *options)
+
+
+def test_a_project_that_cannot_be(folder: Path) -> None:
+    (folder / "net.py").write_text(
+        "import torch\ndef model(): return torch.nn.Linear(2, 1)\ndef inputs(): return (torch.ones(1, 2),)\n"
+    )
+    check_error("project_board", "project", "net.py", "--sdk", "pico-sdk", "--board", "microbit", "--out", "p")
+    assert not (folder / "p").exists()
+    (folder / "p").mkdir()
+    (folder / "p/README.md").write_text("mine")
+    check_error("project_changed", "project", "net.py", "--sdk", "make", "--board", "host", "--out", "p")
+    assert [path.name for path in (folder / "p").iterdir()] == ["README.md"]

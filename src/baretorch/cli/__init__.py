@@ -31,6 +31,7 @@ from baretorch.cli.monitor import monitor
 from baretorch.cli.new import new
 from baretorch.cli.ops import ops
 from baretorch.cli.profile import profile
+from baretorch.cli.project import project
 from baretorch.cli.report import report
 from baretorch.cli.run import run
 from baretorch.cli.studio import studio
@@ -61,6 +62,7 @@ VERBS: tuple[click.Command, ...] = (
     inspect,
     fit,
     compile_,
+    project,
     build,
     flash,
     monitor,

@@ -58,6 +58,19 @@ def c_screen(compiled: Compiled, files: Sequence[Path]) -> RenderableType:
     return Group(table, *_warnings(warnings_of(compiled)))
 
 
+def project_screen(compiled: Compiled, sdk: str, folder: Path, files: int, kept: Sequence[Path]) -> RenderableType:
+    """The answer of `project`."""
+    table = _grid()
+    table.add_row("model", f"[bold]{markup(compiled.graph.name)}[/]")
+    table.add_row("board", f"{markup(compiled.board.title)} ({compiled.board.name})")
+    table.add_row("project", f"{files} files for {sdk} in")
+    table.add_row("", Text(str(folder), overflow="fold", style="cyan"))
+    for i, path in enumerate(kept):
+        table.add_row("" if i else "your copies", Text(str(path), overflow="fold", style="cyan"))
+    table.add_row("next", Text(str(folder / "README.md"), overflow="fold", style="cyan"))
+    return Group(table, *_warnings(warnings_of(compiled)))
+
+
 def _warnings(texts: Sequence[str]) -> list[Text]:
     return [Text.assemble(("warning: ", "bold yellow"), line(text)) for text in texts]
 

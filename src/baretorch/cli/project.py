@@ -1,0 +1,57 @@
+"""baretorch project: the model inside a project of the SDK that its firmware uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, stages, verb
+
+if TYPE_CHECKING:
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
+
+SDK_NAMES = ("cmake", "make", "pico-sdk", "arduino", "platformio", "zephyr", "esp-idf", "mbed-ce")
+
+
+@verb("project")
+@model_argument
+@board_option
+@click.option("--sdk", type=click.Choice(SDK_NAMES), required=True, help="Whose project it is.")
+@click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the project goes.")
+@click.option("--force", is_flag=True, help="Replace files that you changed too; copies of them stay as NAME.orig.")
+@takes(*COMPILE)
+def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: bool, options: Options) -> Answer:
+    """Write a project for an SDK: the model as its kind of library, and a program that runs and checks it."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from baretorch.cli.work import compiled_model
+    from baretorch.exports import BY_NAME, figures_of, need_board
+    from baretorch.exports import project as files_of
+    from baretorch.exports.files import write
+    from baretorch.pipeline import build_image
+    from baretorch.report.facts import warnings_of
+    from baretorch.report.tables import project_screen
+
+    need_board(BY_NAME[sdk], board)
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, options, stage)
+        stage("build, for the figures")
+        with TemporaryDirectory() as folder:
+            figures = figures_of(compiled, build_image(compiled, Path(folder), stage.build))
+        files = files_of(compiled, BY_NAME[sdk], figures)
+        kept = write(Path(out), files, force)
+    data = {
+        "model": compiled.graph.name,
+        "board": board.name,
+        "sdk": sdk,
+        "options": options.to_json(),
+        "figures": figures,
+        "files": [str(Path(out) / name) for name in files],
+        "kept": [str(path) for path in kept],
+        "warnings": list(warnings_of(compiled)),
+    }
+    return Answer(data, project_screen(compiled, sdk, Path(out), len(files), kept))

@@ -1,0 +1,141 @@
+"""Projects for SDKs: complete, the same each time, and right where the SDK's own tools can build them here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from baretorch import pipeline
+from baretorch.cli.project import SDK_NAMES
+from baretorch.errors import CompileError
+from baretorch.exports import BY_NAME, SDKS, project
+from baretorch.exports.files import RECORD, write
+from baretorch.frontends import Int8
+from baretorch.options import Optimize, Options
+from baretorch.pipeline import Compiled, read
+from baretorch.targets.boards import load_board
+
+ZOO = Path(__file__).parents[2] / "zoo"
+MODELS = {"sine": False, "softmax": False, "kws": True, "streaming_gru": False}  # with --int8?
+FIGURES = {"board": "host", "code_bytes": 1234}
+
+
+@cache
+def compiled(model: str, board: str, optimize: Optimize = Optimize.SPEED) -> Compiled:
+    int8 = MODELS[model]
+    source = read(str(ZOO / f"{model}.py"), int8=Int8() if int8 else None)
+    return pipeline.compile_source(source, load_board(board), Options(int8=int8, optimize=optimize))
+
+
+def a_board(sdk: str) -> str:
+    return next(iter(BY_NAME[sdk].boards or {"host": {}}))
+
+
+def in_folder(files: dict[str, str], folder: Path) -> Path:
+    assert write(folder, files, force=False) == []
+    return folder
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    done = subprocess.run([str(c) for c in command], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_command_knows_all() -> None:
+    assert tuple(sdk.name for sdk in SDKS) == SDK_NAMES
+
+
+@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.name)
+def test_every_board_of_an_sdk_is_one(sdk: object) -> None:
+    for board in sdk.boards or {}:  # type: ignore[attr-defined]
+        load_board(board)
+
+
+@pytest.mark.parametrize("sdk", SDK_NAMES)
+def test_a_project_is_whole_and_always_the_same(sdk: str) -> None:
+    model = compiled("sine", a_board(sdk))
+    files = project(model, BY_NAME[sdk], FIGURES)
+    assert files == project(model, BY_NAME[sdk], FIGURES)
+    assert {"README.md"} < set(files)
+    for name, text in files.items():
+        assert not re.search(r"@[A-Z_]+@", name + text), name
+        assert not re.search(r"/(home|root|work|tmp)/", text), name
+    library = next(Path(name).parent for name in files if name.endswith("/sine.h"))
+    assert {"model.h", "model.c", "weights.h", "weights.c", "example.h", "example.c"} <= {
+        Path(name).name for name in files if Path(name).parent == library / "sine"
+    }
+    assert "1,234" in files["README.md"] and "baretorch project MODEL" in files["README.md"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_make_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
+    folder = in_folder(project(compiled(model, "host"), BY_NAME["make"], FIGURES), tmp_path)
+    assert f"{model}: right" in run("make", "check", folder=folder)
+
+
+def test_a_wrong_answer_is_called_wrong(tmp_path: Path) -> None:
+    files = project(compiled("sine", "host"), BY_NAME["make"], FIGURES)
+    weights = "sine/sine/weights.c"
+    damaged = files | {weights: re.sub(r"\n    -?\d", "\n    7", files[weights], count=1)}
+    assert damaged != files
+    folder = in_folder(damaged, tmp_path)
+    done = subprocess.run(["make", "check"], cwd=folder, capture_output=True, text=True, check=False)
+    assert "sine: WRONG" in done.stdout and done.returncode != 0
+
+
+@pytest.mark.skipif(not shutil.which("cmake"), reason="CMake is not installed")
+def test_two_models_in_one_cmake_program(tmp_path: Path) -> None:
+    """Each as its library, of one optimized for size; the program of the first asks the second too."""
+    one = project(compiled("sine", "host", Optimize.SIZE), BY_NAME["cmake"], FIGURES)
+    two = project(compiled("softmax", "host", Optimize.SIZE), BY_NAME["cmake"], FIGURES)
+    folder = in_folder(one | {name: text for name, text in two.items() if name.startswith("softmax/")}, tmp_path)
+    lists, main = folder / "CMakeLists.txt", folder / "main.c"
+    lists.write_text(
+        lists.read_text() + "\nadd_subdirectory(softmax)\ntarget_link_libraries(sine_example PRIVATE softmax)\n"
+    )
+    body = main.read_text().replace('#include "sine.h"', '#include "sine.h"\n#include "softmax.h"')
+    asks = 'softmax_example_run();\n    printf("softmax: %d\\n", softmax_example_wrong());'
+    main.write_text(body.replace("    return wrong != 0;", f"    {asks}\n    return wrong != 0;"))
+    run("cmake", "-S", ".", "-B", "build", folder=folder)
+    run("cmake", "--build", "build", folder=folder)
+    printed = run("build/sine_example", folder=folder)
+    assert "sine: right" in printed and "softmax: 0" in printed
+
+
+def test_what_the_user_changed_stays(tmp_path: Path) -> None:
+    files = {"main.c": "a", "m/model.c": "b"}
+    write(tmp_path, files, force=False)
+    write(tmp_path, {**files, "main.c": "c"}, force=False)
+    assert (tmp_path / "main.c").read_text() == "c", "ours may be replaced"
+    (tmp_path / "main.c").write_text("mine")
+    with pytest.raises(CompileError) as error:
+        write(tmp_path, {"main.c": "d", "m/model.c": "e"}, force=False)
+    assert error.value.have == ("main.c",)
+    assert (tmp_path / "main.c").read_text() == "mine" and (tmp_path / "m/model.c").read_text() == "b"
+    assert write(tmp_path, {"main.c": "d"}, force=True) == [tmp_path / "main.c.orig"]
+    assert (tmp_path / "main.c.orig").read_text() == "mine" and (tmp_path / "main.c").read_text() == "d"
+    (tmp_path / "main.c").write_text("mine again")
+    assert write(tmp_path, {"main.c": "d"}, force=True) == [tmp_path / "main.c.orig1"]
+
+
+@pytest.mark.parametrize("record", ["", "[]", "{}", '{"files": 3}', "\xff", "[" * 100_000])
+def test_a_damaged_record_says_nothing(record: str, tmp_path: Path) -> None:
+    (tmp_path / RECORD).write_text(record, "latin-1")
+    (tmp_path / "main.c").write_text("mine")
+    with pytest.raises(CompileError):
+        write(tmp_path, {"main.c": "a"}, force=False)
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/m").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CompileError):
+        write(tmp_path / "out", {"m/model.c": "a"}, force=True)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
