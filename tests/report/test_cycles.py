@@ -6,9 +6,12 @@ import pytest
 
 from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
-from baretorch.report.cycles import Cycles, cycles_of, read_listing
+from baretorch.emulators.types import FlashReads
+from baretorch.report.cycles import Cycles, Flash, Time, cycles_json, cycles_of, read_listing, shared_flash
+from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.cycles import TIMINGS
+from baretorch.targets.flash import Waits
 from tests.emulators.images import RUN, image
 from tests.emulators.test_machines import DATA, LOOP, NAKED
 
@@ -61,3 +64,30 @@ def test_every_core_has_a_table_with_a_source() -> None:
             assert cost.best <= cost.expected <= cost.worst
             assert cost.taken[1] <= cost.taken[0] <= cost.taken[2]
             assert cost.paired is None or cost.best <= cost.paired <= cost.expected
+
+
+def test_cycles_are_a_sum() -> None:
+    time = Time(Cycles(1000, 900, 1200), Flash(Cycles(500, 400, 700), 80, 3, 7))
+    told = cycles_json(time, load_board("pico").chip)
+    assert (told["cycles"], told["core_cycles"], told["flash_cycles"]) == (1500, 1000, 500)
+    assert (told["cycles_range"], told["flash_cycles_range"]) == ([1300, 1900], [400, 700])
+    assert (told["time_ms"], told["flash_bytes"], told["flash_misses"]) == (0.012, 80, {"code": 3, "data": 7})
+    assert "RP2040" in told["flash_source"]
+
+
+def test_flash_that_nobody_simulates_is_not_free() -> None:
+    core = Time(Cycles(1000, 900, 1200), None)
+    keys = ("cycles", "flash_cycles", "flash_misses", "flash_source")
+    assert [cycles_json(core, load_board("pico").chip)[key] for key in keys] == [1000, None, None, None]
+    assert [cycles_json(core, load_board("mps2-an386").chip)[key] for key in keys] == [1000, 0, None, None]
+    assert set(cycles_json(None, load_board("host").chip).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("computing", "expected"),
+    [(1000, 300), (100, 400)],  # flash is busy 500 cycles in all
+)
+def test_cores_share_flash(computing: float, expected: float) -> None:
+    reads = [FlashReads(0, 0, 1, 2, 12, Waits(200, 100, 250)), FlashReads(1, 0, 0, 3, 12, Waits(300, 150, 350))]
+    found = shared_flash(reads, Cycles(computing, computing, computing))
+    assert found == Flash(Cycles(expected, 150, 600), 24, 1, 5)

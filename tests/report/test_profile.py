@@ -15,6 +15,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.options import Compiler, Emulator, Optimize, Options
+from baretorch.report.cycles import Flash
 from baretorch.report.profile import Profile, make_profile
 from baretorch.report.profile_table import disassembly
 from baretorch.targets.boards import load_board
@@ -65,12 +66,28 @@ def test_layers_add_up(board: str, emulator: str, toolchain: str, optimize: str)
     assert 0 < profile.rest < 100
     assert wide.instructions < one.instructions
     assert sum(layer.instructions for layer in profile.layers) + profile.rest == profile.instructions
-    assert profile.cycles.best <= profile.cycles.expected <= profile.cycles.worst
+    for cycles in (profile.time.core, profile.time.all):
+        assert cycles.best <= cycles.expected <= cycles.worst
     hottest = one.loops[0]
     assert hottest.instructions <= one.instructions and hottest.passes >= 8
     if board == "mps2-an386":  # with an FPU the two take the same path through the same code
         assert one.instructions == two.instructions and one.loops == two.loops
         assert hottest.instructions > one.instructions / 2
+
+
+def test_flash_of_each_layer() -> None:
+    """28 KiB of weights go through 16 KiB of cache: each layer but the softmax waits for its own."""
+    profile, _ = profiled("pico", "unicorn", "gcc")
+    flashes = [layer.time.flash or Flash() for layer in profile.layers]
+    assert [f.data_misses > 500 for f in flashes] == [False, True, True, False]
+    whole, own = profile.time.flash, profile.own.flash
+    assert whole is not None and own is not None
+    assert whole.bytes == own.bytes + sum(f.bytes for f in flashes) == 4 * whole.misses
+    assert profile.time.all.expected == profile.time.core.expected + whole.waits.expected
+    told = profile.to_json()
+    assert told["cycles"] == told["core_cycles"] + told["flash_cycles"]
+    assert sum(layer["flash_misses"]["data"] for layer in told["layers"]) + own.data_misses == whole.data_misses
+    assert profiled("mps2-an386", "unicorn", "gcc")[0].time.flash is None
 
 
 def test_emulators_agree_on_every_layer() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from baretorch.emulators.types import Block
+from baretorch.emulators.types import Block, FlashReads
 from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
 from baretorch.firmware.elf import ARM, Elf, read_elf
 from baretorch.firmware.types import Image
 from baretorch.report.numbers import figure, frequency
 from baretorch.targets.cycles import FRIENDS, TIMINGS, Timing
+from baretorch.targets.flash import CONTROLLERS, FIXED
 from baretorch.targets.kinds import Kind, Work
+from baretorch.targets.types import Chip
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,47 @@ class Cycles:
 
     def times(self, n: float) -> Cycles:
         return Cycles(self.expected * n, self.best * n, self.worst * n)
+
+
+@dataclass(frozen=True)
+class Flash:
+    """What is read from flash past the caches, and how many cycles the core waits for it."""
+
+    waits: Cycles = Cycles()
+    bytes: int = 0
+    code_misses: int = 0
+    data_misses: int = 0
+
+    def __add__(self, other: Flash) -> Flash:
+        return Flash(
+            self.waits + other.waits,
+            self.bytes + other.bytes,
+            self.code_misses + other.code_misses,
+            self.data_misses + other.data_misses,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.bytes:,} bytes, {self.misses:,} misses ({self.code_misses:,} of code)"
+
+    @property
+    def misses(self) -> int:
+        return self.code_misses + self.data_misses
+
+
+@dataclass(frozen=True)
+class Time:
+    """Cycles of the core, and what it waits for flash; None if that costs nothing, or is not known."""
+
+    core: Cycles
+    flash: Flash | None
+
+    def __add__(self, other: Time) -> Time:
+        both = self.flash and other.flash and self.flash + other.flash
+        return Time(self.core + other.core, both)
+
+    @property
+    def all(self) -> Cycles:
+        return self.core + self.flash.waits if self.flash else self.core
 
 
 @dataclass(frozen=True)
@@ -96,24 +139,70 @@ def _cycles(work: Work, before: Kind | None, timing: Timing) -> Cycles:
     return Cycles(expected + each, cost.best + each, cost.worst + each)
 
 
-def cycles_json(cycles: Cycles | None, cpu: str, hz: int) -> dict[str, Any]:
-    """`cycles` and `time_ms` of --json: estimates, each with its range; null where nothing is known."""
-    if cycles is None:
-        return {"cycles": None, "cycles_range": None, "cycles_source": None, "time_ms": None, "time_ms_range": None}
-    ends = (cycles.best, cycles.worst)
+def flash_of(reads: Iterable[FlashReads]) -> Flash:
+    """Of one core, added up."""
+    parts = (Flash(Cycles(*r.waits), r.bytes, r.code_misses, r.data_misses) for r in reads)
+    return sum(parts, Flash())
+
+
+def shared_flash(reads: Sequence[FlashReads], core: Cycles) -> Flash:
+    """Of cores that compute beside each other for so many cycles, and read the same flash one after the other. At best
+    all but one of them wait while another one computes, at worst while no other does; flash is busy all of the time if
+    it takes longer than that."""
+    each = [flash_of(r for r in reads if r.core == n).waits for n in sorted({r.core for r in reads})]
+    most = max((w.expected for w in each), default=0)
+    waits = Cycles(
+        max(most, sum(w.expected for w in each) - core.expected),
+        max((w.best for w in each), default=0),
+        sum(w.worst for w in each),
+    )
+    return replace(flash_of(reads), waits=waits)
+
+
+def cycles_json(time: Time | None, chip: Chip) -> dict[str, Any]:
+    """`cycles`, what they are the sum of, and `time_ms`: estimates, each with its range; null where nothing is
+    known."""
+    flash = time.flash if time else None
+    waits = flash.waits if flash else Cycles() if time and chip.flash_path is None else None
+    hz = chip.clock_hz
     return {
-        "cycles": round(cycles.expected),
-        "cycles_range": [round(c) for c in ends],
-        "cycles_source": TIMINGS[cpu].source,
-        "time_ms": milliseconds(cycles.expected, hz),
-        "time_ms_range": [milliseconds(c, hz) for c in ends],
+        **_range_json("cycles", time.all if time else None),
+        **_range_json("core_cycles", time.core if time else None),
+        **_range_json("flash_cycles", waits),
+        "flash_bytes": flash.bytes if flash else None,
+        "flash_misses": {"code": flash.code_misses, "data": flash.data_misses} if flash else None,
+        "cycles_source": TIMINGS[chip.cpu.name].source if time else None,
+        "flash_source": flash_source(chip) if flash else None,
+        "time_ms": milliseconds(time.all.expected, hz) if time else None,
+        "time_ms_range": [milliseconds(c, hz) for c in (time.all.best, time.all.worst)] if time else None,
     }
 
 
-def time_words(cycles: Cycles, hz: int) -> tuple[str, str]:
+def _range_json(name: str, cycles: Cycles | None) -> dict[str, Any]:
+    if cycles is None:
+        return {name: None, f"{name}_range": None}
+    return {name: round(cycles.expected), f"{name}_range": [round(cycles.best), round(cycles.worst)]}
+
+
+def flash_source(chip: Chip) -> str:
+    """Where the price of reading flash comes from."""
+    path = chip.flash_path
+    if path is None or path.controller == FIXED:
+        return "the chip's TOML"
+    return CONTROLLERS[path.controller].source
+
+
+def unpaid_flash(time: Time) -> str:
+    """Why flash is no part of the time, if it is none."""
+    if time.flash is None:
+        return "; without wait states of the flash"
+    return "" if time.flash.misses else "; all in the cache of the flash"
+
+
+def time_words(cycles: Cycles, hz: int, what: str = "") -> tuple[str, str]:
     """The figure, and what it is: `12.3` and `ms at 64 MHz, estimated: 11.8 to 14.1`."""
     ms, least, most = (figure(milliseconds(c, hz)) for c in (cycles.expected, cycles.best, cycles.worst))
-    return ms, f"ms at {frequency(hz)}, estimated{'' if least == most else f': {least} to {most}'}"
+    return ms, (what or f"ms at {frequency(hz)}, estimated") + ("" if least == most else f": {least} to {most}")
 
 
 def milliseconds(cycles: float, hz: int) -> float:

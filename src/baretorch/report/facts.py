@@ -19,7 +19,7 @@ from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.plan.types import Executor
 from baretorch.ports import real, stored
-from baretorch.report.cycles import Cycles, cycles_json, cycles_of, read_listing
+from baretorch.report.cycles import Time, cycles_json, cycles_of, flash_of, read_listing, shared_flash
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.numbers import figure
 from baretorch.targets.cycles import TIMINGS
@@ -56,14 +56,17 @@ class RunFacts:
     one_core: OneCore | None = None  # of a model on two cores: what it takes on one
 
     @cached_property
-    def cycles(self) -> Cycles | None:
+    def time(self) -> Time | None:
         """An estimate; None where the emulator does not tell what was executed."""
         timing = TIMINGS.get(self.image.board.chip.cpu.name)
         if timing is None or not self.run.blocks:
             return None
         found = cycles_of(self.run.blocks, read_listing(self.image), timing)
-        cores = self.run.cores  # all of their instructions are in the blocks
-        return found.times(cores.critical_path / sum(cores.instructions)) if cores else found
+        cores, reads = self.run.cores, self.run.flash  # all of the cores' instructions are in the blocks
+        if cores is None:
+            return Time(found, None if reads is None else flash_of(reads))
+        path = found.times(cores.critical_path / sum(cores.instructions))
+        return Time(path, None if reads is None else shared_flash(reads, path))
 
     @property
     def error_words(self) -> str:
@@ -96,7 +99,7 @@ class RunFacts:
             "emulator": run.emulator,
             "instructions": run.instructions,
             "cores": cores_json(run.cores, self.one_core) if run.cores else None,
-            **cycles_json(self.cycles, self.image.board.chip.cpu.name, self.image.board.chip.clock_hz),
+            **cycles_json(self.time, self.image.board.chip),
             "emulator_cycles": run.emulator_cycles,
             "stack_peak": run.stack_peak,
             "reference": self.reference,

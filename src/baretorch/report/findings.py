@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from baretorch.ir import Graph
 from baretorch.passes.to_int8 import told_float
 from baretorch.plan.types import Buffer, Plan
-from baretorch.report.cycles import time_words
+from baretorch.report.cycles import Time, milliseconds, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.memory_map import BankMap, memory_map, ram_banks
 from baretorch.report.numbers import capacity, figure, share
@@ -46,6 +46,7 @@ class Row:
     macs: int
     weights: int
     instructions: int
+    time: Time
     steps: int
     accuracy: LayerAccuracy | None
 
@@ -53,7 +54,13 @@ class Row:
     def per_mac(self) -> float | None:
         return self.instructions / self.macs if self.macs else None
 
+    @property
+    def weight(self) -> float:
+        """What layers are compared by: instructions, and where flash costs time, that."""
+        return self.time.all.expected if self.time.flash else self.instructions
+
     def to_json(self) -> dict[str, Any]:
+        flash = self.time.flash
         return {
             "name": self.name,
             "op": self.op,
@@ -64,6 +71,10 @@ class Row:
             "macs": self.macs,
             "weights": self.weights,
             "instructions": self.instructions,
+            "core_cycles": round(self.time.core.expected),
+            "flash_cycles": round(flash.waits.expected) if flash else None,
+            "flash_misses": {"code": flash.code_misses, "data": flash.data_misses} if flash else None,
+            "flash_bytes": flash.bytes if flash else None,
             "steps": self.steps,
             "sqnr_db": self.accuracy.sqnr_db if self.accuracy else None,
         }
@@ -119,6 +130,11 @@ class Report:
     def rows(self) -> tuple[Row, ...]:
         return tuple(_rows(self.graph, self.plan, self.profile, self.facts.layers))
 
+    @property
+    def whole(self) -> float:
+        """What the rows' weights are parts of."""
+        return self.profile.time.all.expected if self.profile.time.flash else self.profile.instructions
+
     @cached_property
     def banks(self) -> tuple[BankMap, ...]:
         return memory_map(self.facts.image)
@@ -171,14 +187,23 @@ class Report:
         )
 
     def speed(self) -> tuple[Figure, ...]:
-        profile = self.profile
-        ms, about = time_words(profile.cycles, profile.clock_hz)
+        profile, hz = self.profile, self.profile.chip.clock_hz
+        time = profile.time
+        ms, about = time_words(time.all, hz)
         unit, _, rest = about.partition(" ")
+        note = f"{rest}{unpaid_flash(time)}"
+        flash: tuple[Figure, ...] = ()
+        if time.flash is not None and time.flash.misses:
+            core, waiting = (figure(milliseconds(c.expected, hz)) for c in (time.core, time.flash.waits))
+            note = f"{rest}; {core} ms computing, {waiting} ms waiting for flash"
+            misses = f"{time.flash.misses:,} misses, {time.flash.code_misses:,} of them of code"
+            flash = (Figure("Read from flash", f"{time.flash.bytes:,}", "bytes", f"past its cache: {misses}"),)
         per_mac = f"{figure(profile.instructions / profile.macs)} per MAC, " if profile.macs else ""
         return (
-            Figure("Time", ms, unit, f"{rest}; without wait states of the flash"),
+            Figure("Time", ms, unit, note),
             Figure("Instructions", f"{profile.instructions:,}", "", f"{per_mac}exact"),
             Figure("MACs", f"{profile.macs:,}", "", "multiply-accumulates of one inference"),
+            *flash,
         )
 
     def accuracy(self) -> tuple[Figure, ...]:
@@ -264,6 +289,7 @@ def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[Layer
             macs=sum(layer.macs for layer in layers),
             weights=sum(plan.layout.constant(name).data.nbytes for name in constants),
             instructions=sum(layer.instructions for layer in layers),
+            time=sum((layer.time for layer in layers[1:]), layers[0].time),
             steps=len(members),
             accuracy=found,
         )

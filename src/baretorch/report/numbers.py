@@ -13,7 +13,7 @@ def capacity(count: int) -> str:
     return f"{count:,} bytes"
 
 
-def share(part: int, whole: int) -> str:
+def share(part: float, whole: float) -> str:
     """`12.5 %`, with `<0.1 %` for what would round to nothing."""
     percent = 100 * part / whole
     return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"

@@ -13,6 +13,7 @@ from string import Template
 
 from baretorch.errors import CompileError
 from baretorch.outputs import check_file
+from baretorch.report.cycles import flash_source
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
@@ -40,7 +41,7 @@ def make_page(report: Report) -> str:
         "lifetimes": _lifetimes(report),
         "peak": _peak(report),
         "layers": _layers(report),
-        "method": joined([f"Instructions are exact. Time: {TIMINGS[report.profile.cpu].source}."]),
+        "method": joined([_method(report)]),
         "accuracy": _tiles(report.accuracy()),
         "evaluation": _evaluation(report),
         "floats": _floats(report),
@@ -136,18 +137,21 @@ def _peak_table(report: Report, peak: Peak) -> Html:
 
 
 def _layers(report: Report) -> Html:
-    titles = ["#", "layer", "operator", "output", "#MACs", "#weights", "#instructions", "#share", "#per MAC"]
-    titles += ["kernel", *(["#SQNR, dB"] if report.int8 else [])]
+    flash = report.profile.time.flash is not None
+    titles = ["#", "layer", "operator", "output", "#MACs", "#weights", "#instructions"]
+    titles += ["#core cycles", "#flash cycles", "#misses", "#share of time"] if flash else ["#share"]
+    titles += ["#per MAC", "kernel", *(["#SQNR, dB"] if report.int8 else [])]
     rows = report.rows
-    shown = sorted(sorted(range(len(rows)), key=lambda i: -rows[i].instructions)[:LISTED])
-    most = max((row.instructions for row in rows), default=0)
+    shown = sorted(sorted(range(len(rows)), key=lambda i: -rows[i].weight)[:LISTED])
+    most = max((row.weight for row in rows), default=0)
     body = [_layer(report, i, rows[i], most) for i in shown]
     rest = f"{report.profile.rest:,} instructions are the run function's own, between layers."
-    hidden = f" Only the {LISTED} layers with most instructions are listed." if len(rows) > LISTED else ""
+    most_of = "that take longest" if flash else "with most instructions"
+    hidden = f" Only the {LISTED} layers {most_of} are listed." if len(rows) > LISTED else ""
     return joined([el("div", _table(titles, body), class_="scroll"), el("p", rest + hidden, class_="note")])
 
 
-def _layer(report: Report, number: int, row: Row, most: int) -> Html:
+def _layer(report: Report, number: int, row: Row, most: float) -> Html:
     per_mac = row.per_mac
     variant = f"{row.kernel}\nkernels of the family “{row.variant}”"
     steps = f", {row.steps} steps" if row.steps > 1 else ""
@@ -159,7 +163,8 @@ def _layer(report: Report, number: int, row: Row, most: int) -> Html:
         _number(f"{row.macs:,}" if row.macs else "", row.macs),
         _number(f"{row.weights:,}" if row.weights else "", row.weights),
         _number(f"{row.instructions:,}", row.instructions),
-        _bar(row.instructions, most, share(row.instructions, report.profile.instructions or 1)),
+        *_waits(row),
+        _bar(row.weight, most, share(row.weight, report.whole or 1)),
         _number("" if per_mac is None else f"{per_mac:.2f}", per_mac or 0),
         el("td", row.variant, data_tip=variant),
     ]
@@ -168,6 +173,24 @@ def _layer(report: Report, number: int, row: Row, most: int) -> Html:
         exact = "exact" if row.accuracy and db is None else ""
         cells.append(_number(exact if db is None else f"{db:.1f}", 999 if db is None else db))
     return el("tr", *cells)
+
+
+def _waits(row: Row) -> list[Html]:
+    flash = row.time.flash
+    if flash is None:
+        return []
+    tip = f"{flash.bytes:,} bytes; {flash.code_misses:,} misses of code, {flash.data_misses:,} of data"
+    core, waits = row.time.core.expected, flash.waits.expected
+    misses = el("td", f"{flash.misses:,}", class_="num", data_value=flash.misses, data_tip=tip)
+    return [_number(f"{core:,.0f}", core), _number(f"{waits:,.0f}", waits), misses]
+
+
+def _method(report: Report) -> str:
+    chip = report.profile.chip
+    core = TIMINGS[chip.cpu.name].source
+    if report.profile.time.flash is None:
+        return f"Instructions are exact. Time: {core}."
+    return f"Instructions and misses are exact. Time of the core: {core}. Of flash: {flash_source(chip)}."
 
 
 def _evaluation(report: Report) -> Html:

@@ -3,7 +3,7 @@
 Each layer is one call in the run function, in the order of the plan's steps. The emulators tell blocks apart by that
 call, so what a layer calls is its own, and layers that share code have separate counts. A layer in a branch that was
 not taken has none. Counts are exact, and layers and the rest (the run function itself) add up to the run's
-instructions.
+instructions. So do cycles, and what was read from flash.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from baretorch.emulators.run import Run
-from baretorch.emulators.types import Block
+from baretorch.emulators.types import Block, FlashReads
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
 from baretorch.plan.types import Step
 from baretorch.ports import stored
-from baretorch.report.cycles import Cycles, Listing, cycles_json, cycles_of, read_listing
+from baretorch.report.cycles import Listing, Time, cycles_json, cycles_of, flash_of, read_listing
 from baretorch.report.loops import InnerLoop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
+from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -39,7 +40,7 @@ class Layer:
     variant: str  # "ref", or the CPU family that the kernel was written for
     macs: int
     instructions: int
-    cycles: Cycles
+    time: Time
     loops: tuple[InnerLoop, ...]
 
 
@@ -49,14 +50,17 @@ class Profile:
 
     layers: tuple[Layer, ...]
     instructions: int
-    cycles: Cycles
-    cpu: str
-    clock_hz: int
+    own: Time  # of the run function itself
+    chip: Chip
 
     @property
     def rest(self) -> int:
         """Instructions of the run function itself: it passes addresses to the layers."""
         return self.instructions - sum(layer.instructions for layer in self.layers)
+
+    @property
+    def time(self) -> Time:
+        return sum((layer.time for layer in self.layers), self.own)
 
     @property
     def macs(self) -> int:
@@ -67,9 +71,9 @@ class Profile:
         return {
             "instructions": self.instructions,
             "macs": self.macs,
-            **cycles_json(self.cycles, self.cpu, self.clock_hz),
+            **cycles_json(self.time, self.chip),
             "rest": self.rest,
-            "layers": [_layer_json(layer) for layer in self.layers],
+            "layers": [_layer_json(layer, self.chip) for layer in self.layers],
         }
 
 
@@ -98,9 +102,9 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
         raise InternalError(f"the run function makes {len(called)} calls for {sum(ran)} steps")
     calls = iter(called)
     blocks = [next(calls) if run else [] for run in ran]
-    layers = tuple(_layer(step, b, listing, timing) for step, b in zip(compiled.plan.steps, blocks, strict=True))
-    cycles = sum((layer.cycles for layer in layers), cycles_of(own, listing, timing))
-    profile = Profile(layers, run.instructions, cycles, cpu, image.board.chip.clock_hz)
+    timed = [(b, _time(b, run.flash, listing, timing)) for b in (own, *blocks)]
+    layers = tuple(_layer(step, *b, listing) for step, b in zip(compiled.plan.steps, timed[1:], strict=True))
+    profile = Profile(layers, run.instructions, timed[0][1], image.board.chip)
     if profile.rest != _instructions(own):
         raise InternalError("the layers and the run function do not add up to the instructions of the run")
     return profile
@@ -133,7 +137,14 @@ def _instructions(blocks: Iterable[Block]) -> int:
     return sum(b.instructions * b.executed for b in blocks)
 
 
-def _layer(step: Step, blocks: Sequence[Block], listing: Listing, timing: Timing) -> Layer:
+def _time(blocks: Sequence[Block], reads: Sequence[FlashReads] | None, listing: Listing, timing: Timing) -> Time:
+    """Of blocks of one site."""
+    core = cycles_of(blocks, listing, timing)
+    sites = {block.site for block in blocks}
+    return Time(core, None if reads is None else flash_of(r for r in reads if r.site in sites))
+
+
+def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) -> Layer:
     call = step.call
     return Layer(
         name=call.y.origin.path or call.y.name,
@@ -143,12 +154,13 @@ def _layer(step: Step, blocks: Sequence[Block], listing: Listing, timing: Timing
         variant=step.kernel.variant,
         macs=call.op.macs(call.inputs, call.outputs),
         instructions=_instructions(blocks),
-        cycles=cycles_of(blocks, listing, timing),
+        time=time,
         loops=find_loops(blocks, listing),
     )
 
 
-def _layer_json(layer: Layer) -> dict[str, Any]:
+def _layer_json(layer: Layer, chip: Chip) -> dict[str, Any]:
+    times = cycles_json(layer.time, chip)
     return {
         "name": layer.name,
         "op": layer.op,
@@ -157,8 +169,7 @@ def _layer_json(layer: Layer) -> dict[str, Any]:
         "variant": layer.variant,
         "macs": layer.macs,
         "instructions": layer.instructions,
-        "cycles": round(layer.cycles.expected),
-        "cycles_range": [round(layer.cycles.best), round(layer.cycles.worst)],
+        **{key: value for key, value in times.items() if not key.endswith("source")},
         "loops": [
             {"start": loop.start, "end": loop.end, "passes": loop.passes, "instructions": loop.instructions}
             for loop in layer.loops

@@ -13,12 +13,13 @@ from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
-from baretorch.report.cycles import time_words
+from baretorch.report.cycles import Time, flash_source, time_words
 from baretorch.report.loops import InnerLoop
 from baretorch.report.numbers import bar, cut, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
 from baretorch.targets.cycles import TIMINGS
+from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -44,11 +45,13 @@ def _layers(profile: Profile) -> Table:
     table.add_column("layer", overflow="fold")
     table.add_column("operator")
     table.add_column("kernel", style="dim")
-    for name in ("MACs", "instructions", "per MAC", "cycles"):
+    flash, part = ((), "share") if profile.time.flash is None else (_flash_titles(profile.chip), "share\nof time")
+    for name in ("MACs", "instructions", "per MAC", "core\ncycles" if flash else "cycles", *flash, part):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, min_width=BAR)
-    most = max((layer.instructions for layer in profile.layers), default=0)
+    width = BAR // 2 if flash else BAR
+    table.add_column("", no_wrap=True, min_width=width)
+    most = max((_weight(layer) for layer in profile.layers), default=0)
+    whole = profile.time.all.expected if profile.time.flash else profile.instructions
     for layer in profile.layers:
         table.add_row(
             markup(cut(layer.name)),
@@ -57,20 +60,38 @@ def _layers(profile: Profile) -> Table:
             f"{layer.macs:,}" if layer.macs else "",
             f"{layer.instructions:,}",
             f"{layer.instructions / layer.macs:.2f}" if layer.macs else "",
-            f"{layer.cycles.expected:,.0f}",
-            share(layer.instructions, profile.instructions),
-            f"[cyan]{bar(layer.instructions, most, BAR)}[/]",
+            *_cycles(layer.time),
+            share(_weight(layer), whole),
+            f"[cyan]{bar(_weight(layer), most, width)}[/]",
         )
-    rest = profile.cycles.expected - sum(layer.cycles.expected for layer in profile.layers)
-    cells = (f"{profile.rest:,}", "", f"{rest:,.0f}", _part(profile.rest, profile))
+    rest = whole - sum(map(_weight, profile.layers))
+    cells = (f"{profile.rest:,}", "", *_cycles(profile.own), share(rest, whole))
     table.add_row("[dim]between layers[/]", "", "", "", *cells, "")
     macs = profile.macs
     table.add_row(
         *("[bold]all[/]", "", "", f"[bold]{macs:,}[/]" if macs else "", f"[bold]{profile.instructions:,}[/]"),
         f"[bold]{profile.instructions / macs:.2f}[/]" if macs else "",
-        f"[bold]{profile.cycles.expected:,.0f}[/]",
+        *(f"[bold]{cell}[/]" for cell in _cycles(profile.time)),
     )
     return table
+
+
+def _flash_titles(chip: Chip) -> tuple[str, ...]:
+    """A miss reads so many bytes."""
+    path = chip.flash_path
+    return "flash\ncycles", f"misses of\n{path.fills[0]} bytes" if path else "misses"
+
+
+def _weight(layer: Layer) -> float:
+    """What layers are compared by: instructions, and where flash costs time, that."""
+    return layer.time.all.expected if layer.time.flash else layer.instructions
+
+
+def _cycles(time: Time) -> list[str]:
+    cells = [f"{time.core.expected:,.0f}"]
+    if time.flash:
+        cells += [f"{time.flash.waits.expected:,.0f}", f"{time.flash.misses:,}"]
+    return cells
 
 
 def _hottest(profile: Profile) -> Table:
@@ -129,10 +150,12 @@ def disassembly(image: Image, loop: InnerLoop) -> list[str]:
 
 
 def _method(profile: Profile) -> RenderableType:
-    return Text.assemble(
-        (" ".join(time_words(profile.cycles, profile.clock_hz)), "bold"),
-        f"\nInstructions are exact. Cycles: {TIMINGS[profile.cpu].source}; memory without wait states.",
-    )
+    time, chip = profile.time, profile.chip
+    core = TIMINGS[chip.cpu.name].source
+    method = f"\nInstructions are exact. Cycles: {core}; memory without wait states."
+    if time.flash is not None:
+        method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."
+    return Text.assemble((" ".join(time_words(time.all, chip.clock_hz)), "bold"), method)
 
 
 def _part(instructions: int, profile: Profile) -> str:

@@ -83,17 +83,20 @@ def _layers(report: Report) -> Table:
     table.add_column("operator")
     table.add_column("output", overflow="fold")
     table.add_column("kernel", style="dim")
-    for name in ("MACs", "weights", "instructions", "per MAC", *(["SQNR"] if report.int8 else []), "share"):
+    speed, part = ("flash\ncycles", "share\nof time") if report.profile.time.flash else ("per MAC", "share")
+    for name in ("MACs", "weights", "instructions", speed, *(["SQNR"] if report.int8 else []), part):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=BAR)
-    most = max((row.instructions for row in report.rows), default=0)
+    most = max((row.weight for row in report.rows), default=0)
     for row in report.rows:
-        table.add_row(*_layer(row, report), f"[cyan]{bar(row.instructions, most, BAR)}[/]")
+        table.add_row(*_layer(row, report), f"[cyan]{bar(row.weight, most, BAR)}[/]")
     return table
 
 
 def _layer(row: Row, report: Report) -> list[str]:
     db = row.accuracy.sqnr_db if row.accuracy else None
+    per_mac = "" if row.per_mac is None else f"{row.per_mac:.2f}"
+    flash = row.time.flash
     return [
         markup(cut(row.name)),
         row.op,
@@ -102,9 +105,9 @@ def _layer(row: Row, report: Report) -> list[str]:
         f"{row.macs:,}" if row.macs else "",
         f"{row.weights:,}" if row.weights else "",
         f"{row.instructions:,}",
-        "" if row.per_mac is None else f"{row.per_mac:.2f}",
+        per_mac if flash is None else f"{flash.waits.expected:,.0f}",
         *(["" if db is None else f"{db:.1f}"] if report.int8 else []),
-        share(row.instructions, report.profile.instructions or 1),
+        share(row.weight, report.whole or 1),
     ]
 
 

@@ -14,7 +14,7 @@ from baretorch.emulators.types import Cores
 from baretorch.escape import line, markup
 from baretorch.firmware.types import Image
 from baretorch.passes.to_int8 import float_layers
-from baretorch.report.cycles import time_words
+from baretorch.report.cycles import Time, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.numbers import capacity, figure, frequency, share
@@ -143,9 +143,8 @@ def _speed(table: Table, facts: RunFacts) -> None:
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
     if facts.run.cores is not None:
         _cores(table, facts.run.cores, facts)
-    if facts.cycles is not None:
-        ms, about = time_words(facts.cycles, facts.image.board.chip.clock_hz)
-        table.add_row("  time", ms, f"{about}; without wait states of the flash")
+    if facts.time is not None:
+        _time(table, facts.time, facts.image.board.chip.clock_hz)
     if facts.run.emulator_cycles is not None:
         table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", _beside(facts))
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
@@ -157,8 +156,16 @@ def _speed(table: Table, facts: RunFacts) -> None:
 
 def _beside(facts: RunFacts) -> str:
     """What the emulator's own count is, and how ours compares."""
-    ours = f"; ours: {round(facts.cycles.expected):,}" if facts.cycles else ""
+    ours = f"; ours: {round(facts.time.core.expected):,}" if facts.time else ""
     return f"by the table of {facts.run.emulator}{ours}"
+
+
+def _time(table: Table, time: Time, hz: int) -> None:
+    ms, about = time_words(time.all, hz)
+    table.add_row("  time", ms, f"{about}{unpaid_flash(time)}")
+    if time.flash is not None and time.flash.misses:
+        table.add_row("    core", *time_words(time.core, hz, "computing"))
+        table.add_row("    flash", *time_words(time.flash.waits, hz, f"waiting for {time.flash}"))
 
 
 def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:

@@ -19,7 +19,7 @@ from baretorch.firmware.types import Image
 from baretorch.ir import Array
 from baretorch.pipeline import Compiled
 from baretorch.ports import Answer
-from baretorch.report.cycles import milliseconds, time_words
+from baretorch.report.cycles import milliseconds, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, is_int8, warnings_of
 from baretorch.report.memory_map import memory_map, ram_banks
 from baretorch.report.numbers import capacity, figure, frequency, share
@@ -202,12 +202,12 @@ def _time(made: Made, session: Session, run: Run) -> dict[str, str] | None:
     rate = session.hello.counter_hz
     if session.machine.name == "serial" and rate and run.ticks:
         return {"value": figure(milliseconds(run.ticks, rate)), "unit": "ms", "note": "measured by the board"}
-    cycles = RunFacts(made.compiled, made.image, run, "", 0.0).cycles
-    if cycles is None:
+    time = RunFacts(made.compiled, made.image, run, "", 0.0).time
+    if time is None:
         return None
-    value, about = time_words(cycles, made.image.board.chip.clock_hz)
+    value, about = time_words(time.all, made.image.board.chip.clock_hz)
     unit, _, note = about.partition(" ")
-    return {"value": value, "unit": unit, "note": note}
+    return {"value": value, "unit": unit, "note": f"{note}{unpaid_flash(time)}"}
 
 
 def _values(array: Array) -> list[float | str]:
