@@ -143,11 +143,12 @@ def test_nobody_without_the_word(studio: StudioServer) -> None:
         ("nothing_there", "../../etc/passwd", 404, None),
         ("nothing_there", "studio.js/..", 404, None),
         ("nothing_there", "api/digits", 404, b""),
-        ("nothing_there", "api/model/draw", 404, b"{}"),
+        ("no_digits", "api/model/draw", 409, b"{}"),
         ("nothing_there", "api/digits/fly", 404, b""),
         ("short", "api/model/run", 400, b"1234"),
         ("long", "api/model/run", 413, bytes(64)),
         ("drawing", "api/digits/draw", 422, b"{}"),
+        ("large", "api/digits/draw", 413, bytes(300_000)),
     ],
 )
 def test_odd_requests(studio: StudioServer, name: str, path: str, status: int, body: bytes | None) -> None:

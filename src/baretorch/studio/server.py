@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -25,6 +27,7 @@ from baretorch.studio.live import LiveModel, input_bytes, read_inputs
 ADDRESS = "127.0.0.1"
 OUR_HOSTS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
 REQUEST_SECONDS = 30.0  # for a request to arrive, so that one that never does holds nothing
+LINGER_SECONDS, LINGER_BYTES, LINGER_CHUNKS = 0.5, 1 << 16, 64
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,6 +40,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+READS_DIGITS = "one that takes a 28×28 grey picture and gives ten numbers"
 JSON = "application/json"
 HTML, CSS, JS = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript"))
 SCRIPTS = tuple(f"page/{name}.js" for name in ("studio", "digits", "inputs", "outputs", "model"))
@@ -128,6 +132,19 @@ class _Handler(BaseHTTPRequestHandler):
             status, kind, body = HTTPStatus.INTERNAL_SERVER_ERROR, JSON, _json(told.to_json())
             self.close_connection = True
         self._send(status, kind, body)
+        if self.close_connection:
+            self._linger()
+
+    def _linger(self) -> None:
+        """Hear a little more of what was refused: a line that is closed while the other side still writes loses what it
+        was told."""
+        self.wfile.flush()
+        self.connection.settimeout(LINGER_SECONDS)
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            for _ in range(LINGER_CHUNKS):
+                if not self.connection.recv(LINGER_BYTES):
+                    break
 
     def _checked_path(self) -> str:
         """The path behind the token."""
@@ -158,7 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
         if what == "run":
             made = live.made
             return live.run(read_inputs(made, self._body(input_bytes(made), exactly=True)))
-        if what == "draw" and live.made.reads_digits:
+        if what == "draw":
+            if not live.made.reads_digits:
+                raise _refused(HTTPStatus.CONFLICT, "the model reads no digits", need=READS_DIGITS)
             picture = digits.picture(digits.read_strokes(self._body(digits.MOST_BYTES)))
             (control,) = live.made.inputs
             seen = [round(float(v), 4) for v in picture.reshape(-1)]
@@ -185,6 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "a request of the wrong length",
                 have=f"{size:,} bytes",
                 need=need,
+                try_="load the page again: the model may have been compiled again" if exactly else None,
             )
         body = self.rfile.read(size)
         if len(body) != size:
@@ -203,8 +223,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _refused(status: HTTPStatus, what: str, have: str | None = None, need: str | None = None) -> Refused:
-    return Refused(status, CompileError(what, have=have, need=need))
+def _refused(
+    status: HTTPStatus, what: str, have: str | None = None, need: str | None = None, try_: str | None = None
+) -> Refused:
+    return Refused(status, CompileError(what, have=have, need=need, try_=try_))
 
 
 def _json(value: Any) -> bytes:
