@@ -124,6 +124,25 @@ def test_sliders_move_the_answers_and_trouble_passes(page: Page, studio: StudioS
     page.evaluate("document.getElementById('tab-digits').click()")
 
 
+def test_a_failed_compilation_stays_to_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "net.pte"
+    file.write_bytes((PTE / "sine.pte").read_bytes())
+    with served(("model", live(file, tmp_path / "work"))) as server, opened(server.url, tmp_path / "profile") as page:
+        page.until(f"{SETTLED} && !asking.busy")
+        file.write_bytes(b"nothing of the kind")
+        page.evaluate("document.querySelector('.again').click()")
+        page.until("!document.getElementById('trouble').hidden")
+        page.evaluate("document.querySelector('.input button').click()")  # the image before still answers
+        page.until("!asking.busy")
+        assert "not an ExecuTorch program" in page.evaluate("document.getElementById('trouble').innerText")
+        file.write_bytes((PTE / "state.pte").read_bytes())
+        page.evaluate("document.querySelector('#trouble button').click()")
+        page.until("document.querySelector('.play') !== null && document.getElementById('trouble').hidden")
+        page.evaluate("document.querySelector('.play').click()")
+        first = page.until("document.querySelector('.tile:last-child b').innerText")
+        page.until(f"document.querySelector('.tile:last-child b').innerText !== {first!r}")
+
+
 @pytest.mark.parametrize(("dark", "width"), [(True, 390), (False, 390), (True, 900)])
 @pytest.mark.slow
 def test_it_fits_dark_and_narrow_windows(studio: StudioServer, tmp_path: Path, dark: bool, width: int) -> None:

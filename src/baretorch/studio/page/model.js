@@ -30,8 +30,9 @@ function fillModel(panel, about, facts) {
 function steps(asker, remembers) {
   const play = make("button", { type: "button", className: "play" }, "Play");
   let timer = null;
+  const step = () => play.isConnected && trouble.hidden ? asker.ask() : play.onclick();
   play.onclick = () => {
-    timer = timer ? clearInterval(timer) : setInterval(() => trouble.hidden ? asker.ask() : play.onclick(), RATE);
+    timer = timer ? clearInterval(timer) : setInterval(step, RATE);
     play.textContent = timer ? "Pause" : "Play";
   };
   const forget = async () => {

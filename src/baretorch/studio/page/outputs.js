@@ -25,6 +25,7 @@ function BarsOutput(control) {
   });
   const names = rows.map(({ row }) => row.firstChild.textContent.length);
   const history = count <= LINES ? new History(count) : null;
+  if (history && count > 1) rows.forEach(({ row }, i) => { row.firstChild.style.color = `var(--line${i})`; });
   let reach = 1e-9;
   let latest = null;
   const draw = () => {

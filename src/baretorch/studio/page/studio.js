@@ -19,9 +19,10 @@ class Trouble extends Error {
 }
 
 async function ask(path, body) {
+  const send = () => fetch(`api/${path}`, body === undefined ? {} : { method: "POST", body });
   let answer;
   try {
-    answer = await fetch(`api/${path}`, body === undefined ? {} : { method: "POST", body });
+    answer = await send().catch(send); // a line that was idle for long may be closed: once more, on a new one
   } catch {
     throw new Trouble({ error: "the studio does not answer", try: ["start `baretorch studio` again in the terminal"] });
   }
@@ -32,12 +33,15 @@ async function ask(path, body) {
 
 const trouble = document.getElementById("trouble");
 
-function complain(error, retry) {
+// What failed stays to be read until it works, or until somebody has read it: `passing` troubles go with an answer.
+function complain(error, retry, passing = true) {
   const told = error instanceof Trouble ? error.told : { error: String(error) };
   const rows = ["at", "have", "need", "try"].flatMap((label) => (told[label] ?? []).map((text, i) =>
     make("div", {}, make("dt", {}, i ? "" : label), make("dd", {}, text))));
-  const button = make("button", { type: "button", onclick: () => { settle(); retry(); } }, "Try again");
-  trouble.replaceChildren(make("p", { className: "what" }, told.error), make("dl", {}, ...rows), button);
+  const button = (title, then) => make("button", { type: "button", onclick: () => { settle(); then(); } }, title);
+  trouble.replaceChildren(make("p", { className: "what" }, told.error), make("dl", {}, ...rows),
+    make("div", { className: "buttons" }, button("Try again", retry), button("Dismiss", () => {})));
+  trouble.passing = passing;
   trouble.hidden = false;
 }
 
@@ -45,7 +49,22 @@ function settle() {
   trouble.hidden = true;
 }
 
-const asking = { count: 0, get busy() { return this.count > 0; } }; // whether an answer is still to come
+function answered() {
+  if (trouble.passing) settle();
+}
+
+const PATIENCE = 300; // milliseconds before the page says that it waits
+
+const asking = { // whether an answer is still to come
+  count: 0,
+  get busy() { return this.count > 0; },
+  change(by) {
+    this.count += by;
+    clearTimeout(this.timer);
+    if (this.busy) this.timer = setTimeout(() => document.body.classList.add("busy"), PATIENCE);
+    else document.body.classList.remove("busy");
+  },
+};
 
 // Asks the board with the newest inputs, one request at a time: what came in between is never asked.
 class Asker {
@@ -57,13 +76,13 @@ class Asker {
     this.waiting = true;
     if (this.busy) return;
     this.busy = true;
-    asking.count++;
+    asking.change(1);
     try {
       while (this.waiting) {
         this.waiting = false;
         const answer = await this.send();
         if (answer) {
-          settle();
+          answered();
           this.show(answer);
         }
       }
@@ -72,7 +91,7 @@ class Asker {
       complain(error, () => this.ask());
     } finally {
       this.busy = false;
-      asking.count--;
+      asking.change(-1);
     }
   }
 }
@@ -149,23 +168,34 @@ class Tab {
     this.panel.setAttribute("aria-labelledby", `tab-${name}`);
   }
 
-  async open(path = this.name, body = undefined) {
+  async open() {
     this.filled = true;
     this.panel.replaceChildren(copy("waiting"));
     try {
-      this.build(await ask(path, body));
-      settle();
+      this.build(await ask(this.name));
     } catch (error) {
       this.filled = false;
-      if (this.about) this.build(this.about);
-      else this.panel.replaceChildren();
-      complain(error, () => this.open());
+      this.panel.replaceChildren();
+      complain(error, () => this.open(), false);
+    }
+  }
+
+  async again() { // what is there goes on if that fails
+    const button = $(".again", this.panel);
+    Object.assign(button, { disabled: true, textContent: "Compiling …" });
+    try {
+      this.build(await ask(`${this.name}/again`, ""));
+      for (const other of tabs) other.filled = other === this; // they may show the same model
+      settle();
+    } catch (error) {
+      Object.assign(button, { disabled: false, textContent: "Compile again" });
+      window.scrollTo(0, 0);
+      complain(error, () => this.again(), false);
     }
   }
 
   build(about) {
-    this.about = about;
-    const facts = new Facts(about, () => this.open(`${this.name}/again`, ""));
+    const facts = new Facts(about, () => this.again());
     this.panel.replaceChildren(copy(`${this.name}-panel`));
     $(".where", this.panel).append(...where(about));
     this.fill(this.panel, about, facts);
