@@ -6,8 +6,10 @@ import importlib.metadata
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +73,43 @@ def test_the_clean_room_is_clean(clean: Path, tmp_path: Path) -> None:
         assert python(clean, "-c", f"import {name}", cwd=tmp_path).returncode != 0
     where = python(clean, "-c", "import baretorch; print(baretorch.__file__)", cwd=tmp_path)
     assert where.stdout.strip() == str(clean / "baretorch" / "__init__.py"), where.stderr
+
+
+def test_the_studio_is_all_there(clean: Path) -> None:
+    studio = ROOT / "src" / "baretorch" / "studio"
+    files = [p.relative_to(studio) for folder in ("page", "bundled") for p in (studio / folder).iterdir()]
+    assert len(files) > 8
+    assert [p for p in files if not (clean / "baretorch" / "studio" / p).is_file()] == []
+
+
+@pytest.mark.slow
+def test_the_studio_reads_a_digit_without_torch(clean: Path, tmp_path: Path) -> None:
+    """Zig and Unicorn only, on the emulated Pico."""
+    from tests.studio.strokes import DIGITS
+
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {"PYTHONPATH": str(clean)}
+    command = [
+        sys.executable,
+        "-S",
+        "-u",
+        "-m",
+        "baretorch",
+        "studio",
+        "--board",
+        "pico",
+        "--int8",
+        "--toolchain",
+        "zig",
+    ]
+    program = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    url = program.stdout.readline().strip()
+    body = json.dumps({"strokes": DIGITS[8]}).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{url}api/digits/draw", body), timeout=60) as answer:
+        assert int(np.argmax(json.load(answer)["outputs"][0])) == 8
+    program.send_signal(signal.SIGINT)
+    assert program.wait(20) == 0
+    program.stdout.close()
 
 
 def test_compile_a_pte_without_torch(clean: Path, tmp_path: Path) -> None:

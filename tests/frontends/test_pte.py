@@ -12,6 +12,7 @@ import pytest
 from pte_text import text_of
 
 from baretorch.errors import CompileError
+from baretorch.frontends import load
 from baretorch.frontends.aten.program import AtenState
 from baretorch.frontends.pte.reader import memory_order, read_pte, read_pte_methods
 from baretorch.ir import DType
@@ -84,6 +85,13 @@ def test_memory_order_prefers_contiguous_where_a_dimension_is_one() -> None:
     assert memory_order((2, 3, 1, 1), (0, 2, 3, 1)) == (0, 1, 2, 3)
     assert memory_order((2, 3, 4), (2, 0, 1)) == (2, 0, 1)
     assert memory_order((), ()) == ()
+
+
+def test_example_inputs_lie_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "sine.pte").write_bytes((DATA / "sine.pte").read_bytes())
+    np.savez(tmp_path / "inputs.npz", x=np.array([[[0.25]], [[0.5]]], np.float32))
+    (x,) = load(str(tmp_path / "sine.pte")).examples
+    assert x.tolist() == [[0.25]]
 
 
 def test_not_a_pte() -> None:
