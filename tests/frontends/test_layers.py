@@ -93,7 +93,7 @@ def test_what_it_says_of_int8_is_in_the_graph() -> None:
 @pytest.mark.usefixtures("row")
 def test_it_is_inspected_without_an_aten_program() -> None:
     facts = command("inspect", "net.layers", "--json").json()
-    assert (facts["stages"]["aten"], facts["stages"]["graph"]) == (None, 5)
+    assert (facts["stages"]["source"], facts["stages"]["graph"]) == (None, 5)
     assert "ATen" not in command("inspect", "net.layers").out
     assert "orders (0, 2, 3, 1) -> (0, 1)" in command("inspect", "net.layers", "--stage", "graph").out
     refused = command("inspect", "net.layers", "--stage", "aten")

@@ -50,7 +50,7 @@ class ModelFacts:
             "macs": graph.macs(),
             "operators": [{"op": op, "kernel": k or None, "count": n} for op, k, n in self.operators()],
             "stages": {
-                "aten": self.source.calls,
+                "source": self.source.calls,
                 "graph": len(self.source.graph.nodes),
                 "passes": len(graph.nodes),
                 "steps": len(plan.steps),
