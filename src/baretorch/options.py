@@ -42,6 +42,7 @@ class Buffers(StrEnum):
 
 
 class Weights(StrEnum):
+    AUTO = "auto"
     FLASH = "flash"
     RAM = "ram"
 
@@ -118,8 +119,12 @@ class Options:
         Buffers, About("Copy inputs and outputs to and from the arena, or leave them where the caller has them.")
     ] = Buffers.ARENA
     weights: Annotated[
-        Weights, About("Read weights from flash, or copy those read most to RAM at start, as far as there is room.")
-    ] = Weights.FLASH
+        Weights | None,
+        About(
+            "Copy weights from flash to RAM at start: those that pay, none, or as many as there is room for. Default: "
+            "auto for images, flash for C."
+        ),
+    ] = None
     place: Annotated[
         Mapping[str, str],
         About("Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.", "LAYER=BANK"),
@@ -157,7 +162,8 @@ class Options:
 
     def command(self, board: str) -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
-        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None)
+        weights = None if self.weights is Weights.FLASH else self.weights
+        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, weights=weights)
         return shlex.join(["baretorch", "compile", "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from baretorch.emulators.run import run_on
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.frontends import from_methods, from_module
-from baretorch.options import Buffers, Compiler, Options, Weights
+from baretorch.frontends import Source, from_methods, from_module
+from baretorch.options import DEFAULT, Buffers, Compiler, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.weights import STATIC
 from baretorch.ports import stored
@@ -67,14 +68,14 @@ def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]
 @pytest.mark.parametrize(("board", "bank"), [("pico", "SCRATCH"), ("nucleo-h743zi", "DTCM")])
 def test_no_weight_is_read_from_flash(board: str, bank: str, toolchain: Compiler, tmp_path: Path) -> None:
     answers = []
-    for options in (Options(toolchain=toolchain), Options(toolchain=toolchain, weights=Weights.RAM)):
-        compiled = compiled_for(load_board(board), options)
-        image = pipeline.build_image(compiled, tmp_path / options.weights)
+    for where in (Weights.FLASH, Weights.RAM):
+        compiled = compiled_for(load_board(board), Options(toolchain=toolchain, weights=where))
+        image = pipeline.build_image(compiled, tmp_path / where)
         reads, answer = reads_of_weights(compiled, image)
         answers.append(answer)
         weights = compiled.plan.weight_bytes()
         assert image.flash.weights == weights, "they are stored once"
-        if options.weights is Weights.RAM:
+        if where is Weights.RAM:
             assert reads == 0
             assert image.ram.weights == weights
             assert set(compiled.plan.layout.copies.values()) == {bank}, "a bank that nothing else lies in comes first"
@@ -92,7 +93,7 @@ def test_what_is_read_most_comes_first(tmp_path: Path) -> None:
     compiled = compiled_for(board)
     banks = {c.name: compiled.plan.layout.copies.get(c.name, "") for c in compiled.plan.layout.constants}
     assert banks["fc.weight"] == "" and compiled.plan.layout.constant("fc.weight").data.nbytes == 2560
-    assert all(banks[f"{layer}.weight"] == "SRAM" for layer in ("c1", "dw", "c3"))
+    assert all(banks[f"{layer}.weight"] == "SRAM" for layer in ("c1", "c4")), "and of those the largest first"
     pipeline.build_image(compiled, tmp_path)  # and there is room for it
 
 
@@ -116,6 +117,55 @@ def test_a_board_of_the_users_may_say_why_its_flash_is_slow() -> None:
     memories = tuple(replace(m, slow="far away") if m.name == chip.code else m for m in chip.memories)
     board = replace(load_board("mps2-an386"), chip=replace(chip, memories=memories))
     assert set(compiled_for(board).plan.layout.copies.values()) == {"SRAM"}
+
+
+def layers(*sizes: int) -> Source:
+    module = nn.Sequential(*(nn.Linear(a, b, bias=False) for a, b in pairwise(sizes)))
+    return from_module(module.eval(), (torch.randn(1, sizes[0]),), "m")
+
+
+def copied(board: Board, source: Source, options: Options = DEFAULT) -> dict[str, str]:
+    """The layers whose weights are copied, and the bank."""
+    copies = pipeline.compile_source(source, board, options).plan.layout.copies
+    return {name: bank for name, bank in copies.items() if name.endswith("weight")}
+
+
+def test_by_itself_what_does_not_stay_in_the_cache_goes_to_ram() -> None:
+    small, large = layers(40, 32, 16), layers(64, 128, 32)  # 7 and 48 KiB; the cache has 16
+    assert copied(PICO, small) == {}
+    assert set(copied(PICO, large)) == {"0.weight", "1.weight"}
+    assert copied(PICO, large, Options(weights=Weights.FLASH)) == {}
+    assert copied(load_board("mps2-an386"), large) == {}, "which waits for no flash"
+    source = layers(64, 32, 16, 8)  # 10.5 KiB, of which half a cache stays where it is
+    assert copied(PICO, source) == {"0.weight": "SRAM"}
+
+
+def test_by_itself_some_room_is_left() -> None:
+    arena = 1024
+    for room, found in ((16 << 10, set()), (40 << 10, {"1.weight"}), (80 << 10, {"0.weight", "1.weight"})):
+        board = smaller(smaller(PICO, "SCRATCH", 64), "SRAM", arena + STATIC + room)
+        assert set(copied(board, layers(64, 128, 32))) == found
+
+
+def test_by_itself_nothing_goes_where_flash_has_its_cache() -> None:
+    """The H743's data cache is before flash and before AXI SRAM."""
+    board = load_board("nucleo-h743zi")
+    assert board.chip.data == "AXISRAM"
+    conv = nn.Conv2d(64, 64, 3)  # 144 KiB, again for every few pixels
+    source = from_module(conv.eval(), (torch.randn(1, 64, 12, 12),), "m")
+    assert copied(board, source) == {}
+    assert set(copied(board, source, RAM).values()) == {"AXISRAM"}
+    smaller_conv = nn.Conv2d(32, 32, 3)
+    source = from_module(smaller_conv.eval(), (torch.randn(1, 32, 12, 12),), "m")
+    assert set(copied(board, source).values()) == {"DTCM"}
+    assert copied(board, layers(64, 128, 32)) == {}, "read once, it does not pay"
+
+
+def test_the_choice_is_told_where_it_matters() -> None:
+    large, small = layers(64, 128, 32), layers(40, 32, 16)
+    for source, told in ((large, True), (small, False)):
+        text = pipeline.compile_source(source, PICO).c.files["model.c"]
+        assert ("--weights auto" in text) is told
 
 
 class Large(nn.Module):

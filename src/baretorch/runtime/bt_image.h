@@ -9,7 +9,7 @@ typedef struct {
     const uint32_t *from;
     uint32_t *to, *end;
 } bt_copy;
-extern const bt_copy bt_copies[], bt_copies_end[];
+extern const bt_copy bt_copies[], bt_weight_copies[], bt_copies_end[];
 
 extern uint32_t bt_data_start[];
 extern uint32_t bt_bss_start[], bt_bss_end[];

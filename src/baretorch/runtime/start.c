@@ -3,19 +3,34 @@
 #include "bt_image.h"
 #include "bt_runtime.h"
 
-void bt_start(void)
+static void copy(const bt_copy *c, const bt_copy *end)
 {
-    for (const bt_copy *c = bt_copies; c < bt_copies_end; c++) {
+    for (; c < end; c++) {
         const uint32_t *from = c->from;
         for (uint32_t *to = c->to; to < c->end; to++) {
             *to = *from++;
         }
     }
+}
+
+/* Weights are copied once the chip is as fast as it will be, if it has a clock to start. */
+#ifdef BT_SLOW_FLASH
+#define AT_ONCE_END bt_weight_copies
+#else
+#define AT_ONCE_END bt_copies_end
+#endif
+
+void bt_start(void)
+{
+    copy(bt_copies, AT_ONCE_END);
     for (uint32_t *to = bt_bss_start; to < bt_bss_end; to++) {
         *to = 0;
     }
     bt_stack_paint();
     bt_chip_init();
+#ifdef BT_SLOW_FLASH
+    copy(AT_ONCE_END, bt_copies_end);
+#endif
     bt_console_init();
     bt_counter_init();
     if (bt_chip_missing()) {

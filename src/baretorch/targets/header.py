@@ -28,6 +28,7 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
         ("BT_COUNTER_HZ", f"{chip.counter.hz}u"),
         *_interrupts(board),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
+        *([("BT_SLOW_FLASH", "1")] if chip.flash_path else []),
         *([("BT_RAM_NEEDS_POWER", "1")] if chip.silicon and chip.silicon.memories else []),
         *fallback,
         *second,

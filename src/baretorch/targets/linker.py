@@ -35,6 +35,8 @@ _SECTIONS = """\
         . = ALIGN(4);
         bt_copies = .;
 {copies}
+        bt_weight_copies = .;
+{weight_copies}
         bt_copies_end = .;
     } > {code}
 
@@ -99,9 +101,11 @@ def linker_script(board: Board, cores: int = 1) -> str:
     if chip.boot not in _HEAD:
         raise InternalError(f"board {board.name} has no linker script")
     ramcode = chip.boot == "image_def"  # which has some: boot/qmi.c
-    copied = [*([".ramcode"] if ramcode else []), ".data", *(f".weights.{bank}" for bank in _ram(chip))]
+    copied = [*([".ramcode"] if ramcode else []), ".data"]
+    weights = [f".weights.{bank}" for bank in _ram(chip)]
     sections = _HEAD[chip.boot] + _SECTIONS.replace("{arenas}", _arenas(chip))
     sections = sections.replace("{weights}", _weights(chip)).replace("{copies}", "\n".join(map(_copy, copied)))
+    sections = sections.replace("{weight_copies}", "\n".join(map(_copy, weights)))
     sections = sections.replace("{ramcode}", _CODE_IN_RAM if ramcode else "")
     sections = sections.replace("{core1}", _CORE1_STACK if cores > 1 else "")
     sections = sections.replace("{stacks}", str(cores * chip.stack_bytes))
