@@ -73,6 +73,13 @@ class Page:
             for x, y in places:
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
 
+    def touch(self, points: Sequence[tuple[float, float]]) -> None:
+        """A finger along these places."""
+        for i, (x, y) in enumerate(points):
+            kind = "touchMove" if i else "touchStart"
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y}])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
     def until(self, expression: str, seconds: float = 20.0) -> Any:
         """The expression's value, once it is true."""
         deadline = time.monotonic() + seconds

@@ -42,7 +42,7 @@ def text(page: Page, selector: str) -> str:
     return found
 
 
-def draw(page: Page, strokes: list[Stroke]) -> None:
+def draw(page: Page, strokes: list[Stroke], by_finger: bool = False) -> None:
     page.evaluate("document.querySelector('section:not([hidden]) .pad').scrollIntoView({block: 'center'})")
     x, y, wide, high = page.evaluate(
         "(() => { const r = document.querySelector('section:not([hidden]) .pad').getBoundingClientRect();"
@@ -50,14 +50,15 @@ def draw(page: Page, strokes: list[Stroke]) -> None:
     )
     for stroke in strokes:
         coarse = [*stroke[:-1:2], stroke[-1]]  # as a quick hand gives them
-        page.drag([(x + wide * a, y + high * b) for a, b in coarse])
+        hand = page.touch if by_finger else page.drag
+        hand([(x + wide * a, y + high * b) for a, b in coarse])
 
 
-def read(page: Page, digit: int) -> str:
+def read(page: Page, digit: int, by_finger: bool = False) -> str:
     """What the chip says to a drawn digit, when it has seen all of it."""
     page.evaluate("document.querySelector('.clear').click()")
     page.until("document.querySelector('.digit').innerText === '–'")
-    draw(page, DIGITS[digit])
+    draw(page, DIGITS[digit], by_finger)
     page.until("!asking.busy && document.querySelector('.digit').innerText !== '–'")
     return text(page, ".digit")
 
@@ -155,7 +156,9 @@ def test_it_fits_dark_and_narrow_windows(studio: StudioServer, tmp_path: Path, d
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
         assert (max(ground) < 64) == dark
         page.evaluate("document.getElementById('tab-digits').click()")
-        assert read(page, 7) == "7"
+        page.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        assert read(page, 7, by_finger=True) == "7"
+        assert page.evaluate("[document.body.scrollTop, window.scrollX]") == [0, 0]  # a finger draws, and moves nothing
         assert page.complaints == []
 
 

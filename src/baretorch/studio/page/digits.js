@@ -91,10 +91,10 @@ function onStroke(canvas, draw) {
     const box = canvas.getBoundingClientRect();
     const all = event.getCoalescedEvents?.() ?? [];
     return (all.length ? all : [event]).map(({ clientX, clientY }) =>
-      [(clientX - box.x) / box.width, (clientY - box.y) / box.height].map((v) => Math.min(1, Math.max(0, v))));
+      [(clientX - box.x) / box.width, (clientY - box.y) / box.height].map((v) => Number(Math.min(1, Math.max(0, v)).toFixed(4))));
   };
   canvas.addEventListener("pointerdown", (event) => {
-    if (event.button) return;
+    if (event.button || !event.isPrimary) return; // a second finger draws nothing
     canvas.setPointerCapture(event.pointerId);
     draw(points(event), true);
   });
