@@ -50,6 +50,7 @@ def test_golden_strokes_are_read_on_the_chip(studio: StudioServer) -> None:
         assert len(told["seen"]) == 784 and max(told["seen"]) == 1
         assert 1_000_000 < told["instructions"] < 20_000_000
         assert told["time"]["unit"] == "ms" and 5 < float(told["time"]["value"]) < 1000
+        assert told["time"]["note"].startswith("at 125 MHz, estimated") and "flash" in told["time"]["note"]
     assert right >= 9
     assert told["answers"] == 10
 

@@ -19,7 +19,7 @@ from baretorch.firmware.types import Image
 from baretorch.ir import Array
 from baretorch.pipeline import Compiled
 from baretorch.ports import Answer
-from baretorch.report.cycles import milliseconds, time_words, unpaid_flash
+from baretorch.report.cycles import Time, milliseconds, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, is_int8, warnings_of
 from baretorch.report.memory_map import memory_map, ram_banks
 from baretorch.report.numbers import capacity, figure, frequency, share
@@ -207,7 +207,14 @@ def _time(made: Made, session: Session, run: Run) -> dict[str, str] | None:
         return None
     value, about = time_words(time.all, made.image.board.chip.clock_hz)
     unit, _, note = about.partition(" ")
-    return {"value": value, "unit": unit, "note": f"{note}{unpaid_flash(time)}"}
+    return {"value": value, "unit": unit, "note": f"{note}{_waiting(time)}"}
+
+
+def _waiting(time: Time) -> str:
+    """What of it is for flash, or why none is."""
+    if time.flash is None or not time.flash.misses:
+        return unpaid_flash(time)
+    return f"; {share(round(time.flash.waits.expected), round(time.all.expected))} of it waiting for flash"
 
 
 def _values(array: Array) -> list[float | str]:
