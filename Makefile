@@ -16,7 +16,7 @@ help:
 	@echo "make mnist     fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
 	@echo "make test      set up, check the code, run all tests"
 	@echo "make test-all  the same with the long sweeps, and as on other CPUs"
-	@echo "make bench     measure models x boards, write docs/benchmarks.md and benchmarks/results.json"
+	@echo "make bench     measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
 	@echo "make docs      write the generated parts of the docs anew"
 	@echo "make clean     remove what was built (not .venv)"
 
@@ -50,6 +50,7 @@ test-all: check
 bench:
 	@tools/setup.sh demo
 	@$(PY) benchmarks/bench.py
+	@$(PY) benchmarks/boards.py
 
 docs:
 	@tools/setup.sh demo

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,13 +19,14 @@ import click
 import pytest
 
 from baretorch.cli import VERBS, cli
-from baretorch.targets.boards import load_board
+from baretorch.targets.boards import board_names, load_board
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "baretorch"
 
 
 def load_make_docs() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "tools"))
     spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools" / "make_docs.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -88,6 +90,15 @@ def inline_code(page: Path) -> list[str]:
 @pytest.mark.parametrize("name", make_docs.PAGES)
 def test_generated_page_is_fresh(name: str) -> None:
     assert (ROOT / name).read_text() == make_docs.PAGES[name](), "run `make docs`"
+
+
+def test_board_pages_have_figures_of_three_models() -> None:
+    rows = json.loads((ROOT / "benchmarks/boards.json").read_text())
+    boards = [name for name in board_names() if load_board(name).chip.boot != "host"]
+    assert [row["board"] for row in rows] == [name for name in boards for _ in range(3)], "run benchmarks/boards.py"
+    for row in rows:
+        runs = bool(load_board(row["board"]).emulators)
+        assert "misfit" in row or (row["flash"] > 0 and row["ram"] > 0 and ("instructions" in row) == runs)
 
 
 def transcripts() -> Iterator[tuple[Path, str, str]]:

@@ -14,9 +14,10 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
+import board_pages
 import click
 
 from baretorch.cli import EXIT_CODES, VERBS, cli, run_command
@@ -37,7 +38,7 @@ def boards_page() -> str:
     boards = [load_board(name) for name in board_names()]
     rows = [
         (
-            f"`{b.name}`",
+            f"[`{b.name}`](../boards/{b.name}.md)",
             b.title,
             b.chip.cpus,
             frequency(b.chip.clock_hz),
@@ -215,6 +216,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/tinygrad.md": tinygrad_page,
     "docs/reference/tflite.md": tflite_page,
+    "docs/boards/README.md": partial(board_pages.index_page, NOTE),
+    **{f"docs/boards/{name}.md": partial(board_pages.board_page, name, NOTE) for name in board_names()},
 }
 
 

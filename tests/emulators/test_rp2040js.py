@@ -139,8 +139,7 @@ def test_a_fault_of_the_handler_is_a_lock_up() -> None:
 
 def compared(name: str, int8: bool, folder: Path) -> Run:
     """The same image on both: the same bits, instructions and stack; and the table of rp2040js says what ours does."""
-    io = Io.INT8 if int8 and name != "kws_raw" else Io.FLOAT
-    compiled = pipeline.compile_source(source(name, int8), load_board("pico"), Options(io=io, console=Console.UART))
+    compiled = pipeline.compile_source(source(name, int8), load_board("pico"), Options(console=Console.UART))
     made = pipeline.build_image(compiled, folder)
     told = [replace(compiled, options=replace(compiled.options, emulator=e)) for e in (JS, UNICORN)]
     js, unicorn = (pipeline.run_image(each, made) for each in told)
