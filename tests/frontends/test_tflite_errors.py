@@ -44,6 +44,16 @@ def dynamic(g: SubgraphWriter) -> None:
     g.output(g.op("ABS", [g.input((-1, 3))], (-1, 3)))
 
 
+def left_open(g: SubgraphWriter) -> None:
+    """Keras converts for any batch, and then the file does not know what a RESHAPE makes."""
+    g.output(g.op("RESHAPE", [g.input((1, 3, 4))], (1, 1), "float32", "ReshapeOptions"))
+    g.graph.tensors[1].shapeSignature = [-1, -1]
+
+
+def half_type(g: SubgraphWriter) -> None:
+    g.output(g.op("CAST", [g.input((2, 3))], (2, 3), "float16", "CastOptions", inDataType=0, outDataType=1))
+
+
 def sparse(g: SubgraphWriter) -> None:
     g.output(g.op("ABS", [g.input((2, 3))], (2, 3)))
     g.graph.tensors[0].sparsity = fb.SparsityParametersT()
@@ -117,7 +127,18 @@ SOUND = file(lambda g: g.output(g.op("ABS", [g.input((2, 3))], (2, 3))))
 TEXTS: dict[str, bytes] = {
     **{
         f.__name__: file(f)
-        for f in (unsupported, int16, other_type, dynamic, sparse, not_constant, other_shape, unread)
+        for f in (
+            unsupported,
+            int16,
+            half_type,
+            other_type,
+            dynamic,
+            left_open,
+            sparse,
+            not_constant,
+            other_shape,
+            unread,
+        )
     },
     **{
         f.__name__: file(f)

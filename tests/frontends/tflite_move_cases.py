@@ -151,6 +151,9 @@ def shape_of(g: SubgraphWriter) -> None:
         "StridedSliceOptions",
         shrinkAxisMask=1,
     )
+    count = g.op("REDUCE_PROD", [sizes, g.const(ints(0))], (), "int32", "ReducerOptions")
+    row = g.op("PACK", [count], (1,), "int32", "PackOptions", valuesCount=1, axis=0)
+    g.output(g.op("RESHAPE", [x, row], (12,), "float32", "ReshapeOptions"))
     shape = g.op(
         "PACK", [batch, g.const(ints(3)[0]), g.const(ints(2)[0])], (3,), "int32", "PackOptions", valuesCount=3, axis=0
     )

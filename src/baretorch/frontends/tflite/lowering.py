@@ -15,7 +15,7 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.frontends.lowering import UNFIT, Ints, Lowering, Result, known_value
 from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
-from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfOperator, TfTensor, damaged
+from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State
 from baretorch.ops.arithmetic import quantize
 from baretorch.ops.elementwise import Binary, Clamp, Unary
@@ -266,6 +266,8 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
     except CompileError as error:
         error.at = error.at or (shown,)
         error.have = error.have or tuple(str(t) for t in operands if t is not None)[:6]
+        if any(tensors[i].open for i in operator.outputs):
+            error.need, error.try_ = ("sizes that the file tells; here they are left open",), (ONE_SIZE,)
         raise
     except InternalError:
         raise

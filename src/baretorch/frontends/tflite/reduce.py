@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.lowering import Result, known_value
 from baretorch.frontends.tflite.lowering import TfliteLowering, graph_type
 from baretorch.frontends.tflite.rows import Call, Field, Row
 from baretorch.ops.functions import Neg
@@ -44,6 +45,14 @@ def reduction(op: type[Reduction]) -> Row:
         return as_told(g, call, g.b.add(op(axes, bool(call.option(KEEP_DIMS))), call.x()))
 
     return Row(build, (op,))
+
+
+def product(g: TfliteLowering, call: Call) -> Result:
+    """Of integers only where they are known, as sizes are that Keras multiplies before it reshapes."""
+    axes, known, keep = axes_of(g, call, 1), known_value(g, call.x()), bool(call.option(KEEP_DIMS))
+    if known is not None and known.dtype.kind == "i":
+        return g.b.const("product", np.prod(known, axis=axes, keepdims=keep, dtype=known.dtype))
+    return reduction(Prod).build(g, call)
 
 
 def smallest(g: TfliteLowering, call: Call) -> str:
@@ -95,7 +104,7 @@ ROWS: dict[str, Row] = {
     "SUM": reduction(Sum),
     "REDUCE_MAX": reduction(Amax),
     "REDUCE_MIN": Row(smallest, (Amin, Amax)),
-    "REDUCE_PROD": reduction(Prod),
+    "REDUCE_PROD": Row(product, (Prod,)),
     "REDUCE_ANY": reduction(AnyOf),
     "REDUCE_ALL": reduction(AllOf),
     "ARG_MAX": extreme(ArgMax),

@@ -21,6 +21,7 @@ from baretorch.ir import Array, Quant, Shape
 IDENTIFIER = b"TFL3"
 KIND = ".tflite"
 MAX_RANK = 8
+ONE_SIZE = "convert the model for one size of its inputs, a batch of 1"
 
 
 def damaged(what: str) -> CompileError:
@@ -29,7 +30,8 @@ def damaged(what: str) -> CompileError:
 
 @dataclass(frozen=True)
 class TfTensor:
-    """A tensor of the file. `data` is set for constants, which are bytes of the file."""
+    """A tensor of the file. `data` is set for constants, which are bytes of the file. `open` says that its shape is
+    only an example: the model was converted for inputs of any size, mostly for any batch."""
 
     index: int
     name: str
@@ -38,6 +40,7 @@ class TfTensor:
     quant: Quant | None
     variable: bool
     data: memoryview | None
+    open: bool = False
 
     def __str__(self) -> str:
         return f"{self.name or f't{self.index}'} {self.type}[{', '.join(map(str, self.shape))}]"
@@ -154,7 +157,7 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTens
         raise CompileError(
             f"{shown}: the shape {list(shape[:MAX_RANK])} is not supported",
             need=f"at most {MAX_RANK} dimensions, each of a size that the file tells",
-            try_="convert the model for one size of its inputs, a batch of 1",
+            try_=ONE_SIZE,
         )
     if number >= len(buffers):
         raise damaged(f"{shown} is buffer {number} of {len(buffers)}")
@@ -164,7 +167,12 @@ def _tensor(index: int, table: Table, buffers: tuple[memoryview, ...]) -> TfTens
     data = buffers[number] if number and len(buffers[number]) else None
     if data is None and 0 in shape:
         data = memoryview(b"")
-    return TfTensor(index, name, shape, kind, _quant(shown, shape, table.table(4)), table.integer(5, "B") != 0, data)
+    quant, variable, open_ = (
+        _quant(shown, shape, table.table(4)),
+        table.integer(5, "B") != 0,
+        -1 in table.integers(7, "i"),
+    )
+    return TfTensor(index, name, shape, kind, quant, variable, data, open_)
 
 
 def _quant(shown: str, shape: Shape, table: Table | None) -> Quant | None:

@@ -15,7 +15,7 @@ from baretorch.frontends.tflite import litert
 from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
-from baretorch.frontends.tflite.table import check_sizes, layer_graph, to_graph
+from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
 from baretorch.ir import Array, DType, Graph
 from baretorch.layerwise import Layer
 from baretorch.net import Reference, own_reference, says_int8
@@ -116,13 +116,16 @@ class _Runtime:
         return {i: _bytes(tensors[i], x) for i, x in zip(self.subgraph.inputs, inputs, strict=True)}
 
     def layers(self, inputs: Sequence[Array]) -> Iterator[Layer]:
-        """Every operator that computes something of what the run computes, with LiteRT's own inputs and outputs."""
-        tensors = self.subgraph.tensors
-        operators = [o for o in self.subgraph.operators if o.name not in VARIABLES]
+        """Every operator that computes something of what the run computes, with LiteRT's own inputs and outputs. What
+        is known ahead of it, such as sizes, is a constant of each layer, too."""
+        tensors, known = self.subgraph.tensors, known_ahead(self.subgraph)
+        operators = [o for o in self.subgraph.operators if o.name not in VARIABLES and not known.issuperset(o.outputs)]
         wanted = sorted({i for o in operators for i in (*o.inputs, *o.outputs) if i >= 0 and not is_kept(tensors[i])})
         values = self.interpreter().run(self.given(inputs), wanted)
+        made = {i: memoryview(values[i].tobytes()) for i in known.intersection(wanted) if tensors[i].data is None}
+        tensors = tuple(replace(t, data=made[t.index]) if t.index in made else t for t in tensors)
         for operator in operators:
-            graph = layer_graph(self.model, self.subgraph, operator)
+            graph = layer_graph(self.model, replace(self.subgraph, tensors=tensors), operator)
             read = [
                 i
                 for i in dict.fromkeys(operator.inputs)

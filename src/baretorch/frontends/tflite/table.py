@@ -46,6 +46,15 @@ def layer_graph(model: TfModel, subgraph: Subgraph, operator: TfOperator) -> Gra
     return lowered(TABLE, model, subgraph, "layer", [operator], inputs, operator.outputs).graph
 
 
+def known_ahead(subgraph: Subgraph) -> set[int]:
+    """Constants, and what is computed of them and of shapes alone."""
+    known = {t.index for t in subgraph.tensors if t.data is not None}
+    for o in subgraph.operators:
+        if o.name == "SHAPE" or (o.inputs and all(i in known or i < 0 for i in o.inputs)):
+            known.update(o.outputs)
+    return known
+
+
 def check_sizes(subgraph: Subgraph) -> None:
     """CompileError if a tensor, or what is made of constants, is larger than any that can be meant."""
     tensors = subgraph.tensors
