@@ -26,6 +26,12 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" = demo ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
 # And whether kernels ask for more than an 8-bit core has.
 [ "$kind" = demo ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
+# Projects for SDKs are built with stubs of these, which need a C library.
+if [ "$kind" != demo ]; then
+    command -v cmake >/dev/null || need="$need cmake make"
+    [ -e "$(arm-none-eabi-g++ -print-file-name=librdimon.a 2>/dev/null)" ] \
+        || need="$need libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib"
+fi
 python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
 if [ -n "$need" ]; then
     root=""

@@ -1,0 +1,8 @@
+include($ENV{STUBS}/board/board.cmake)
+if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${MBED_APP_JSON_PATH})
+  message(FATAL_ERROR "MBED_APP_JSON_PATH comes before, and names a file")
+endif()
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+if(NOT MBED_TARGET)
+  message(FATAL_ERROR "no MBED_TARGET")
+endif()
