@@ -49,6 +49,19 @@ def test_every_board(folder: Path) -> None:
         assert b["ram"]["room"] == b["ram"]["size"] - b["ram"]["need"] > 0
 
 
+def test_time(folder: Path) -> None:
+    """As `run` has it, flash included."""
+    model = copy_model("tiny", folder)
+    asked = ("--board", "pico2w", "--board", "mps2-an386", "--time")
+    pico, mps = baretorch("fit", model, *asked, "--json").json()["boards"]
+    run = baretorch("run", model, "--board", "pico2w", "--json").json()
+    assert pico["time"].items() <= run.items()
+    assert pico["time"]["flash_cycles"] is not None and mps["time"]["flash_cycles"] == 0
+    assert mps["time"]["cycles"] == mps["time"]["core_cycles"] > 0
+    shown = baretorch("fit", model, *asked)
+    assert "time" in shown.out and "of it" in shown.out
+
+
 def test_pulled_rows_for_a_program_of_ones_own(folder: Path) -> None:
     """An image of ours holds the whole input, so --input rows is no change that makes it fit; C files can have it."""
     (found,) = baretorch("fit", copy_model("wide_image", folder), "--board", "microbit", "--json").json()["boards"]

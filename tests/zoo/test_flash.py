@@ -64,14 +64,14 @@ class Replay:
             self.visit.clear()
         else:
             for part in range(address // self.fill, (address + size - 1) // self.fill + 1):
-                self.access(clock, part * self.fill, kind, bool(on))
+                self.access(clock, part * self.fill, kind, bool(on & 1), handled=bool(on & 2))
 
-    def access(self, clock: int, address: int, kind: int, on: bool) -> None:
+    def access(self, clock: int, address: int, kind: int, on: bool, handled: bool) -> None:
         there = on and self.caches[kind].has(address)
         if kind == RAM:
             return
         if not there:
-            self.visit[kind, self.goes_on(clock, address, kind)] += 1
+            self.visit[kind, self.goes_on(clock, address, kind)] += not handled
             self.clock = clock
         if (self.price.ahead and kind == CODE) or (not self.price.ahead and not there):
             self.expects = address + self.fill

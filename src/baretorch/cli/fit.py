@@ -21,11 +21,13 @@ from baretorch.options import Options
     shell_complete=complete_boards,
     help="Look at this board only; repeatable.",
 )
+@click.option("--time", "timed", is_flag=True, help="Run it on each board that holds it, and tell how long that takes.")
 @takes("toolchain", "optimize", *INT8)
 def fit(
     as_json: bool,
     model: str,
     boards: tuple[str, ...],
+    timed: bool,
     options: Options,
 ) -> Answer:
     """Show which boards hold a model, and how to fit the others."""
@@ -47,7 +49,8 @@ def fit(
         name = fitter.source(options.int8).name
         dtype = "int8" if fitter.is_int8() else "float32"
         for board in targets:
-            findings.append(fitter.find(board))
+            found = fitter.find(board)
+            findings.append(fitter.timed(found) if timed else found)
     data = {
         "model": name,
         "dtype": dtype,

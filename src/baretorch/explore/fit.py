@@ -20,9 +20,10 @@ from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
 from baretorch.ir import Graph
 from baretorch.options import Input, Io, Optimize, Options
-from baretorch.pipeline import Compiled, build_image, optimized_methods, with_io
+from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA
+from baretorch.report.cycles import Time, time_of
 from baretorch.report.facts import is_int8
 from baretorch.report.fit import Finding, Trial, Use
 from baretorch.targets.types import Board, MemoryBank
@@ -106,6 +107,17 @@ class Fitter:
         smaller = self._smaller(min(tried.values(), key=lambda t: t.missing))
         return Finding(board, as_is, advice="; or ".join([*self._rows(list(tried.values())), smaller]))
 
+    def timed(self, found: Finding) -> Finding:
+        """With the time of an inference, where the model fits, as it is or changed, and an emulator tells."""
+        trial = found.as_is if found.as_is is not None and found.as_is.fits else found.change
+        if trial is None or not found.board.emulators:
+            return found
+        try:
+            return replace(found, time=self._time(trial))
+        except CompileError as error:
+            self.notes.append(f"{found.board.name} was not timed: {error.what}")
+            return found
+
     def source(self, int8: bool) -> Source:
         return self._read(int8)[0]
 
@@ -178,6 +190,15 @@ class Fitter:
             elf = read_elf(image.elf.read_bytes())
         flash, data = (needed(compiled.board, elf, bank) for bank in (chip.code, chip.data))
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
+
+    def _time(self, trial: Trial) -> Time | None:
+        source, graphs = self._read(trial.options.int8)
+        graphs = {name: with_io(graph, trial.options.io) for name, graph in graphs.items()}
+        compiled = compile_graphs(source, graphs, trial.board, trial.options)
+        self.progress(f"run on {trial.board.name}")
+        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+            image = build_image(compiled, Path(folder))
+            return time_of(image, run_image(compiled, image))
 
     def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:
         """Pulling the input's rows, which helps in a program of the user's own: ours holds a whole input."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from baretorch.emulators.run import Run
 from baretorch.emulators.types import Block, FlashReads
 from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
 from baretorch.firmware.elf import ARM, Elf, read_elf
@@ -157,6 +158,19 @@ def shared_flash(reads: Sequence[FlashReads], core: Cycles) -> Flash:
         sum(w.worst for w in each),
     )
     return replace(flash_of(reads), waits=waits)
+
+
+def time_of(image: Image, run: Run) -> Time | None:
+    """An estimate; None where the emulator does not tell what was executed."""
+    timing = TIMINGS.get(image.board.chip.cpu.name)
+    if timing is None or not run.blocks:
+        return None
+    found = cycles_of(run.blocks, read_listing(image), timing)
+    cores, reads = run.cores, run.flash  # all of the cores' instructions are in the blocks
+    if cores is None:
+        return Time(found, None if reads is None else flash_of(reads))
+    path = found.times(cores.critical_path / sum(cores.instructions))
+    return Time(path, None if reads is None else shared_flash(reads, path))
 
 
 def cycles_json(time: Time | None, chip: Chip) -> dict[str, Any]:

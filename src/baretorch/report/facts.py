@@ -19,10 +19,9 @@ from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.plan.types import Executor
 from baretorch.ports import real, stored
-from baretorch.report.cycles import Time, cycles_json, cycles_of, flash_of, read_listing, shared_flash
+from baretorch.report.cycles import Time, cycles_json, time_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.numbers import figure
-from baretorch.targets.cycles import TIMINGS
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -58,15 +57,7 @@ class RunFacts:
     @cached_property
     def time(self) -> Time | None:
         """An estimate; None where the emulator does not tell what was executed."""
-        timing = TIMINGS.get(self.image.board.chip.cpu.name)
-        if timing is None or not self.run.blocks:
-            return None
-        found = cycles_of(self.run.blocks, read_listing(self.image), timing)
-        cores, reads = self.run.cores, self.run.flash  # all of the cores' instructions are in the blocks
-        if cores is None:
-            return Time(found, None if reads is None else flash_of(reads))
-        path = found.times(cores.critical_path / sum(cores.instructions))
-        return Time(path, None if reads is None else shared_flash(reads, path))
+        return time_of(self.image, self.run)
 
     @property
     def error_words(self) -> str:

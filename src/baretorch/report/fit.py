@@ -8,6 +8,7 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.options import Options
 from baretorch.plan.types import Bands
+from baretorch.report.cycles import Time, cycles_json
 from baretorch.targets.types import Board, MemoryBank
 
 _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not good enough
@@ -94,6 +95,7 @@ class Finding:
     change: Trial | None = None
     advice: str = ""
     error: CompileError | None = None
+    time: Time | None = None  # of an inference, as it fits; None if that was not asked, or nobody tells
 
     def to_json(self, given: Options) -> dict[str, Any]:
         data: dict[str, Any] = {"board": self.board.name, "cpu": self.board.chip.cpu.name}
@@ -102,4 +104,6 @@ class Finding:
         change = None
         if self.change:
             change = {"options": list(self.change.options.words(given))} | self.change.to_json()
-        return data | {"fits": self.as_is.fits} | self.as_is.to_json() | {"change": change, "advice": self.advice}
+        time = cycles_json(self.time, self.board.chip) if self.time else None
+        found = {"change": change, "advice": self.advice, "time": time}
+        return data | {"fits": self.as_is.fits} | self.as_is.to_json() | found

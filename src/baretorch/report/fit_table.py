@@ -9,8 +9,9 @@ from rich.table import Table
 
 from baretorch.escape import markup
 from baretorch.options import Options
+from baretorch.report.cycles import milliseconds
 from baretorch.report.fit import Finding, Trial, Use
-from baretorch.report.numbers import bar, share
+from baretorch.report.numbers import bar, figure, share
 
 _BAR = 10
 
@@ -32,8 +33,9 @@ def fit_screen(model: str, dtype: str, given: Options, findings: Sequence[Findin
 
 def _boards(findings: Sequence[Finding]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("board", "CPU", "", "flash", "", "left", "RAM", "", "left"):
-        table.add_column(title, justify="right" if title in ("left", "") else "left", no_wrap=True)
+    timed = ("time\nms", "of it\nflash") if any(found.time for found in findings) else ()
+    for title in ("board", "CPU", "", "flash", "", "left", "RAM", "", "left", *timed):
+        table.add_column(title, justify="right" if title in ("left", "", *timed) else "left", no_wrap=True)
     for found in findings:
         board, trial = found.board, found.as_is
         if trial is None:
@@ -42,8 +44,18 @@ def _boards(findings: Sequence[Finding]) -> Table:
             continue
         word = "[green]fits[/]" if trial.fits else "[red]no[/]"
         mark = "" if trial.measured else "~"
-        table.add_row(board.name, board.chip.cpu.name, word, *_cells(trial.flash, mark), *_cells(_fullest(trial), ""))
+        cells = (*_cells(trial.flash, mark), *_cells(_fullest(trial), ""), *(_time(found) if timed else ()))
+        table.add_row(board.name, board.chip.cpu.name, word, *cells)
     return table
+
+
+def _time(found: Finding) -> tuple[str, str]:
+    """As the model fits, which may be with a change that is told below."""
+    time = found.time
+    if time is None:
+        return "", ""
+    ms = figure(milliseconds(time.all.expected, found.board.chip.clock_hz))
+    return ms, share(time.flash.waits.expected, time.all.expected) if time.flash else ""
 
 
 def _cells(use: Use, mark: str) -> tuple[str, str, str]:

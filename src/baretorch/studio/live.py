@@ -19,8 +19,8 @@ from baretorch.firmware.types import Image
 from baretorch.ir import Array
 from baretorch.pipeline import Compiled
 from baretorch.ports import Answer
-from baretorch.report.cycles import Time, milliseconds, time_words, unpaid_flash
-from baretorch.report.facts import RunFacts, is_int8, warnings_of
+from baretorch.report.cycles import Time, milliseconds, time_of, time_words, unpaid_flash
+from baretorch.report.facts import is_int8, warnings_of
 from baretorch.report.memory_map import memory_map, ram_banks
 from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.report.pictures import map_picture
@@ -202,7 +202,7 @@ def _time(made: Made, session: Session, run: Run) -> dict[str, str] | None:
     rate = session.hello.counter_hz
     if session.machine.name == "serial" and rate and run.ticks:
         return {"value": figure(milliseconds(run.ticks, rate)), "unit": "ms", "note": "measured by the board"}
-    time = RunFacts(made.compiled, made.image, run, "", 0.0).time
+    time = time_of(made.image, run)
     if time is None:
         return None
     value, about = time_words(time.all, made.image.board.chip.clock_hz)

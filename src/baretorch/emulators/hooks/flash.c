@@ -2,7 +2,8 @@
  *
  * A basic block is fetched when it is entered, from its first byte to its last; then its loads follow, in their order.
  * Of a line that is not there, the part is read that was asked for: a fill. Of the lines of a full set, the one goes
- * that was used longest ago. What a fill costs is not known here: fills are counted by what decides that.
+ * that was used longest ago. What a fill costs is not known here: fills are counted by what decides that. What interrupt
+ * handlers read goes through the caches, and is not counted: it is not the model's.
  */
 #include "unicorn.h"
 
@@ -40,7 +41,7 @@ static void read_part(bt_core *c, bt_view *v, bt_fills *fills, uint32_t kind, ui
     const int there = cache->on && was_there(cache, address, v->fill_bits);
     const uint64_t clock = clock_of(c);
     if (!there) {
-        fills->fills[goes_on(v, kind, address, clock)][kind]++;
+        fills->fills[goes_on(v, kind, address, clock)][kind] += !c->handling;
         v->when = clock;
     }
     if (v->ahead ? kind == CODE : !there)
@@ -56,7 +57,7 @@ static void note(bt_core *c, uint32_t kind, uint32_t address, uint32_t bytes)
         return;
     if (f->event_count < f->event_room)
         f->events[f->event_count] =
-            (bt_event){ clock_of(c), address, (uint16_t)bytes, (uint8_t)kind, (uint8_t)on };
+            (bt_event){ clock_of(c), address, (uint16_t)bytes, (uint8_t)kind, (uint8_t)(on | (c->handling ? 2 : 0)) };
     f->event_count++;
 }
 

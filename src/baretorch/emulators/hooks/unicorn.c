@@ -187,6 +187,8 @@ void bt_on_block(void *unicorn, uint64_t address, uint32_t bytes, void *core)
         const uint32_t taken = instructions_in(m, unicorn, pc, bytes);
         c->instructions += taken;
         c->handled += taken;
+        if (m->flash != NULL)
+            fetch(c, pc, bytes);
         return;
     }
     if (c->running)

@@ -122,7 +122,8 @@ typedef struct {
     uint64_t clock;
     uint32_t address;
     uint16_t bytes;
-    uint8_t kind, on;
+    uint8_t kind;
+    uint8_t on; /* 1 if the cache is, and 2 for what an interrupt handler does */
 } bt_event;
 
 typedef struct {
