@@ -135,6 +135,11 @@ class Options:
     cores: Annotated[int, About("Share large layers between so many cores of the chip.", "N", least=1)] = 1
     core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
 
+    watchdog: Annotated[
+        int | None,
+        About("Let the chip's watchdog restart it if a run takes longer than so many milliseconds, or it stops.", "MS"),
+    ] = None
+
     def __post_init__(self) -> None:
         for name, text in self.shape.items():
             _sizes(name, text)
@@ -163,7 +168,7 @@ class Options:
     def command(self, board: str) -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
         weights = None if self.weights is Weights.FLASH else self.weights
-        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, weights=weights)
+        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, weights=weights)
         return shlex.join(["baretorch", "compile", "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import CoresRace
 from baretorch.errors import CompileError
-from baretorch.firmware.build import build
+from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
@@ -124,6 +124,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     """From optimized graphs, one per method."""
     need_cores(board, options)
     board = board.with_console(options.console)
+    check_watchdog(board, options.watchdog)
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("plan"):
@@ -231,6 +232,7 @@ def build_image(
         progress,
         compiled.c.checked,
         compiled.c.cores,
+        compiled.options.watchdog,
     )
 
 

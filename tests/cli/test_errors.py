@@ -354,3 +354,10 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
     (folder / "p/README.md").write_text("mine")
     check_error("project_changed", "project", "net.py", "--sdk", "make", "--board", "host", "--out", "p")
     assert [path.name for path in (folder / "p").iterdir()] == ["README.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "board", "ms"), [("none", "mps2-an386", 1000), ("short", "pico", 5), ("long", "pico", 9000)]
+)
+def test_watchdog(name: str, board: str, ms: int, folder: Path) -> None:
+    check_error(f"watchdog_{name}", "run", copy_model("tiny", folder), "--board", board, "--watchdog", str(ms))

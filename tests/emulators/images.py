@@ -129,10 +129,12 @@ def image(
     toolchain: str | None = None,
     cores: int = 1,
     console: Console | None = None,
+    watchdog: int | None = None,
 ) -> Image:
     """The image of a model whose C is `body`; built once per test run."""
     folder = Path(mkdtemp(prefix="baretorch-test-"))
     atexit.register(shutil.rmtree, folder)
     source = folder / "glue.c"
     source.write_text(GLUE.format(body=body, inputs=inputs, outputs=outputs))
-    return build("toy", load_board(board).with_console(console), folder, [source], folder, RUN, toolchain, cores=cores)
+    made = load_board(board).with_console(console)
+    return build("toy", made, folder, [source], folder, RUN, toolchain, cores=cores, watchdog=watchdog)

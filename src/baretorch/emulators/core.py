@@ -22,11 +22,12 @@ from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.targets.types import Chip, Usb
 
-HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "usb.c", "cores.c", "flash.c")
+HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "watchdog.c", "usb.c", "cores.c", "flash.c")
 PAGE = 0x1000
 SEV = (0xBF40).to_bytes(2, "little")
 WFE, WFI = b"\x20\xbf", b"\x30\xbf"  # where Unicorn stops: it calls the first invalid
 DOZING = {Doze.AWAKE: Stop.NOT_STOPPED, Doze.UNTIL_INPUT: Stop.WAITS_FOR_INPUT, Doze.FOR_EVER: Stop.SLEEPS}
+DOZING[Doze.UNTIL_BITTEN] = Stop.WATCHDOG_BITES
 EVERYWHERE = (1, 0)  # an empty range means all addresses to Unicorn
 
 REGISTERS = {f"r{i}": arm.UC_ARM_REG_R0 + i for i in range(13)} | {
@@ -131,6 +132,11 @@ class Core:
         return not self.state.other
 
     @property
+    def clock(self) -> int:
+        """In instructions, those it has waited for included."""
+        return int(self.state.instructions + self.state.idle)
+
+    @property
     def in_rom(self) -> bool:
         return self._rom is not None
 
@@ -149,8 +155,8 @@ class Core:
             waits = self._run_rom() if self.in_rom else self._emulate()
             if self.fault is not None:
                 return Stop.FAULT
-            if self.state.dozing == Doze.UNTIL_INPUT:
-                return Stop.WAITS_FOR_INPUT
+            if self.state.dozing in (Doze.UNTIL_INPUT, Doze.UNTIL_BITTEN):
+                return DOZING[Doze(self.state.dozing)]
             if self.state.halted or (waits and not self._wait()):
                 return Stop.SLEEPS
             if self._shared.stopped:

@@ -33,19 +33,23 @@ FAULT_SECONDS = 1.0  # for the rest of a fault message to arrive
 FAULT_BEGINS, FAULT_ENDS = "FAULT:", "END OF FAULT"
 HEARD_CHARACTERS = 2000  # of the device's text kept for error messages
 
-_HELLO = struct.Struct("<BBBxI")
+_HELLO = struct.Struct("<BBBBI")
+RESTARTED = 1  # of its flags
+RESTART_TEXT = "the watchdog restarted the chip"
 _RUN_REPLY = struct.Struct("<II")
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What the image says about itself: byte sizes of the model's inputs and outputs, names, counter rate."""
+    """What the image says about itself: byte sizes of the model's inputs and outputs, names, counter rate, and whether
+    its watchdog has restarted it."""
 
     model: str
     board: str
     counter_hz: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    restarted: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class Link:
         self._decoder = Decoder(limit=0xFFFF)  # enough for a hello, which then says how long a reply can be
         self._seq = 0
         self._heard = ""
+        self._restarted = False
         self._hello: Hello | None = None
 
     def hello(self, model: str | None = None) -> Hello:
@@ -159,8 +164,17 @@ class Link:
         self._seq = (self._seq + 1) % 256
         self.machine.write(encode(Frame(kind, self._seq, payload)))
         deadline = time.monotonic() + timeout
+        self._restarted = False
         while True:
-            for frame in self._receive(deadline):
+            frames = self._receive(deadline)
+            if self._restarted and kind == RUN:
+                raise DeviceFault(
+                    "the device did not answer, and its watchdog restarted it",
+                    have=self._heard_lines(),
+                    need="a run that is over in time",
+                    try_="a larger --watchdog if the model is just slow",
+                )
+            for frame in frames:
                 if frame.kind == ERROR_REPLY:
                     text = frame.payload[1:].split(b"\0")[0].decode("utf-8", "replace")
                     if frame.payload[:1] == bytes([WRONG_INPUT]) and frame.seq == self._seq:
@@ -190,6 +204,7 @@ class Link:
 
     def _hear_text(self, data: bytes) -> None:
         text = "".join(c if c.isprintable() or c in "\n\t" else "." for c in data.decode("ascii", "replace"))
+        self._restarted |= RESTART_TEXT in self._heard[-len(RESTART_TEXT) :] + text
         self._heard = (self._heard + text)[-HEARD_CHARACTERS:]
         if self._on_text is not None:
             self._on_text(text)
@@ -230,12 +245,14 @@ def _parse_hello(payload: bytes) -> Hello:
             try_="`baretorch flash` puts a new image on the board",
         )
     try:
-        _, inputs, outputs, counter_hz = _HELLO.unpack_from(payload)
+        _, inputs, outputs, flags, counter_hz = _HELLO.unpack_from(payload)
         sizes = struct.unpack_from(f"<{inputs + outputs}I", payload, _HELLO.size)
         model, board, rest = payload[_HELLO.size + 4 * len(sizes) :].split(b"\0")
         if rest:
             raise ValueError
-        return Hello(model.decode(), board.decode(), counter_hz, sizes[:inputs], sizes[inputs:])
+        return Hello(
+            model.decode(), board.decode(), counter_hz, sizes[:inputs], sizes[inputs:], bool(flags & RESTARTED)
+        )
     except (struct.error, ValueError):
         raise DeviceFault("the device's hello makes no sense", have=payload.hex(" ")) from None
 

@@ -79,6 +79,34 @@ WAKERS: dict[str, Waker] = {
     "nrf_uart": Waker(0x304, 0x04),  # INTENSET: RXDRDY
 }
 
+
+class DogKind(IntEnum):
+    """What kind of watchdog, as hooks/unicorn.h counts them."""
+
+    RP = 1
+    IWDG = 2
+    NRF_WDT = 3
+
+
+@dataclass(frozen=True)
+class Dog:
+    """A watchdog. `cause` is the register that tells why the chip started, the watchdog's bit in it, and the bits that
+    clear it; `select` the register that says what a bite restarts, and what it must say for the cores to be."""
+
+    kind: DogKind
+    base: int
+    cause: tuple[int, int, int]
+    select: tuple[int, int] = (0, 0)
+
+
+WATCHDOGS: dict[str, Dog] = {
+    "rp2040": Dog(DogKind.RP, 0x40058000, (0x40058008, 1, 0), (0x40010008, 0x1FFFC)),  # REASON, PSM WDSEL
+    "rp2350": Dog(DogKind.RP, 0x400D8000, (0x400D8008, 1, 0), (0x40018008, 0x1FFFFF3)),
+    "stm32wb55": Dog(DogKind.IWDG, 0x40003000, (0x58000094, 1 << 29, 1 << 23)),  # RCC_CSR
+    "stm32h743": Dog(DogKind.IWDG, 0x58004800, (0x580244D0, 1 << 26, 1 << 16)),  # RCC_RSR
+    "nrf51822": Dog(DogKind.NRF_WDT, 0x40010000, (0x40000400, 1 << 1, 1 << 1)),  # POWER.RESETREAS
+}
+
 COUNTERS: dict[str, Register] = {
     "rp_timer": Register(0x28, Kind.COUNTER),  # TIMERAWL
     "dwt": Register(0x04, Kind.COUNTER),  # CYCCNT

@@ -11,7 +11,7 @@ from enum import IntEnum, IntFlag
 from unicorn.unicorn_py3.unicorn import uclib
 
 from baretorch.emulators.code import MEET, Code
-from baretorch.emulators.registers import WAKERS, Register, chip_registers
+from baretorch.emulators.registers import WAKERS, WATCHDOGS, Register, chip_registers
 from baretorch.emulators.rows import ROW_ROOM, ROWS
 from baretorch.errors import InternalError
 from baretorch.targets.types import Chip
@@ -39,8 +39,9 @@ class Stop(IntEnum):
     CONSOLE_IS_DEAD = 7
     INTERRUPTED = 8
     BUS_TURN = 9
-    SLEEPS = 10
-    FAULT = 11
+    WATCHDOG_BITES = 10
+    SLEEPS = 11
+    FAULT = 12
 
 
 class Doze(IntEnum):
@@ -49,6 +50,7 @@ class Doze(IntEnum):
     AWAKE = 0
     UNTIL_INPUT = 1
     FOR_EVER = 2
+    UNTIL_BITTEN = 3
 
 
 class Timer(IntEnum):
@@ -187,6 +189,20 @@ class CFlash(ctypes.Structure):
     ]
 
 
+class CWatchdog(ctypes.Structure):
+    """bt_watchdog."""
+
+    _fields_ = [
+        ("due", c_uint64),
+        ("instructions_per_count", c_double),
+        ("kind", c_uint32),
+        ("base", c_uint32),
+        ("cause", c_uint32 * 3),
+        ("select", c_uint32 * 2),
+        *((name, c_uint32) for name in ("count", "on", "open", "selects", "bit")),
+    ]
+
+
 class UsbAccess(IntEnum):
     """Why the hooks call the model of USB."""
 
@@ -243,6 +259,8 @@ class ChipState(ctypes.Structure):
         ("alarm", c_uint32),
         ("alarm_base", c_uint32),
         ("alarm_irq", c_uint32),
+        ("idle_until", c_uint64),
+        ("watchdog", CWatchdog),
         ("lines", c_uint32 * IRQ_WORDS),
         ("taken_irq", c_uint32),
         ("line", c_uint8 * 256),
@@ -350,11 +368,20 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
         alarm=TIMERS[chip.alarm.driver] if chip.alarm is not None else Timer.NO_ALARM,
         alarm_base=chip.alarm.base if chip.alarm is not None else 0,
         alarm_irq=chip.alarm.irq if chip.alarm is not None and chip.alarm.irq is not None else NO_IRQ,
+        watchdog=_watchdog(chip),
         line=(c_uint8 * 256)(*range(256)),
         meets=(c_uint32 * (2 * MEETINGS))(*meets),
         stacks=code.stacks,
         turn=TURN,
     )
+
+
+def _watchdog(chip: Chip) -> CWatchdog:
+    if chip.watchdog is None:
+        return CWatchdog(due=NEVER)
+    dog = WATCHDOGS[chip.watchdog.driver]
+    rate = chip.clock_hz / chip.watchdog.hz
+    return CWatchdog(NEVER, rate, dog.kind, dog.base, dog.cause, dog.select)
 
 
 def core_state(chip: ChipState, code: Code, number: int) -> tuple[CoreState, mmap.mmap]:

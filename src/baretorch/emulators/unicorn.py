@@ -35,6 +35,7 @@ from baretorch.firmware.uf2 import decode_uf2, flash_contents
 from baretorch.targets.types import Chip
 
 BOOT2_ADDRESS = 0x20041F00  # where the RP2040's boot ROM copies the second stage to
+IDLE_SECONDS = 2  # that pass while nobody writes: longer than an image waits for the rest of a frame
 UNSET = b"\xa5"  # RAM holds nothing useful after power-up
 
 
@@ -57,9 +58,16 @@ class UnicornMachine:
         keeps so many accesses as are to be `recorded`."""
         chip = image.board.chip
         path = chip.flash_path if timed else None
+        self._image = image
+        self._flash = flash
         self._code = read_code(image, run_symbol)
         self.path = FlashSimulation(chip, path, recorded) if path is not None else None
-        self._wiring = Wiring(chip, chip.silicon, left, flash, self.path) if chip.silicon is not None else None
+        self._start(left)
+
+    def _start(self, left: Mapping[str, int] | None) -> None:
+        """From power-up, or another start of all that there is."""
+        image, chip = self._image, self._image.board.chip
+        self._wiring = Wiring(chip, chip.silicon, left, self._flash, self.path) if chip.silicon is not None else None
         modelled = self._wiring.registers() if self._wiring is not None else ()
         self._state = chip_state(chip, self._code, image.cores, modelled)
         if self._wiring is not None:
@@ -107,6 +115,11 @@ class UnicornMachine:
                 raise DeviceHang("the image waits for input", have="asleep" if asleep else "awake")
             if why is Stop.SLEEPS:
                 raise self._all_wait()
+            if why is Stop.WATCHDOG_BITES:
+                self._start(None)
+                self._state.watchdog.bit = 1
+                if self.usb is not None:  # a serial port over USB goes with its device
+                    raise DeviceFault("the device left the bus: its watchdog restarted it")
             if why is Stop.CONSOLE_IS_DEAD and self._wiring is not None:
                 raise self._wiring.dead_console(self._where())
         raise self._fault
@@ -157,6 +170,7 @@ class UnicornMachine:
         """Let the image run until the hooks stop it, it faults, or no core can run."""
         state = self._state
         state.deadline, state.polls = deadline, 0
+        state.idle_until = max(core.clock for core in self._cores) + IDLE_SECONDS * self._image.board.chip.clock_hz
         while True:
             state.stopped = 0
             why = self._turn.run()

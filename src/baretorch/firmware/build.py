@@ -39,6 +39,7 @@ CORE1 = "bt_core1_entry"
 INTERRUPT = "bt_usb_interrupt"
 MODEL_ON_CORE1 = "bt_core1_main"
 JOBS = 2
+SHORTEST_MS = 100  # the core wakes in half of that to feed the watchdog
 
 Progress = Callable[[str, int, int], None]
 
@@ -65,20 +66,23 @@ def build(
     progress: Progress | None = None,
     checked: bool = False,
     cores: int = 1,
+    watchdog: int | None = None,
 ) -> Image:
     """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
 
     The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
     `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
+    If the image does not move a byte or wait for one for `watchdog` milliseconds, the chip starts again.
     """
     _check_cores(board, cores)
+    check_watchdog(board, watchdog)
     tools = find_toolchain(board, toolchain)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
         work = Path(temporary)
         files = _Files(work, name)
-        runtime = runtime_sources(board, cores)
-        header = board_header(board, checked, cores)
+        runtime = runtime_sources(board, cores, watchdog is not None)
+        header = board_header(board, checked, cores, watchdog)
         objects = _compile(tools, work, header, runtime, model_sources, include, optimize, progress)
         elf = _link(board, tools, files, objects, cores)
         if board.chip.boot != "host":
@@ -120,6 +124,25 @@ def _check_cores(board: Board, cores: int) -> None:
             f"an image of {cores} cores cannot be built for {board.name}",
             have=f"{board.chip.name} with {there} core{'s' if there > 1 else ''}",
             need="1" if there == 1 else f"1 to {there}",
+        )
+
+
+def check_watchdog(board: Board, ms: int | None) -> None:
+    """CompileError if the board has no watchdog, or not such a patient one."""
+    dog = board.chip.watchdog
+    if ms is None:
+        return
+    if dog is None:
+        raise CompileError(
+            f"--watchdog: {board.name} has no watchdog that is known here",
+            need="a chip whose TOML has [watchdog], as those of pico, pico2, nucleo-wb55rg and microbit do",
+            try_="leave it out",
+        )
+    if not SHORTEST_MS <= ms <= dog.longest_ms:
+        time = "short" if ms < SHORTEST_MS else "long"
+        raise CompileError(
+            f"--watchdog {ms}: that of {board.chip.name} cannot wait so {time} a time",
+            need=f"{SHORTEST_MS} to {dog.longest_ms} milliseconds",
         )
 
 

@@ -80,6 +80,18 @@ void bt_usb_after_reset(void);
 __attribute__((noreturn)) void bt_usb_boot_loader(void);
 #endif
 
+/* watchdog/<driver>.c, in images that have one (BT_WATCHDOG_MS): it restarts the chip if it is not fed for so long.
+ * Whoever moves a byte or waits for one feeds it, a model that runs does not. */
+#ifdef BT_WATCHDOG_MS
+void bt_watchdog_start(void);
+void bt_watchdog_feed(void);
+__attribute__((pure)) int bt_watchdog_bit(void); /* whether that is why the chip started; ask after the start */
+#else
+#define bt_watchdog_start() ((void)0)
+#define bt_watchdog_feed() ((void)0)
+#define bt_watchdog_bit() 0
+#endif
+
 /* counter/<driver>.c: counts up, wraps at 2^32. */
 void bt_counter_init(void);
 uint32_t bt_counter_read(void);

@@ -2,6 +2,16 @@
 #include "bt_board.h"
 #include "bt_runtime.h"
 
+#ifdef BT_WATCHDOG_MS
+/* It must be fed meanwhile, so the core never sleeps for long. */
+uint8_t bt_console_get(void)
+{
+    uint8_t byte;
+    while (!bt_console_get_soon(&byte, BT_WATCHDOG_MS / 2u)) {
+    }
+    return byte;
+}
+#else
 uint8_t bt_console_get(void)
 {
     bt_mask_interrupts();
@@ -13,10 +23,12 @@ uint8_t bt_console_get(void)
     bt_unmask_interrupts();
     return bt_console_take();
 }
+#endif
 
 int bt_console_get_soon(uint8_t *byte, uint32_t ms)
 {
     int ready = bt_console_ready();
+    bt_watchdog_feed();
     if (!ready) {
         bt_alarm_start(ms);
         bt_mask_interrupts();

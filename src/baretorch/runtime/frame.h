@@ -19,12 +19,15 @@ enum {
     BT_FRAME_RESET = 'Z', /* no payload: forget what the model remembers */
 
     /* from the device */
-    BT_FRAME_MODEL = 'h',  /* version u8, inputs u8, outputs u8, 0 u8, counter Hz u32, u32 bytes of each input and
+    BT_FRAME_MODEL = 'h',  /* version u8, inputs u8, outputs u8, flags u8, counter Hz u32, u32 bytes of each input and
                               output, model name NUL, board name NUL */
     BT_FRAME_RESULT = 'r', /* ticks of the call u32, deepest stack in bytes u32, all outputs */
     BT_FRAME_DONE = 'z',   /* no payload: it has forgotten */
     BT_FRAME_ERROR = 'e'   /* one of the codes below u8, text NUL */
 };
+
+/* Flags of BT_FRAME_MODEL. */
+enum { BT_MODEL_RESTARTED = 1 }; /* by its watchdog: a model ran too long, or the program stopped */
 
 /* Beside BT_ERROR_INPUT stands the name of an input that has NaN or infinite values; nothing has run. */
 enum { BT_ERROR_CRC = 1, BT_ERROR_TYPE = 2, BT_ERROR_LENGTH = 3, BT_ERROR_INPUT = 4, BT_ERROR_TIME = 5 };

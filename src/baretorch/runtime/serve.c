@@ -16,13 +16,20 @@ static void crc_add(uint8_t byte)
     crc = (crc >> 4) ^ table[crc & 15u];
 }
 
+/* Shorter than the watchdog's patience, which is tried only between bytes. */
+#if defined(BT_WATCHDOG_MS) && BT_WATCHDOG_MS / 2u < BT_FRAME_PAUSE_MS
+#define PAUSE_MS (BT_WATCHDOG_MS / 2u)
+#else
+#define PAUSE_MS BT_FRAME_PAUSE_MS
+#endif
+
 static int late; /* the rest of the frame did not come */
 
 /* A byte of a frame; 0 once one has not come in time. */
 static uint8_t get(void)
 {
     uint8_t byte = 0;
-    late = late || !bt_console_get_soon(&byte, BT_FRAME_PAUSE_MS);
+    late = late || !bt_console_get_soon(&byte, PAUSE_MS);
     crc_add(byte);
     return byte;
 }
@@ -49,6 +56,7 @@ static void put(const void *data, uint32_t bytes)
     for (; bytes > 0; bytes--, byte++) {
         crc_add(*byte);
         bt_console_put(*byte);
+        bt_watchdog_feed();
     }
 }
 
@@ -118,7 +126,7 @@ static void send_model(uint8_t seq)
     put_u8(BT_FRAME_VERSION);
     put_u8(m->input_count);
     put_u8(m->output_count);
-    put_u8(0);
+    put_u8(bt_watchdog_bit() ? BT_MODEL_RESTARTED : 0);
     put_u32(bt_chip_missing() ? BT_FALLBACK_COUNTER_HZ : BT_COUNTER_HZ);
     for (uint8_t i = 0; i < m->input_count; i++) {
         put_u32(m->inputs[i].bytes);

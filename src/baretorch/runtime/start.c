@@ -39,5 +39,9 @@ void bt_start(void)
 #ifdef BT_CORES
     bt_core1_start(bt_core1_entry, bt_core1_stack_top);
 #endif
+    bt_watchdog_start();
+    if (bt_watchdog_bit()) {
+        bt_print("baretorch: the watchdog restarted the chip\n");
+    }
     bt_serve();
 }

@@ -13,7 +13,7 @@ from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
-from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart, Usb
+from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart, Usb, Watchdog
 
 _CHIPS = BOARDS / "chips"
 
@@ -112,6 +112,7 @@ def _chip(name: str, beside: Path) -> Chip:
         silicon=load_silicon(table.word("silicon", silicon_names())) if "silicon" in table.rows else None,
         cores=_cores(table.table("cores")) if "cores" in table.rows else None,
         interrupts=_interrupts(table.table("interrupts")) if "interrupts" in table.rows else None,
+        watchdog=_watchdog(table.table("watchdog")) if "watchdog" in table.rows else None,
         alarm=_alarm(table.table("alarm")) if "alarm" in table.rows else None,
         usb=_usb(table.table("usb")) if "usb" in table.rows else None,
     )
@@ -204,6 +205,12 @@ def _alarm(table: Table) -> Alarm:
     return alarm
 
 
+def _watchdog(table: Table) -> Watchdog:
+    watchdog = Watchdog(table.source("driver", "watchdog"), table.rate("hz"), table.rate("most"))
+    table.end()
+    return watchdog
+
+
 def _cores(table: Table) -> Cores:
     cores = Cores(table.number("count"), table.source("driver", "cores"), table.number("base"))
     table.end()
@@ -281,6 +288,12 @@ def _check_registers(chip: Chip, where: str) -> None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("riscv", "host"):
             raise CompileError("[cores] is for Arm only", at=where, have=f'boot = "{chip.boot}"', try_="remove [cores]")
+    if chip.watchdog is not None and chip.alarm is None:
+        raise CompileError(
+            "[watchdog] needs an [alarm], which wakes the core to feed it",
+            at=where,
+            try_="add one, or remove [watchdog]",
+        )
     for name, address in registers:
         if address and not any(origin <= address < origin + size for origin, size in chip.peripherals):
             raise CompileError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from baretorch.escape import c_string, comment
-from baretorch.targets.types import Board
+from baretorch.targets.types import Board, Chip
 
 
-def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
+def board_header(board: Board, checked: bool = False, cores: int = 1, watchdog: int | None = None) -> str:
     """The text of bt_board.h. Values come from the board's and the chip's TOML, and from nowhere else; `checked` says
-    whether the image's model can check its inputs, `cores` how many of the chip's cores the image uses."""
+    whether the image's model can check its inputs, `cores` how many of the chip's cores the image uses, `watchdog`
+    after how many milliseconds the chip is restarted."""
     chip = board.chip
     second = (
         [("BT_CORES", f"{cores}"), ("BT_CORES_BASE", f"0x{chip.cores.base:08x}")] if cores > 1 and chip.cores else []
@@ -27,6 +28,7 @@ def board_header(board: Board, checked: bool = False, cores: int = 1) -> str:
         ("BT_COUNTER_BASE", f"0x{chip.counter.base:08x}u"),
         ("BT_COUNTER_HZ", f"{chip.counter.hz}u"),
         *_interrupts(board),
+        *_watchdog(chip, watchdog),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
         *([("BT_SLOW_FLASH", "1")] if chip.flash_path else []),
         *([("BT_RAM_NEEDS_POWER", "1")] if chip.silicon and chip.silicon.memories else []),
@@ -51,3 +53,9 @@ def _interrupts(board: Board) -> list[tuple[str, str]]:
         rows += [("BT_ALARM_BASE", f"0x{chip.alarm.base:08x}u"), ("BT_ALARM_HZ", f"{chip.alarm.hz}u")]
         rows += [("BT_ALARM_IRQ", f"{chip.alarm.irq}u")] if chip.alarm.irq is not None else []
     return rows
+
+
+def _watchdog(chip: Chip, ms: int | None) -> list[tuple[str, str]]:
+    if chip.watchdog is None or ms is None:
+        return []
+    return [("BT_WATCHDOG_MS", f"{ms}u"), ("BT_WATCHDOG_COUNT", f"{chip.watchdog.count(ms)}u")]

@@ -19,7 +19,7 @@ _START: dict[str, tuple[str, ...]] = {
 }
 
 
-def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
+def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False) -> tuple[Path, ...]:
     """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h."""
     chip = board.chip
     console = f"uart/{chip.uart.driver}.c" if board.usb is None else f"usb/{board.usb.driver}.c"
@@ -29,5 +29,6 @@ def runtime_sources(board: Board, cores: int = 1) -> tuple[Path, ...]:
     interrupted = chip.uart.irq is not None or board.usb is not None
     sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and interrupted else ()
     alarm = (f"alarm/{chip.alarm.driver}.c",) if chip.alarm and sleeps else ()
-    names = (*_START[chip.boot], *hardware, *sleeps, *alarm, *waits, "console.c", "text.c", "serve.c", *second)
+    dog = (f"watchdog/{chip.watchdog.driver}.c",) if chip.watchdog and watchdog else ()
+    names = (*_START[chip.boot], *hardware, *sleeps, *alarm, *dog, *waits, "console.c", "text.c", "serve.c", *second)
     return tuple(RUNTIME / name for name in names)

@@ -91,6 +91,23 @@ class Alarm:
 
 
 @dataclass(frozen=True)
+class Watchdog:
+    """What restarts the chip if it is not fed: runtime/watchdog/<driver>.c. It counts down from at most `most`."""
+
+    driver: str
+    hz: int
+    most: int
+
+    @property
+    def longest_ms(self) -> int:
+        return self.most * 1000 // self.hz
+
+    def count(self, ms: int) -> int:
+        """What it counts down from in so many milliseconds, or a little longer."""
+        return -(-ms * self.hz // 1000)
+
+
+@dataclass(frozen=True)
 class Cores:
     """Several cores alike. `driver` names runtime/cores/<driver>.c, which starts core 1; the register at `base` reads
     as the number of the core that reads it."""
@@ -165,6 +182,7 @@ class Chip:
     cores: Cores | None = None  # None: one core
     flash_path: FlashPath | None = None  # None: the image is read as fast as RAM
     interrupts: Interrupts | None = None  # None: nothing interrupts
+    watchdog: Watchdog | None = None  # None: there is none, or we do not know it
     alarm: Alarm | None = None  # None: a frame that is never finished is waited for
     usb: Usb | None = None  # None: it has no controller, or none that we know
 

@@ -82,7 +82,13 @@ static uint32_t is_interrupted(bt_core *c)
     return c->alarm.pending;
 }
 
-/* WFI: what the core does now. */
+static int input_would_wake(const bt_core *c)
+{
+    const bt_chip *m = c->chip;
+    return m->irq != NO_IRQ && m->wakes && m->console & RECEIVES && c->enabled[m->irq / 32] >> m->irq % 32 & 1;
+}
+
+/* WFI: what the core does now. Time goes on at once to when a timer rings, but not while there is something to tell. */
 uint32_t bt_doze(bt_core *c)
 {
     bt_chip *m = c->chip;
@@ -91,12 +97,12 @@ uint32_t bt_doze(bt_core *c)
     m->polls = 0;
     if (m->taken_irq != NO_IRQ && c->enabled[m->taken_irq / 32] >> m->taken_irq % 32 & 1)
         return c->dozing = UNTIL_INPUT; /* it may be raised before an alarm rings */
-    if (c->alarm.wakes && c->alarm.due != NEVER) { /* nothing happens until then */
-        wait_until(c, c->alarm.due);
-        if (is_interrupted(c))
-            return c->dozing = AWAKE;
-    }
-    if (m->irq != NO_IRQ && m->wakes && m->console & RECEIVES && c->enabled[m->irq / 32] >> m->irq % 32 & 1)
+    const uint64_t rings = c->alarm.wakes ? c->alarm.due : NEVER;
+    const uint64_t next = rings < m->watchdog.due ? rings : m->watchdog.due;
+    if (input_would_wake(c) && (m->output_bytes || next > m->idle_until))
         return c->dozing = UNTIL_INPUT;
-    return c->dozing = FOR_EVER;
+    if (next == NEVER)
+        return c->dozing = FOR_EVER;
+    wait_until(c, next);
+    return c->dozing = next == rings && is_interrupted(c) ? AWAKE : UNTIL_BITTEN;
 }

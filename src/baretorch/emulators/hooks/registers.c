@@ -67,7 +67,7 @@ static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
     if (is_nvic(address))
         return read_nvic(c, address - NVIC);
     uint32_t value;
-    if (ask_alarm(c, address, &value))
+    if (ask_alarm(c, address, &value) || ask_watchdog(c, address, &value))
         return value;
     if (clock_of(c) >= m->next_change)
         change(c, unicorn, 0, 0, DUE);
@@ -118,6 +118,7 @@ static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t
     else
         tell_console(c, address, (uint32_t)value);
     tell_alarm(c, address, (uint32_t)value);
+    tell_watchdog(c, address, (uint32_t)value);
     const bt_register *r = find(c->chip, address);
     if (r == NULL)
         return;

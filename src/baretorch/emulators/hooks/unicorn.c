@@ -152,7 +152,9 @@ static int turn_ends(bt_core *c, void *unicorn)
     if (c->instructions < c->next_look)
         return 0;
     c->next_look = c->instructions + c->chip->turn;
-    if (now() > c->chip->deadline)
+    if (clock_of(c) >= c->chip->watchdog.due)
+        stop(c->chip, unicorn, WATCHDOG_BITES);
+    else if (now() > c->chip->deadline)
         stop(c->chip, unicorn, TIME_IS_UP);
     else if (can_run(c->other))
         stop(c->chip, unicorn, OTHERS_TURN);

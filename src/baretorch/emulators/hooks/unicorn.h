@@ -8,9 +8,10 @@
 enum { CONSTANT, CONSOLE_STATUS, CONSOLE_DATA, COUNTER, CORE_NUMBER, MAIL_STATUS, MAIL_SEND, MAIL_TAKE, KEPT,
        MODELLED, READ_BACK };
 enum { NOT_STOPPED, WAITS_FOR_INPUT, OUTPUT_IS_FULL, TIME_IS_UP, OTHERS_TURN, RACE, CHIP_CHANGED, CONSOLE_IS_DEAD,
-       INTERRUPTED, BUS_TURN };
-enum { AWAKE, UNTIL_INPUT, FOR_EVER };
+       INTERRUPTED, BUS_TURN, WATCHDOG_BITES };
+enum { AWAKE, UNTIL_INPUT, FOR_EVER, UNTIL_BITTEN };
 enum { NO_ALARM, SYSTICK, NRF_TIMER };
+enum { NO_WATCHDOG, RP, IWDG, NRF_WDT };
 enum { DUE, WRITTEN, READ }; /* why the model is called */
 enum { USB_READ, USB_WRITTEN, USB_MEMORY_WRITTEN };
 enum { ANSWERS = 1, TRANSMITS = 2, RECEIVES = 4 }; /* the console */
@@ -135,6 +136,17 @@ typedef struct {
     uint32_t origin, bytes;
 } bt_flash;
 
+/* What restarts the chip unless it is fed. */
+typedef struct {
+    uint64_t due;                  /* clock: when it bites */
+    double instructions_per_count; /* of the core's, while that runs at its full rate */
+    uint32_t kind, base;
+    uint32_t cause[3];  /* address and bit of the register that tells why the chip started, and the bit that clears it */
+    uint32_t select[2]; /* address and bits: what it must be told to restart */
+    uint32_t count, on, open, selects;
+    uint32_t bit; /* why the chip started */
+} bt_watchdog;
+
 typedef struct bt_core bt_core;
 
 /* What the cores share. */
@@ -171,6 +183,8 @@ typedef struct {
     uint32_t sticky[2];     /* those that clear its interrupt, which stays until then; or 0 */
     uint32_t wakes, stuck;  /* whether it may interrupt, and whether it did and was not cleared */
     uint32_t alarm, alarm_base, alarm_irq; /* which timer that is */
+    uint64_t idle_until; /* clock: how long a core that waits for input may wait for timers, while nobody writes */
+    bt_watchdog watchdog;
     uint32_t lines[IRQ_WORDS]; /* interrupts that devices raise now */
     uint32_t taken_irq;        /* the one that is taken, or NO_IRQ: that of USB */
     uint8_t line[256];      /* what arrives at the other end for each byte: another one if the rates differ */
@@ -269,6 +283,10 @@ uint32_t bt_doze(bt_core *c);
 void look_at_alarm(bt_core *c);
 void tell_alarm(bt_core *c, uint32_t address, uint32_t value);
 int ask_alarm(bt_core *c, uint32_t address, uint32_t *value);
+
+/* watchdog.c */
+void tell_watchdog(bt_core *c, uint32_t address, uint32_t value);
+int ask_watchdog(const bt_core *c, uint32_t address, uint32_t *value);
 
 /* registers.c */
 uint32_t ticks(const bt_core *c);

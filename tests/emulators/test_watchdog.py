@@ -1,0 +1,109 @@
+"""A watchdog restarts a chip whose program hangs, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+from baretorch.emulators.link import Link
+from baretorch.emulators.types import DeviceFault, DeviceHang
+from baretorch.emulators.unicorn import UnicornMachine
+from baretorch.errors import CompileError
+from baretorch.firmware.build import check_watchdog
+from baretorch.options import Console
+from baretorch.targets.boards import board_names, load_board
+from tests.emulators.images import RUN, image
+
+DATA = bytes(range(60, 76))
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pico2", "nucleo-h743zi")]
+BOARDS = ["pico", "nucleo-wb55rg", "microbit", *SLOW]
+MS = 250
+# Hangs if the first byte is 0, asleep if it is 1; takes nearly as long as it may if it is 3.
+BODY = """\
+__attribute__((noinline)) void toy_run(const void *from, void *to)
+{
+    const volatile uint8_t *x = from;
+    while (x[0] == 0) {
+    }
+    while (x[0] == 1) {
+        __asm__ volatile("cpsid i\\n wfi");
+    }
+    if (x[0] == 3) {
+        const uint32_t before = bt_counter_read();
+        while (bt_counter_read() - before < LONG) {
+        }
+    }
+    for (uint32_t i = 0; i < OUTPUT_BYTES; i++) {
+        ((uint8_t *)to)[i] = x[INPUT_BYTES - 1 - i];
+    }
+}"""
+
+
+def start(board: str) -> tuple[UnicornMachine, list[str]]:
+    long = load_board(board).chip.counter.hz * MS * 9 // 10 // 1000
+    return UnicornMachine(image(board, f"#define LONG {long}u\n" + BODY, watchdog=MS), RUN, timed=False), []
+
+
+def hung(first: int) -> bytes:
+    return bytes([first]) + DATA[1:]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_it_bites(board: str) -> None:
+    """The host is told at once, and the next run is as good as the first."""
+    machine, heard = start(board)
+    link = Link(machine, heard.append)
+    assert not link.hello().restarted
+    for first in (0, 1):
+        assert link.run([DATA]).outputs == (DATA[::-1],)
+        with pytest.raises(DeviceFault, match="its watchdog restarted it"):
+            link.run([hung(first)])
+        assert Link(machine).hello().restarted
+    assert link.run([DATA]).outputs == (DATA[::-1],)
+    ready = f"baretorch: toy on {board}, ready\n"
+    assert "".join(heard).startswith(f"{ready}baretorch: the watchdog restarted the chip\n")
+
+
+def test_it_bites_over_usb() -> None:
+    """What the chip says before the host has found it again is lost; the hello still tells."""
+    machine = UnicornMachine(
+        image("pico", "#define LONG 1u\n" + BODY, watchdog=MS, console=Console.USB), RUN, timed=False
+    )
+    link = Link(machine)
+    assert link.run([DATA]).outputs == (DATA[::-1],)
+    with pytest.raises(DeviceFault, match="its watchdog restarted it"):
+        link.run([hung(0)])
+    assert Link(machine).hello().restarted
+    assert link.run([DATA]).outputs == (DATA[::-1],)
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_it_leaves_alone_who_waits_or_takes_his_time(board: str) -> None:
+    machine, heard = start(board)
+    link = Link(machine, heard.append)
+    link.hello()
+    for _ in range(3):
+        with pytest.raises(DeviceHang):  # minutes pass
+            machine.read(0.3)
+        assert link.run([hung(3)]).outputs == (hung(3)[::-1],)
+    machine.write(b"BTR")  # half a frame
+    with pytest.raises(DeviceHang):
+        while True:
+            machine.read(0.3)
+    assert link.run([DATA]).outputs == (DATA[::-1],)
+    assert "watchdog" not in "".join(heard)
+
+
+@pytest.mark.parametrize("board", board_names())
+def test_who_has_one(board: str) -> None:
+    """The same chips as in the error's text, and the time each can wait."""
+    longest = {"pico": 8388, "pico4ml": 8388, "pico2": 16777, "pico2w": 16777, "nucleo-wb55rg": 32760}
+    longest |= {"nucleo-h743zi": 32760, "microbit": 131_071_999}
+    dog = load_board(board).chip.watchdog
+    assert (None if dog is None else dog.longest_ms) == longest.get(board)
+    check_watchdog(load_board(board), None)
+    if dog is None:
+        with pytest.raises(CompileError, match="no watchdog that is known here"):
+            check_watchdog(load_board(board), 1000)
+    else:
+        check_watchdog(load_board(board), dog.longest_ms)
+        assert dog.count(dog.longest_ms) <= dog.most < dog.count(dog.longest_ms + 10)
