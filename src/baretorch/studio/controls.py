@@ -44,15 +44,19 @@ class Control:
     shape: Shape
     picture: Picture | None
     most: int  # numbers that are shown one by one
-    low: float
-    high: float
-    example: Array
+    low: float = 0
+    high: float = 0
+    example: Array | None = None  # of an input
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape))
 
     @property
     def kind(self) -> Kind:
         if self.picture is not None:
             return Kind.PICTURE
-        return Kind.NUMBERS if self.example.size <= self.most else Kind.CURVE
+        return Kind.NUMBERS if self.count <= self.most else Kind.CURVE
 
     def filled(self, part: Array) -> Array:
         """The input's values for numbers from 0 to 1, which go from its lowest to its highest."""
@@ -65,12 +69,13 @@ class Control:
             "name": self.name,
             "dtype": self.dtype.label,
             "shape": list(self.shape),
+            "count": self.count,
             "kind": self.kind,
             "picture": p and {"height": p.height, "width": p.width, "channels": p.channels, "last": p.channels_last},
             "low": self.low,
             "high": self.high,
             "whole": self.dtype.numpy.kind != "f",
-            "example": np.nan_to_num(self.example.astype(np.float64)).reshape(-1).tolist(),
+            "example": None if self.example is None else _numbers(self.example),
         }
 
 
@@ -82,7 +87,7 @@ def input_control(port: Port, name: str, samples: Sequence[Array]) -> Control:
 
 
 def output_control(port: Port, name: str) -> Control:
-    return Control(name, port.dtype, port.shape, picture_of(port.shape), MOST_BARS, 0, 0, np.zeros(port.shape))
+    return Control(name, port.dtype, port.shape, picture_of(port.shape), MOST_BARS)
 
 
 def picture_of(shape: Shape) -> Picture | None:
@@ -98,6 +103,12 @@ def picture_of(shape: Shape) -> Picture | None:
     if shape and int(np.prod(shape)) == SIDE * SIDE == max(shape):
         return Picture(SIDE, SIDE, 1, True)
     return None
+
+
+def _numbers(array: Array) -> list[float]:
+    """All of them, for JSON, which has no NaN and no infinity."""
+    numbers: list[float] = np.nan_to_num(array.astype(np.float64)).reshape(-1).tolist()
+    return numbers
 
 
 def _limits(samples: Sequence[Array], dtype: DType, exact: bool) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from baretorch.studio.controls import Control, input_control, output_control
 from baretorch.studio.digits import SIDE
 from baretorch.targets.types import MemoryBank
 
-MOST_VALUES = 1 << 16  # of an output that a page gets
+MOST_VALUES = 1 << 18  # of an output that a page gets
 SHUT_SECONDS = 2.0  # that a run may still take when everything ends
 DIGITS = 10
 
@@ -224,17 +224,21 @@ def _values(array: Array) -> list[float | str]:
 
 
 def _memory(image: Image) -> list[dict[str, Any]]:
-    """Bars: what of flash and of each bank of RAM is used."""
-    chip, flash, ram = image.board.chip, image.flash, image.ram
-    if chip.boot == "host":
+    """Bars: what of flash and of each bank of RAM is used. Of the stack it is the bound, not what is reserved."""
+    chip, flash = image.board.chip, image.flash
+    if chip.boot == "host":  # its addresses are its own
         return []
-    in_flash = {"code": flash.code, "weights": flash.weights}
+    rows = [_bank("flash", chip.memory(chip.code), flash.total, {"code": flash.code, "weights": flash.weights})]
+    pieces = {bank.memory: bank.pieces for bank in memory_map(image)}
     banks = ram_banks(image)
-    in_ram = {"arena": ram.arena, "weights": ram.weights, "code": ram.code, "static": ram.static, "stack": ram.stack}
-    rows = [_bank("flash", chip.memory(chip.code), flash.total, in_flash)]
-    if len(banks) == 1:
-        return [*rows, _bank("RAM", banks[0][0], ram.total, in_ram)]
-    return [*rows, *(_bank(f"RAM {m.name}", m, used, {"used": used}) for m, used in banks)]
+    for memory, used in banks:
+        parts: dict[str, int] = {}
+        for piece in pieces[memory]:
+            parts[piece.kind] = parts.get(piece.kind, 0) + piece.size
+        if "stack" in parts:
+            parts["stack"] = image.ram.stack
+        rows.append(_bank("RAM" if len(banks) == 1 else memory.name, memory, used, parts))
+    return rows
 
 
 def _bank(title: str, bank: MemoryBank, used: int, parts: dict[str, int]) -> dict[str, Any]:

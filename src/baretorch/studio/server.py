@@ -40,9 +40,10 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+WHOLE = "the whole address that `baretorch studio` has printed; it is another one after each start"
 READS_DIGITS = "one that takes a 28×28 grey picture and gives ten numbers"
 JSON = "application/json"
-HTML, CSS, JS = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript"))
+HTML, CSS, JS, TEXT = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript", "plain"))
 SCRIPTS = tuple(f"page/{name}.js" for name in ("studio", "digits", "inputs", "outputs", "model"))
 # Path, type, and the files it is made of, in packages: looks and helpers of the report's page are this page's, too.
 FILES: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
@@ -119,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             status, kind, body = HTTPStatus.OK, *self._answer(method, self._checked_path())
         except Refused as refused:
-            status, kind, body = refused.status, JSON, _json(refused.error.to_json())
+            status, (kind, body) = refused.status, self._told(refused.error)
             self.close_connection = True  # its body was not read
         except CompileError as error:
             status, kind, body = HTTPStatus.UNPROCESSABLE_ENTITY, JSON, _json(error.to_json())
@@ -134,6 +135,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, kind, body)
         if self.close_connection:
             self._linger()
+
+    def _told(self, error: CompileError) -> tuple[str, bytes]:
+        """For the page, or for somebody who came to a wrong address."""
+        if "/api/" in self.path:
+            return JSON, _json(error.to_json())
+        return TEXT, f"{error.render()}\n".encode()
 
     def _linger(self) -> None:
         """Hear a little more of what was refused: a line that is closed while the other side still writes loses what it
@@ -155,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _refused(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
         _, token, *rest = (*self.path.partition("?")[0].split("/", 2), "")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
-            raise _refused(HTTPStatus.FORBIDDEN, "an address without its random word", need="the whole address")
+            raise _refused(HTTPStatus.FORBIDDEN, "an address without its random word", need=WHOLE)
         return rest[0]
 
     def _answer(self, method: str, path: str) -> tuple[str, bytes]:

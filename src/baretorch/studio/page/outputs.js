@@ -14,9 +14,9 @@ function outputCard(control) {
 }
 
 function BarsOutput(control) {
-  const count = control.example.length;
+  const { count } = control;
   const soft = make("input", { type: "checkbox" });
-  const rows = control.example.map((_, i) => {
+  const rows = Array.from({ length: count }, (_, i) => {
     const fill = make("span", { className: "fill" });
     const words = make("span", { className: "percent" });
     const name = count > 1 ? index(control.shape, i).replace(/^\[0, /, "[") : control.name;
@@ -70,11 +70,13 @@ function PictureOutput(control) {
       pixels.data.set([of(0), of(channels > 1 ? 1 : 0), of(channels > 1 ? 2 : 0), 255], 4 * p);
     }
     pen.putImageData(pixels, 0, 0);
-    note.textContent = plain.length ? `From black, ${number(low)}, to white, ${number(high)}.` : "No finite numbers.";
+    note.textContent = (plain.length ? `From black, ${number(low)}, to white, ${number(high)}.` : "No finite numbers.") + cutShort(values, control);
   };
 }
 
-function CurveOutput() {
+const cutShort = (values, { count }) => values.length < count ? ` Only the first ${grouped(values.length)} of ${grouped(count)} numbers came.` : "";
+
+function CurveOutput(control) {
   const canvas = make("canvas", { className: "curve", width: 640, height: 240 });
   const note = make("p", { className: "note" });
   this.parts = [canvas, note];
@@ -84,7 +86,7 @@ function CurveOutput() {
     const low = known.reduce((a, b) => Math.min(a, b), Infinity);
     const high = known.reduce((a, b) => Math.max(a, b), -Infinity);
     if (known.length) plotLine(canvas, plain, low, high);
-    note.textContent = known.length ? `${grouped(values.length)} numbers from ${number(low)} to ${number(high)}, the largest at ${grouped(plain.indexOf(high))}.` : "No finite numbers.";
+    note.textContent = known.length ? `${grouped(values.length)} numbers from ${number(low)} to ${number(high)}, the largest at ${grouped(plain.indexOf(high))}.${cutShort(values, control)}` : "No finite numbers.";
   };
 }
 
