@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @optional_model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@takes("emulator", "toolchain", *COMPILE, *CORES)
+@takes("emulator", "console", "toolchain", *COMPILE, *CORES, "watchdog")
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),
@@ -97,7 +97,13 @@ def make_tabs(
     asked.describe()  # now, so that what is wrong is told here
     if asked.made.reads_digits:
         return {"digits": Tab("Draw a digit", asked), "model": Tab("All inputs", asked)}
-    plain = replace(DEFAULT, int8=options.int8, emulator=options.emulator, toolchain=options.toolchain)
+    plain = replace(
+        DEFAULT,
+        int8=options.int8,
+        emulator=options.emulator,
+        console=options.console,
+        toolchain=options.toolchain,
+    )
     other = live_model(str(MODEL), board, None, plain, folder / "digits", stage)
     return {"model": Tab(asked.made.compiled.graph.name, asked), "digits": Tab("Draw a digit", other)}
 
