@@ -83,6 +83,33 @@ def test_half_a_frame_is_given_up() -> None:
     machine.close()
 
 
+BLOCKS = """\
+#define REGISTER(address) (*(volatile uint32_t *)(address))
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    REGISTER(0x4000f000u) = 1u << 2 | 1u << 16; /* DMA and SPI0 out of reset */
+    REGISTER(0x50000000u) = (uint32_t)(uintptr_t)from;
+    REGISTER(0x50000004u) = (uint32_t)(uintptr_t)to;
+    REGISTER(0x50000008u) = INPUT_BYTES / 4;
+    REGISTER(0x5000000cu) = 0x3fu << 15 | 1u << 5 | 1u << 4 | 2u << 2 | 1u; /* words, both sides, at once */
+    while ((REGISTER(0x5000000cu) & 1u << 24) != 0) {
+    }
+    REGISTER(0x4003c000u) = 7; /* bytes */
+    REGISTER(0x4003c004u) = 2;
+    REGISTER(0x4003c008u) = 0x5a;
+    while ((REGISTER(0x4003c00cu) & 4u) == 0) {
+    }
+    ((uint8_t *)to)[0] ^= (uint8_t)REGISTER(0x4003c008u); /* what nobody sent: 0 */
+}"""
+
+
+def test_blocks_that_only_the_package_has() -> None:
+    """DMA and SPI, whose time our loop lets pass."""
+    machine = open_machine(image("pico", BLOCKS), RUN, JS)
+    assert Link(machine).run([DATA], timeout=20).outputs == (DATA,)
+    machine.close()
+
+
 def test_over_usb() -> None:
     """The package's controller, which is of other authors, takes our driver for a serial port. Its interrupts do not
     count as the model's instructions."""
