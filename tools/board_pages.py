@@ -52,6 +52,13 @@ USB_PORT = (
     "The serial port of the USB cable: `baretorch monitor {sine} --board {board} --port PORT`, where PORT is",
     "`/dev/ttyACM0`, `/dev/cu.usbmodem…` or `COM3`. With `--console uart` it is the adapter's.",
 )
+USB_FLASHING = (
+    "From then on `baretorch flash` needs no button: it asks the running image for the boot loader over USB.",
+)
+USB_FIRST = (
+    "the serial port appears on Linux, macOS and Windows, behind a hub and without, and again after the cable was out",
+    "`baretorch flash` a second time, without the button",
+)
 USB_IF_ASKED = (
     "An image built with `--console usb` talks over the USB cable instead, as the serial port `/dev/ttyACM0`,",
     "`/dev/cu.usbmodem…` or `COM3`.",
@@ -290,10 +297,14 @@ def board_page(name: str, note: str) -> str:
     def told(lines: tuple[str, ...]) -> list[str]:
         return [line.format_map(words) for line in lines]
 
-    wiring, port, verified = notes.wiring, notes.console, notes.verified
+    wiring, flashing, port, first, verified = notes.wiring, notes.flashing, notes.console, notes.first, notes.verified
     if board.chip.usb is not None:
         own = board.console is Console.USB
-        wiring, port = (USB_WIRES + wiring, USB_PORT) if own else (wiring, (*port, *USB_IF_ASKED))
+        if own:
+            wiring, flashing, port = USB_WIRES + wiring, flashing + USB_FLASHING, USB_PORT
+            first = (*first[:1], *USB_FIRST, *first[1:])
+        else:
+            port += USB_IF_ASKED
         what, how = USB_VERIFIED
         *others, last = verified
         verified = (*others, (what, how + (USB_JS if "rp2040js" in board.emulators else "")), last)
@@ -313,7 +324,7 @@ def board_page(name: str, note: str) -> str:
         "",
         "## Flashing",
         "",
-        *told(notes.flashing),
+        *told(flashing),
         "",
         "## Console",
         "",
@@ -333,7 +344,7 @@ def board_page(name: str, note: str) -> str:
         "",
         "## What to try first",
         "",
-        *(f"{n}. {_sentence(line)}" for n, line in enumerate(told(notes.first), 1)),
+        *(f"{n}. {_sentence(line)}" for n, line in enumerate(told(first), 1)),
     ]
     return "\n".join(text) + "\n"
 
@@ -369,19 +380,21 @@ def _figures(board: Board) -> list[str]:
         else "In int8, built by gcc. Nothing that can be installed here runs them, so there are sizes only."
     )
     estimate = "Times are [estimates](../how-to/find-what-is-slow.md#how-far-to-trust-the-time) with their range."
-    titles = ("model", "flash", "RAM", "instructions", "time in ms")
-    return [*_table(titles, rows, "lrrrr"), "", how.format(board.name), *([estimate] if board.emulators else [])]
+    titles = ("model", "flash", "RAM", "instructions", "time in ms", "of that waiting for flash")
+    return [*_table(titles, rows, "lrrrrr"), "", how.format(board.name), *([estimate] if board.emulators else [])]
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
     if "misfit" in row:
-        return row["model"], "–", "–", "–", f"does not fit: {row['misfit'].rpartition(': ')[2]}"
+        return row["model"], "–", "–", "–", f"does not fit: {row['misfit'].rpartition(': ')[2]}", "–"
     sizes = (row["model"], f"{row['flash']:,}", f"{row['ram']:,}")
     if row.get("instructions") is None:
-        return *sizes, "–", "–"
+        return *sizes, "–", "–", "–"
     low, high = map(figure, row["time_ms_range"])
     time = figure(row["time_ms"]) if low == high else f"{figure(row['time_ms'])} ({low} to {high})"
-    return *sizes, f"{row['instructions']:,}", time
+    waits = row.get("flash_cycles")
+    flash = "–" if waits is None else figure(1e3 * waits / row["clock_hz"])
+    return *sizes, f"{row['instructions']:,}", time, flash
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]], align: str = "") -> list[str]:
