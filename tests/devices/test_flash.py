@@ -13,6 +13,7 @@ import pytest
 
 from baretorch.devices import flash as module
 from baretorch.devices.flash import Drive, flash, flash_uf2, uf2_drives
+from baretorch.devices.serial import Port
 from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk
 from baretorch.firmware.types import FlashUse, Image, RamUse
@@ -51,6 +52,7 @@ def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """What is mounted; nothing to begin with. No pyOCD either, and nobody waits long."""
     folders: list[Path] = []
     monkeypatch.setattr(module, "_mounted", lambda: folders)
+    monkeypatch.setattr(module, "serial_ports", lambda: ())
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(flash_uf2, "__defaults__", (0.0,))
@@ -63,6 +65,50 @@ def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "") -> Pa
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     return log
+
+
+PORTS = (Port("/dev/ttyACM0", "Pico", True, "pico"), Port("/dev/ttyACM1", "ST-LINK", True))
+
+
+def test_a_running_board_is_asked_for_its_drive(
+    tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By 1,200 baud on its port: no button is needed."""
+    touched: list[str] = []
+
+    def touch(port: str) -> None:
+        touched.append(port)
+        mounted.append(a_drive(tmp_path / "drive", "RPI-RP2"))
+
+    monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
+    monkeypatch.setattr(module, "touch", touch)
+    image = an_image(tmp_path, "pico4ml")
+    with pytest.raises(CompileError, match="did not restart"):  # a folder does not go away
+        flash(image)
+    assert image.uf2 and (tmp_path / "drive" / "toy.uf2").read_bytes() == image.uf2.read_bytes()
+    assert touched == ["/dev/ttyACM0"]
+    with pytest.raises(CompileError, match="did not restart"):
+        flash(image)
+    assert touched == ["/dev/ttyACM0"], "its drive is there already"
+
+
+def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with another chip, several at once, and one whose drive does not come."""
+    touched: list[str] = []
+    monkeypatch.setattr(module, "touch", touched.append)
+    monkeypatch.setattr(module, "DRIVE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
+    with pytest.raises(CompileError, match="no way found to flash board pico2"):
+        flash(an_image(tmp_path, "pico2"))
+    monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, Port("/dev/ttyACM2", "Pico", True, "mine")))
+    with pytest.raises(CompileError) as several:
+        flash(an_image(tmp_path, "pico"))
+    assert several.value.have == ("/dev/ttyACM0 (pico)", "/dev/ttyACM2 (mine)")
+    assert touched == []
+    monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
+    with pytest.raises(CompileError, match="no drive appeared"):
+        flash(an_image(tmp_path, "pico"))
+    assert touched == ["/dev/ttyACM0"]
 
 
 @pytest.mark.parametrize(("board", "board_id"), [("pico", "RPI-RP2"), ("pico2", "RP2350"), ("pico4ml", "RPI-RP2")])

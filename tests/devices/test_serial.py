@@ -8,13 +8,14 @@ import threading
 import time
 import tty
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 import serial
 
 from baretorch.devices import serial as ports
-from baretorch.devices.serial import Port, SerialMachine, serial_ports
+from baretorch.devices.serial import Port, SerialMachine, serial_ports, touch
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.errors import CompileError
@@ -112,16 +113,34 @@ def test_a_port_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch, number: i
 
 def test_ports_on_usb_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
-        SimpleNamespace(device="/dev/ttyS0", description="", vid=None),
-        SimpleNamespace(device="/dev/ttyACM1", description="ST-LINK", vid=0x0483),
-        SimpleNamespace(device="/dev/ttyACM0", description="Pico", vid=0x2E8A),
+        SimpleNamespace(device="/dev/ttyS0", description="", vid=None, pid=None),
+        SimpleNamespace(device="/dev/ttyACM1", description="ST-LINK", vid=0x0483, pid=0x374B),
+        SimpleNamespace(device="/dev/ttyACM0", description="Pico", vid=0x2E8A, pid=0x000A, manufacturer="Somebody"),
     ]
+    found.append(SimpleNamespace(**vars(found[-1]) | {"device": "/dev/ttyACM2", "product": "mine"}))
+    found[-1].manufacturer = "Baretorch"
     monkeypatch.setattr(ports.list_ports, "comports", lambda: found)
     assert serial_ports() == (
         Port("/dev/ttyACM0", "Pico", True),
         Port("/dev/ttyACM1", "ST-LINK", True),
+        Port("/dev/ttyACM2", "Pico", True, "mine"),
         Port("/dev/ttyS0", "/dev/ttyS0", False),
     )
+
+
+@pytest.mark.parametrize(("number", "is_error"), [(errno.EACCES, True), (errno.EBUSY, True), (errno.EIO, False)])
+def test_touch(monkeypatch: pytest.MonkeyPatch, number: int, is_error: bool) -> None:
+    """The port goes away while it is opened: that is the purpose."""
+    rates: list[int] = []
+
+    def refuse(*_: object, baudrate: int) -> None:
+        rates.append(baudrate)
+        raise serial.SerialException(number, os.strerror(number))
+
+    monkeypatch.setattr(serial, "serial_for_url", refuse)
+    with pytest.raises(CompileError) if is_error else nullcontext():
+        touch("/dev/ttyACM0")
+    assert rates == [1200]
 
 
 def test_a_long_write_may_take_longer_than_a_stuck_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from baretorch.devices.serial import serial_ports, touch
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import check_uf2
+from baretorch.targets.boards import board_names, load_board
+from baretorch.targets.types import Board
 
 INFO = "INFO_UF2.TXT"
 BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350"}  # by UF2 family, as INFO_UF2.TXT has them
 REBOOT_SECONDS = 10.0
+DRIVE_SECONDS = 20.0  # for a drive to be there after a board was asked for it
 MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
 FILES = {"uf2": "a .uf2 file", "pyocd": "a .hex or .elf file"}  # what a method takes
 REMEDIES = {
@@ -54,7 +58,7 @@ def flash(image: Image, method: str | None = None, folders: Sequence[Path] | Non
             need=[FILES[name] for name in allowed],
         )
     if "uf2" in methods:
-        drives = uf2_drives(folders)
+        drives = uf2_drives(folders) or _asked_for_drive(image, folders)
         if folders and not drives:
             where = ", ".join(map(str, folders))
             raise CompileError(f"{where} is not a board's drive", need=f"{INFO} in it", try_=REMEDIES["uf2"])
@@ -81,6 +85,33 @@ def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
         fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
         found.append(Drive(folder, fields.get("Board-ID", "unknown")))
     return tuple(found)
+
+
+def _asked_for_drive(image: Image, folders: Sequence[Path] | None) -> tuple[Drive, ...]:
+    """The drive of a board that runs an image of ours and talks over USB: it restarts into its boot loader when its
+    port is opened at 1,200 baud. None if there is no such board."""
+    ports = [port for port in serial_ports() if port.board is not None and _same_chip(port.board, image.board)]
+    if not ports:
+        return ()
+    if len(ports) > 1:
+        seen = [f"{port.device} ({port.board or port.title})" for port in ports]
+        raise CompileError("several boards could be flashed", have=seen, try_="leave only one plugged in")
+    touch(ports[0].device)
+    deadline = time.monotonic() + DRIVE_SECONDS
+    while not (drives := uf2_drives(folders)):
+        if time.monotonic() >= deadline:
+            raise CompileError(
+                f"the board on {ports[0].device} was restarted into its boot loader, and no drive appeared",
+                have=f"nothing within {DRIVE_SECONDS:g} s",
+                try_=["mount the drive, and name the place: --drive DIR", REMEDIES["uf2"]],
+            )
+        time.sleep(0.2)
+    return drives
+
+
+def _same_chip(name: str, board: Board) -> bool:
+    """Boards that we do not know may have any."""
+    return name not in board_names() or load_board(name).chip.name == board.chip.name
 
 
 def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> str:

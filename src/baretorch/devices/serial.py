@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import serial
 from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 
 from baretorch.emulators.types import Block, DeviceFault, DeviceHang
 from baretorch.errors import CompileError
@@ -17,21 +18,40 @@ from baretorch.errors import CompileError
 POLL_SECONDS = 0.02
 WRITE_SECONDS = 10.0  # for a chunk to leave: at 9,600 baud it takes 4.3
 CHUNK = 4096
+OURS, MAKER = (0x2E8A, 0x000A), "Baretorch"  # vendor and product, and who made it
+BOOT_BAUD = 1200
 
 
 @dataclass(frozen=True)
 class Port:
-    """A serial port of this computer, and what hangs on it."""
+    """A serial port of this computer, and what hangs on it: if an image of ours, the `board` it was built for."""
 
     device: str
     title: str
     usb: bool
+    board: str | None = None
 
 
 def serial_ports() -> tuple[Port, ...]:
     """The ports there are; those on USB, where boards are, first."""
-    found = [Port(p.device, p.description or p.device, p.vid is not None) for p in list_ports.comports()]
+    found = [Port(p.device, p.description or p.device, p.vid is not None, _board(p)) for p in list_ports.comports()]
     return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
+
+
+def _board(port: ListPortInfo) -> str | None:
+    """What runtime/usb/descriptors.h says of itself; of the names in it Windows tells none."""
+    if (port.vid, port.pid) != OURS or (port.manufacturer != MAKER and sys.platform != "win32"):
+        return None
+    return port.product or ""
+
+
+def touch(port: str) -> None:
+    """Restart the image behind a port of ours into its chip's boot loader, and the port is gone."""
+    try:
+        serial.serial_for_url(port, baudrate=BOOT_BAUD).close()
+    except (serial.SerialException, OSError) as error:
+        if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EBUSY):
+            raise _cannot_open(port, error) from None
 
 
 class SerialMachine:
