@@ -31,7 +31,7 @@ from baretorch.firmware.toolchain import NAMES, find_toolchain
 from baretorch.ir import Graph
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
-from baretorch.options import Compiler, Io, Options
+from baretorch.options import Compiler, Console, Io, Options
 from baretorch.pipeline import read
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
@@ -122,7 +122,7 @@ def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[s
     rows = []
     for name in boards:
         folder = ROOT / "build" / "bench" / f"{source.name}-{'int8' if int8 else 'float32'}-{name}-cores"
-        options = Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8 if int8 else Io.FLOAT, cores=2)
+        options = replace(_options(int8, Compiler(TOOLCHAIN)), cores=2)
         compiled = pipeline.compile_source(source, load_board(name), options)
         image = pipeline.build_image(compiled, folder)
         facts = compare(compiled, image, pipeline.run_image(compiled, image))
@@ -131,9 +131,14 @@ def measure_cores(path: str, int8: bool, boards: tuple[str, ...]) -> list[dict[s
     return rows
 
 
+def _options(int8: bool, toolchain: Compiler) -> Options:
+    """All boards talk over their UARTs, so that code sizes compare."""
+    return Options(toolchain=toolchain, io=Io.INT8 if int8 else Io.FLOAT, console=Console.UART)
+
+
 def _compiled(source: frontends.Source, int8: bool, board: Board, toolchain: Compiler) -> pipeline.Compiled:
     """An int8 model with int8 inputs and outputs, unless its first layers compute in float."""
-    options = Options(toolchain=toolchain, io=Io.INT8 if int8 else Io.FLOAT)
+    options = _options(int8, toolchain)
     try:
         return pipeline.compile_source(source, board, options)
     except CompileError as error:

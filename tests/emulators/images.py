@@ -128,7 +128,7 @@ def image(
     outputs: int = 16,
     toolchain: str | None = None,
     cores: int = 1,
-    console: Console | None = None,
+    console: Console = Console.UART,
     watchdog: int | None = None,
 ) -> Image:
     """The image of a model whose C is `body`; built once per test run."""

@@ -53,6 +53,17 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 """
 
 
+MANY = """\
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    (void)from;
+    for (uint32_t i = 0; i < OUTPUT_BYTES; i++) {
+        ((uint8_t *)to)[i] = (uint8_t)i;
+    }
+}
+"""
+
+
 def answers(machine: UnicornMachine) -> bool:
     return Link(machine).run([DATA]).outputs == (DATA[::-1],)
 
@@ -101,7 +112,8 @@ def test_nothing_is_heard_without_its_clock() -> None:
     machine._wiring.version += 1
     assert any("clk_usb = 48,000,000" in text for text in controller.missing())
     with pytest.raises(DeviceHang) as raised:
-        machine.read(1)
+        while True:
+            machine.read(1)
     assert "no device is on the bus" in raised.value.have
 
 
@@ -335,22 +347,29 @@ def test_no_message_ends_with_a_full_packet(outputs: int) -> None:
     assert sizes == {45: [1, 64, 0], 500: [1, *[64] * 8, 7]}[outputs]
 
 
+def test_what_is_said_before_somebody_listens() -> None:
+    heard: list[str] = []
+    Link(over_usb("pico"), heard.append).hello()
+    assert heard == ["baretorch: toy on pico, ready\n"]
+
+
 def test_what_nobody_reads_is_dropped() -> None:
-    """When the port is closed, and while it is."""
-    machine = over_usb("pico")
+    """When the port is closed; and a full ring keeps nobody waiting who is alone."""
+    machine = over_usb("pico", outputs=3000, body=MANY)
     link = Link(machine)
     link.hello()
     host = up(machine)
-    drive(machine, host.control(set_lines(0)))
-    assert answers_nothing(machine)
-    drive(machine, host.control(set_lines(3)))
-    assert answers(machine)
 
+    def ask_and_close() -> Steps[None]:
+        for lines in (0, 3):
+            while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+                yield True
+            yield from (True for _ in range(40))
+            yield from host.control(set_lines(lines))
 
-def answers_nothing(machine: UnicornMachine) -> bool:
-    with pytest.raises(DeviceHang):
-        Link(machine).run([DATA])
-    return True
+    drive(machine, ask_and_close())
+    assert len(machine.instructions()) == 2, "it went on while the port was closed"
+    assert Link(machine).run([DATA]).outputs == (bytes(range(256)) * 11 + bytes(range(184)),)
 
 
 # --- trouble ---------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.options import Emulator
+from baretorch.options import Console, Emulator
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
 from baretorch.targets.silicon import load_silicon, silicon_names
@@ -57,6 +57,7 @@ def _board(path: Path) -> Board:
         flash_methods=table.words("flash_methods", _FLASH_METHODS),
         pyocd_target=table.argument("pyocd_target"),
         notes=table.take("notes", str),
+        console=Console.UART if chip.usb is None else Console.USB,
     )
     table.end()
     if "qemu" in board.emulators and board.qemu_machine is None:

@@ -216,7 +216,7 @@ class Board:
     flash_methods: tuple[str, ...]  # "uf2", "pyocd"
     pyocd_target: str | None
     notes: str  # one line for people: UART pins, probe
-    console: Console = Console.UART  # what images talk over
+    console: Console = Console.UART  # what images talk over unless another is asked for
 
     @property
     def usb(self) -> Usb | None:

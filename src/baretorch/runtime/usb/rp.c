@@ -4,7 +4,8 @@
  * of the controller's own memory: a ring's head belongs to who fills it, its tail to who empties it. Whoever has work
  * for the handler raises its interrupt. In a fault handler, which no interrupt interrupts, it is called instead.
  *
- * What is put while nobody has the port open is lost, as on a UART. What waits to be sent outlives bus resets. */
+ * What is put while nobody has the port open waits for somebody as far as there is room, and what is beyond that is lost.
+ * What waits to be sent outlives bus resets, but not that the port is closed. */
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
@@ -562,9 +563,9 @@ void bt_console_put(uint8_t byte)
 {
     if (sent_head - sent_tail == RING) {
         wait_for_room();
-    }
-    if (is_open == 0) {
-        return;
+        if (is_open == 0) {
+            return;
+        }
     }
     BYTES_AT(SENT_PLACE)[sent_head % RING] = byte;
     sent_head++;
