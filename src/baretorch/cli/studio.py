@@ -60,7 +60,7 @@ def studio(
         raise click.UsageError("--port needs MODEL: the one that was flashed")
     if not port:
         choose_emulator(board, options.emulator)
-    with tempfile.TemporaryDirectory(prefix="baretorch-studio-") as folder:
+    with tempfile.TemporaryDirectory(prefix="baretorch-studio-", ignore_cleanup_errors=True) as folder:
         with stages(as_json) as stage:
             tabs = make_tabs(model, board, port, options, Path(folder), stage)
         server = StudioServer(tabs, http_port)
