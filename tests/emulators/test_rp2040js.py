@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from baretorch import pipeline
+from baretorch.cli.doctor import TOOLS
 from baretorch.emulators import open_machine, rp2040js
 from baretorch.emulators.frames import RUN as RUN_FRAME
 from baretorch.emulators.frames import Frame, encode
@@ -265,4 +266,6 @@ def fake_package(root: Path, version: str) -> None:
 
 
 def test_the_set_up_installs_the_version_that_is_needed() -> None:
-    assert f"{rp2040js.PACKAGE}@{rp2040js.VERSION}" in (ROOT / "tools" / "setup.sh").read_text()
+    package = f"{rp2040js.PACKAGE}@{rp2040js.VERSION}"
+    assert package in (ROOT / "tools" / "setup.sh").read_text()
+    assert package in next(tool.get for tool in TOOLS if tool.kind == "npm")

@@ -16,7 +16,7 @@ class Tool:
     """Something Baretorch can use. `needed`: without it `baretorch run` of a .pte is not possible on a bare machine."""
 
     name: str
-    kind: str  # "package" or "program"
+    kind: str  # "package", "program", or "npm": a package of Node.js
     purpose: str
     get: str
     needed: bool = False
@@ -37,6 +37,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("riscv64-unknown-elf-gcc", "program", "builds for RISC-V", "apt-get install gcc-riscv64-unknown-elf"),
     Tool("qemu-system-arm", "program", "runs the MPS2 and MPS3 boards", "apt-get install qemu-system-arm"),
     Tool("qemu-system-riscv32", "program", "runs virt-rv32", "apt-get install qemu-system-misc"),
+    Tool("node", "program", "runs rp2040js", "apt-get install nodejs npm"),
+    Tool("rp2040js", "npm", "runs pico and pico4ml as a second opinion", "npm install --global rp2040js@1.4.1"),
     Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),
 )
 
@@ -74,9 +76,13 @@ def version(tool: Tool) -> str | None:
             return importlib.metadata.version(tool.name)
         except importlib.metadata.PackageNotFoundError:
             return None
+    if tool.kind == "npm":
+        from baretorch.emulators.rp2040js import installed_version
+
+        return installed_version()
     path = shutil.which(tool.name)
     if path is None:
         return None
     said = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace").stdout
-    number = re.search(r"(?<=\s)\d+(\.\d+)+(?=\s|$)", said)
+    number = re.search(r"(?<=\s)\d+(\.\d+)+(?=\s|$)", f" {said.removeprefix('v')}")
     return number[0] if number else "unknown version"

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,22 +104,33 @@ def find_node() -> str:
 
 def find_package() -> Path:
     """The package's entry; CompileError with the remedy if it is not installed, or another version is."""
-    for root in package_roots():
-        try:
-            about = json.loads((root / PACKAGE / "package.json").read_text())
-        except (OSError, ValueError):
-            continue
-        if about.get("version") != VERSION:
-            raise CompileError(
-                f"the emulator {PACKAGE} needs version {VERSION} of its npm package",
-                have=f"version {about.get('version')}",
-                need=f"version {VERSION}, which our additions were written for",
-                try_=_remedy(),
-            )
-        return root / PACKAGE / "dist" / "esm" / "index.js"
-    raise CompileError(
-        f"the emulator {PACKAGE} needs the npm package of that name", need=f"version {VERSION}", try_=_remedy()
-    )
+    found = _found()
+    if found is None:
+        raise CompileError(
+            f"the emulator {PACKAGE} needs the npm package of that name", need=f"version {VERSION}", try_=_remedy()
+        )
+    folder, version = found
+    if version != VERSION:
+        raise CompileError(
+            f"the emulator {PACKAGE} needs version {VERSION} of its npm package",
+            have=f"version {version}",
+            need=f"version {VERSION}, which our additions were written for",
+            try_=_remedy(),
+        )
+    return folder / "dist" / "esm" / "index.js"
+
+
+def installed_version() -> str | None:
+    found = _found()
+    return found[1] if found else None
+
+
+def _found() -> tuple[Path, str] | None:
+    """The package's folder and version."""
+    for folder in (root / PACKAGE for root in package_roots()):
+        with suppress(OSError, ValueError, KeyError):
+            return folder, str(json.loads((folder / "package.json").read_text())["version"])
+    return None
 
 
 def package_roots() -> tuple[Path, ...]:

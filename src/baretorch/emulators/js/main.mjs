@@ -17,6 +17,7 @@ const BOOT2 = 0x20041f00; // where the boot ROM copies the second stage to
 const BOOT2_BYTES = 256;
 const HARD_FAULT = 3;
 const SLICE = 20000; // instructions between looks at the standard input
+const CALL_ROOM = 4096; // calls that are told of, the last ones
 const PACED = 1e6; // nanoseconds: sleep of at least that is slept
 
 // The console
@@ -122,6 +123,7 @@ function end_call(pc) {
     chip.core = cores[0].core;
     calls.instructions.push(cores[0].took.path);
     calls.cycles.push(cores[0].took.cycles);
+    if (calls.cycles.length > CALL_ROOM) Object.values(calls).forEach((each) => each.shift());
     const told = {
         ...calls,
         flash: flash.continuous ? 'EBh' : '03h',
@@ -186,6 +188,7 @@ process.stdin.on('data', (data) => {
     on_input();
 });
 process.stdin.on('end', () => process.exit(0));
+process.on('exit', send); // what the image said before its end
 
 /* Until there is more input, or so many milliseconds have passed: then true. */
 function sleep(milliseconds) {
