@@ -14,7 +14,7 @@ from torch import nn
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
-from baretorch.options import Compiler, Emulator, Optimize, Options
+from baretorch.options import Compiler, Emulator, Optimize, Options, Weights
 from baretorch.report.cycles import Flash
 from baretorch.report.profile import Profile, make_profile
 from baretorch.report.profile_table import disassembly
@@ -38,7 +38,8 @@ class Net(nn.Module):
 def profiled(board: str, emulator: str, toolchain: str, optimize: str = "speed") -> tuple[Profile, Image]:
     torch.manual_seed(0)
     source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
-    options = Options(toolchain=Compiler(toolchain), emulator=Emulator(emulator), optimize=Optimize(optimize))
+    tools = (Compiler(toolchain), Emulator(emulator))
+    options = Options(toolchain=tools[0], emulator=tools[1], optimize=Optimize(optimize), weights=Weights.FLASH)
     compiled = pipeline.compile_source(source, load_board(board), options)
     image = pipeline.build_image(compiled, Path(mkdtemp(prefix="baretorch-test-")))
     run = pipeline.run_image(compiled, image)

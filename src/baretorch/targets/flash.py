@@ -90,7 +90,7 @@ def _qmi(number: Number, fill: int) -> Price:
         Waits(first + 2 + late, first, first + 4 + late + apart),
         going_on,
         going_on,
-        window=48 * number("QMI.M0_TIMING.COOLDOWN"),
+        window=48 * number("QMI.M0_TIMING.COOLDOWN"),  # of 64 cycles each, with some 4 cycles for 3 instructions
         page=(0, 256, 1024, 4096)[number("QMI.M0_TIMING.PAGEBREAK")],
     )
 
