@@ -34,6 +34,7 @@ OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "input": "rows",
     "buffers": "caller",
     "weights": "ram",
+    "code": "ram",
     "place": {"arena": "SCRATCH", "a=b": "SRAM"},
     "check_inputs": True,
     "cores": 2,
@@ -59,8 +60,8 @@ def test_the_command_line_takes_what_python_takes() -> None:
     assert shlex.join(words) == (
         "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --console uart --int8 "
         "--calibration c.npz --keep-float a --keep-float b.0 --observer minmax --io int8 "
-        "--optimize size --ram 6000 --input rows --buffers caller --weights ram --place arena=SCRATCH --place a=b=SRAM "
-        "--check-inputs --cores 2 --core 1 --watchdog 500"
+        "--optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
+        "--place arena=SCRATCH --place a=b=SRAM --check-inputs --cores 2 --core 1 --watchdog 500"
     )
     assert parsed(()) == DEFAULT and DEFAULT.words() == ()
 

@@ -47,6 +47,11 @@ class Weights(StrEnum):
     RAM = "ram"
 
 
+class CodeIn(StrEnum):
+    FLASH = "flash"
+    RAM = "ram"
+
+
 class Compiler(StrEnum):
     GCC = "gcc"
     ZIG = "zig"
@@ -125,6 +130,9 @@ class Options:
             "auto for images, flash for C."
         ),
     ] = None
+    code: Annotated[
+        CodeIn, About("Run the model's code where the image has it, or from RAM, to which it is copied at start.")
+    ] = CodeIn.FLASH
     place: Annotated[
         Mapping[str, str],
         About("Keep this layer's output in that bank of RAM; `arena` is all the rest; repeatable.", "LAYER=BANK"),
@@ -154,6 +162,10 @@ class Options:
         """The sizes of inputs; CompileError if they are none."""
         return {name: _sizes(name, text) for name, text in self.shape.items()}
 
+    def for_own_build(self) -> Options:
+        """For C that others build: only they know what RAM is left for weights."""
+        return replace(self, weights=self.weights or Weights.FLASH)
+
     @property
     def used_cores(self) -> int:
         """How many of the chip's cores an image uses: core 0 starts core 1, whose stack is its own."""
@@ -168,7 +180,8 @@ class Options:
     def command(self, board: str) -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
         weights = None if self.weights is Weights.FLASH else self.weights
-        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, weights=weights)
+        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None)
+        seen = replace(seen, weights=weights, code=CodeIn.FLASH)
         return shlex.join(["baretorch", "compile", "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:

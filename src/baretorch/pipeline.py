@@ -129,7 +129,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         _need_checkable(graphs, options)
     with timed("plan"):
         plans = {name: make_plan(graph, board, _own(options, name, graphs)) for name, graph in graphs.items()}
-        plans = in_ram(plans, board, options.weights or Weights.AUTO, options.used_cores)
+        plans = in_ram(plans, board, options.weights or Weights.AUTO, options.used_cores, options.code)
         if options.weights is None and any(plan.layout.copies for plan in plans.values()):
             options = replace(options, weights=Weights.AUTO)
     with timed("emit"):
@@ -233,6 +233,7 @@ def build_image(
         compiled.c.checked,
         compiled.c.cores,
         compiled.options.watchdog,
+        compiled.options.code,
     )
 
 

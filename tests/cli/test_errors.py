@@ -40,6 +40,13 @@ def test_files_that_cannot_be_quantized(name: str, file: str) -> None:
     check_error(name, "run", str(data / file), "--board", "pico", "--int8")
 
 
+@pytest.mark.parametrize("what", ["code", "weights"])
+def test_ram_for_nothing(what: str, folder: Path) -> None:
+    """Where flash is as fast as RAM."""
+    (folder / "net.py").write_text(HEAD)
+    check_error(f"{what}_in_ram", "build", "net.py", "--board", "mps2-an386", f"--{what}", "ram")
+
+
 def test_syntax_error(folder: Path) -> None:
     (folder / "syntax_error.py").write_text("def model(:\n")
     check_error("syntax_error", "run", "syntax_error.py", "--board", "pico")

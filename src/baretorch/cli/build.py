@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from baretorch.cli.flags import COMPILE, CORES, model_argument, takes
+from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @verb("build")
 @model_argument
 @board_option
-@takes("toolchain", "console", *COMPILE, *CORES, "watchdog")
+@takes(*BUILD, *COMPILE, *CORES, "watchdog")
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,

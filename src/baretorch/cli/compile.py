@@ -27,18 +27,15 @@ def compile_(
     options: Options,
 ) -> Answer:
     """Write the model as C files."""
-    from dataclasses import replace
     from pathlib import Path
 
     from baretorch.cli.work import compiled_model, staged
-    from baretorch.options import Weights
     from baretorch.pipeline import write_c
     from baretorch.report.facts import warnings_of
     from baretorch.report.tables import c_screen
 
     with stages(as_json) as stage:
-        wanted = options.weights or Weights.FLASH  # only the application knows what RAM is left
-        compiled = compiled_model(model, board, replace(options, weights=wanted), stage)
+        compiled = compiled_model(model, board, options.for_own_build(), stage)
         folder = Path(out)
         with staged(folder) as work:
             written = write_c(compiled, work)

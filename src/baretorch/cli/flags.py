@@ -17,6 +17,7 @@ INT8 = ("int8", "calibration", "keep_float", "observer", "io")
 MEMORY = ("ram", "input", "buffers", "weights", "place")
 COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
 CORES = ("cores", "core")
+BUILD = ("toolchain", "console", "code")
 
 
 def model_argument(body: Body, metavar: str = "MODEL", required: bool = True) -> Body:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.flags import COMPILE, CORES, model_or_image_argument, takes
+from baretorch.cli.flags import BUILD, COMPILE, CORES, model_or_image_argument, takes
 from baretorch.cli.verb import Answer, board_option, stages, verb
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ IMAGES = (".uf2", ".hex", ".elf")
 @board_option
 @click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
-@takes("toolchain", "console", *COMPILE, *CORES, "watchdog")
+@takes(*BUILD, *COMPILE, *CORES, "watchdog")
 def flash(
     as_json: bool,
     model: str,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.flags import COMPILE, CORES, model_argument, takes
+from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, console, stages, verb
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@takes("emulator", "console", "toolchain", *COMPILE, *CORES, "watchdog")
+@takes("emulator", *BUILD, *COMPILE, *CORES, "watchdog")
 @click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
 @click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")

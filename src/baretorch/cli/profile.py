@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @verb("profile")
 @model_argument
 @board_option
-@takes("toolchain", "emulator", "console", *COMPILE)
+@takes("emulator", *BUILD, *COMPILE)
 @out_option("build/MODEL-BOARD")
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(

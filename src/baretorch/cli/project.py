@@ -38,7 +38,7 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
 
     need_board(BY_NAME[sdk], board)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage)
+        compiled = compiled_model(model, board, options.for_own_build(), stage)
         stage("build, for the figures")
         with TemporaryDirectory() as folder:
             figures = figures_of(compiled, build_image(compiled, Path(folder), stage.build))

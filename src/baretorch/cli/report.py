@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.flags import COMPILE, model_argument, takes
+from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, stages, verb
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @verb("report")
 @model_argument
 @board_option
-@takes("toolchain", "emulator", "console", *COMPILE)
+@takes("emulator", *BUILD, *COMPILE)
 @click.option("--evaluate", "task", is_flag=True, help="Measure the file's evaluate() too.")
 @click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
 def report(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.flags import COMPILE, CORES, model_argument, takes
+from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @verb("run")
 @model_argument
 @board_option
-@takes("toolchain", "emulator", "console", *COMPILE, *CORES, "watchdog")
+@takes("emulator", *BUILD, *COMPILE, *CORES, "watchdog")
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(

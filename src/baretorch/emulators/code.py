@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from baretorch.firmware.elf import EXECUTE, FUNC, Elf, read_elf
 from baretorch.firmware.return_label import LABEL
-from baretorch.firmware.sizes import STACK
+from baretorch.firmware.sizes import CODE_IN_RAM, STACK
 from baretorch.firmware.types import Image
 
 MEET = "bt_meet"  # of kernels/cores.h
@@ -18,12 +19,19 @@ class Code:
 
     elf: Elf
     addresses: range
+    in_ram: range  # addresses of the code that start-up code copies to RAM
     run: int  # the run function
     returned: int  # where its caller goes on
     home: tuple[int, int, int, int]  # two ranges: the run function, and the part of it that calls the layers
     core1_home: tuple[int, int, int, int]  # the same for core 1: the function that calls its layers, and none
     meets: tuple[tuple[int, int], ...]  # ranges: where cores wait for each other
     stacks: tuple[int, int]  # a range: of all cores
+
+    def stretches(self) -> Iterator[tuple[int, bytes]]:
+        """The code, and where it is when it runs."""
+        for section in self.elf.sections:
+            if section.flags & EXECUTE:
+                yield section.address, section.data
 
     def function_at(self, address: int) -> str:
         """The name of the function there, for people."""
@@ -41,6 +49,7 @@ def read_code(image: Image, run_symbol: str) -> Code:
     return Code(
         elf=elf,
         addresses=range(min(s.address for s in sections), max(s.address + s.size for s in sections)),
+        in_ram=_in_ram(elf),
         run=elf.symbol(run_symbol).address,
         home=(*_range(elf, run_symbol), *_range(elf, f"{run_symbol}_in")),
         returned=elf.symbol(LABEL).address & ~1,
@@ -48,6 +57,11 @@ def read_code(image: Image, run_symbol: str) -> Code:
         meets=tuple((s.address, s.address + s.size) for s in elf.symbols if s.name == MEET and s.type == FUNC),
         stacks=_stacks(elf),
     )
+
+
+def _in_ram(elf: Elf) -> range:
+    found = next((s for s in elf.sections if s.name == CODE_IN_RAM), None)
+    return range(0) if found is None else range(found.address, found.address + found.size)
 
 
 def _stacks(elf: Elf) -> tuple[int, int]:

@@ -109,13 +109,10 @@ class Core:
     def pair(self, other: Core) -> None:
         """Let the core know of the other one, and watch what both do to memory."""
         self.state.other = ctypes.pointer(other.state)
-        code = self._code.addresses
-        raw = self.peek(code.start, len(code))
-        at = raw.find(SEV)
-        while at >= 0:
-            if at % 2 == 0:
-                self._hook(uc.UC_HOOK_CODE, "bt_on_signal", ctypes.pointer(self.state), (code.start + at,) * 2)
-            at = raw.find(SEV, at + 1)
+        for start, raw in self._code.stretches():
+            for at in range(0, len(raw), 2):
+                if raw[at : at + 2] == SEV:
+                    self._hook(uc.UC_HOOK_CODE, "bt_on_signal", ctypes.pointer(self.state), (start + at,) * 2)
         self._banks = []
         for memory in self._memories:
             if memory.touched is not None:

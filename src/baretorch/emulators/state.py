@@ -246,6 +246,8 @@ class ChipState(ctypes.Structure):
         ("row_room", c_uint32),
         ("code_origin", c_uint32),
         ("code_bytes", c_uint32),
+        ("ram_code_origin", c_uint32),
+        ("ram_code_bytes", c_uint32),
         ("run", c_uint32),
         ("returned", c_uint32),
         ("polls", c_uint32),
@@ -356,6 +358,8 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
         row_room=ROW_ROOM,
         code_origin=code.addresses.start,
         code_bytes=len(code.addresses),
+        ram_code_origin=code.in_ram.start,
+        ram_code_bytes=len(code.in_ram),
         run=code.run,
         returned=code.returned,
         ticks_per_instruction=chip.counter.hz / chip.clock_hz,
@@ -387,7 +391,7 @@ def _watchdog(chip: Chip) -> CWatchdog:
 def core_state(chip: ChipState, code: Code, number: int) -> tuple[CoreState, mmap.mmap]:
     """A core's counters, and the rows that it writes, which cost what is written to them."""
     rows = mmap.mmap(-1, ROWS.size * ROW_ROOM)
-    halfwords = len(code.addresses) // 2 + 1
+    halfwords = (len(code.addresses) + len(code.in_ram)) // 2 + 2
     state = CoreState(
         chip=ctypes.pointer(chip),
         blocks=(CBlock * halfwords)(),

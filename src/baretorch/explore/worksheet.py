@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
 from baretorch.frontends import Source
 from baretorch.ir import Graph
-from baretorch.options import Options, Weights
+from baretorch.options import Options
 from baretorch.pipeline import build_image, compile_graph
 from baretorch.report.worksheet import Worksheet, make_worksheet
 from baretorch.targets.types import Board
@@ -26,8 +25,7 @@ def find_worksheet(
 ) -> Worksheet | tuple[Board, CompileError]:
     """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
     try:
-        wanted = replace(options, weights=options.weights or Weights.FLASH)  # what can be left out is not needed
-        compiled = compile_graph(source, graph, planning_board(board), wanted)
+        compiled = compile_graph(source, graph, planning_board(board), options.for_own_build())
         with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
             return make_worksheet(board, build_image(compiled, Path(folder)))
     except CompileError as error:

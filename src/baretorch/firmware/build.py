@@ -26,7 +26,7 @@ from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
-from baretorch.options import Optimize
+from baretorch.options import CodeIn, Optimize
 from baretorch.outputs import check_files
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
@@ -67,15 +67,19 @@ def build(
     checked: bool = False,
     cores: int = 1,
     watchdog: int | None = None,
+    code: CodeIn = CodeIn.FLASH,
 ) -> Image:
     """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
 
     The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
     `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
     If the image does not move a byte or wait for one for `watchdog` milliseconds, the chip starts again.
+    The model's `code` may be in RAM.
     """
     _check_cores(board, cores)
     check_watchdog(board, watchdog)
+    if code is CodeIn.RAM:
+        _check_slow(board)
     tools = find_toolchain(board, toolchain)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
@@ -84,7 +88,8 @@ def build(
         runtime = runtime_sources(board, cores, watchdog is not None)
         header = board_header(board, checked, cores, watchdog)
         objects = _compile(tools, work, header, runtime, model_sources, include, optimize, progress)
-        elf = _link(board, tools, files, objects, cores)
+        in_ram = _in_ram(objects[len(runtime) :]) if code is CodeIn.RAM else ()
+        elf = _link(board, tools, files, objects, cores, in_ram)
         if board.chip.boot != "host":
             check_return_label(elf, run_symbol)
             _write_formats(board, elf, files)
@@ -144,6 +149,22 @@ def check_watchdog(board: Board, ms: int | None) -> None:
             f"--watchdog {ms}: that of {board.chip.name} cannot wait so {time} a time",
             need=f"{SHORTEST_MS} to {dog.longest_ms} milliseconds",
         )
+
+
+def _check_slow(board: Board) -> None:
+    if board.chip.flash_path is None:
+        raise CompileError(
+            f"--code ram gains nothing on {board.name}",
+            have=f"{board.chip.memory(board.chip.code).name} answers as fast as RAM",
+            need="a chip with a [flash_path] in its TOML",
+            try_="leave it out",
+        )
+
+
+def _in_ram(objects: Sequence[Path]) -> tuple[str, ...]:
+    """The object files of the model, and those with what compilers call on their own."""
+    model = (o.name for o in objects if not o.name.endswith("_glue.o"))
+    return (*model, "*_mem.o", "*libgcc.a:*", "*compiler_rt.o")
 
 
 class _Files:
@@ -227,7 +248,9 @@ def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], share
             keep(there, here)
 
 
-def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], cores: int) -> Elf:
+def _link(
+    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], cores: int, in_ram: Sequence[str]
+) -> Elf:
     """Links, and gives what sizes are read from: the image, or for the host its part that is ours."""
     if board.chip.boot == "host":
         measured = files.elf.with_name("measured.elf")
@@ -235,10 +258,11 @@ def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]
         if complaint is not None:
             raise InternalError(f"{tools.name} does not link the program\n{complaint}")
         return read_elf(measured.read_bytes())
-    files.script.write_text(linker_script(board, cores), "utf-8")
+    files.script.write_text(linker_script(board, cores, in_ram), "utf-8")
     complaint = tools.link(objects, files.script, files.elf, files.map)
     if complaint is not None:
-        raise _link_error(board, tools, files, objects, cores, complaint)
+        files.script.write_text(linker_script(roomy(board), cores, in_ram), "utf-8")
+        raise _link_error(board, tools, files, objects, complaint)
     raw = files.elf.read_bytes()
     if board.chip.boot == "boot2":
         raw = sign_boot2(raw)
@@ -247,9 +271,9 @@ def _link(board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path]
 
 
 def _link_error(
-    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], cores: int, complaint: str
+    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str
 ) -> CompileError | InternalError:
-    files.script.write_text(linker_script(roomy(board), cores), "utf-8")
+    """The script is for a board in which everything fits."""
     if tools.link(objects, files.script, files.elf, files.map) is None:
         error = misfit(board, read_elf(files.elf.read_bytes()))
         if error is not None:

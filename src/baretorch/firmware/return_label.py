@@ -5,6 +5,7 @@ from __future__ import annotations
 from baretorch.errors import InternalError
 from baretorch.firmware import riscv, thumb
 from baretorch.firmware.elf import ARM, RISCV, Elf
+from baretorch.firmware.reach import references
 
 LABEL = "bt_model_returned"
 
@@ -18,6 +19,8 @@ def check_return_label(elf: Elf, run_symbol: str) -> None:
     if elf.machine == ARM:
         raw = elf.bytes_at(label - 4, 4)
         target = thumb.branch_target(raw, label - 4) if thumb.is_call(raw) else None
+        if target is not None and target != run:  # where it is far away, by a detour that the linker makes
+            target = next((r.target for r in references(elf) if r.source == label - 4), None)
     elif elf.machine == RISCV:
         # Either a compressed call of two bytes, one of four, or a pair of four each.
         ends = [list(riscv.instructions(elf.bytes_at(label - n, n), label - n)) for n in (2, 4, 8)]

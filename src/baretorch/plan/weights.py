@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.options import Weights
+from baretorch.options import CodeIn, Weights
 from baretorch.plan.banks import room
 from baretorch.plan.types import Constant, Plan, Step
 from baretorch.targets.types import Board, Chip, FlashPath
 
 STATIC = 1024  # bytes that are left for the program's own data
 RESERVE = 16384  # and by automatic choice for what is added to the program, a share of small memories
+CODE = 16384  # that code in RAM may take
 PAYS = 1.0  # cycles of a run that a byte must save for that
 AT_ONCE = 4  # outputs that kernels make of a weight they have read, about
 ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold weights and arena
@@ -27,7 +28,9 @@ ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
 
-def in_ram(plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int = 1) -> dict[str, Plan]:
+def in_ram(
+    plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int = 1, code: CodeIn = CodeIn.FLASH
+) -> dict[str, Plan]:
     """The plans of all methods, with the banks of those constants that are copied."""
     chip = board.chip
     flash = chip.memory(chip.code)
@@ -43,6 +46,8 @@ def in_ram(plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int
     saved = _saved(plans, chip.flash_path) if chip.flash_path is not None else dict.fromkeys(reads, 0.0)
     order = sorted(reads, key=lambda content: (-saved[content], -reads[content], -len(content[1])))
     free = _free(plans, chip, cores)
+    if code is CodeIn.RAM and weights is Weights.RAM:  # else there is room in what is left free
+        free[chip.data] -= CODE
     if weights is Weights.AUTO and chip.flash_path is not None:
         order = list(_paying(order, saved, chip.flash_path))
         free = _spared(free, chip, chip.flash_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from baretorch.errors import InternalError
 from baretorch.escape import comment
 from baretorch.targets.types import Board, Chip, MemoryBank
@@ -27,7 +29,7 @@ _HEAD: dict[str, str] = {
 }
 
 _SECTIONS = """\
-    .text : { *(.text .text.*) } > {code}
+{ramcode}    .text : { *(.text .text.*) } > {code}
     .weights : ALIGN(16) { *(.rodata.bt_weights* .srodata.bt_weights*) } > {code}
     .rodata : ALIGN(16)
     {
@@ -40,7 +42,7 @@ _SECTIONS = """\
         bt_copies_end = .;
     } > {code}
 
-{ramcode}{weights}
+{weights}
     .data : ALIGN(16)
     {
         bt_data_start = .;
@@ -72,13 +74,13 @@ _SECTIONS = """\
     /DISCARD/ : { *(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note*) }
 """
 
-# Code that start-up code copies to RAM.
+# Code that start-up code copies to RAM. It comes before other code: the first pattern that fits wins.
 _CODE_IN_RAM = """\
     .ramcode : ALIGN(16)
     {
         bt_ramcode = .;
         *(.ramcode .ramcode.*)
-        . = ALIGN(4);
+{objects}        . = ALIGN(4);
     } > {data} AT > {code}
 """
 
@@ -90,8 +92,9 @@ _CORE1_STACK = """\
 """
 
 
-def linker_script(board: Board, cores: int = 1) -> str:
-    """The linker script for images of this board that use `cores` of its cores, each with a stack.
+def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> str:
+    """The linker script for images of this board that use `cores` of its cores, each with a stack. Code of the object
+    files `in_ram`, which are patterns, is copied to RAM.
 
     Weights (.rodata.bt_weights*, or .data.bt_weights.<BANK>* for those that are copied to RAM) and arenas
     (.bss.bt_arena*, or .bss.bt_arena.<BANK>* for another bank) have output sections of their own, so that sizes can be
@@ -100,13 +103,14 @@ def linker_script(board: Board, cores: int = 1) -> str:
     chip = board.chip
     if chip.boot not in _HEAD:
         raise InternalError(f"board {board.name} has no linker script")
-    ramcode = chip.boot == "image_def"  # which has some: boot/qmi.c
+    ramcode = bool(in_ram) or chip.boot == "image_def"  # which has some: boot/qmi.c
     copied = [*([".ramcode"] if ramcode else []), ".data"]
     weights = [f".weights.{bank}" for bank in _ram(chip)]
     sections = _HEAD[chip.boot] + _SECTIONS.replace("{arenas}", _arenas(chip))
     sections = sections.replace("{weights}", _weights(chip)).replace("{copies}", "\n".join(map(_copy, copied)))
     sections = sections.replace("{weight_copies}", "\n".join(map(_copy, weights)))
-    sections = sections.replace("{ramcode}", _CODE_IN_RAM if ramcode else "")
+    objects = "".join(f"        {name}(.text .text.*)\n" for name in in_ram)
+    sections = sections.replace("{ramcode}", _CODE_IN_RAM.replace("{objects}", objects) if ramcode else "")
     sections = sections.replace("{core1}", _CORE1_STACK if cores > 1 else "")
     sections = sections.replace("{stacks}", str(cores * chip.stack_bytes))
     for name, value in (("code", chip.code), ("data", chip.data), ("stack", str(chip.stack_bytes))):

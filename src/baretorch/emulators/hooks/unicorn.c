@@ -17,6 +17,22 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+#define NO_CODE 0xffffffffu
+
+/* The number of the block that starts at an address: of flash first, then of RAM. */
+static uint32_t index_of(const bt_chip *m, uint32_t pc)
+{
+    if (pc - m->code_origin < m->code_bytes)
+        return (pc - m->code_origin) / 2;
+    return pc - m->ram_code_origin < m->ram_code_bytes ? (m->code_bytes + 1 + pc - m->ram_code_origin) / 2 : NO_CODE;
+}
+
+static uint32_t address_of(const bt_chip *m, uint32_t index)
+{
+    const uint32_t first = (m->code_bytes + 1) / 2; /* of RAM */
+    return index < first ? m->code_origin + 2 * index : m->ram_code_origin + 2 * (index - first);
+}
+
 static uint32_t instruction_bytes(const bt_chip *m, void *unicorn, uint32_t pc)
 {
     uint16_t opcode = 0;
@@ -44,7 +60,7 @@ static void write_rows(bt_core *c)
         bt_block *b = &c->blocks[c->touched[i]];
         if (c->row_count < c->chip->row_room)
             c->rows[c->row_count] = (bt_row){ b->executed, b->taken, c->site,
-                                              c->chip->code_origin + 2 * c->touched[i], b->instructions, 0 };
+                                              address_of(c->chip, c->touched[i]), b->instructions, 0 };
         c->row_count++;
         b->executed = b->taken = 0;
     }
@@ -126,10 +142,10 @@ static void arrive(bt_core *c, uint32_t pc)
 static uint32_t count(bt_core *c, void *unicorn, uint32_t pc, uint32_t bytes)
 {
     const bt_chip *m = c->chip;
-    uint32_t index = (pc - m->code_origin) / 2;
+    uint32_t index = index_of(m, pc);
     c->last = NULL;
     c->last_end = pc + bytes;
-    if (pc - m->code_origin >= m->code_bytes)
+    if (index == NO_CODE)
         return instructions_in(m, unicorn, pc, bytes);
     bt_block *b = &c->blocks[index];
     if (b->bytes != bytes) {

@@ -173,7 +173,8 @@ typedef struct {
     uint32_t input_bytes, input_taken;
     uint32_t output_bytes, output_room;
     uint32_t call_room, row_room;
-    uint32_t code_origin, code_bytes;
+    uint32_t code_origin, code_bytes;         /* in flash */
+    uint32_t ram_code_origin, ram_code_bytes; /* copied to RAM at start */
     uint32_t run, returned; /* addresses: the run function, and where it returns to */
     uint32_t polls;         /* reads of the console's status in a row that found no input */
     uint32_t stopped;

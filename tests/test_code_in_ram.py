@@ -1,0 +1,64 @@
+"""--code ram: the model's code runs from RAM, as fast and as exactly counted as from flash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch import pipeline
+from baretorch.emulators.run import Run
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.frontends import from_module
+from baretorch.options import CodeIn, Compiler, Options, Weights
+from baretorch.targets.boards import load_board
+from tests.models import cnn, cnn_input
+
+
+def ran(board: str, folder: Path, options: Options) -> tuple[Image, Run]:
+    source = from_module(cnn(), (cnn_input(),), "cnn")
+    compiled = pipeline.compile_source(source, load_board(board), options)
+    image = pipeline.build_image(compiled, folder / options.code)
+    return image, pipeline.run_image(compiled, image)
+
+
+@pytest.mark.parametrize(
+    ("board", "toolchain", "cores"),
+    [
+        ("pico", Compiler.GCC, 1),
+        ("pico", Compiler.ZIG, 1),
+        ("pico2w", Compiler.GCC, 2),
+        ("nucleo-h743zi", Compiler.GCC, 1),
+    ],
+)
+def test_code_in_ram(board: str, toolchain: Compiler, cores: int, tmp_path: Path) -> None:
+    (there, slow), (image, fast) = (
+        ran(board, tmp_path, Options(toolchain=toolchain, cores=cores, weights=Weights.FLASH, code=code))
+        for code in (CodeIn.FLASH, CodeIn.RAM)
+    )
+    np.testing.assert_array_equal(fast.outputs[0], slow.outputs[0])
+    assert fast.instructions == slow.instructions
+    assert there.ram.code == 0 and 0.9 * image.flash.model_code < image.ram.code, "all but tables"
+    grown = image.ram.total - there.ram.total - (image.ram.stack - there.ram.stack)
+    assert grown >= image.ram.code, "RAM is told with it"
+    data = image.board.chip.memory(image.board.chip.data)
+    assert fast.blocks and all(data.origin <= b.address < data.origin + data.size for b in fast.blocks)
+    assert sum(b.instructions * b.executed for b in fast.blocks) == sum(
+        b.instructions * b.executed for b in slow.blocks
+    )
+    assert fast.flash is not None and sum(f.code_misses for f in fast.flash) == 0
+
+
+def test_both_in_ram_have_room(tmp_path: Path) -> None:
+    options = Options(toolchain=Compiler.GCC, weights=Weights.RAM, code=CodeIn.RAM)
+    image, run = ran("pico", tmp_path, options)
+    assert image.ram.code and image.ram.weights == image.flash.weights
+    assert run.flash == ()
+
+
+def test_a_chip_whose_flash_is_as_fast(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="--code ram gains nothing on mps2-an386") as caught:
+        ran("mps2-an386", tmp_path, Options(code=CodeIn.RAM))
+    assert caught.value.have == ("CODE answers as fast as RAM",)
