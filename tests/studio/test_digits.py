@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baretorch.errors import CompileError
@@ -64,6 +64,7 @@ def test_nothing_a_dot_and_a_scribble() -> None:
 POINT = st.tuples(st.floats(0, 1), st.floats(0, 1))
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(POINT, min_size=1, max_size=8), max_size=6))
 def test_any_strokes_make_a_picture(strokes: list[list[tuple[float, float]]]) -> None:
     image = picture(read_strokes(json.dumps({"strokes": strokes}).encode()))

@@ -125,6 +125,7 @@ def test_sliders_move_the_answers_and_trouble_passes(page: Page, studio: StudioS
     page.evaluate("document.getElementById('tab-digits').click()")
 
 
+@pytest.mark.slow
 def test_a_failed_compilation_stays_to_be_read(tmp_path: Path) -> None:
     file = tmp_path / "net.pte"
     file.write_bytes((PTE / "sine.pte").read_bytes())
