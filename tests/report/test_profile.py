@@ -77,10 +77,10 @@ def test_layers_add_up(board: str, emulator: str, toolchain: str, optimize: str)
 
 
 def test_flash_of_each_layer() -> None:
-    """28 KiB of weights go through 16 KiB of cache: each layer but the softmax waits for its own."""
+    """Two layers of 16 KiB go through a cache of 16 KiB: each waits for its own weights."""
     profile, _ = profiled("pico", "unicorn", "gcc")
     flashes = [layer.time.flash or Flash() for layer in profile.layers]
-    assert [f.data_misses > 500 for f in flashes] == [False, True, True, False]
+    assert [f.data_misses > 2000 for f in flashes] == [False, True, True, False]
     whole, own = profile.time.flash, profile.own.flash
     assert whole is not None and own is not None
     assert whole.bytes == own.bytes + sum(f.bytes for f in flashes) == 4 * whole.misses
