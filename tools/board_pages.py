@@ -56,7 +56,9 @@ USB_FLASHING = (
     "From then on `baretorch flash` needs no button: it asks the running image for the boot loader over USB.",
 )
 USB_FIRST = (
-    "the serial port appears on Linux, macOS and Windows, behind a hub and without, and again after the cable was out",
+    "the sine: a serial port appears. If none does, flash an image with `--console uart`: its console says "
+    "`baretorch: sine on {board}, ready` where start-up is well and USB is not",
+    "the same on Linux, macOS and Windows, behind a hub and without, and again after the cable was out",
     "`baretorch flash` a second time, without the button",
 )
 USB_IF_ASKED = (
@@ -302,7 +304,7 @@ def board_page(name: str, note: str) -> str:
         own = board.console is Console.USB
         if own:
             wiring, flashing, port = USB_WIRES + wiring, flashing + USB_FLASHING, USB_PORT
-            first = (*first[:1], *USB_FIRST, *first[1:])
+            first = (*USB_FIRST, *first[1:])
         else:
             port += USB_IF_ASKED
         what, how = USB_VERIFIED

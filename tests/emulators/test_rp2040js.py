@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections import Counter
-from dataclasses import replace
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,12 @@ from baretorch.emulators import open_machine, rp2040js
 from baretorch.emulators.frames import RUN as RUN_FRAME
 from baretorch.emulators.frames import Frame, encode
 from baretorch.emulators.link import Link
-from baretorch.emulators.run import Run
+from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import Block, Cores
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.options import Console, Emulator, Io, Options
+from baretorch.ports import stored
 from baretorch.report.cycles import Listing, cycles_of, read_listing
 from baretorch.targets.boards import load_board
 from baretorch.targets.cycles import TIMINGS
@@ -165,12 +166,17 @@ def test_a_fault_of_the_handler_is_a_lock_up() -> None:
     assert "locked up" in fault("pico", JS, spoil).render()
 
 
+def run(compiled: pipeline.Compiled, made: Image, emulator: str) -> Run:
+    """It may take minutes: floating point without an FPU, and a busy machine."""
+    with closing(open_machine(made, compiled.c.run, emulator)) as machine:
+        return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples), timeout=1800)
+
+
 def compared(name: str, int8: bool, folder: Path) -> Run:
     """The same image on both: the same bits, instructions and stack; and the table of rp2040js says what ours does."""
     compiled = pipeline.compile_source(source(name, int8), load_board("pico"), Options(console=Console.UART))
     made = pipeline.build_image(compiled, folder)
-    told = [replace(compiled, options=replace(compiled.options, emulator=e)) for e in (JS, UNICORN)]
-    js, unicorn = (pipeline.run_image(each, made) for each in told)
+    js, unicorn = (run(compiled, made, emulator) for emulator in (JS, UNICORN))
     assert [a.tobytes() for a in (*js.first, *js.outputs)] == [a.tobytes() for a in (*unicorn.first, *unicorn.outputs)]
     assert js.instructions == unicorn.instructions
     assert js.stack_peak == unicorn.stack_peak > 0
@@ -210,8 +216,7 @@ def test_all_models_of_the_zoo_that_fit(name: str, int8: bool, tmp_path: Path) -
 def test_models_on_both_cores(name: str, tmp_path: Path) -> None:
     compiled = pipeline.compile_source(source(name, True), load_board("pico"), Options(io=Io.INT8, cores=2))
     made = pipeline.build_image(compiled, tmp_path)
-    told = [replace(compiled, options=replace(compiled.options, emulator=e)) for e in (JS, UNICORN)]
-    js, unicorn = (pipeline.run_image(each, made) for each in told)
+    js, unicorn = (run(compiled, made, emulator) for emulator in (JS, UNICORN))
     assert [a.tobytes() for a in js.outputs] == [a.tobytes() for a in unicorn.outputs]
     assert js.cores is not None and unicorn.cores is not None
     assert work(js.cores) == work(unicorn.cores)
