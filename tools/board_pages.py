@@ -262,9 +262,46 @@ NOTES: dict[str, Notes] = {
     "nucleo-wb55rg": _nucleo("USART1 (PB6, PB7)", "STM32CubeWB and the CMSIS header"),
     "pico": _pico(PICO_WIRES),
     "pico2": _pico2(),
+    "pico2-riscv": Notes(
+        PICO_WIRES,
+        (
+            *PLUG[:1],
+            "and copies its UF2, of the family for RISC-V, there. The boot ROM starts the RISC-V cores for it.",
+        ),
+        ADAPTER,
+        (
+            "the sine: " + READY,
+            MONITOR,
+            "half a frame: an error frame must come after a second, which tells that its timer wakes the hart",
+            "an image for `pico2` afterwards: the boot ROM starts the Arm cores again",
+        ),
+        (
+            (
+                "start-up, clocks, fast flash",
+                "built from the files of `pico2`, whose emulated chip is strict about them",
+            ),
+            ("the image's block, UF2", "read back word by word, against the datasheet's format"),
+            (
+                "reset, traps, timer, interrupts of these cores",
+                "review against the datasheet only: nothing emulates them",
+            ),
+            ("kernels", "all cases of operators, as code for this core on QEMU's machine `virt-hazard3`"),
+        ),
+    ),
     "pico2w": _pico2(),
     "pico4ml": _pico(
         ("An adapter of 3.3 V levels: its RX to GP0, its TX to GP1, and GND. Camera and display stay unused.",)
+    ),
+    "virt-hazard3": Notes(
+        ("None: it is a machine of QEMU, and no board.",),
+        ("Not needed: `baretorch run` starts QEMU.",),
+        ("Its UART, which QEMU connects to its standard input and output.",),
+        (f"`baretorch run {SINE} --board virt-hazard3`: what `pico2-riscv` would answer",),
+        (
+            ("start-up, UART, counter", "QEMU's machine, which is of other authors"),
+            ("Zba, Zbb, Zbs", "QEMU has them; of Zbkb no use is made, and gcc 12 is not asked for Zbs"),
+            KERNELS,
+        ),
     ),
     "virt-rv32": Notes(
         ("None: it is a machine of QEMU, and no board.",),

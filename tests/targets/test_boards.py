@@ -30,8 +30,10 @@ def test_names() -> None:
         "nucleo-wb55rg",
         "pico",
         "pico2",
+        "pico2-riscv",
         "pico2w",
         "pico4ml",
+        "virt-hazard3",
         "virt-rv32",
     )
 

@@ -99,7 +99,17 @@ class Toolchain:
         names = [o.name for o in objects]
         if self.name == "gcc":
             options = ",".join(("-Wl", *common))
-            command = [*self.linker, *self.cpu.gcc, "-nostdlib", "-T", script.name, options, *names, "-lgcc"]
+            command = [
+                *self.linker,
+                *self.cpu.gcc,
+                *self.cpu.gcc_link,
+                "-nostdlib",
+                "-T",
+                script.name,
+                options,
+                *names,
+                "-lgcc",
+            ]
         else:
             support = keep(_compiler_rt(self), output.parent / "compiler_rt.o")
             emulation = ("-m", _LLD_EMULATION[self.cpu.elf_machine])

@@ -17,7 +17,7 @@ from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Int
 
 _CHIPS = BOARDS / "chips"
 
-_BOOTS = ("vectors", "boot2", "image_def", "riscv", "host")
+_BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "host")
 _EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
 IRQS = 256
@@ -287,7 +287,7 @@ def _check_registers(chip: Chip, where: str) -> None:
         registers += [("usb", chip.usb.base)]
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
-        if chip.boot in ("riscv", "host"):
+        if chip.boot in ("image_def_riscv", "riscv", "host"):
             raise CompileError("[cores] is for Arm only", at=where, have=f'boot = "{chip.boot}"', try_="remove [cores]")
     if chip.watchdog is not None and chip.alarm is None:
         raise CompileError(

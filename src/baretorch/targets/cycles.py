@@ -137,6 +137,16 @@ _RV32 = {
     Kind.FLOAT_DIVIDE: Cost(20, 8, 30),
 }
 
+_HAZARD3 = {
+    Kind.DIVIDE: Cost(18, 18, 19),
+    Kind.LOAD: Cost(1.5, 1, 2),  # one more if the next instruction needs what was loaded
+    Kind.BRANCH: Cost(
+        1, 1, 1, taken=(1, 0, 2)
+    ),  # it foresees the last one taken; an unaligned target takes a fetch more
+    Kind.CALL: Cost(1, 1, 1, taken=(1, 1, 2)),
+    Kind.RETURN: Cost(1, 1, 1, taken=(1, 1, 2)),
+}
+
 # By the name of the CPU; the host is not here.
 TIMINGS: Mapping[str, Timing] = {
     "cortex-m0": Timing("cycle table of the Cortex-M0 manual, Arm DDI 0432", _armv6m(2)),
@@ -147,5 +157,6 @@ TIMINGS: Mapping[str, Timing] = {
     "cortex-m7": Timing("assumed: two instructions a cycle at best", _M7, Cost(0.6, 0.5, 1)),
     "cortex-m55": Timing("assumed: half a vector a cycle, loads beside computation", _M55),
     "cortex-m85": Timing("assumed: half a vector a cycle, loads beside computation", _M55, Cost(0.75, 0.5, 1)),
+    "hazard3": Timing("Hazard3's documentation, instruction cycle counts, with fast multipliers", _HAZARD3),
     "rv32": Timing("no core in particular: a short pipeline without caches", _RV32),
 }

@@ -23,6 +23,11 @@ _HEAD: dict[str, str] = {
     .image_def : { KEEP(*(.image_def)) bt_image_def_end = .; } > {code}
     ASSERT(bt_image_def_end - ORIGIN({code}) <= 4096, "IMAGE_DEF must lie in the first 4 KiB of flash")
 """,
+    "image_def_riscv": """\
+    .start : { KEEP(*(.start)) } > {code}
+    .image_def : ALIGN(4) { KEEP(*(.image_def)) bt_image_def_end = .; } > {code}
+    ASSERT(bt_image_def_end - ORIGIN({code}) <= 4096, "IMAGE_DEF must lie in the first 4 KiB of flash")
+""",
     "riscv": """\
     .start : { KEEP(*(.start)) } > {code}
 """,
@@ -103,7 +108,7 @@ def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> s
     chip = board.chip
     if chip.boot not in _HEAD:
         raise InternalError(f"board {board.name} has no linker script")
-    ramcode = bool(in_ram) or chip.boot == "image_def"  # which has some: boot/qmi.c
+    ramcode = bool(in_ram) or chip.boot.startswith("image_def")  # which has some: boot/qmi.c
     copied = [*([".ramcode"] if ramcode else []), ".data"]
     weights = [f".weights.{bank}" for bank in _ram(chip)]
     sections = _HEAD[chip.boot] + _SECTIONS.replace("{arenas}", _arenas(chip))

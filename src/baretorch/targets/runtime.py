@@ -14,6 +14,7 @@ _START: dict[str, tuple[str, ...]] = {
     "vectors": _ARM,
     "boot2": ("boot/boot2.S", *_ARM),
     "image_def": ("boot/image_def.c", "boot/qmi.c", *_ARM),
+    "image_def_riscv": ("boot/image_def_riscv.S", "boot/qmi.c", "riscv/startup.S", "riscv/trap.c", *_BARE),
     "riscv": ("riscv/startup.S", "riscv/trap.c", *_BARE),
     "host": ("host/main.c",),
 }

@@ -21,6 +21,7 @@ class Cpu:
     zig: tuple[str, ...]  # flags for `zig cc`
     unicorn: str | None  # name of Unicorn's CPU model constant, None where it has none
     elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64
+    gcc_link: tuple[str, ...] = ()  # what the linker must be told instead, for gcc to find its library
 
     @property
     def has_fpu(self) -> bool:
@@ -174,7 +175,7 @@ class Chip:
     counter: Counter
     clock_hz: int
     init: str  # runtime/chip/<init>.c: clocks, pins, resets
-    boot: str  # "vectors", "boot2" (RP2040), "image_def" (RP2350), "riscv", "host"
+    boot: str  # "vectors", "boot2" (RP2040), "image_def", "image_def_riscv" (RP2350), "riscv", "host"
     stack_bytes: int  # reserved for the stack
     uf2_family: int | None  # family ID where the boot ROM takes UF2
     peripherals: tuple[tuple[int, int], ...]  # (origin, size) of register space an emulator must map

@@ -32,7 +32,11 @@
 #define WORDS 16u
 
 #define IN_RAM __attribute__((section(".ramcode.bt_flash_fast"), noinline))
+#ifdef __riscv
+#define barrier() __asm__ volatile("fence" ::: "memory")
+#else
 #define barrier() __asm__ volatile("dsb" ::: "memory")
+#endif
 
 IN_RAM static void leave_continuous_mode(void);
 IN_RAM void bt_flash_fast(void);

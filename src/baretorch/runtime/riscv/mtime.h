@@ -18,6 +18,7 @@ static uint64_t now(void)
 
 void bt_alarm_start(uint32_t ms)
 {
+    MTIME_START();
     rings = now() + BT_ALARM_HZ / 1000u * ms;
     MTIMECMPH = 0xffffffffu; /* not too early on the way */
     MTIMECMP = (uint32_t)rings;

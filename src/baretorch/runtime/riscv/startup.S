@@ -12,9 +12,11 @@ bt_reset:
     la sp, bt_stack_top
     la t0, bt_trap_entry
     csrw mtvec, t0
+#ifdef __riscv_flen
     li t0, 1 << 13              /* mstatus.FS: the FPU is on, its registers in their initial state */
     csrs mstatus, t0
     csrw fcsr, zero
+#endif
     call bt_start
 sleep:
     wfi
