@@ -90,6 +90,7 @@ def test_header() -> None:
         "#define BT_INTERRUPTS_BASE 0xe000e100u\n"
         "#define BT_ALARM_BASE 0xe000e010u\n"
         "#define BT_ALARM_HZ 150000000u\n"
+        "#define BT_SLOW_FLASH 1\n"
         "#define BT_FALLBACK_UART_HZ 11000000u\n"
         "#define BT_FALLBACK_COUNTER_HZ 1000000u\n"
         "\n"
