@@ -80,6 +80,7 @@ class UnicornMachine:
         self.usb = UsbPort(usb, self._wiring) if usb is not None else None
         if self.usb is not None:
             self.usb.attach(self._state, self._cores[0])
+        self._watches: list[tuple[Core, int]] = []
         if self._wiring is not None:
             for core in self._cores:
                 core.explain = self._wiring.why_not_writable
@@ -93,6 +94,7 @@ class UnicornMachine:
             other.pair(one)
 
     def write(self, data: bytes) -> None:
+        self._watch_no_more()
         if self.usb is not None:
             self.usb.host.send(data)
             return
@@ -227,7 +229,15 @@ class UnicornMachine:
         self._wiring.watch_flash(memory.bytes, lambda: self._turn.state.last_end - 1 in flash)
         last = window.uncached + len(memory.bytes) - 1
         for core in self._cores:
-            core.uc.hook_add(uc.UC_HOOK_MEM_READ, self._looked, begin=window.uncached, end=last)
+            hook = core.uc.hook_add(uc.UC_HOOK_MEM_READ, self._looked, begin=window.uncached, end=last)
+            self._watches.append((core, hook))
+
+    def _watch_no_more(self) -> None:
+        """Only start-up sets flash up, and one hook of memory makes every load slow."""
+        for core, hook in self._watches:
+            core.uc.hook_del(hook)
+            core.uc.ctl_flush_tb()
+        self._watches.clear()
 
     def _looked(self, *_: object) -> None:
         assert self._wiring is not None
