@@ -112,6 +112,26 @@ def test_blocks_that_only_the_package_has() -> None:
     machine.close()
 
 
+PENDING = """\
+#define REGISTER(address) (*(volatile uint32_t *)(address))
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    __asm__ volatile("cpsid i");
+    REGISTER(0xe000e100u) = 1u << 20; /* UART0's interrupt is enabled, and pending */
+    REGISTER(0xe000e200u) = 1u << 20;
+    __asm__ volatile("wfi");
+    REGISTER(0xe000e280u) = 1u << 20;
+    __asm__ volatile("cpsie i");
+    *(uint8_t *)to = *(const uint8_t *)from;
+}"""
+
+
+def test_who_has_an_interrupt_pending_does_not_sleep() -> None:
+    machine = open_machine(image("pico", PENDING), RUN, JS)
+    assert Link(machine).run([DATA], timeout=10).outputs[0][:1] == DATA[:1]
+    machine.close()
+
+
 def test_over_usb() -> None:
     """The package's controller, which is of other authors, takes our driver for a serial port. Its interrupts do not
     count as the model's instructions."""

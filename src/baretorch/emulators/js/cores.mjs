@@ -32,6 +32,9 @@ function pend_as_the_chip(core) {
         if (value && !(lines & bit)) pend(bit);
         lines = value ? lines | bit : lines & ~bit;
     };
+    core.unpend = (bits) => {
+        core.pendingInterrupts &= ~bits | lines;
+    };
     core.exceptionEntry = (number) => {
         if (number >= 16) core.pendingInterrupts &= ~(1 << number - 16);
         exceptionEntry.call(core, number);
@@ -41,6 +44,13 @@ function pend_as_the_chip(core) {
         pend(lines);
     };
 }
+
+const NVIC_ICPR = 0x280;
+const ppb_write = chip.ppb.writeUint32.bind(chip.ppb);
+chip.ppb.writeUint32 = (offset, value) => {
+    if (offset === NVIC_ICPR) chip.core.unpend(value);
+    else ppb_write(offset, value);
+};
 
 /* The package does not look at alignment, or lets flash be written. */
 function fault_as_the_chip(core) {

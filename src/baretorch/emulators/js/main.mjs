@@ -71,11 +71,17 @@ function step(watched) {
     core.executeInstruction();
     if (faults.trouble !== null) fault(core, pc);
     if (handler) watched.handled += core.cycles - began;
+    if (core.waiting && is_pending(core)) core.waiting = false;
     watched.asleep = core.waiting;
     if (core.cycles > cycles) {
         pass((core.cycles - cycles) * nanos_per_cycle);
         cycles = core.cycles;
     }
+}
+
+/* Who has an interrupt pending does not begin to sleep. */
+function is_pending(core) {
+    return core.pendingSystick || (core.pendingInterrupts & core.enabledInterrupts) !== 0;
 }
 
 /* What the package leaves out of an instruction. */
