@@ -77,7 +77,6 @@ __attribute__((noinline)) void toy_run(const void *from, void *to)
 {
     (void)from;
     __asm__ volatile("wfe" ::: "memory");
-    __asm__ volatile("wfi" ::: "memory");
     *(volatile uint8_t *)to = 7;
 }"""
     assert Link(open_machine(image("pico", body), RUN)).run([DATA]).outputs[0][0] == 7
