@@ -27,6 +27,10 @@ from baretorch.targets.runtime import RUNTIME, runtime_sources
 from tests.emulators.images import GLUE, RUN, image
 
 BOARDS = ("pico", "pico2", "nucleo-wb55rg", "nucleo-h743zi", "microbit")
+OVER_USB = " over USB"
+USB_BOARDS = ("pico over USB", "pico2 over USB")  # of these what USB needs besides
+KINDS = ("chip", "uart", "usb", "counter")  # folders
+ONLY_FIRST_CHIPS = ("bt_usb_after_reset",)  # its steps go by way of pins, whose effect on USB is not emulated
 SECONDS = 1.0  # in which a machine says something, or has failed
 PATIENCE = 250_000  # instructions to start: less than one wait in vain takes
 DATA = bytes(range(16))
@@ -55,6 +59,11 @@ _RP = {
     "CLOCKS.CLK_REF_SELECTED": 1 << 2,
     "CLOCKS.CLK_SYS_SELECTED": 1 << 1,
     "CLOCKS.CLK_PERI_CTRL": 1 << 11,
+    "PLL_USB.CS": 1 << 31 | 1,
+    "PLL_USB.PWR": 0x04,
+    "PLL_USB.FBDIV": 100,
+    "PLL_USB.PRIM": 5 << 16 | 5 << 12,
+    "CLOCKS.CLK_USB_CTRL": 1 << 11,
     "UART.IBRD": 72,
     "UART.FBRD": 11,
     "UART.LCR_H": 0x60,
@@ -96,6 +105,7 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
             ("CLK_REF_DIV", "CLK_REF_CTRL"),
             ("CLK_SYS_CTRL", "CLK_REF_DIV"),
         ),
+        "USB is in reset meanwhile": (("rp_out_of_reset(pll_reset)", "RESETS_SET"), ("CLK_USB_CTRL", "rp_start_pll")),
         SETTINGS: (("PLL_FBDIV(pll)", "PLL_CS(pll)"), ("PLL_PRIM(pll)", "bt_wait(pll")),
         PINS: (
             ("PAD(0u)", "rp_out_of_reset(reset)"),
@@ -113,6 +123,17 @@ FREE: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
             ("TICKS_TIMER0_CYCLES", "bt_flash_fast"),
         ),
         "a tick of no cycles is none": (("TICKS_TIMER0_CTRL", "TICKS_TIMER0_CYCLES"),),
+    },
+    "rp.c": {
+        SETTINGS: (
+            ("USB_PWR", "USB_MUXING"),
+            ("MAIN_CTRL", "USB_PWR"),
+            ("INTE", "MAIN_CTRL"),
+            ("bt_interrupt_enable", "INTE"),
+            ("USB_MUXING", "for"),
+        ),
+        "a bus reset clears all that is used": (("for",), ("for", "bt_usb_start")),
+        "hosts take longer than that to look": (("SIE_CTRL", "bt_interrupt_enable"),),
     },
     "pl011.c": {SETTINGS: (("FBRD", "IBRD"),), NOBODY_SLEEPS: (("IMSC", "CR"),)},
     "stm32wb55.c": {
@@ -155,7 +176,8 @@ CONSOLE_AND_COUNTER = ("bt_console_init", "bt_counter_init")  # of drivers' file
 
 
 def _image(board: str) -> Image:
-    return image(board, BODY, console=Console.UART)
+    console = Console.USB if board.endswith(OVER_USB) else Console.UART
+    return image(board.removesuffix(OVER_USB), BODY, console=console)
 
 
 @dataclass(frozen=True)
@@ -174,7 +196,8 @@ def mutants(board: str) -> Iterator[Mutant]:
     for path in _files(board):
         text = path.read_text()
         for match in FUNCTION.finditer(text):
-            if any(match.start() in part for part in _for_usb(text)):
+            is_usb = path.parent.name == "usb" or any(match.start() in part for part in _for_usb(text))
+            if is_usb != board.endswith(OVER_USB) or match[1] in ONLY_FIRST_CHIPS:
                 continue
             if path.parent.name != "chip" and match[1] not in CONSOLE_AND_COUNTER:
                 continue
@@ -184,14 +207,14 @@ def mutants(board: str) -> Iterator[Mutant]:
 
 
 def _for_usb(text: str) -> list[range]:
-    """The parts of a file that images with another console have."""
+    """The parts of a file that only images with that console have."""
     return [
         range(m.start(), m.end()) for m in re.finditer(r"^#ifdef BT_USB_BASE\n.*?^#(?:else|endif)\n", text, re.M | re.S)
     ]
 
 
 def _files(board: str) -> list[Path]:
-    sources = [path for path in runtime_sources(_image(board).board) if path.parent.name in ("chip", "uart", "counter")]
+    sources = [path for path in runtime_sources(_image(board).board) if path.parent.name in KINDS]
     included = [p.parent / name for p in sources for name in re.findall('^#include "(rp.h)"', p.read_text(), re.M)]
     return included + sources
 

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulators.mutants import BOARDS, FREE, LEFT, Outcome, behaves_otherwise, mutants, noticed, outcomes, workshop
+from tests.emulators.mutants import (
+    BOARDS,
+    FREE,
+    LEFT,
+    USB_BOARDS,
+    Outcome,
+    behaves_otherwise,
+    mutants,
+    noticed,
+    outcomes,
+    workshop,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 ENOUGH = 0.9  # of the mistakes must be noticed
@@ -43,9 +54,23 @@ def test_the_fault_that_was_shipped() -> None:
 
 def test_what_is_no_mistake_exists() -> None:
     """Each entry of the list speaks of a mutant that there is."""
-    there = {(name, m.steps) for b in BOARDS for m in mutants(b) for name in (m.file.name, f"{m.file.name} on {b}")}
+    there = {
+        (name, m.steps)
+        for b in (*BOARDS, *USB_BOARDS)
+        for m in mutants(b)
+        for name in (m.file.name, f"{m.file.name} on {b}")
+    }
     listed = {(file, steps) for file, table in FREE.items() for pairs in table.values() for steps in pairs}
     assert listed <= there
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", USB_BOARDS)
+def test_mistakes_with_usb(board: str) -> None:
+    assert noticed(workshop(board).image) is None
+    found = outcomes(board)
+    assert len(found) > 10
+    judge(found)
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_as_much_as_is_asked_for(machine: UnicornMachine) -> None:
     for kind, whole in ((DEVICE, 18), (CONFIGURATION, 75)):
         full = drive(machine, host.control(get_descriptor(kind, 0, whole)))
         assert len(full) == whole
-        for length in (0, 1, 8, 9, 17, 18, 19, 63, 64, 65, 74, 75, 76, 128, 255, 65535):
+        for length in (0, 1, 9, 18, 63, 64, 65, 75, 128, 65535):
             assert drive(machine, host.control(get_descriptor(kind, 0, length))) == full[:length], length
 
 
@@ -394,7 +394,7 @@ def test_reset_at_any_time(board: str) -> None:
     controller, _ = port(machine)
     assert machine.usb is not None
     machine.usb.host = host = ResetAt(controller)
-    for after in range(1, 130, 6):
+    for after in range(1, 130, 12):
         host.reset()
         host.after = after
         assert answers(machine)
@@ -448,7 +448,7 @@ def test_nothing_is_lost_on_a_bad_bus(board: str) -> None:
 
 @each_chip
 def test_frames_with_resets(board: str) -> None:
-    host = chaos(board, 60, seed=3, resets=1500)
+    host = chaos(board, 30, seed=3, resets=2500)
     assert host.resets > 3 and host.noise.faults > 50
 
 

@@ -77,7 +77,7 @@ class UnicornMachine:
         self._memories = _memories(chip, self._wiring, watched=image.cores > 1)
         usb = image.board.usb
         self._cores = [Core(chip, self._state, self._code, self._memories, n, usb) for n in range(image.cores)]
-        self.usb = UsbPort(usb, self._wiring) if usb is not None else None
+        self.usb = UsbPort(usb, self._wiring, bool(left)) if usb is not None else None
         if self.usb is not None:
             self.usb.attach(self._state, self._cores[0])
         self._watches: list[tuple[Core, int]] = []

@@ -7,7 +7,7 @@ lie where they cannot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from baretorch.emulators.silicon import Stopped
@@ -66,7 +66,7 @@ class UsbController:
     # --- the core's side ---------------------------------------------------------------------------------------------
 
     def read(self, offset: int) -> int:
-        if not self._lives():
+        if not self.lives():
             return 0
         match offset:
             case 0x8C:
@@ -80,7 +80,7 @@ class UsbController:
 
     def write(self, offset: int, value: int) -> None:
         """`offset` includes the alias: as it is, toggle, set, clear."""
-        if not self._lives():
+        if not self.lives():
             return
         alias, at = offset >> 12, offset & 0xFFF
         old = self[at]
@@ -95,11 +95,11 @@ class UsbController:
             self._force_line(old)
 
     def interrupts(self) -> bool:
-        return self._lives() and bool(self._raised() & self[INTE] | self[INTF])
+        return self.lives() and bool(self._raised() & self[INTE] | self[INTF])
 
     def memory_written(self, offset: int, old: int, clock: float) -> None:
         """One of the first 64 words was written; what it was before."""
-        if not self._lives():
+        if not self.lives():
             self._put(offset, 0)
             return
         new = self._word(offset)
@@ -139,13 +139,19 @@ class UsbController:
             )
 
     def _is_ours(self, buffer: int) -> bool:
-        return self.first_chips or bool(self[EP_ABORT_DONE] >> buffer & 1 or self[SIE_STATUS] & BUS_RESET)
+        off = self.first_chips or not self[MAIN_CTRL] & ENABLED
+        return off or bool(self[EP_ABORT_DONE] >> buffer & 1 or self[SIE_STATUS] & BUS_RESET)
 
-    def _lives(self) -> bool:
+    def lives(self) -> bool:
+        """Whether it is out of reset; in reset its registers have their first values."""
         if self._around.alive():
             return True
         self._registers = dict(self._at_reset)
         return False
+
+    def leave(self, registers: Mapping[int, int]) -> None:
+        """What another program has left."""
+        self._registers |= registers
 
     def __getitem__(self, offset: int) -> int:
         return self._registers.get(offset, 0)
@@ -175,6 +181,7 @@ class UsbController:
             "MAIN_CTRL does not enable it as a device": main & (ENABLED | IS_HOST) != ENABLED,
             "MAIN_CTRL leaves its pins isolated": main & ISOLATED,
             "USB_MUXING does not connect it to its pins": muxing != TO_PHY and not self._is_forced(),
+            "USBPHY_DIRECT_OVERRIDE takes its pins": self[PHY_OVERRIDE] & ~KEEP_PULL_UP,
             "USB_PWR does not say that VBUS is there": self[PWR] & VBUS != VBUS,
             "SIE_CTRL does not pull the line up": not self[SIE_CTRL] & PULL_UP,
         }

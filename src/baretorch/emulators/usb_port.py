@@ -8,7 +8,7 @@ from baretorch.emulators.core import Core
 from baretorch.emulators.silicon import Stopped
 from baretorch.emulators.state import USB, ChipState, UsbAccess
 from baretorch.emulators.types import DeviceFault
-from baretorch.emulators.usb_controller import MEMORY, Surroundings, UsbController
+from baretorch.emulators.usb_controller import MEMORY, PHY_OVERRIDE, PULL_UP, SIE_CTRL, Surroundings, UsbController
 from baretorch.emulators.usb_errors import HostError
 from baretorch.emulators.usb_host import UsbHost
 from baretorch.emulators.wiring import Wiring
@@ -16,16 +16,18 @@ from baretorch.targets.types import Usb
 
 TRANSACTION_US = 60.0  # for 64 bytes, there and back
 IDLE = 64  # transactions in a row that came to nothing, after which both ends are said to wait
+USED = {PHY_OVERRIDE: 1 << 8, SIE_CTRL: PULL_UP}
 PATIENCE = 2000  # the same, if the host has something to say
 
 
 class UsbPort:
     """Time goes on in turns: the core runs until it sleeps, or for a while, and then comes one transaction."""
 
-    def __init__(self, usb: Usb, wiring: Wiring | None) -> None:
+    def __init__(self, usb: Usb, wiring: Wiring | None, used: bool = False) -> None:
+        """`used`: by another program before, which had its pins."""
         self._usb = usb
         self._wiring = wiring
-        self._memory = (ctypes.c_uint8 * MEMORY)()
+        self._memory = (ctypes.c_uint8 * MEMORY)(*[0xA5] * MEMORY)  # nothing useful after power-up
         self._seen = -1
         self._alive, self._failing = True, list[str]()
         model = wiring.model if wiring is not None else None
@@ -35,6 +37,8 @@ class UsbPort:
             model.values["USB.MAIN_CTRL"] if model is not None else 0,
             model is not None and "SYSINFO.CHIP_ID" in model.values and model.number("SYSINFO.CHIP_ID.REVISION") < 2,
         )
+        if used:
+            self.controller.leave(USED)
         self.host = UsbHost(self.controller)
         self.error: Exception | None = None
         self._callback = USB(self._access)
@@ -47,6 +51,8 @@ class UsbPort:
         state.usb = self._callback
         state.usb_memory = self._memory
         state.taken_irq = self._usb.irq
+        if self._wiring is not None:
+            self._wiring.watch = self.controller.lives
         core.handled = self._handled
 
     def turn(self, asleep: bool) -> bool:

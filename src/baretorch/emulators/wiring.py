@@ -54,6 +54,7 @@ class Wiring:
         self._anchor = 0, 0.0  # a clock in instructions, and the time it was then
         self.hz = self.model.hz(silicon.cpu)
         self.version = 0  # goes up when something changes
+        self.watch: Callable[[], object] = lambda: None  # called then
         self._callback = CHANGE(self._change)
 
     def registers(self) -> tuple[Register, ...]:
@@ -158,6 +159,7 @@ class Wiring:
     def _publish(self, clock: int) -> None:
         model, state = self.model, self._state
         self.version += 1
+        self.watch()
         for name, slot in self._slots.items():
             self._values[slot] = model.read(name)
         hz = model.hz(model.silicon.cpu)

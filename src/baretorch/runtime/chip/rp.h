@@ -91,7 +91,6 @@ static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
 static inline int rp_start_usb(uint32_t pll_reset, uint32_t usb_reset)
 {
     RESETS_SET = usb_reset; /* another program may have used it */
-    CLK_USB_CTRL = 0;
     rp_out_of_reset(pll_reset);
     if (!rp_start_pll(PLL_USB_BASE, 100, 5, 5)) {
         return 0;

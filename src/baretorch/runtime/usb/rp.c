@@ -533,7 +533,6 @@ void bt_console_init(void)
     USB_MUXING = MUXING_TO_PHY;
     USB_PWR = PWR_VBUS_IS_THERE;
     MAIN_CTRL = MAIN_CTRL_ENABLE;
-    SIE_CTRL = SIE_CTRL_EP0_INTERRUPTS;
     INTE = INT_SETUP | INT_BUS_RESET | INT_BUFFER;
     bt_interrupt_enable();
     SIE_CTRL = SIE_CTRL_EP0_INTERRUPTS | SIE_CTRL_PULL_UP; /* now hosts see a device */
