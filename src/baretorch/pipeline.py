@@ -12,8 +12,10 @@ from pathlib import Path
 
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
+from baretorch.emulators.blame import step_at
+from baretorch.emulators.code import read_code
 from baretorch.emulators.run import Run, run_on
-from baretorch.emulators.types import CoresRace
+from baretorch.emulators.types import CoresRace, DeviceFault
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
@@ -244,8 +246,23 @@ def run_image(compiled: Compiled, image: Image) -> Run:
         return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
     except CoresRace as race:
         raise race.among(_layers_between(compiled.plan, race.phase)) from race
+    except DeviceFault as fault:
+        fault.have = (*_layer_that_ran(compiled, image, fault), *fault.have)
+        raise
     finally:
         machine.close()
+
+
+def _layer_that_ran(compiled: Compiled, image: Image, fault: DeviceFault) -> list[str]:
+    """In words, if it can be told."""
+    steps = compiled.plan.steps
+    if image.cores > 1 or not fault.addresses:
+        return []
+    number = step_at(read_code(image, compiled.c.run), fault.addresses, len(steps))
+    if number is None:
+        return []
+    y = steps[number].call.y
+    return [f"in layer {number + 1} of {len(steps)}: {y.origin.path or y.name}"]
 
 
 def _layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:

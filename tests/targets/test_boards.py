@@ -86,6 +86,8 @@ def test_header() -> None:
         "#define BT_UART_BAUD 115200u\n"
         "#define BT_COUNTER_BASE 0x400b0000u\n"
         "#define BT_COUNTER_HZ 1000000u\n"
+        "#define BT_CODE_BASE 0x10000000u\n"
+        "#define BT_CODE_BYTES 0x400000u\n"
         "#define BT_UART_IRQ 33u\n"
         "#define BT_INTERRUPTS_BASE 0xe000e100u\n"
         "#define BT_ALARM_BASE 0xe000e010u\n"

@@ -136,7 +136,7 @@ def fault(board: str, how: int, toolchain: str = "gcc") -> list[str]:
         device.text_until(b"FAULT: ")
         rows = device.text_until(b"END OF FAULT\n").splitlines()
         assert " sp 0x" in "".join(rows)
-        return [row for row in rows if not row.startswith(("pc ", "r0 ", "a0 ", "cfsr ", "mcause "))]
+        return [row for row in rows if not row.startswith(("pc ", "r0 ", "a0 ", "cfsr ", "mcause ", "called from"))]
 
 
 V6M = "HardFault (Armv6-M does not record the cause)"

@@ -220,6 +220,7 @@ class Core:
         opcode = self.peek(self.pc - 2, 2) if error is not None or not self._shared.stopped else b""
         if error is not None and (error.errno != uc.UC_ERR_INSN_INVALID or opcode not in (WFE, WFI)):
             self.fault = self._describe(error)
+            self.fault.addresses = (self.uc.reg_read(REGISTERS["lr"]), self.state.site)
         if opcode == WFI:
             self._doze()
         return opcode == WFE

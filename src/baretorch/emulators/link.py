@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -220,7 +221,10 @@ class Link:
             self._hear_text(data)
         message = self._heard[self._heard.index(FAULT_BEGINS) :].split(FAULT_ENDS)[0]
         first, *rest = message.strip().splitlines()
-        return DeviceFault(f"the device stopped: {first}", have=rest)
+        fault = DeviceFault(f"the device stopped: {first}", have=rest)
+        rows = [line for line in rest if line.startswith(("pc ", "called from "))]
+        fault.addresses = tuple(int(word, 16) for row in rows for word in re.findall("0x([0-9a-f]{8})", row))
+        return fault
 
     def _heard_lines(self) -> list[str]:
         lines = self._heard.strip().splitlines()[-10:]

@@ -11,7 +11,10 @@ from baretorch.targets.flash import Waits
 
 
 class DeviceFault(CompileError):
-    """The image stopped: a fault, an exit, a jump into nowhere."""
+    """The image stopped: a fault, an exit, a jump into nowhere. `addresses` are where it was, and return addresses that
+    may be on its stack, the innermost first."""
+
+    addresses: tuple[int, ...] = ()
 
 
 class DeviceHang(CompileError):

@@ -27,6 +27,8 @@ def board_header(board: Board, checked: bool = False, cores: int = 1, watchdog: 
         ("BT_UART_BAUD", f"{chip.uart.baud}u"),
         ("BT_COUNTER_BASE", f"0x{chip.counter.base:08x}u"),
         ("BT_COUNTER_HZ", f"{chip.counter.hz}u"),
+        ("BT_CODE_BASE", f"0x{chip.memory(chip.code).origin:08x}u"),
+        ("BT_CODE_BYTES", f"0x{chip.memory(chip.code).size:x}u"),
         *_interrupts(board),
         *_watchdog(chip, watchdog),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),

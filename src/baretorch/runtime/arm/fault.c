@@ -153,6 +153,20 @@ static void print_registers(const frame *at, uint32_t exc_return)
     bt_print("\n");
 }
 
+/* What lies on the stack and may be where a call returns to: whoever has the ELF file can tell which layer ran. */
+static void print_callers(const uint32_t *sp)
+{
+    uint32_t found = 0;
+    bt_print("called from");
+    for (; sp < bt_stack_top && found < 8u; sp++) {
+        if ((*sp & 1u) != 0 && *sp - BT_CODE_BASE < BT_CODE_BYTES) {
+            print_register(" ", *sp);
+            found++;
+        }
+    }
+    bt_print("\n");
+}
+
 /* Where the stack of the core that stopped ends, and in images that use two cores, which one that is. */
 static const uint32_t *which_core(void)
 {
@@ -175,6 +189,7 @@ void bt_fault(const frame *at, uint32_t exc_return)
     print_cause(exception);
     if ((uintptr_t)at >= (uintptr_t)bt_data_start && (uintptr_t)(at + 1) <= (uintptr_t)bt_stack_top) {
         print_registers(at, exc_return);
+        print_callers((const uint32_t *)interrupted_sp(at, exc_return));
     } else {
         print_register("registers lost: the stack pointer is outside RAM, ", (uint32_t)(uintptr_t)at);
         bt_print("\n");

@@ -1,4 +1,5 @@
 /* A trap ends the program with a report in words, from "FAULT: " to "END OF FAULT". */
+#include "bt_board.h"
 #include "bt_image.h"
 #include "bt_runtime.h"
 
@@ -13,6 +14,20 @@ static void print_register(const char *name, uint32_t value)
 {
     bt_print(name);
     bt_print_hex(value);
+}
+
+/* What lies on the stack and may be where a call returns to: whoever has the ELF file can tell which layer ran. */
+static void print_callers(const uint32_t *sp)
+{
+    uint32_t found = 0;
+    bt_print("called from");
+    for (; sp >= bt_stack_limit && sp < bt_stack_top && found < 8u; sp++) {
+        if ((*sp & 1u) == 0 && *sp - BT_CODE_BASE < BT_CODE_BYTES) {
+            print_register(" ", *sp);
+            found++;
+        }
+    }
+    bt_print("\n");
 }
 
 static const char *cause_text(uint32_t cause)
@@ -55,6 +70,7 @@ void bt_trap(const registers *r)
     print_register(" a4 ", r->a4);
     print_register(" a5 ", r->a5);
     bt_print("\n");
+    print_callers((const uint32_t *)(uintptr_t)(r->sp & ~3u));
     if (r->sp < (uint32_t)(uintptr_t)bt_stack_limit) {
         print_register("the stack has overflowed its limit ", (uint32_t)(uintptr_t)bt_stack_limit);
         bt_print("\n");

@@ -1,0 +1,47 @@
+"""Which layer an image was in when it stopped: each step of a model is one call in the run function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from baretorch.emulators.code import Code
+from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware.elf import ARM
+from baretorch.targets.kinds import CALLS
+
+COPY = "mem"  # memcpy, __aeabi_memcpy4 …: in no name of ours
+
+
+def step_at(code: Code, addresses: Iterable[int], steps: int) -> int | None:
+    """The number, from 0, of the step that the first of these addresses with an answer is in: return addresses from
+    inside to outside. None if there is no such address, or the compiler did not make one call of each of the steps."""
+    homes = [(first, end) for first, end in (code.home[:2], code.home[2:]) if first != end]
+    calls = [list(_returns(code, *home)) for home in homes]
+    for address in (a & ~1 for a in addresses):
+        for returns in calls:
+            if address in returns and len(returns) == steps:
+                return returns.index(address)
+    return None
+
+
+def _returns(code: Code, first: int, end: int) -> Iterator[int]:
+    """Where the function's calls return to, in the order of its code, but those that copy a caller's data."""
+    raw = code.elf.bytes_at(first, end - first)
+    for behind, target in _thumb(raw, first) if code.elf.machine == ARM else _riscv(raw, first):
+        if target is None or COPY not in code.function_at(target & ~1):
+            yield behind
+
+
+def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
+    """Behind each call, and where that goes if its code says so."""
+    for i in thumb.instructions(raw, first):
+        if thumb_work.work_of(i).kind in CALLS:
+            yield i.address + len(i.raw), thumb.branch_target(i.raw, i.address)
+
+
+def _riscv(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
+    before = None
+    for i in riscv.instructions(raw, first):
+        if riscv_work.work_of(i).kind in CALLS:
+            yield i.address + i.size, riscv.call_target(before, i)
+        before = i

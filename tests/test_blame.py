@@ -1,0 +1,43 @@
+"""A fault names the layer that ran, also of two that are the same code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from baretorch import frontends, pipeline
+from baretorch.emulators.types import DeviceFault
+from baretorch.options import Compiler, Emulator, Options
+from baretorch.targets.boards import load_board
+from tests.report.test_profile import Net
+
+TRAP = "static volatile uint32_t calls;\n    if (++calls == {})\n        __builtin_trap();\n    "
+
+
+@pytest.mark.parametrize(
+    ("board", "emulator", "toolchain"),
+    [
+        ("mps2-an386", "qemu", "gcc"),
+        ("mps2-an386", "unicorn", "gcc"),
+        ("microbit", "qemu", "gcc"),
+        ("mps3-an547", "qemu", "zig"),
+        ("virt-rv32", "qemu", "gcc"),
+        ("pico", "unicorn", "gcc"),
+    ],
+)
+def test_the_layer_is_named(board: str, emulator: str, toolchain: str, tmp_path: Path) -> None:
+    source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
+    options = Options(toolchain=Compiler(toolchain), emulator=Emulator(emulator))
+    compiled = pipeline.compile_source(source, load_board(board), options)
+    text = compiled.c.files["model.c"]
+    begin = text.index("static const", text.index("BT_LAYER void linear_2"))
+    for call, name in ((1, "in layer 2 of 4: one"), (2, "in layer 3 of 4: two")):
+        files = {**compiled.c.files, "model.c": text[:begin] + TRAP.format(call) + text[begin:]}
+        broken = replace(compiled, c=replace(compiled.c, files=files))
+        image = pipeline.build_image(broken, tmp_path / str(call))
+        with pytest.raises(DeviceFault) as fault:
+            pipeline.run_image(broken, image)
+        assert fault.value.have[0] == name
