@@ -16,6 +16,7 @@ from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.emulators.wiring import TOLERANCE, line
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
+from baretorch.options import Console
 from baretorch.targets.boards import load_board
 from baretorch.targets.silicon import factors, load_silicon, silicon_names
 from baretorch.targets.types import Uart
@@ -166,7 +167,7 @@ def test_a_wrong_uart_clock_garbles_the_console(percent: int, understood: bool) 
 
 
 def built_for(uart: Uart) -> Image:
-    board = load_board("pico")
+    board = load_board("pico").with_console(Console.UART)
     folder = Path(mkdtemp(prefix="baretorch-test-"))
     (folder / "glue.c").write_text(GLUE.format(body=REVERSE, inputs=16, outputs=16))
     changed = replace(board, chip=replace(board.chip, uart=uart))
@@ -205,6 +206,20 @@ def test_what_does_not_start_is_told_and_done_without(board: str, signal: str, m
     assert "".join(heard) == f"{told}baretorch: toy on {board}, ready\n"
     assert hello.counter_hz == made.board.chip.counter.fallback_hz
     assert link.run([DATA]).outputs == (DATA[::-1],)
+    machine.close()
+
+
+@pytest.mark.parametrize(("board", "signal"), [("pico", "XOSC.STATUS.STABLE"), ("nucleo-wb55rg", "RCC.CR.HSERDY")])
+def test_the_alarm_knows_how_slow_the_core_is(board: str, signal: str) -> None:
+    """Else a frame is waited for twenty times too long, and a watchdog that ticks for itself is not fed in time."""
+    made = broken(image(board), signal)
+    machine = UnicornMachine(made, RUN)
+    Link(machine).hello()
+    machine.write(b"BTR")
+    with pytest.raises(DeviceHang):
+        while True:
+            machine.read(0.3)
+    assert machine._cores[0].state.alarm.reload + 1 == made.board.chip.uart.fallback_hz // 100  # 10 ms of the core
     machine.close()
 
 

@@ -95,6 +95,7 @@ def test_header() -> None:
         "#define BT_SLOW_FLASH 1\n"
         "#define BT_FALLBACK_UART_HZ 11000000u\n"
         "#define BT_FALLBACK_COUNTER_HZ 1000000u\n"
+        "#define BT_FALLBACK_ALARM_HZ 11000000u\n"
         "\n"
         "#endif\n"
     )

@@ -18,6 +18,7 @@ void bt_report_missing(void); /* wait.c */
 #define bt_report_missing() ((void)0)
 #define BT_FALLBACK_UART_HZ BT_UART_CLOCK_HZ
 #define BT_FALLBACK_COUNTER_HZ BT_COUNTER_HZ
+#define BT_FALLBACK_ALARM_HZ BT_ALARM_HZ
 #endif
 
 /* boot/qmi.c, for the RP2350: reads flash as fast as that can be. */
@@ -51,6 +52,7 @@ void bt_sleep(void);
 /* alarm/<driver>.c: rings after so many milliseconds, or a little later. It ends bt_sleep if it is to. Chips without one
  * (BT_ALARM_HZ) wait as long as it takes. */
 #ifdef BT_ALARM_HZ
+#define BT_ALARM_PER_MS ((bt_chip_missing() ? BT_FALLBACK_ALARM_HZ : BT_ALARM_HZ) / 1000u) /* what it counts */
 void bt_alarm_start(uint32_t ms);
 void bt_alarm_wakes(int on);
 int bt_alarm_rang(void);

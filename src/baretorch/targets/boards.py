@@ -201,7 +201,8 @@ def _interrupts(table: Table) -> Interrupts:
 
 
 def _alarm(table: Table) -> Alarm:
-    alarm = Alarm(table.source("driver", "alarm"), table.number("base"), table.rate("hz"), _irq(table))
+    driver = table.source("driver", "alarm")
+    alarm = Alarm(driver, table.number("base"), table.rate("hz"), _irq(table), _fallback(table))
     table.end()
     return alarm
 

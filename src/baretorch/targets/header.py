@@ -17,6 +17,7 @@ def board_header(board: Board, checked: bool = False, cores: int = 1, watchdog: 
     rates = (
         ("UART", chip.uart.fallback_hz or chip.uart.clock_hz),
         ("COUNTER", chip.counter.fallback_hz or chip.counter.hz),
+        *([("ALARM", chip.alarm.fallback_hz or chip.alarm.hz)] if chip.alarm is not None else []),
     )
     fallback = [(f"BT_FALLBACK_{name}_HZ", f"{hz}u") for name, hz in rates if chip.starts_clocks]
     rows = (

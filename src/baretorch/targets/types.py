@@ -83,12 +83,14 @@ class Interrupts:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A timer that can end sleep: runtime/alarm/<driver>.c. `irq` is its interrupt, None if that is the core's own."""
+    """A timer that can end sleep: runtime/alarm/<driver>.c. `irq` is its interrupt, None if that is the core's own.
+    `fallback_hz` as for the console."""
 
     driver: str
     base: int
     hz: int
     irq: int | None = None
+    fallback_hz: int | None = None
 
 
 @dataclass(frozen=True)

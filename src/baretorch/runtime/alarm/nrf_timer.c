@@ -13,7 +13,7 @@
 void bt_alarm_start(uint32_t ms)
 {
     TASKS_CAPTURE1 = 1;
-    CC1 += BT_ALARM_HZ / 1000u * ms;
+    CC1 += BT_ALARM_PER_MS * ms;
     EVENTS_COMPARE1 = 0;
 }
 

@@ -19,7 +19,7 @@ static uint32_t rounds;
 void bt_alarm_start(uint32_t ms)
 {
     rounds = ms / ROUND_MS + 1u;
-    RVR = BT_ALARM_HZ / 1000u * ROUND_MS - 1u;
+    RVR = BT_ALARM_PER_MS * ROUND_MS - 1u;
     CVR = 0; /* begin with a whole round */
     CSR = CSR_ENABLE_CORE_CLOCK;
 }

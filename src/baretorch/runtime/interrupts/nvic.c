@@ -14,9 +14,10 @@ void bt_mask_interrupts(void)
     __asm__ volatile("cpsid i" : : : "memory");
 }
 
+/* What was told the controller before, such as that the alarm no longer matters, is done by then. */
 void bt_unmask_interrupts(void)
 {
-    __asm__ volatile("cpsie i\n\tisb" : : : "memory");
+    __asm__ volatile("dsb\n\tcpsie i\n\tisb" : : : "memory");
 }
 
 #ifdef BT_USB_IRQ

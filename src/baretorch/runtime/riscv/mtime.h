@@ -19,7 +19,7 @@ static uint64_t now(void)
 void bt_alarm_start(uint32_t ms)
 {
     MTIME_START();
-    rings = now() + BT_ALARM_HZ / 1000u * ms;
+    rings = now() + BT_ALARM_PER_MS * ms;
     MTIMECMPH = 0xffffffffu; /* not too early on the way */
     MTIMECMP = (uint32_t)rings;
     MTIMECMPH = (uint32_t)(rings >> 32);
