@@ -42,19 +42,19 @@ def sigmoid(v: Array) -> Array:
     """Of numbers with 12 fractional bits, on a straight line between two entries of the table."""
     table = sigmoid_table().astype(np.int64)
     at = (v >> 8) + 8 * STEPS
-    return np.asarray(table[at] + _half_up((table[at + 1] - table[at]) * (v & 255), 8))
+    return np.asarray(table[at] + half_up((table[at + 1] - table[at]) * (v & 255), 8))
 
 
 def tanh(v: Array) -> Array:
     """2 sigmoid(2 v) - 1."""
-    return np.asarray(2 * sigmoid(_16(2 * v)) - (1 << UNIT_BITS))
+    return np.asarray(2 * sigmoid(short(2 * v)) - (1 << UNIT_BITS))
 
 
-def _half_up(v: Array, bits: int) -> Array:
+def half_up(v: Array, bits: int) -> Array:
     return np.asarray((v + (1 << (bits - 1))) >> bits)
 
 
-def _16(v: Array) -> Array:
+def short(v: Array) -> Array:
     return np.asarray(np.clip(v, -32768, 32767))
 
 
@@ -109,7 +109,7 @@ class QRecurrent(Op):
         y = np.empty((*x.shape[:2], w_hh.shape[1]), np.int8)
         stored = self.stored(state[0])
         for t in reversed(range(len(x))) if self.reverse else range(len(x)):
-            from_x = _16(_factored((x[t] @ w_ih.T + rows[:, 0]) << self.shift_ih, rows[:, 1]))
+            from_x = short(_factored((x[t] @ w_ih.T + rows[:, 0]) << self.shift_ih, rows[:, 1]))
             from_h = _factored((stored @ w_hh.T + rows[:, 2]) << self.shift_hh, rows[:, 3])
             state = self.step(from_x, from_h, state)
             y[t] = stored = self.stored(state[0])
@@ -141,10 +141,10 @@ class QLstm(QRecurrent):
     bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS, CELL_BITS)
 
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
-        i, f, g, o = np.split(_16(x + h), 4, axis=1)
-        kept = _half_up(sigmoid(f) * state[1], UNIT_BITS)
-        c = _16(kept + _half_up(sigmoid(i) * tanh(g), 2 * UNIT_BITS - CELL_BITS))
-        h = _half_up(sigmoid(o) * tanh(c << (GATE_BITS - CELL_BITS)), 2 * UNIT_BITS - HIDDEN_BITS)
+        i, f, g, o = np.split(short(x + h), 4, axis=1)
+        kept = half_up(sigmoid(f) * state[1], UNIT_BITS)
+        c = short(kept + half_up(sigmoid(i) * tanh(g), 2 * UNIT_BITS - CELL_BITS))
+        h = half_up(sigmoid(o) * tanh(c << (GATE_BITS - CELL_BITS)), 2 * UNIT_BITS - HIDDEN_BITS)
         return [h, c]
 
 
@@ -158,10 +158,10 @@ class QGru(QRecurrent):
 
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         n = state[0].shape[1]
-        r, z = np.split(sigmoid(_16(x + h)[:, : 2 * n]), 2, axis=1)
-        candidate = tanh(_16(x[:, 2 * n :] + _half_up(r * _16(h[:, 2 * n :]), UNIT_BITS)))
-        candidate = _half_up(candidate, UNIT_BITS - HIDDEN_BITS)
-        return [candidate + _half_up(z * (state[0] - candidate), UNIT_BITS)]
+        r, z = np.split(sigmoid(short(x + h)[:, : 2 * n]), 2, axis=1)
+        candidate = tanh(short(x[:, 2 * n :] + half_up(r * short(h[:, 2 * n :]), UNIT_BITS)))
+        candidate = half_up(candidate, UNIT_BITS - HIDDEN_BITS)
+        return [candidate + half_up(z * (state[0] - candidate), UNIT_BITS)]
 
 
 UNIT = Quant((1 / 128,), (0,))  # fits every hidden state: it is between -1 and 1
@@ -190,20 +190,20 @@ def recurrent(walk: Walk, node: Node) -> None:
     made = kind(q_y.zero_point[0], int(multiplier), shift_ih, shift_hh, op.reverse, op.batch_first)
     inputs = (
         walk.int8(x),
-        *(_begin(walk, name, bits) for name, bits in zip(states, kind.bits, strict=False)),
+        *(begin(walk, name, bits) for name, bits in zip(states, kind.bits, strict=False)),
         walk.constant(weights[0], "int8", w_ih),
         walk.constant(weights[1], "int8", w_hh),
         walk.constant(weights[0], "rows", np.concatenate([ih, hh], axis=1).astype(np.int32)),
     )
     y, *ends = node.outputs
-    outputs = [_output(walk, y, DType.INT8, q_y), *(_output(walk, end, DType.INT16, None) for end in ends)]
+    outputs = [int_output(walk, y, DType.INT8, q_y), *(int_output(walk, end, DType.INT16, None) for end in ends)]
     walk.nodes.append(Node(made, inputs, tuple(outputs)))
     walk.stored[y] = outputs[0]
     for end, fixed, bits in zip(ends, outputs[1:], kind.bits, strict=True):
         walk.nodes.append(Node(FromFixed(bits), (fixed,), (end,)))
         walk.floats.add(end)
     walk.found |= {y: q_y, ends[0]: q_y}
-    walk.stored[ends[0]] = _last(walk, op, outputs[0], ends[0], q_y)
+    walk.stored[ends[0]] = last_time(walk, op, outputs[0], ends[0], q_y)
 
 
 def _hidden_scale(walk: Walk, node: Node) -> Quant:
@@ -235,23 +235,23 @@ def _rows(t: Tensor, x: Quant, bias: Array) -> tuple[Array, Array, int]:
     return w, np.stack([biases, multiplier], axis=1).astype(np.int64), shift
 
 
-def _begin(walk: Walk, name: str, bits: int) -> str:
+def begin(walk: Walk, name: str, bits: int) -> str:
     """A state that is given, with a fixed point."""
     t = walk.graph[name]
     if t.data is not None:
         return walk.constant(t, "fixed", ToFixed(bits).reference(t.data)[0])
-    fixed = _output(walk, name, DType.INT16, None)
+    fixed = int_output(walk, name, DType.INT16, None)
     walk.nodes.append(Node(ToFixed(bits), (walk.real(name),), (fixed,)))
     return fixed
 
 
-def _output(walk: Walk, like: str, dtype: DType, quant: Quant | None) -> str:
+def int_output(walk: Walk, like: str, dtype: DType, quant: Quant | None) -> str:
     name = fresh(walk.graph, walk.new, f"{like}_{dtype.label}")
     walk.new[name] = replace(walk.graph[like], name=name, dtype=dtype, quant=quant, value="")
     return name
 
 
-def _last(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
+def last_time(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
     """The hidden state at the end as int8: y at the last time, which is the first if it runs backwards."""
     axis = 1 if op.batch_first else 0
     shape = walk.new[y].shape
@@ -261,22 +261,29 @@ def _last(walk: Walk, op: Recurrent, y: str, end: str, quant: Quant) -> str:
     return walk.view(Reshape(walk.graph[end].shape), end, part)
 
 
+def extents(x: Tensor, hidden: int, batch_first: bool) -> tuple[tuple[str, int], ...]:
+    """The sizes of a layer, and how many numbers lie between times and samples."""
+    a, b, inner = x.shape
+    time, batch = (b, a) if batch_first else (a, b)
+    outer, between = (1, time) if batch_first else (batch, 1)  # steps of time and batch, in rows
+    return (
+        ("time", time),
+        ("batch", batch),
+        ("in", inner),
+        ("hidden", hidden),
+        ("x_time", outer * inner),
+        ("x_batch", between * inner),
+        ("y_time", outer * hidden),
+        ("y_batch", between * hidden),
+    )
+
+
 def _params(call: Call[Any]) -> Params:
     op = call.op
-    time, batch = op.extent(call.x)
-    inner, hidden = call.x.shape[-1], call.inputs[-2].shape[1]
-    outer, between = (1, time) if op.batch_first else (batch, 1)  # steps of time and batch, in rows
     return Params(
         "bt_qrecurrent",
         (
-            ("time", time),
-            ("batch", batch),
-            ("in", inner),
-            ("hidden", hidden),
-            ("x_time", outer * inner),
-            ("x_batch", between * inner),
-            ("y_time", outer * hidden),
-            ("y_batch", between * hidden),
+            *extents(call.x, call.inputs[-2].shape[1], op.batch_first),
             ("reverse", int(op.reverse)),
             ("shift_ih", op.shift_ih),
             ("shift_hh", op.shift_hh),

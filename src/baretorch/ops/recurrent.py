@@ -77,13 +77,25 @@ class Recurrent(Op):
 
 
 @dataclass(frozen=True)
+class Cell:
+    """An LSTM's cell state as 16 bits: how many of them are fractional, and the limits that it has."""
+
+    bits: int
+    lo: int = -32768
+    hi: int = 32767
+
+
+@dataclass(frozen=True)
 class Lstm(Recurrent):
-    """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c."""
+    """Gates i, f, g, o; c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). States: h, c.
+
+    `cell` tells how a quantized file stores c. It does not matter here; in int8, the layer then computes as LiteRT."""
 
     name: ClassVar[str] = "lstm"
     gates: ClassVar[int] = 4
     biases: ClassVar[int] = 4
     states: ClassVar[int] = 2
+    cell: Cell | None = None
 
     def step(self, x: Array, h: Array, bias: Array, state: list[Array]) -> list[Array]:
         i, f, g, o = np.split(x + h + bias, 4, axis=1)

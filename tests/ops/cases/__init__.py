@@ -20,6 +20,7 @@ from tests.ops.cases import (
     int8_small,
     layers,
     layout,
+    litert_lstm,
     logic,
     ordered,
     pools,
@@ -57,4 +58,5 @@ TABLE: tuple[Case, ...] = (
     *int8_small.CASES,
     *int8_more.CASES,
     *int8_recurrent.CASES,
+    *litert_lstm.CASES,
 )

@@ -262,7 +262,8 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
         known = [i if i >= 0 and not is_kept(tensors[i]) else -1 for i in operator.inputs]
         inputs = tuple(g.value(i) if i >= 0 else None for i in known)
         outputs = tuple(tensors[i] for i in operator.outputs)
-        g.bind(operator, row.build(g, Call(operator.name, inputs, operands, outputs, operator.options)))
+        between = tuple(tensors[i] if i >= 0 else None for i in operator.between)
+        g.bind(operator, row.build(g, Call(operator.name, inputs, operands, outputs, operator.options, between)))
     except CompileError as error:
         error.at = error.at or (shown,)
         error.have = error.have or tuple(str(t) for t in operands if t is not None)[:6]

@@ -42,6 +42,7 @@ class Call:
     operands: tuple[TfTensor | None, ...]
     outputs: tuple[TfTensor, ...]
     options: Table | None
+    between: tuple[TfTensor | None, ...] = ()
 
     @property
     def y(self) -> TfTensor:

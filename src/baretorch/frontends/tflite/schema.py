@@ -60,13 +60,15 @@ class TfTensor:
 
 @dataclass(frozen=True)
 class TfOperator:
-    """An operator: numbers of its tensors, where -1 stands for one that is left out, and its options."""
+    """An operator: numbers of its tensors, where -1 stands for one that is left out, and its options. `between` are
+    tensors that only tell scales of what it computes on the way."""
 
     name: str  # CONV_2D; that of a custom operator is its own
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Table | None
     custom: bool = False
+    between: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ def _subgraph(
             raise damaged(f"it refers to operator code {code} of {len(codes)}")
         name, custom = codes[code]
         inputs, outputs = known(t.integers(1, "i"), -1), known(t.integers(2, "i"), 0)
-        operators.append(TfOperator(name, inputs, outputs, t.table(4), custom))
+        between = known(t.integers(8, "i"), -1)
+        operators.append(TfOperator(name, inputs, outputs, t.table(4), custom, between))
     inputs, outputs = known(table.integers(1, "i"), 0), known(table.integers(2, "i"), 0)
     return Subgraph(table.text(4), tensors, inputs, outputs, tuple(operators))
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import frexp, inf
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.frontends.tflite.lowering import TfliteLowering, layer_name
+from baretorch.frontends.tflite.lowering import TfliteLowering, layer_name, stored_as
 from baretorch.frontends.tflite.rows import TANH, Call, Field, Row
 from baretorch.frontends.tflite.schema import TfTensor, damaged
 from baretorch.ir import Quant
 from baretorch.ops.elementwise import Add, Clamp, Mul
 from baretorch.ops.linear import Linear
+from baretorch.ops.litert_lstm import CELL_BITS
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.recurrent import Lstm
+from baretorch.ops.recurrent import Cell, Lstm
 from baretorch.ops.reduce import Sum
 
 # Of UNIDIRECTIONAL_SEQUENCE_LSTM's inputs:
 FROM_INPUT, FROM_HIDDEN, BIASES = range(1, 5), range(5, 9), range(12, 16)  # of the gates i, f, g, o
 UNKNOWN = {"peepholes": range(9, 12), "a projection": range(16, 18), "layer normalization": range(20, 24)}
 HIDDEN, CELL = 18, 19
+PRODUCT = 4  # of what it computes on the way: sigmoid(o) tanh(c), which is the next hidden state
 
 
 def svdf(g: TfliteLowering, call: Call) -> str:
@@ -51,13 +53,28 @@ def lstm(g: TfliteLowering, call: Call) -> str:
             raise CompileError(f"{call.name} with {what} is not supported", need="a plain LSTM, as Keras has it")
     if call.option(Field(0, "b")) != TANH:
         raise CompileError(f"{call.name}: an activation other than TANH is not supported")
-    if (most := _largest_cell(call)) < inf:
+    cell_bytes = _cell(call)
+    if cell_bytes is None and (most := _largest_cell(call)) < inf:
         g.notes.append(f"{layer_name(call.y)}: its cells are not limited to {most:g}, as LiteRT's are")
     hidden, cell = (g.variable(*_variable(call, i)) for i in (HIDDEN, CELL))
     weights = (_stacked(g, call, FROM_INPUT), _stacked(g, call, FROM_HIDDEN), _stacked(g, call, BIASES))
-    op = Lstm(batch_first=not call.option(Field(3, "B")))
+    op = Lstm(batch_first=not call.option(Field(3, "B")), cell=cell_bytes)
     y, hidden.now, cell.now = g.b.add_many(op, call.x(), hidden.now, cell.now, *weights)
     return y
+
+
+def _cell(call: Call) -> Cell | None:
+    """How the file stores cells, if LiteRT computes the layer in integers and its hidden state has one scale."""
+    hidden, cell = call.operands[HIDDEN], call.operands[CELL]
+    product = call.between[PRODUCT] if len(call.between) > PRODUCT else None
+    if hidden is None or cell is None or product is None or cell.type != "int16" or cell.quant is None:
+        return None
+    part, exponent = frexp(cell.quant.scale[0])
+    y = stored_as(call.y)
+    if y is None or stored_as(hidden) != y or stored_as(product) != y or part != 0.5 or 1 - exponent not in CELL_BITS:
+        return None
+    most = min(int(call.real(1) / cell.quant.scale[0]), 32767)
+    return Cell(1 - exponent, -most, most) if most > 0 else Cell(1 - exponent)
 
 
 def _largest_cell(call: Call) -> float:

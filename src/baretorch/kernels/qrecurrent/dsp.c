@@ -1,4 +1,4 @@
-#include "layers.h"
+#include "litert.h"
 
 #include "../dsp_rows.h"
 
@@ -9,3 +9,4 @@ BT_INLINE const void *bt_qrecurrent_four_dsp(int32_t sums[4], const int8_t *x, c
 }
 
 BT_QRECURRENT_KERNELS(dsp, int32_t, bt_qrecurrent_four_dsp)
+BT_LITERT_LSTM(dsp, int32_t, bt_qrecurrent_four_dsp)

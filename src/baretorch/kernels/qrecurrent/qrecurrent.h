@@ -25,6 +25,25 @@ typedef struct {
     int32_t zero;
 } bt_qrecurrent;
 
+/* An LSTM in LiteRT's arithmetic: `biases` has those of each row for the input and for the hidden state, `scales`
+ * multiplier and shift of each gate for both. h0 and y have one scale. */
+typedef struct {
+    int32_t time;
+    int32_t batch;
+    int32_t in;
+    int32_t hidden;
+    int32_t x_time;
+    int32_t x_batch;
+    int32_t y_time;
+    int32_t y_batch;
+    int32_t cell_bits; /* fractional bits of c, and its limits */
+    int32_t cell_lo;
+    int32_t cell_hi;
+    int32_t multiplier; /* to y, and y's zero point */
+    int32_t shift;
+    int32_t zero;
+} bt_litert;
+
 #ifndef BT_INLINE_KERNELS
 /* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes, and three. */
 void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
@@ -36,6 +55,16 @@ void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, con
                  const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
 void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+
+/* scratch: 8 * hidden bytes. */
+void bt_litert_lstm_ref(const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0, const int8_t *w_ih,
+                        const int8_t *w_hh, const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,
+                        void *scratch);
+
+/* Weights as those of bt_qlinear_dsp, each gate's apart. Reads up to three bytes behind x and h0. */
+void bt_litert_lstm_dsp(const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0, const int32_t *w_ih,
+                        const int32_t *w_hh, const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,
+                        void *scratch);
 
 /* Weights as those of bt_qlinear_dsp, of gru's w_hh the rows of r and z and those of n apart. Reads up to three bytes
  * behind x. */

@@ -1,4 +1,4 @@
-#include "layers.h"
+#include "litert.h"
 
 BT_INLINE const void *bt_qrecurrent_four_ref(int32_t sums[4], const int8_t *x, const void *w, int32_t count, int32_t n)
 {
@@ -11,3 +11,4 @@ BT_INLINE const void *bt_qrecurrent_four_ref(int32_t sums[4], const int8_t *x, c
 }
 
 BT_QRECURRENT_KERNELS(ref, int8_t, bt_qrecurrent_four_ref)
+BT_LITERT_LSTM(ref, int8_t, bt_qrecurrent_four_ref)
