@@ -144,8 +144,8 @@ static void take_back(uint32_t buffer)
         EP_ABORT_SET = bit;
         for (uint32_t looks = PATIENCE; looks > 0 && (EP_ABORT_DONE & bit) == 0; looks--) {
         }
-        look_at_data(); /* it may have come to its end just now */
     }
+    look_at_data(); /* it may have come to its end just now, also before it was looked at */
     CONTROL(buffer) = 0;
     if (aborts) {
         EP_ABORT_DONE_CLEAR = bit;
