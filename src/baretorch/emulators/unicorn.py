@@ -94,7 +94,6 @@ class UnicornMachine:
             other.pair(one)
 
     def write(self, data: bytes) -> None:
-        self._watch_no_more()
         if self.usb is not None:
             self.usb.host.send(data)
             return
@@ -107,6 +106,7 @@ class UnicornMachine:
         while self._fault is None:
             why = self._run(deadline)
             if sent := self._take_output():
+                self._watch_no_more()
                 return sent
             if why is Stop.TIME_IS_UP:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s", have=self._where())
