@@ -4,7 +4,7 @@
 PY := .venv/bin/python
 # Two test processes on two cores: threads of PyTorch's own would only be in each other's way. Each takes whole
 # files (tests/conftest.py): neighbours share images and exported models, which two would make twice.
-PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope --durations 15
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope --no-loadscope-reorder --durations 15
 # What uses PyTorch, whose last bits differ from CPU to CPU; and an old CPU, to PyTorch, oneDNN, MKL and OpenBLAS.
 TORCH := $(addprefix tests/,cli emulators examples explore exports frontends fuzz new_operator opinfo ops passes plan quantize report \
 	zoo test_api.py test_blame.py test_check_inputs.py test_docs.py test_net.py test_road.py \

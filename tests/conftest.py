@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbers run before they were compiled
 
 IMAGE = re.compile(r"\[([\w-]+-(?:speed|size))-")  # as tests/ops/test_emulated.py calls them
+LONGEST = ("tests/ops/test_cases.py", "tests/ops/", "tests/fuzz/", "tests/quantize/", "tests/emulators/")
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]
@@ -21,6 +22,13 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
         file, _, test = nodeid.partition("::")
         image = IMAGE.search(test) if file.endswith("test_emulated.py") else None
         return f"{file}::{image[1]}" if image else file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no worker is left alone with it at the end."""
+    items.sort(
+        key=lambda item: next((i for i, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

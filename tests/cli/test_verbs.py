@@ -342,7 +342,7 @@ def test_board_names_complete() -> None:
     }
     command = [sys.executable, "-c", "from baretorch.cli import main; main()"]
     done = subprocess.run(command, env=os.environ | words, capture_output=True, text=True)
-    assert done.stdout.split() == ["plain,pico2", "plain,pico2w"]
+    assert done.stdout.split() == ["plain,pico2", "plain,pico2-riscv", "plain,pico2w"]
 
 
 def test_flash_to_a_drive(folder: Path) -> None:

@@ -345,7 +345,14 @@ def test_a_model_that_is_not_there_ends_it_at_once() -> None:
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(number: int, tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "baretorch", "studio", str(PTE / "sine.pte"), "--board", "host"]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    program = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # which a shell's background job ignores
+    )
     assert program.stdout is not None
     url, how = program.stdout.readline().strip(), program.stdout.readline()
     found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([\w-]{20,})/", url)
