@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import os
@@ -101,7 +102,8 @@ def test_the_studio_reads_a_digit_without_torch(clean: Path, tmp_path: Path) -> 
         "--toolchain",
         "zig",
     ]
-    program = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
+    program = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True, preexec_fn=heard)
     assert program.stdout is not None
     url = program.stdout.readline().strip()
     body = json.dumps({"strokes": DIGITS[8]}).encode()

@@ -53,6 +53,9 @@ HUGE: dict[str, Callable[[], Any]] = {
     "resize_input": lambda: model(
         [node("Resize", ["x", "", "r"], ["y"])], {"x": [1, 1, 2, 2]}, ["y"], {"r": np.float32([1, 1, 1e6, 1e6])}
     ),
+    "resize_axis": lambda: model(
+        [node("Resize", ["x", "", "r"], ["y"])], {"x": [1, 1, 1, 2]}, ["y"], {"r": np.float32([1, 1, 1, 1e9])}
+    ),
     "one_hot": lambda: makes(
         "OneHot", ["i", "d", "v"], {"i": np.array([0]), "d": np.array(LARGE), "v": np.float32([0, 1])}
     ),

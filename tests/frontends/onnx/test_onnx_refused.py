@@ -65,6 +65,7 @@ REFUSED = {
     "pool_4d": one("MaxPool", {"x": [1, 1, 2, 2, 2, 2]}, kernel_shape=[1, 1, 1, 1]),
     "windows": one("AveragePool", IMAGE, kernel_shape=[2]),
     "squeeze": one("Squeeze", {"x": [1, 3]}, {"a": ints(1)}),
+    "unsqueeze": one("Unsqueeze", {"x": [2, 3]}, {"a": ints(1, 1)}),
     "expand": one("Expand", {"x": [2, 3]}, {"s": ints(2, 4)}),
     "reshape": one("Reshape", {"x": [2, 3], "s": [1]}, types={"s": INT64}),
     "pad_mode": one("Pad", {"x": [3]}, {"p": ints(1, 1)}, mode="mirror"),

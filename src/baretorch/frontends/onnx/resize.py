@@ -71,6 +71,8 @@ def resize(g: OnnxLowering, call: Call) -> str:
     if not all(a.have > 0 and a.want > 0 for a in axes):
         sizes = ", ".join(f"{a.have} to {a.want}" for a in axes)
         raise CompileError("Resize: there is nothing to be resized, or nothing to become of it", have=sizes)
+    for a in axes:
+        need_room("Resize", a.want)
     if mode == "nearest":
         y = _nearest(g, call, x, axes, where)
     elif mode in ("linear", "cubic"):

@@ -61,9 +61,14 @@ def squeeze(g: OnnxLowering, call: Call) -> str:
 def unsqueeze(g: OnnxLowering, call: Call) -> str:
     x = call.need(0)
     axes = call.attribute("axes", ()) or g.ints(call.input(1), "Unsqueeze: axes")
-    new = {a + len(g.shape(x)) + len(axes) if a < 0 else a for a in axes}
+    rank = len(g.shape(x)) + len(axes)
+    new = {a + rank if a < 0 else a for a in axes}
+    if len(new) < len(axes) or not new <= set(range(rank)):
+        raise CompileError(
+            f"Unsqueeze: axes {list(axes)} are not of {rank} dimensions, or one comes twice", have=str(g[x])
+        )
     rest = iter(g.shape(x))
-    return g.reshape(x, [1 if i in new else next(rest) for i in range(len(g.shape(x)) + len(axes))])
+    return g.reshape(x, [1 if i in new else next(rest) for i in range(rank)])
 
 
 def transpose(g: OnnxLowering, call: Call) -> str:
