@@ -177,12 +177,12 @@ class Options:
         changed = (o for o in OPTIONS.values() if getattr(self, o.name) != getattr(before, o.name))
         return tuple(word for o in changed for word in o.words(getattr(self, o.name)))
 
-    def command(self, board: str) -> str:
+    def command(self, board: str, verb: str = "compile") -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
         weights = None if self.weights is Weights.FLASH else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None)
         seen = replace(seen, weights=weights, code=CodeIn.FLASH)
-        return shlex.join(["baretorch", "compile", "MODEL", "--board", board, *seen.words()])
+        return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:
         """All of them by name."""

@@ -13,7 +13,7 @@ import pytest
 from baretorch import pipeline
 from baretorch.cli.project import SDK_NAMES
 from baretorch.errors import CompileError
-from baretorch.exports import BY_NAME, SDKS, project
+from baretorch.exports import BY_NAME, SDKS, Sdk, figures_of, project
 from baretorch.exports.files import RECORD, write
 from baretorch.frontends import Int8
 from baretorch.options import Optimize, Options
@@ -52,9 +52,8 @@ def test_the_command_knows_all() -> None:
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.name)
-def test_every_board_of_an_sdk_is_one(sdk: object) -> None:
-    for board in sdk.boards or {}:  # type: ignore[attr-defined]
-        load_board(board)
+def test_every_board_of_an_sdk_is_one(sdk: Sdk) -> None:
+    assert [load_board(board).name for board in sdk.boards or {}] == list(sdk.boards or {})
 
 
 @pytest.mark.parametrize("sdk", SDK_NAMES)
@@ -70,7 +69,7 @@ def test_a_project_is_whole_and_always_the_same(sdk: str) -> None:
     assert {"model.h", "model.c", "weights.h", "weights.c", "example.h", "example.c"} <= {
         Path(name).name for name in files if Path(name).parent == library / "sine"
     }
-    assert "1,234" in files["README.md"] and "baretorch project MODEL" in files["README.md"]
+    assert "1,234" in files["README.md"] and f"baretorch project --sdk {sdk} MODEL" in files["README.md"]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -106,6 +105,15 @@ def test_two_models_in_one_cmake_program(tmp_path: Path) -> None:
     run("cmake", "--build", "build", folder=folder)
     printed = run("build/sine_example", folder=folder)
     assert "sine: right" in printed and "softmax: 0" in printed
+
+
+def test_figures_are_of_an_image_that_was_run(tmp_path: Path) -> None:
+    model = compiled("sine", "host")
+    image = pipeline.build_image(model, tmp_path)
+    assert figures_of(model, image)["stack_peak"] == 0, "the host has run it"
+    fvp = compiled("sine", "corstone-320")
+    assert fvp.board.emulators == ()
+    assert "stack_peak" not in figures_of(fvp, pipeline.build_image(fvp, tmp_path / "fvp"))
 
 
 def test_what_the_user_changed_stays(tmp_path: Path) -> None:

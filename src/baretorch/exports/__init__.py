@@ -35,6 +35,7 @@ class Sdk:
 
     name: str
     library: str  # where the model goes
+    program: str = ""  # templates that it shares with others
     boards: Mapping[str, Words] | None = None
 
 
@@ -45,14 +46,14 @@ def _called(**boards: str) -> dict[str, Words]:
 
 _RASPBERRY = {"PLATFORM": "raspberrypi", "SDK_BOARD": "pico"}
 SDKS: tuple[Sdk, ...] = (
-    Sdk("cmake", "@NAME@"),
-    Sdk("make", "@NAME@"),
-    Sdk("pico-sdk", "@NAME@", _called(pico="pico", pico4ml="pico", pico2="pico2", pico2w="pico2_w")),
+    Sdk("cmake", "@NAME@", "plain"),
+    Sdk("make", "@NAME@", "plain"),
+    Sdk("pico-sdk", "@NAME@", boards=_called(pico="pico", pico4ml="pico", pico2="pico2", pico2w="pico2_w")),
     Sdk("arduino", "@NAME@/src"),
     Sdk(
         "platformio",
         "lib/@NAME@/src",
-        {
+        boards={
             "pico": _RASPBERRY,
             "pico4ml": _RASPBERRY,
             "nucleo-wb55rg": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_wb55rg"},
@@ -62,7 +63,7 @@ SDKS: tuple[Sdk, ...] = (
     Sdk(
         "zephyr",
         "modules/@NAME@/src",
-        _called(
+        boards=_called(
             mps2_an385="mps2/an385",
             mps3_an547="mps3/corstone300/an547",
             nucleo_wb55rg="nucleo_wb55rg",
@@ -73,11 +74,11 @@ SDKS: tuple[Sdk, ...] = (
             pico2w="rpi_pico2/rp2350a/m33/w",
         ),
     ),
-    Sdk("esp-idf", "components/@NAME@", _called(host="esp32", virt_rv32="esp32c3")),
+    Sdk("esp-idf", "components/@NAME@", boards=_called(host="esp32", virt_rv32="esp32c3")),
     Sdk(
         "mbed-ce",
         "@NAME@",
-        {
+        boards={
             "nucleo-wb55rg": {
                 "SDK_BOARD": "NUCLEO_WB55RG",
                 "PYOCD": "STM32WB55RGVx",
@@ -110,14 +111,14 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "CPU_FLAGS": " ".join(board.chip.cpu.gcc),
         "SOURCES": "\n    ".join(sources),
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
-        "COMMAND": compiled.options.command(board.name).replace("compile MODEL", f"project MODEL --sdk {sdk.name}"),
+        "COMMAND": compiled.options.command(board.name, f"project --sdk {sdk.name}"),
         "JUDGE": example.judge,
         "FIGURES": _table(figures),
         **(sdk.boards or {}).get(board.name, {}),
     }
     library = _filled(sdk.library, words)
     files = {f"{library}/{name}/{path}": text for path, text in kept.items()}
-    for root in ("common", sdk.name):
+    for root in filter(None, ("common", sdk.program, sdk.name)):
         for path in sorted((TEMPLATES / root).rglob("*")):
             if path.is_file():
                 relative = str(path.relative_to(TEMPLATES / root))
@@ -128,7 +129,8 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
 
 
 def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]:
-    """What the model takes on its board: bytes of an image, and time if the board has an emulator here."""
+    """What the model takes on its board: bytes of an image, and time if an emulator runs the board. An image that an
+    emulator shows to be wrong is an error here too."""
     figures: dict[str, int | float | str] = {
         "board": compiled.board.name,
         "code_bytes": image.flash.model_code,
@@ -136,10 +138,9 @@ def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]
         "ram_bytes": image.ram.arena,
         "multiply_accumulates": compiled.graph.macs(),
     }
-    try:
-        run = compare(compiled, image, run_image(compiled, image)).to_json()
-    except CompileError:  # no emulator
+    if not compiled.board.emulators:
         return figures
+    run = compare(compiled, image, run_image(compiled, image)).to_json()
     timed = {key: run[key] for key in ("instructions", "time_ms", "stack_peak") if run.get(key) is not None}
     return figures | timed
 
