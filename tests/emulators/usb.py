@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import pytest
 
+from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceHang
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.emulators.usb_bus import NoisyBus, Packet
@@ -18,11 +19,17 @@ from tests.emulators.images import REVERSE, RUN, image
 
 T = TypeVar("T")
 CHIPS = ("pico", "pico2")
+DATA = bytes(range(16))
 
 
 def over_usb(board: str, body: str = REVERSE, inputs: int = 16, outputs: int = 16, cores: int = 1) -> UnicornMachine:
     made = image(board, body, inputs, outputs, cores=cores, console=Console.USB)
     return UnicornMachine(made, RUN)
+
+
+def answers(machine: UnicornMachine) -> bool:
+    """The model answers a frame as it should."""
+    return Link(machine).run([DATA]).outputs == (DATA[::-1],)
 
 
 def port(machine: UnicornMachine) -> tuple[UsbController, UsbHost]:

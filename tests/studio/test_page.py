@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from baretorch.emulators.native import NativeMachine
-from baretorch.options import Options
-from baretorch.studio.digits import MODEL
 from baretorch.studio.server import StudioServer
 from tests.report.browser import Page, opened
 from tests.studio.client import live, served
@@ -19,15 +17,6 @@ from tests.studio.strokes import DIGITS, Stroke
 
 PTE = Path(__file__).parents[1] / "frontends" / "data"
 SETTLED = "document.querySelector('section:not([hidden]) .facts') !== null"
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioServer]:
-    """The digits on an emulated Pico, the sine on the host."""
-    folder = tmp_path_factory.mktemp("studio")
-    reads = live(MODEL, folder / "digits", "pico", options=Options(int8=True))
-    with served(("digits", reads), ("model", live(PTE / "sine.pte", folder / "sine"))) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

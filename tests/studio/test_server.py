@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,7 @@ from baretorch.emulators.native import NativeMachine
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
 from baretorch.ir import interpret
-from baretorch.options import DEFAULT, Options
-from baretorch.studio.digits import MODEL
+from baretorch.options import DEFAULT
 from baretorch.studio.live import LiveModel, Made
 from baretorch.studio.server import StudioServer, Tab
 from tests.cli.program import baretorch, check_golden
@@ -31,15 +29,6 @@ from tests.studio.strokes import DIGITS
 
 PTE = Path(__file__).parents[1] / "frontends" / "data"
 HALF = np.array([0.5]).tobytes()
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioServer]:
-    """The digits on an emulated Pico, the sine on the host."""
-    folder = tmp_path_factory.mktemp("studio")
-    reads = live(MODEL, folder / "digits", "pico", options=Options(int8=True))
-    with served(("digits", reads), ("model", live(PTE / "sine.pte", folder / "sine"))) as server:
-        yield server
 
 
 def test_golden_strokes_are_read_on_the_chip(studio: StudioServer) -> None:
