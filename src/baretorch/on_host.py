@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +26,25 @@ from baretorch.options import Buffers, Optimize, Options
 from baretorch.plan import make_plan
 from baretorch.quantize.watch import Run, interpreted
 from baretorch.targets.boards import load_board
+from baretorch.targets.cpus import CPUS
 from baretorch.targets.runtime import RUNTIME
+from baretorch.targets.types import Board
 
 FLAGS = ("-std=gnu99", "-O2", "-fno-strict-aliasing", "-ffp-contract=off")
 HARNESS = RUNTIME / "host"
 
 
+def computer() -> Board:
+    """The host, with kernels as fast as a computer can be: images for it have the portable ones, as others do."""
+    board = load_board("host")
+    (cpu,) = (cpu for cpu in CPUS if cpu.name == "computer")
+    return replace(board, chip=replace(board.chip, cpu=cpu))
+
+
 @contextmanager
 def on_host(graph: Graph) -> Iterator[Run]:
     """Runs a graph in C; by the interpreter where there is no compiler, and where nothing is computed."""
-    board = load_board("host")
+    board = computer()
     try:
         tools = find_toolchain(board)
     except CompileError:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
+from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.ops.case import Case
 from tests.ops.merge import number
@@ -72,13 +73,13 @@ def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
 def overlappable(cases: Sequence[Case], board: Board) -> list[Case]:
     """The cases in which a kernel of the board may have its output in its input, but for the portable kernels on
     other boards than the host."""
-    found = []
-    for case in cases:
-        plan = make_plan(case.graph(), board)
-        own = board.name == "host" or any(s.kernel.needs for s in plan.steps)
-        if own and any(overlaps(plan)):
-            found.append(case)
-    return found
+    some = cases if board == load_board("host") else with_own_kernels(cases, board)
+    return [case for case in some if any(overlaps(make_plan(case.graph(), board)))]
+
+
+def with_own_kernels(cases: Sequence[Case], board: Board) -> list[Case]:
+    """The cases that a board has kernels for which are not portable."""
+    return [case for case in cases if any(s.kernel.needs for s in make_plan(case.graph(), board).steps)]
 
 
 def gaps(plan: Plan) -> Iterator[tuple[int, int]]:

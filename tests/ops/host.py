@@ -20,6 +20,7 @@ from baretorch.emit.names import Port, make_names
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
 from tests.ops.arrange import gaps, spread
 from tests.ops.case import Outputs
 from tests.ops.merge import Model, merged, shared_out
@@ -63,10 +64,11 @@ def run_host(
     arrange: Callable[[Plan], Plan] = spread,
     flags: Sequence[str] = ("-O1", "-g", *SANITIZERS),
     compiler: Sequence[str] = ("gcc",),
+    board: Board | None = None,
 ) -> list[Outputs]:
     """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
     graph, arrays = merged(cases)
-    plan = arrange(make_plan(graph, load_board("host")))
+    plan = arrange(make_plan(graph, board or load_board("host")))
     c = emit("cases", {"forward": plan}, "speed" if inline else "size")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

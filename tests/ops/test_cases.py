@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from baretorch.on_host import computer
 from baretorch.ops import OPS
+from baretorch.ops.conv2d import Conv2d
+from tests.ops.arrange import with_own_kernels
 from tests.ops.case import Case, Outputs, run_reference, run_torch
 from tests.ops.cases import TABLE
 from tests.ops.host import CLANG, run_host
@@ -33,6 +36,16 @@ def test_reference_means_what_pytorch_does(case: Case) -> None:
 @pytest.mark.parametrize("case", TABLE, ids=by_name)
 def test_portable_c_is_the_reference(case: Case, host: Mapping[str, Outputs]) -> None:
     case.check(host[case.name], run_reference([case])[0])
+
+
+def test_kernels_for_computers_are_the_reference_too() -> None:
+    cases = with_own_kernels(TABLE, computer())
+    assert len(cases) > 40
+    portable, wide = run_host(cases, inline=False), run_host(cases, inline=False, board=computer())
+    for case, found, want in zip(cases, wide, portable, strict=True):
+        case.check(found, run_reference([case])[0])
+        if isinstance(case.op, Conv2d):
+            assert [y.tobytes() for y in found] == [y.tobytes() for y in want], case.name
 
 
 def first_of_each_operator() -> list[Case]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baretorch.on_host import computer
 from baretorch.ops.overlap import distance
 from baretorch.targets.boards import load_board
 from tests.ops.arrange import overlappable, touching
@@ -26,6 +27,13 @@ def test_portable_kernels(inline: bool) -> None:
     assert len(cases) > 100
     fast = ("-O2", "-fstrict-aliasing")  # an SDK does not say that tensors share bytes
     check(cases, run_host(cases * COPIES, inline, lambda plan: touching(plan, COPIES), fast))
+
+
+def test_kernels_for_computers() -> None:
+    cases = overlappable(TABLE, computer())
+    assert len(cases) > 20
+    fast = ("-O2", "-fstrict-aliasing")
+    check(cases, run_host(cases * COPIES, False, lambda plan: touching(plan, COPIES), fast, board=computer()))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights, with_pitch
 from baretorch.ops.limits import both
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, per_group
-from baretorch.targets.features import FPU, MVE, Needs
+from baretorch.targets.features import FPU, MVE, WIDE, Needs
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
@@ -219,8 +219,8 @@ def trailing(together: int) -> Callable[[Call[Any]], Distances]:
     )
 
 
-def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
-    """Kernels that compute eight outputs together."""
+def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Conv2d], ...]:
+    """Kernels that compute eight outputs of so many windows together."""
 
     def row(
         kind: str,
@@ -233,7 +233,7 @@ def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
         splits = cut.rows if kind == "_depthwise" else cut.rows_or_channels(8)
         return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together), splits=splits)
 
-    plain = row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), 2)
+    plain = row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), windows)
     if variant == "fpu":
         plain = replace(plain, splits=cut.rows_and_channels(8), channels="bt_conv2d_channels_f32_fpu")
     return (
@@ -246,6 +246,7 @@ def _in_eights(variant: str, needs: Needs) -> tuple[Kernel[Conv2d], ...]:
 KERNELS: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
+    *_in_eights("wide", WIDE, 4),
     Kernel(
         "bt_conv2d_f32_ref",
         "conv2d/ref.c",

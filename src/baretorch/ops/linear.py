@@ -14,7 +14,7 @@ from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Te
 from baretorch.ops import cut, overlap
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
 from baretorch.ops.limits import both
-from baretorch.targets.features import FPU, MVE, Needs
+from baretorch.targets.features import FPU, MVE, WIDE, Needs
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,9 @@ def _fits_bands(call: Call[Linear]) -> bool:
     return inside and 0 < 16 * int(fours.sum()) <= weight.size
 
 
-def _in_eights(variant: str, needs: Needs) -> Kernel[Linear]:
-    """A kernel that computes eight outputs together. The rest are sums in another order, so eights stay whole."""
+def _in_eights(variant: str, needs: Needs, rows: int = 2) -> Kernel[Linear]:
+    """A kernel that computes eight outputs of so many rows together. The rest are sums in another order, so eights
+    stay whole."""
     return Kernel(
         f"bt_linear_f32_{variant}",
         f"linear/{variant}.c",
@@ -126,7 +127,7 @@ def _in_eights(variant: str, needs: Needs) -> Kernel[Linear]:
         needs,
         _fits,
         _pack_eights,
-        overlap=overlap.rows(2),
+        overlap=overlap.rows(rows),
         splits=cut.rows_or_channels(8),
     )
 
@@ -143,6 +144,7 @@ KERNELS: tuple[Kernel[Linear], ...] = (
     ),
     _in_eights("mve", MVE),
     _in_eights("fpu", FPU),
+    _in_eights("wide", WIDE, 4),
     Kernel(
         "bt_linear_f32_ref",
         "linear/ref.c",

@@ -84,7 +84,7 @@ class Histogram(MinMax):
         begin, end = self._bin(self.lo), self._last() + 1
         grown = np.zeros(end - begin, np.int64)
         grown[self.first - begin : self.first - begin + len(self.counts)] = self.counts
-        index = np.floor(np.ldexp(x.reshape(-1).astype(np.float64), -self.power)).astype(np.int64)
+        index = np.floor(x.reshape(-1).astype(np.float64) * 2.0**-self.power).astype(np.int64)
         self.counts = grown + times * np.bincount(index - begin, minlength=end - begin)
         self.first = begin
 

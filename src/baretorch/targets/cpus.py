@@ -117,4 +117,13 @@ CPUS: tuple[Cpu, ...] = (
         unicorn=None,
         elf_machine=_X86_64,
     ),
+    Cpu(
+        name="computer",  # the same, in a hurry: what watches models while they are calibrated
+        features=frozenset({Feature.FPU, Feature.DP, Feature.WIDE}),
+        gcc=(),
+        gcc_prefix="",
+        zig=(),
+        unicorn=None,
+        elf_machine=_X86_64,
+    ),
 )

@@ -20,6 +20,7 @@ class Feature(Enum):
     DP = "dp"  # double precision too
     MVE = "mve"  # Helium: vectors of 128 bits, integer and float
     RV32 = "rv32"
+    WIDE = "wide"  # vectors of four floats, which compilers find by themselves: a computer
 
 
 def feature_names(features: Set[Feature]) -> list[str]:
@@ -61,5 +62,6 @@ ANY_CPU = Needs()
 DSP = needs(Feature.DSP)
 FPU = needs(Feature.V7M, Feature.FPU)
 MVE = needs(Feature.MVE)
+WIDE = needs(Feature.WIDE)
 TRIPLES = needs(Feature.V6M) | needs(Feature.V7M) | needs(Feature.RV32)  # multiplies 32 bits; needs no DSP extension
 SOFT = needs(Feature.V6M)  # never has an FPU
