@@ -24,7 +24,7 @@ LAYERS: dict[str, str] = {
     "ir": "errors",
     "verify": "errors ir",
     "ops": "errors ir targets.features",
-    "npu": "errors",
+    "npu": "errors ir ops",
     "text": "errors escape ir ops verify",
     "ports": "errors ir ops",
     "passes": "errors ir ops verify",

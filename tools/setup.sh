@@ -58,3 +58,9 @@ if [ "$kind" = test ] && [ ! -e .venv/lib/node_modules/rp2040js ]; then
     echo "setup: npm install rp2040js into .venv"
     npm install --silent --no-audit --no-fund --global --prefix "$PWD/.venv" rp2040js@1.4.1
 fi
+# Arm's compiler for Ethos-U and its TOSA reference model need another ml_dtypes than ONNX: an environment of their own.
+if [ "$kind" = test ] && [ ! -e .venv/vela/bin/vela ]; then
+    echo "setup: pip install ethos-u-vela tosa-tools into .venv/vela"
+    python3 -m venv .venv/vela
+    .venv/vela/bin/python -m pip install --quiet --disable-pip-version-check ethos-u-vela==5.2.0 tosa-tools==2026.8.0
+fi

@@ -1,0 +1,317 @@
+"""A region of int8 operators -> TOSA, bit for bit: a row per operator that an NPU takes.
+
+TOSA has one operator for what we do in one, but for the step from accumulator to output, which is RESCALE:
+
+    (acc * multiplier + 2^(shift - 1)) >> shift
+
+With the multiplier of our rule and 32 less its shift, that is our rule, exactly (docs/arithmetic.md). What else rounds
+is made of operators that do not: int32 sums and products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor
+from baretorch.npu.region import EXACT, Region, sizes
+from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
+from baretorch.ops.elementwise import Maximum, Minimum
+from baretorch.ops.kernel import data_of
+from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.move import Cat, Slice
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.qbinary import QAdd, QMul, QSquaredDifference
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qconv_transpose2d import QConvTranspose2d
+from baretorch.ops.qlinear import QLinear
+from baretorch.ops.qmatmul import QMatmul
+from baretorch.ops.qpool import QAvgPool2d
+
+LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions
+MOST_GROUPS = 16  # each is a convolution of its own
+
+
+class NotTaken(Exception):
+    """Why an NPU does not take an operator, as it stands."""
+
+
+Row: TypeAlias = Callable[[Region, Any, tuple[Tensor, ...], Tensor], Value]
+
+
+def to_tosa(graph: Graph) -> bytes:
+    """A TOSA file that computes what the region does, with its inputs and outputs in this order."""
+    region = Region(graph)
+    for t in graph.of(graph.inputs):
+        region.values[t.name] = region.block.input(t.shape, Kind.INT8)
+    for node in graph.nodes:
+        lower(region, node)
+    for name in graph.outputs:
+        region.block.outputs.append(region.values[name].name)
+    return region.block.file()
+
+
+def lower(region: Region, node: Node) -> None:
+    """Add what makes a node to the region's block."""
+    inputs, (y,) = region.graph.of(node.inputs), region.graph.of(node.outputs)
+    row = ROWS.get(type(node.op))
+    if row is None:
+        raise NotTaken(f"no NPU row for {node.op.name}")
+    made = row(region, node.op, inputs, y)
+    assert made.shape == y.shape, f"{node.op.name} makes {made.shape}, not {y.shape}"
+    region.values[y.name] = made
+
+
+def why_not(graph: Graph, node: Node) -> str | None:
+    """Why this operator is not one for an NPU, as far as we know without asking Vela; None if it is."""
+    row, tensors = ROWS.get(type(node.op)), graph.of((*node.inputs, *node.outputs))
+    if row is None:
+        return f"there is no {node.op.name} in TOSA" if node.op.computes else f"{node.op.name} moves no int8 image"
+    varying = [t for t in tensors if t.data is None]
+    if any(t.dtype.label != "int8" for t in varying):
+        return f"it is {next(t for t in varying if t.dtype.label != 'int8').dtype.label}"
+    if any(len(t.shape) > 4 or not t.count for t in varying):
+        return "it has more than four dimensions" if any(len(t.shape) > 4 for t in varying) else "it is empty"
+    trial = Region(graph)
+    for t in graph.of(node.inputs):
+        if t.data is None:
+            trial.values[t.name] = trial.block.input(t.shape, Kind.INT8)
+    try:
+        lower(trial, node)
+    except NotTaken as refusal:
+        return str(refusal)
+    return None
+
+
+def _constants(inputs: Sequence[Tensor]) -> tuple[Array, Array, Array]:
+    """The weight, bias and multiplier of a layer."""
+    if any(t.data is None for t in inputs[1:]):
+        raise NotTaken("its weight is computed")
+    return data_of(inputs, 1), data_of(inputs, 2), data_of(inputs, 3)
+
+
+def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    weight, bias, multiplier = _constants(inputs)
+    out, kernel_h, kernel_w, depth = weight.shape
+    unfolded = bias.astype(np.int64) + op.x_zero * weight.reshape(out, -1).astype(np.int64).sum(axis=1)
+    kernel = (kernel_h, kernel_w)
+    x, pads = region.windows(region.value(inputs[0]), kernel, op.stride, op.padding, op.dilation)
+    h, w = sizes(x.shape, kernel, op.stride, pads, op.dilation)
+    fields = (pads, op.stride, op.dilation)
+    if op.groups == x.shape[3] and depth == 1 and op.groups > 1:
+        taps = weight.reshape(op.groups, -1, kernel_h, kernel_w).transpose(2, 3, 0, 1)
+        shape = (x.shape[0], h, w, out)
+        acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, taps, unfolded, op.x_zero, shape, fields)
+    else:
+        if op.groups > MOST_GROUPS:
+            raise NotTaken(f"it has {op.groups} groups, and more than {MOST_GROUPS} are too many convolutions")
+        each, parts = out // op.groups, []
+        for g in range(op.groups):
+            rows = slice(g * each, (g + 1) * each)
+            part = region.sliced(x, 3, g * depth, (g + 1) * depth)
+            shape = (x.shape[0], h, w, each)
+            parts.append(
+                region.convolved(Operator.CONV2D, part, weight[rows], unfolded[rows], op.x_zero, shape, fields)
+            )
+        acc = region.joined(parts, 3)
+    made = region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi)
+    return made if op.pool == (1, 1) else region.max_pooled(made, op.pool, op.pool, (0, 0, 0, 0))
+
+
+def _linear(region: Region, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    weight, bias, multiplier = _constants(inputs)
+    out, in_ = weight.shape
+    x = region.value(inputs[0])
+    rows = prod(x.shape[:-1])
+    image = region.reshaped(x, (1, rows, 1, in_))
+    fields = ((0, 0, 0, 0), (1, 1), (1, 1))
+    shape = (1, rows, 1, out)
+    acc = region.convolved(Operator.CONV2D, image, weight.reshape(out, 1, 1, in_), bias, 0, shape, fields)
+    return region.reshaped(region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi), y.shape)
+
+
+def _conv_transpose2d(region: Region, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    weight, bias, multiplier = _constants(inputs)
+    if op.groups > 1 or op.dilation != (1, 1):
+        raise NotTaken("TOSA's transposed convolution has neither groups nor dilation")
+    kernels = (weight.shape[1],) * 2 + (weight.shape[2],) * 2
+    if any(p >= k for p, k in zip(op.padding, kernels, strict=True)):
+        raise NotTaken("it cuts off more than its kernel")
+    pads = tuple(-p for p in op.padding)
+    x = region.value(inputs[0])
+    acc = region.convolved(Operator.TRANSPOSE_CONV2D, x, weight, bias, op.x_zero, y.shape, (pads, op.stride))
+    return region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi)
+
+
+def _matmul(region: Region, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    a, b = (
+        region.transposed(region.value(t), tuple(dims) or tuple(range(len(t.shape))))
+        for t, dims in zip(inputs, (op.a_dims, op.b_dims), strict=True)
+    )
+    if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[:-2] != b.shape[:-2]:
+        raise NotTaken("its operands have different batches")
+    batch, m, k, n = prod(a.shape[:-2]), a.shape[-2], a.shape[-1], b.shape[-1]
+    zeros = (region.block.const(np.array([z]), Kind.INT8) for z in (op.a_zero, op.b_zero))
+    flat = (region.reshaped(a, (batch, m, k)), region.reshaped(b, (batch, k, n)))
+    acc = region.block.add(Operator.MATMUL, (batch, m, n), Kind.INT32, *flat, *zeros)
+    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi)
+    whole = region.reshaped(made, (*a.shape[:-2], m, n))
+    return region.transposed(whole, tuple(op.y_dims) or tuple(range(len(whole.shape))))
+
+
+def _alike(region: Region, inputs: Sequence[Tensor], rank: int) -> list[Value]:
+    """Values with as many dimensions as their result: TOSA broadcasts no missing ones."""
+    found = [region.value(t) for t in inputs]
+    return [region.reshaped(x, (*(1,) * (rank - len(x.shape)), *x.shape)) for x in found]
+
+
+def _add(region: Region, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    quants = [t.quant for t in (*inputs, y)]
+    zeros = [q.zero_point[0] for q in quants if q is not None]
+    if len(zeros) < 3:
+        raise NotTaken("the scales of its inputs are not known")
+    rounding = (zeros[2] << op.shift) + (1 << (op.shift - 1))
+    if op.offset != rounding - zeros[0] * op.a_factor - zeros[1] * op.b_factor or op.a_factor <= 0:
+        raise NotTaken("its factors are not those of its scales")
+    a, b = _alike(region, inputs, len(y.shape))
+    terms = (region.wide(a, zeros[0], op.a_factor), region.wide(b, zeros[1], abs(op.b_factor)))
+    total = region.block.add(Operator.ADD if op.b_factor >= 0 else Operator.SUB, y.shape, Kind.INT32, *terms)
+    made = region.rescaled(total, Kind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
+    return region.clamped(made, op.lo, op.hi)
+
+
+def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    a, b = _alike(region, inputs, len(y.shape))
+    acc = _product(region, region.wide(a, op.a_zero), region.wide(b, op.b_zero), y.shape)
+    return region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi)
+
+
+def _product(region: Region, a: Value, b: Value, shape: Shape) -> Value:
+    return region.block.add(Operator.MUL, shape, Kind.INT32, a, b, region.block.const(np.array([0]), Kind.INT8))
+
+
+def _squared_difference(region: Region, op: QSquaredDifference, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    a, b = _alike(region, inputs, len(y.shape))
+    terms = (region.wide(a, op.a_zero, op.a_factor), region.wide(b, op.b_zero, op.b_factor))
+    apart = region.block.add(Operator.SUB, y.shape, Kind.INT32, *terms)
+    steps = region.rescaled(apart, Kind.INT32, [1 << EXACT], [7 + EXACT])
+    acc = _product(region, steps, steps, y.shape)
+    return region.requantized(acc, np.array(op.multiplier), 0, op.zero, op.lo, op.hi)
+
+
+def _extreme(operator: Operator) -> Row:
+    """The lesser or greater of two, which TOSA has for int32 only."""
+
+    def row(region: Region, op: Op, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+        a, b = _alike(region, inputs, len(y.shape))
+        chosen = region.block.add(
+            operator, y.shape, Kind.INT32, region.wide(a, 0), region.wide(b, 0), fields=(PROPAGATE,)
+        )
+        return region.rescaled(chosen, Kind.INT8, [1 << EXACT], [EXACT])
+
+    return row
+
+
+def _max_pool2d(region: Region, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    if op.dilation != (1, 1):
+        raise NotTaken("TOSA's max pool has no dilation")
+    x = region.value(inputs[0])
+    top, bottom, left, right = op.padding
+    # With ceil_mode the last windows reach out of the image: that is padding too.
+    reach = [(n - 1) * s + k for n, s, k in zip(y.shape[1:3], op.stride, op.kernel, strict=True)]
+    bottom, right = max(bottom, reach[0] - top - x.shape[1]), max(right, reach[1] - left - x.shape[2])
+    return region.max_pooled(x, op.kernel, op.stride, (top, bottom, left, right))
+
+
+def _avg_pool2d(region: Region, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    """A depthwise convolution with ones: TOSA's own average rounds otherwise."""
+    x = region.value(inputs[0])
+    whole = op.kernel == x.shape[1:3] and not any(op.padding)
+    if max(op.kernel) > LARGEST_WINDOW:
+        if not whole:
+            raise NotTaken(f"its window has more than {LARGEST_WINDOW} rows or columns")
+        flat = region.wide(region.reshaped(x, (x.shape[0], prod(op.kernel), x.shape[3])), op.x_zero)
+        acc = region.block.add(Operator.REDUCE_SUM, (x.shape[0], 1, x.shape[3]), Kind.INT32, flat, fields=(1,))
+    else:
+        stride = (1, 1) if whole else op.stride
+        x, pads = region.windows(x, op.kernel, stride, op.padding, (1, 1))
+        ones = np.ones((*op.kernel, x.shape[3], 1))
+        none = np.zeros(x.shape[3])
+        fields = (pads, stride, (1, 1))
+        acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, ones, none, op.x_zero, y.shape, fields)
+    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, -128, 127)
+    return region.reshaped(made, y.shape)
+
+
+def _lookup(region: Region, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    if inputs[1].data is None:
+        raise NotTaken("its table is computed")
+    table = region.block.const(inputs[1].data, Kind.INT8)
+    return region.block.add(Operator.TABLE, y.shape, Kind.INT8, region.value(inputs[0]), table)
+
+
+def _reshape(region: Region, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    return region.reshaped(region.value(inputs[0]), y.shape)
+
+
+def _permute(region: Region, op: Permute, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    return region.transposed(region.value(inputs[0]), op.dims)
+
+
+def _cat(region: Region, op: Cat, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    return region.joined([region.value(t) for t in inputs], op.axis)
+
+
+def _slice(region: Region, op: Slice, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    if op.step != 1:
+        raise NotTaken(f"TOSA's slice takes no step of {op.step}")
+    return region.sliced(region.value(inputs[0]), op.axis, op.start, op.stop)
+
+
+def _pad(region: Region, op: Pad, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    x = region.value(inputs[0])
+    if any(n < 0 for pair in op.padding for n in pair):
+        raise NotTaken("it crops")
+    fill = region.block.const(np.array([op.value]), Kind.INT8)
+    counts = tuple(n for pair in op.padding for n in pair)
+    return region.block.add(Operator.PAD, y.shape, Kind.INT8, x, counts, fill)
+
+
+def _expand(region: Region, op: Expand, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    (x,) = _alike(region, inputs, len(y.shape))
+    times = tuple(n // m for n, m in zip(y.shape, x.shape, strict=True))
+    return region.block.add(Operator.TILE, y.shape, Kind.INT8, x, times)
+
+
+def _flip(region: Region, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    x = region.value(inputs[0])
+    for axis in op.axes:
+        x = region.block.add(Operator.REVERSE, x.shape, Kind.INT8, x, fields=(axis,))
+    return x
+
+
+ROWS: dict[type[Op], Row] = {
+    QConv2d: _conv2d,
+    QLinear: _linear,
+    QConvTranspose2d: _conv_transpose2d,
+    QMatmul: _matmul,
+    QAdd: _add,
+    QMul: _mul,
+    QSquaredDifference: _squared_difference,
+    Maximum: _extreme(Operator.MAXIMUM),
+    Minimum: _extreme(Operator.MINIMUM),
+    MaxPool2d: _max_pool2d,
+    QAvgPool2d: _avg_pool2d,
+    Lookup: _lookup,
+    Reshape: _reshape,
+    Permute: _permute,
+    Cat: _cat,
+    Slice: _slice,
+    Pad: _pad,
+    Expand: _expand,
+    Flip: _flip,
+}

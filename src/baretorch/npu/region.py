@@ -1,0 +1,136 @@
+"""A region on its way to TOSA: the values of its tensors so far, and what the rows of `lower.py` are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from baretorch.ir import Array, Graph, Shape, Tensor
+from baretorch.npu.tosa import PROPAGATE, SINGLE_ROUND, Block, Kind, Operator, Value
+from baretorch.ops.window import Padding, Pair
+
+EXACT = 30  # a RESCALE by 2^30 / 2^30 changes nothing
+
+
+@dataclass
+class Region:
+    """The values of a region's tensors, in a block."""
+
+    graph: Graph
+    block: Block = field(default_factory=Block)
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def value(self, t: Tensor) -> Value:
+        """A tensor, which may be constant."""
+        if t.name not in self.values:
+            assert t.data is not None, f"{t} comes from nowhere"
+            self.values[t.name] = self.block.const(t.data, Kind.INT8)
+        return self.values[t.name]
+
+    def rescaled(
+        self,
+        x: Value,
+        kind: Kind,
+        multiplier: Sequence[int],
+        shift: Sequence[int],
+        x_zero: int = 0,
+        zero: int = 0,
+    ) -> Value:
+        """(x - x_zero) * multiplier / 2^shift, rounded half up, + zero; by the last axis if there are several."""
+        constants = (
+            self.block.const(np.array(multiplier), Kind.INT32),
+            self.block.const(np.array(shift), Kind.INT8),
+            self.block.const(np.array([x_zero]), x.kind),
+            self.block.const(np.array([zero]), kind),
+        )
+        fields = (True, SINGLE_ROUND, len(multiplier) > 1, False, False)
+        return self.block.add(Operator.RESCALE, x.shape, kind, x, *constants, fields=fields)
+
+    def wide(self, x: Value, zero: int, factor: int = 1) -> Value:
+        """(x - zero) * factor as int32. The factor has 16 bits."""
+        power = EXACT if factor == 1 else 14
+        return self.rescaled(x, Kind.INT32, [factor << power], [power], zero)
+
+    def requantized(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int) -> Value:
+        """int32 -> int8 by our rule."""
+        each = [int(m) for m in multiplier.reshape(-1)]
+        if len(set(each)) == 1:
+            each = each[:1]
+        return self.clamped(self.rescaled(acc, Kind.INT8, each, [32 - shift] * len(each), zero=zero), lo, hi)
+
+    def clamped(self, x: Value, lo: int, hi: int) -> Value:
+        if (lo, hi) == (-128, 127):
+            return x
+        ends = (lo.to_bytes(1, "little", signed=True), hi.to_bytes(1, "little", signed=True))
+        return self.block.add(Operator.CLAMP, x.shape, x.kind, x, fields=(*ends, PROPAGATE))
+
+    def reshaped(self, x: Value, shape: Shape) -> Value:
+        return x if x.shape == shape else self.block.add(Operator.RESHAPE, shape, x.kind, x, shape)
+
+    def transposed(self, x: Value, dims: Shape) -> Value:
+        if dims == tuple(range(len(dims))):
+            return x
+        shape = tuple(x.shape[d] for d in dims)
+        return self.block.add(Operator.TRANSPOSE, shape, x.kind, x, fields=(dims,))
+
+    def sliced(self, x: Value, axis: int, start: int, stop: int) -> Value:
+        if (start, stop) == (0, x.shape[axis]):
+            return x
+        begin = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+        shape = tuple(stop - start if i == axis else n for i, n in enumerate(x.shape))
+        return self.block.add(Operator.SLICE, shape, x.kind, x, begin, shape)
+
+    def joined(self, parts: Sequence[Value], axis: int) -> Value:
+        if len(parts) == 1:
+            return parts[0]
+        total = sum(p.shape[axis] for p in parts)
+        shape = tuple(total if i == axis else n for i, n in enumerate(parts[0].shape))
+        return self.block.add(Operator.CONCAT, shape, parts[0].kind, *parts, fields=(axis,))
+
+    def windows(self, x: Value, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Value, Padding]:
+        """The image and its padding without what no window reaches: TOSA's windows must come out even."""
+        pads = list(padding)
+        for side in (0, 1):
+            size = x.shape[1 + side] + pads[2 * side] + pads[2 * side + 1] - dilation[side] * (kernel[side] - 1) - 1
+            over = size % stride[side]
+            unpadded = min(over, pads[2 * side + 1])
+            pads[2 * side + 1] -= unpadded
+            x = self.sliced(x, 1 + side, 0, x.shape[1 + side] - (over - unpadded))
+        return x, (pads[0], pads[1], pads[2], pads[3])
+
+    def convolved(
+        self,
+        operator: Operator,
+        x: Value,
+        weight: Array,
+        bias: Array,
+        x_zero: int,
+        shape: Shape,
+        fields: Sequence[Any],
+    ) -> Value:
+        """The accumulators of a convolution of any kind."""
+        inputs = (
+            self.block.const(weight, Kind.INT8),
+            self.block.const(bias, Kind.INT32),
+            self.block.const(np.array([x_zero]), Kind.INT8),
+            self.block.const(np.array([0]), Kind.INT8),
+        )
+        return self.block.add(operator, shape, Kind.INT32, x, *inputs, fields=(*fields, False, int(Kind.INT32)))
+
+    def max_pooled(self, x: Value, kernel: Pair, stride: Pair, padding: Padding) -> Value:
+        x, pads = self.windows(x, kernel, stride, padding, (1, 1))
+        h, w = sizes(x.shape, kernel, stride, pads, (1, 1))
+        shape = (x.shape[0], h, w, x.shape[3])
+        return self.block.add(Operator.MAX_POOL2D, shape, x.kind, x, fields=(kernel, stride, pads, PROPAGATE))
+
+
+def sizes(x: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Pair:
+    """The height and width of what windows make."""
+    top, bottom, left, right = padding
+    return (
+        (x[1] + top + bottom - dilation[0] * (kernel[0] - 1) - 1) // stride[0] + 1,
+        (x[2] + left + right - dilation[1] * (kernel[1] - 1) - 1) // stride[1] + 1,
+    )

@@ -1,0 +1,129 @@
+"""What is written as TOSA means the same: Arm's reference model answers as our references do, to the last bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape
+from baretorch.npu.lower import ROWS, NotTaken, lower, why_not
+from baretorch.npu.region import Region
+from baretorch.npu.tosa import Kind
+from baretorch.ops.layout import Expand, Reshape
+from baretorch.ops.move import Cat
+from baretorch.ops.qbinary import QAdd, sum_of
+from tests.npu.tosa_model import run
+from tests.ops.case import Case, run_reference
+from tests.ops.cases import TABLE
+
+A, B, Y = Quant((0.1,), (3,)), Quant((0.07,), (-5,)), Quant((0.13,), (1,))
+
+
+def _summed(sign: int, a: Shape, b: Shape) -> Graph:
+    g = Builder(f"sum {sign} {a} {b}")
+    op = sum_of(A, B, Y, sign)
+    assert op is not None
+    y = g.add(replace(op, lo=-100), g.input("a", a, DType.INT8, A), g.input("b", b, DType.INT8, B))
+    g.tensors[y] = replace(g.tensors[y], quant=Y)
+    return g.graph(("a", "b"), (y,))
+
+
+def _moved(op: Op, *shapes: Shape) -> Graph:
+    g = Builder(f"{op} {shapes}")
+    inputs = [g.input(f"x{i}", shape, DType.INT8) for i, shape in enumerate(shapes)]
+    return g.graph(inputs, (g.add(op, *inputs),))
+
+
+OWN = [
+    _summed(1, (1, 4, 5, 8), (1, 4, 5, 8)),
+    _summed(-1, (2, 3, 8), (8,)),
+    _summed(1, (1, 4, 1, 8), (1, 1, 5, 1)),
+    _moved(Cat(3), (1, 2, 3, 4), (1, 2, 3, 7), (1, 2, 3, 1)),
+    _moved(Reshape((2, 12)), (1, 2, 3, 4)),
+    _moved(Expand((5, 2, 4)), (1, 4)),
+]
+
+
+def _taken(case: Case) -> bool:
+    if type(case.op) not in ROWS or isinstance(case.op, QAdd):
+        return False
+    graph = case.graph()
+    return why_not(graph, graph.nodes[0]) is None
+
+
+@pytest.fixture(scope="module")
+def graphs() -> dict[str, tuple[Graph, list[Array], Array]]:
+    """Each with inputs, and what our references answer."""
+    found = {}
+    cases = [case for case in TABLE if _taken(case)]
+    for case, outputs in zip(cases, run_reference(cases), strict=True):
+        graph = case.graph()
+        found[case.name] = (graph, list(case.arrays()[: len(graph.inputs)]), outputs[0])
+    lot = np.random.default_rng(17)
+    for graph in OWN:
+        arrays = [lot.integers(-128, 128, t.shape).astype(np.int8) for t in graph.of(graph.inputs)]
+        found[graph.name] = (graph, arrays, graph.nodes[0].op.reference(*arrays)[0])
+    return found
+
+
+def test_the_reference_model_answers_as_ours_does(
+    graphs: dict[str, tuple[Graph, list[Array], Array]], tmp_path: Path
+) -> None:
+    """All in one file, so that the model is started once."""
+    whole = Region(Builder().graph((), ()))
+    inputs: dict[str, Array] = {}
+    wanted: dict[str, tuple[str, Array]] = {}
+    for name, (graph, arrays, answer) in graphs.items():
+        region = Region(graph, whole.block)
+        for t, x in zip(graph.of(graph.inputs), arrays, strict=True):
+            region.values[t.name] = whole.block.input(t.shape, Kind.INT8)
+            inputs[region.values[t.name].name] = x
+        lower(region, graph.nodes[0])
+        made = region.values[graph.outputs[0]].name
+        if made not in inputs:  # else it changes nothing
+            whole.block.outputs.append(made)
+            wanted[made] = (name, answer)
+    assert len(wanted) > 120, sorted(graphs)
+    got = run(tmp_path, whole.block.file(), inputs, list(wanted))
+    wrong = [
+        f"{name}: {(y != answer).sum()} of {y.size}"
+        for y, (name, answer) in zip(got, wanted.values(), strict=True)
+        if y.shape != answer.shape or (y != answer).any()
+    ]
+    assert not wrong
+
+
+def test_every_row_has_a_case(graphs: dict[str, tuple[Graph, list[Array], Array]]) -> None:
+    assert {type(graph.nodes[0].op) for graph, _, _ in graphs.values()} == set(ROWS)
+
+
+NEITHER = "TOSA's transposed convolution has neither groups nor dilation"
+REFUSED = {
+    "qconv_transpose2d dilated": NEITHER,
+    "qconv_transpose2d stride and dilation alike": NEITHER,
+    "qconv_transpose2d groups": NEITHER,
+    "qconv_transpose2d depthwise": NEITHER,
+    "qmatmul repeated": "its operands have different batches",
+}
+
+
+def test_what_is_not_taken_says_why() -> None:
+    refused = {}
+    for case in TABLE:
+        if type(case.op) in ROWS and not isinstance(case.op, QAdd):
+            graph = case.graph()
+            why = why_not(graph, graph.nodes[0])
+            if why is not None:
+                refused[case.name] = why
+    assert refused.pop("pad float32 image") == "it is float32"
+    assert refused.pop("slice bool (3, 5) axis 1 1:4:1") == "it is bool"
+    assert {name: why for name, why in refused.items() if not why.startswith("it is ")} == REFUSED
+
+
+def test_an_operator_without_a_row_is_refused() -> None:
+    graph = next(case.graph() for case in TABLE if type(case.op) not in ROWS)
+    with pytest.raises(NotTaken, match=graph.nodes[0].op.name):
+        lower(Region(graph), graph.nodes[0])
