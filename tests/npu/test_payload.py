@@ -13,10 +13,11 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.npu.accelerators import ACCELERATORS, by_config, by_name
-from baretorch.npu.payload import Payload, read_payload, read_payload_file
+from baretorch.npu.payload import INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, read_payload, read_payload_file
 
 HERE = Path(__file__).parent / "payloads"
 FILE = HERE / "depthwise-ethos-u55-128.npz"  # written by Vela 5.2.0
+APART = HERE / "sum-ethos-u55-256-apart.npz"  # the same, with --separate-io-regions: two inputs, two outputs
 
 
 def as_blocks(payload: Payload, commands: bytes) -> bytes:
@@ -71,6 +72,30 @@ def test_what_vela_writes() -> None:
     assert len(payload.weights) > 10 * payload.outputs[0].shape[-1], "ten bytes of scale per channel at least"
 
 
+def test_inputs_and_outputs_apart() -> None:
+    payload = read_payload_file(APART)
+    assert payload.accelerator.name == "ethos-u55-256"
+    assert payload.commands[-4:] == struct.pack("<I", 0xFFFF << 16)
+    assert [(s.region, s.offset) for s in payload.inputs] == [(INPUT, 0), (INPUT, 1024)]
+    assert [(s.region, s.offset) for s in payload.outputs] == [(OUTPUT, 1024), (OUTPUT, 0)]
+    assert payload.room(INPUT) == payload.room(OUTPUT) == 2048
+    assert (payload.room(WEIGHTS), payload.room(SCRATCH)) == (256, 0)
+
+
+@pytest.mark.parametrize("word", range(1, 12))
+def test_heads_of_the_second_form_are_checked(word: int) -> None:
+    """But for the version of the form, and of its head."""
+    parts = members(APART)
+    data = np.load(APART)["cmd_data"].tobytes()
+    changed = data[: 4 * word] + struct.pack("<I", 0xDEAD0000) + data[4 * word + 4 :]
+    parts["cmd_data.npy"] = npy(np.frombuffer(changed, f"S{len(changed)}"))
+    if word in (1, 3, 8, 9):
+        assert read_payload(zipped(parts)).commands == read_payload_file(APART).commands
+    else:
+        with pytest.raises(CompileError):
+            read_payload(zipped(parts))
+
+
 def test_what_executorch_packs_is_the_same() -> None:
     payload = read_payload_file(FILE)
     commands = np.load(FILE)["cmd_data"].tobytes()
@@ -87,7 +112,8 @@ def test_accelerators_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("member", "value", "words"),
     [
-        ("cmd_data", b"COP2" + bytes(12), "no driver actions"),
+        ("cmd_data", b"COP2" + bytes(12), "no driver action that starts"),
+        ("cmd_data", b"COP3" + bytes(12), "no driver actions"),
         ("cmd_data", b"COP1" + bytes(4), "no driver action is 0x00000000"),
         ("cmd_data", b"COP1" + struct.pack("<3I", 0x100001, 0x1807, 0x10066001), "no command stream"),
         ("cmd_data", b"COP1" + struct.pack("<3I", 0x100001, 0x1234, 0x10066001), "configuration 0x00001234"),
@@ -158,5 +184,5 @@ def test_damage_ends_in_words() -> None:
             continue
         read += 1
         for slot in (*found.inputs, *found.outputs):
-            assert 0 <= slot.offset <= slot.offset + slot.size <= max(found.scratch, found.fast)
+            assert 0 <= slot.offset <= slot.offset + slot.size <= found.room(slot.region)
     assert 0 < read < 600

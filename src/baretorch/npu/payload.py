@@ -19,11 +19,12 @@ from numpy.lib import format as npy
 from baretorch.errors import CompileError
 from baretorch.npu.accelerators import Accelerator, by_config
 
-WEIGHTS, SCRATCH, FAST = 0, 1, 2  # regions, by number
+WEIGHTS, SCRATCH, FAST, INPUT, OUTPUT = range(5)  # regions; the last two only with --separate-io-regions
 ROOM = 64 << 20  # bytes; no microcontroller has so much
 ALIGNED = 16
 
 _CONFIG, _STREAM, _NOP = 1, 2, 5  # what a driver is to do
+_EXECUTE, _MICRO = 1, 0x4D554556  # of the second form of driver actions
 _FIRST, _LAST = "vela_bin_stream", "vela_end_stream"
 _NPZ_MEMBERS = 64
 
@@ -52,6 +53,12 @@ class Payload:
     fast: int  # bytes of region FAST; 0: it is the same memory as SCRATCH
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
+
+    def room(self, region: int) -> int:
+        """The bytes of a region."""
+        ends = {slot.offset + slot.size for slot in (*self.inputs, *self.outputs) if slot.region == region}
+        known = {WEIGHTS: len(self.weights), SCRATCH: self.scratch, FAST: self.fast or self.scratch}
+        return known[region] if region in known else max(ends, default=0)
 
 
 def read_payload(data: bytes, at: str | None = None) -> Payload:
@@ -95,20 +102,24 @@ def _payload(parts: _Parts) -> Payload:
     for slot in (*parts.inputs, *parts.outputs):
         if slot.element not in (1, 2, 4, 8) or any(n < 1 for n in slot.shape) or len(slot.shape) > 8:
             raise _Damaged(f"there is no tensor {list(slot.shape)} of {slot.element} bytes each")
-        if slot.region not in (SCRATCH, FAST):
-            raise _Damaged(f"an input or output is in region {slot.region}; only {SCRATCH} and {FAST} are known here")
-        if slot.offset < 0 or slot.offset + slot.size > room[slot.region]:
-            raise _Damaged(f"an input or output at {slot.offset:#x} has {slot.size:,} bytes, of {room[slot.region]:,}")
+        if slot.region not in (SCRATCH, FAST, INPUT, OUTPUT):
+            raise _Damaged(f"an input or output is in region {slot.region}, which holds none")
+        if not 0 <= slot.offset <= ROOM - slot.size or slot.offset + slot.size > room.get(slot.region, ROOM):
+            raise _Damaged(
+                f"an input or output at {slot.offset:#x} has {slot.size:,} bytes, of {room.get(slot.region, ROOM):,}"
+            )
     return Payload(accelerator, commands, parts.weights, parts.scratch, parts.fast, parts.inputs, parts.outputs)
 
 
 def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
     """The accelerator that a driver shall find, and the command stream for it."""
-    if data[:4] != b"COP1":
-        raise _Damaged("no driver actions")
     if len(data) % 4:
         raise _Damaged("driver actions are whole words")
     words = struct.unpack(f"<{len(data) // 4}I", data)
+    if data[:4] == b"COP2":
+        return _one_action(words, data)
+    if data[:4] != b"COP1":
+        raise _Damaged("no driver actions")
     accelerator: Accelerator | None = None
     commands: bytes | None = None
     at = 1
@@ -117,11 +128,7 @@ def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
         if kind == _NOP:
             at += 1
         elif kind == _CONFIG and at + 3 <= len(words):
-            accelerator = by_config(words[at + 1])
-            if accelerator is None:
-                raise _Damaged(f"no known accelerator has the configuration {words[at + 1]:#010x}")
-            if words[at + 2] >> 16 != accelerator.arch:
-                raise _Damaged(f"it is for the architecture {words[at + 2]:#010x}, which {accelerator.name} has not")
+            accelerator = _accelerator(words[at + 1], words[at + 2])
             at += 3
         elif kind == _STREAM:
             length = words[at] >> 16 | (words[at] >> 8 & 0xFF) << 16
@@ -139,6 +146,25 @@ def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
     if accelerator is None or commands is None:
         raise _Damaged("no command stream, or none that says what it is for")
     return accelerator, commands
+
+
+def _one_action(words: tuple[int, ...], data: bytes) -> tuple[Accelerator, bytes]:
+    """The second form: one action, whose head has a length and says what the stream is for."""
+    if len(words) < 16 or words[4] != _EXECUTE or words[7] != _MICRO:
+        raise _Damaged("no driver action that starts a command stream")
+    start, end = 28 + words[6], 24 + words[5]
+    if start % 16 or not 64 <= start < end or end != len(data) or words[2] != len(data) - 16:
+        raise _Damaged(f"a stream from {start} to {end} of {len(data)} bytes")
+    return _accelerator(words[10], words[11]), data[start:end]
+
+
+def _accelerator(config: int, version: int) -> Accelerator:
+    accelerator = by_config(config)
+    if accelerator is None:
+        raise _Damaged(f"no known accelerator has the configuration {config:#010x}")
+    if version >> 16 != accelerator.arch:
+        raise _Damaged(f"it is for the architecture {version:#010x}, which {accelerator.name} has not")
+    return accelerator
 
 
 # The raw output of Vela
