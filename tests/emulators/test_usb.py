@@ -11,9 +11,11 @@ from baretorch.emulators.frames import RUN as RUN_FRAME
 from baretorch.emulators.frames import Frame, encode
 from baretorch.emulators.link import Link
 from baretorch.emulators.rom_functions import Restarted
+from baretorch.emulators.silicon import Stopped
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.emulators.usb_bus import Kind
+from baretorch.emulators.usb_controller import MEMORY, Surroundings, UsbController
 from baretorch.emulators.usb_descriptors import DEVICE, STRING, read_string
 from baretorch.emulators.usb_errors import HostError
 from baretorch.emulators.usb_host import (
@@ -183,11 +185,15 @@ def test_a_packet_that_comes_twice_is_taken_once() -> None:
     assert answers(machine)
 
 
-@pytest.mark.parametrize("outputs", [45, 500])
-def test_no_message_ends_with_a_full_packet(outputs: int) -> None:
-    """A host waits for more after one: an empty packet says that there is none."""
+@pytest.mark.parametrize(
+    ("board", "outputs", "packets"),
+    [("pico2", 45, [1, 64, 0]), ("pico2", 500, [1, *[64] * 8, 7]), ("pico", 44, [64, 0])],
+)
+def test_no_message_ends_with_a_full_packet(board: str, outputs: int, packets: list[int]) -> None:
+    """A host waits for more after one: an empty packet says that there is none. On the RP2040 the first waits for
+    a frame, and more comes together meanwhile."""
     body = "void __attribute__((noinline)) toy_run(const void *x, void *y) { *(volatile char *)y = *(const char *)x; }"
-    machine = over_usb("pico", body, outputs=outputs)
+    machine = over_usb(board, body, outputs=outputs)
     host = up(machine)
     recorder = host.bus = Recorder(port(machine)[0])
 
@@ -200,8 +206,7 @@ def test_no_message_ends_with_a_full_packet(outputs: int) -> None:
     with pytest.raises(DeviceHang):
         while True:
             machine.read(1)
-    sizes = list(map(len, recorder.sent))
-    assert sizes == {45: [1, 64, 0], 500: [1, *[64] * 8, 7]}[outputs]
+    assert list(map(len, recorder.sent)) == packets
 
 
 def test_what_is_said_before_somebody_listens() -> None:
@@ -227,6 +232,77 @@ def test_what_nobody_reads_is_dropped() -> None:
     drive(machine, ask_and_close())
     assert len(machine.instructions()) == 2, "it went on while the port was closed"
     assert Link(machine).run([DATA]).outputs == (bytes(range(256)) * 11 + bytes(range(184)),)
+
+
+@each_chip
+def test_who_opens_the_port_gets_nothing_old(board: str) -> None:
+    """A packet that waits when the port is closed is taken back, and the next is not taken for its repetition."""
+    machine = over_usb(board, outputs=300, body=MANY)
+    link = Link(machine)
+    link.hello()
+    controller, host = port(machine)
+
+    def ask_and_close() -> Steps[bool]:
+        while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+            yield True
+        yield from (True for _ in range(40))
+        waits = controller.is_armed(0x82)
+        yield from host.control(set_lines(0))
+        assert not controller.is_armed(0x82)
+        yield from host.control(set_lines(3))
+        return waits
+
+    assert drive(machine, ask_and_close())
+    assert host.received == b""
+    assert Link(machine).run([DATA]).outputs == (bytes(range(256)) + bytes(range(44)),)
+
+
+class Unopened(UsbHost):
+    """A computer on which no program opens the port."""
+
+    def control(self, request: Request, data: bytes = b"", packets: int | None = None) -> Steps[bytes]:
+        if request == set_lines(3):
+            return b""
+        return (yield from super().control(request, data, packets))
+
+
+@each_chip
+def test_a_reset_closes_the_port(board: str) -> None:
+    """Whoever had it open must open it again; until then nothing waits for room."""
+    machine = over_usb(board, outputs=3000, body=MANY)
+    link = Link(machine)
+    link.hello()
+    assert machine.usb is not None
+    machine.usb.host = host = Unopened(port(machine)[0])
+    host.reset()
+
+    def ask() -> Steps[None]:
+        for _ in range(2):
+            while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+                yield True
+            yield from (True for _ in range(40))
+
+    drive(machine, ask())
+    assert len(machine.instructions()) == 2, "it went on while the port was closed"
+
+
+def test_late_in_a_frame_the_rp2040_takes_no_data() -> None:
+    """E15, and what its emulation says to that."""
+    now = [799.0]
+    memory = memoryview(bytearray(MEMORY))
+    around = Surroundings(lambda: True, list, lambda: now[0])
+    for version in (2, None):
+        controller = UsbController(memory, around, version=version)
+        for at, value in ((0x40, 1), (0x74, 9), (0x78, 0xC), (0x4C, 1 << 16)):
+            controller.write(at, value)
+        memory[0x10:0x14] = (1 << 31 | 2 << 26 | 0x180).to_bytes(4, "little")
+        for now[0] in (1799.0, 1800.0):
+            memory[0x90:0x94] = (0x8000 | 0x400).to_bytes(4, "little")
+            if version is not None and now[0] == 1800.0:
+                with pytest.raises(Stopped, match="late in a frame"):
+                    controller.memory_written(0x90, 0x8000, 10 * now[0])
+            else:
+                controller.memory_written(0x90, 0x8000, 10 * now[0])
 
 
 # --- trouble ---------------------------------------------------------------------------------------------------------

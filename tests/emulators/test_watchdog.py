@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from baretorch.emulators.frames import RUN as RUN_FRAME
+from baretorch.emulators.frames import Frame, encode
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.emulators.unicorn import UnicornMachine
+from baretorch.emulators.usb_host import Steps
+from baretorch.emulators.usb_port import TRANSACTION_US
 from baretorch.errors import CompileError
 from baretorch.firmware.build import check_watchdog
 from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
 from tests.emulators.images import RUN, image
+from tests.emulators.usb import drive, port
 
 DATA = bytes(range(60, 76))
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pico2", "nucleo-h743zi")]
@@ -74,6 +79,25 @@ def test_it_bites_over_usb() -> None:
         link.run([hung(0)])
     assert Link(machine).hello().restarted
     assert link.run([DATA]).outputs == (DATA[::-1],)
+
+
+def test_it_leaves_alone_whose_host_does_not_read() -> None:
+    """A program holds the port open and is busy for longer than the watchdog waits: the answer waits for it, and so
+    does the image."""
+    made = image("pico", "#define LONG 1u\n" + BODY, outputs=3000, watchdog=MS, console=Console.USB)
+    machine = UnicornMachine(made, RUN, timed=False)
+    link = Link(machine)
+    link.hello()
+    _, host = port(machine)
+
+    def ask_and_wait() -> Steps[None]:
+        while not host.send_packet(2, encode(Frame(RUN_FRAME, 1, DATA))):
+            yield True
+        yield from (True for _ in range(3 * MS * 1000 // int(TRANSACTION_US)))
+
+    drive(machine, ask_and_wait())
+    assert not Link(machine).hello().restarted
+    assert len(machine.instructions()) == 1
 
 
 @pytest.mark.parametrize("board", BOARDS)

@@ -2,7 +2,7 @@
 
 What the data sheets forbid, or leave to chance, ends the emulation: buffers that are handed over in one write with what
 they hold, or before that has settled; buffers that are changed while the controller has them; endpoints whose buffers
-lie where they cannot.
+lie where they cannot; on the RP2040, data for the host that are handed over at the end of a frame (E15).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENDPOINTS = range(0x08, 0x80)
 EP0_PLACE, FREE_PLACE = 0x100, 0x180
 SETTLES = 8  # instructions, each a cycle or more: three cycles of 48 MHz are eight of 125 MHz
 
-ADDRESS, MAIN_CTRL, SIE_CTRL, SIE_STATUS = 0x00, 0x40, 0x4C, 0x50
+ADDRESS, MAIN_CTRL, SOF_RD, SIE_CTRL, SIE_STATUS = 0x00, 0x40, 0x48, 0x4C, 0x50
 BUFF_STATUS, EP_ABORT, EP_ABORT_DONE, EP_STALL_ARM = 0x58, 0x60, 0x64, 0x68
 MUXING, PWR, PHY_DIRECT, PHY_OVERRIDE, INTR, INTE, INTF, INTS = 0x74, 0x78, 0x7C, 0x80, 0x8C, 0x90, 0x94, 0x98
 
@@ -31,11 +31,12 @@ CLEARED_BY_ONE = SEQUENCE_ERROR | BUS_RESET | SETUP | RESUMED | SUSPENDED  # of 
 LINE_J = 1 << 2
 TO_PHY, VBUS, TO_PADS, KEEP_PULL_UP = 0x9, 0xC, 0xC, 1 << 2
 RAISES = {BUS_RESET: 1 << 12, SUSPENDED: 1 << 14, RESUMED: 1 << 15, SETUP: 1 << 16}  # what interrupts
-BUFFERS_DONE = 1 << 4
+BUFFERS_DONE, FRAME_BEGAN = 1 << 4, 1 << 17
 
 FULL, DATA1, STALLS, AVAILABLE, LENGTH = 1 << 15, 1 << 13, 1 << 11, 1 << 10, 0x3FF
-EP_ENABLED, EP_DOUBLE, EP_INTERRUPTS, EP_PLACE = 1 << 31, 1 << 30, 1 << 29, 0xFFFF
+EP_ENABLED, EP_DOUBLE, EP_INTERRUPTS, EP_TYPE, EP_BULK, EP_PLACE = 1 << 31, 1 << 30, 1 << 29, 3 << 26, 2 << 26, 0xFFFF
 FORCED_US = 800.0  # in which the RP2040's first chips must see J after a reset (E5)
+FRAME_US, EARLY_US = 1000.0, 800.0
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,14 @@ class Surroundings:
 class UsbController:
     """`memory` is shared with the hooks, which store what the core writes there, and tell of the first 256 bytes."""
 
-    def __init__(self, memory: memoryview, around: Surroundings, main_ctrl: int = 0, first_chips: bool = False) -> None:
-        """`main_ctrl` is a reset value. `first_chips`: RP2040 B0 and B1, with errata E2 and E5."""
+    def __init__(
+        self, memory: memoryview, around: Surroundings, main_ctrl: int = 0, version: int | None = None
+    ) -> None:
+        """`main_ctrl` is a reset value. `version` is that of an RP2040: all have the erratum E15, B0 and B1 (1) also
+        E2 and E5."""
         self.memory = memory
-        self.first_chips = first_chips
+        self.sends_early = version is not None
+        self.first_chips = version is not None and version < 2
         self._around = around
         self._at_reset = {MAIN_CTRL: main_ctrl}
         self._registers: dict[int, int] = dict(self._at_reset)
@@ -61,6 +66,8 @@ class UsbController:
         self._suspended = False
         self._deaf = False
         self._forced_at = 0.0
+        self._frame = 0  # number of the last one that was noted
+        self._frame_began = False  # since somebody looked
         self.done = 0  # transactions
 
     # --- the core's side ---------------------------------------------------------------------------------------------
@@ -68,7 +75,11 @@ class UsbController:
     def read(self, offset: int) -> int:
         if not self.lives():
             return 0
+        self.pass_time()
         match offset:
+            case 0x48:
+                self._frame_began = False
+                return self._frame & 0x7FF
             case 0x8C:
                 return self._raised()
             case 0x98:
@@ -128,7 +139,25 @@ class UsbController:
                 raise Stopped(f"the buffer {name} is handed over too soon", "rule: 12 cycles after all else is written")
             if not buffer % 2 and not new & FULL:
                 raise Stopped(f"the buffer {name} is handed over empty", "rule: FULL is set of what is to be sent")
+            if buffer > 1 and not buffer % 2 and self._is_late(buffer):
+                raise Stopped(f"the buffer {name} is handed over late in a frame", f"rule: E15, before {EARLY_US:g} us")
         self._written[offset] = clock
+
+    def _is_late(self, buffer: int) -> bool:
+        """For what the controller survives (E15)."""
+        bulk = self._word(4 * buffer) & EP_TYPE == EP_BULK
+        late = self._around.microseconds() % FRAME_US >= EARLY_US
+        return bulk and late and self.sends_early and self._has_frames()
+
+    def _has_frames(self) -> bool:
+        return not self._suspended and self.attached()
+
+    def pass_time(self) -> None:
+        """Note a frame that has begun."""
+        frame = int(self._around.microseconds() // FRAME_US)
+        if frame != self._frame:
+            self._frame = frame
+            self._frame_began = self._frame_began or self._has_frames()
 
     def _check_endpoint(self, offset: int, value: int) -> None:
         place = value & EP_PLACE
@@ -157,7 +186,7 @@ class UsbController:
         return self._registers.get(offset, 0)
 
     def _raised(self) -> int:
-        raised = BUFFERS_DONE if self[BUFF_STATUS] else 0
+        raised = (BUFFERS_DONE if self[BUFF_STATUS] else 0) | (FRAME_BEGAN if self._frame_began else 0)
         return raised | sum(bit for status, bit in RAISES.items() if self[SIE_STATUS] & status)
 
     def _force_line(self, old: int) -> None:

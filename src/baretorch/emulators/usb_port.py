@@ -35,7 +35,7 @@ class UsbPort:
             memoryview(self._memory).cast("B"),
             Surroundings(self._is_alive, self._what_fails, self._microseconds),
             model.values["USB.MAIN_CTRL"] if model is not None else 0,
-            model is not None and "SYSINFO.CHIP_ID" in model.values and model.number("SYSINFO.CHIP_ID.REVISION") < 2,
+            model.number("SYSINFO.CHIP_ID.REVISION") if model and "SYSINFO.CHIP_ID" in model.values else None,
         )
         if used:
             self.controller.leave(USED)
@@ -59,6 +59,7 @@ class UsbPort:
         """A transaction. False if both ends wait: the core sleeps, and the host has nothing that it could do."""
         if asleep:
             self._core.state.idle += int(TRANSACTION_US * self._core_hz() / 1e6)
+        self.controller.pass_time()
         try:
             moved = self.host.step()
         except (HostError, Stopped) as error:

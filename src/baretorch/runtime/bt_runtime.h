@@ -36,6 +36,7 @@ uint8_t bt_console_take(void); /* the byte that has come */
 /* console.c: waits for a byte, asleep; the second at most so many milliseconds, and says whether one came. */
 uint8_t bt_console_get(void);
 int bt_console_get_soon(uint8_t *byte, uint32_t ms);
+void bt_nap(void); /* sleeps once with interrupts masked, lets in what woke it, and feeds the watchdog */
 
 /* interrupts/<driver>.c: sleep ends when an interrupt is pending, also one that came between a look for it and the
  * sleep, because interrupts are masked all the while. Chips whose console has none stay awake. */
@@ -78,6 +79,7 @@ int bt_interrupts_blocked(void); /* by a fault */
 /* chip/<init>.c */
 int bt_usb_start(void);     /* its clock, and its controller out of reset; 0 if that fails */
 int bt_usb_can_abort(void); /* whether the controller gives buffers back when it is told to */
+int bt_usb_sends_early(void); /* whether bulk IN buffers must be handed over early in a frame */
 void bt_usb_after_reset(void);
 __attribute__((noreturn)) void bt_usb_boot_loader(void);
 #endif

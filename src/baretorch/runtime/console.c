@@ -2,28 +2,43 @@
 #include "bt_board.h"
 #include "bt_runtime.h"
 
+static void sleep_until_alarm(void)
+{
+    bt_alarm_wakes(1);
+    bt_sleep();
+    bt_alarm_wakes(0);
+    bt_unmask_interrupts();
+    bt_mask_interrupts();
+}
+
 #ifdef BT_WATCHDOG_MS
 /* It must be fed meanwhile, so the core never sleeps for long. */
-uint8_t bt_console_get(void)
+void bt_nap(void)
 {
-    uint8_t byte;
-    while (!bt_console_get_soon(&byte, BT_WATCHDOG_MS / 2u)) {
-    }
-    return byte;
+    bt_watchdog_feed();
+    bt_alarm_start(BT_WATCHDOG_MS / 2u);
+    sleep_until_alarm();
+    bt_alarm_stop();
 }
 #else
+void bt_nap(void)
+{
+    bt_sleep();
+    bt_unmask_interrupts();
+    bt_mask_interrupts();
+}
+#endif
+
 uint8_t bt_console_get(void)
 {
     bt_mask_interrupts();
     while (!bt_console_ready()) {
-        bt_sleep();
-        bt_unmask_interrupts();
-        bt_mask_interrupts();
+        bt_nap();
     }
     bt_unmask_interrupts();
+    bt_watchdog_feed();
     return bt_console_take();
 }
-#endif
 
 int bt_console_get_soon(uint8_t *byte, uint32_t ms)
 {
@@ -33,11 +48,7 @@ int bt_console_get_soon(uint8_t *byte, uint32_t ms)
         bt_alarm_start(ms);
         bt_mask_interrupts();
         while (!(ready = bt_console_ready()) && !bt_alarm_rang()) {
-            bt_alarm_wakes(1);
-            bt_sleep();
-            bt_alarm_wakes(0);
-            bt_unmask_interrupts();
-            bt_mask_interrupts();
+            sleep_until_alarm();
         }
         bt_unmask_interrupts();
         bt_alarm_stop();

@@ -52,6 +52,45 @@ function find_endpoints(bytes) {
     }
 }
 
+/* Frames, each of a millisecond, of which the package tells no device. */
+const SOF_RD = 0x48, INTR = 0x8c, INTE = 0x90, FRAME = 1 << 17, FRAME_NANOS = 1e6;
+const frames = { noted: 0, due: false };
+const next_frame = clock.createAlarm(() => {
+    frames.due = false;
+    note_frame();
+    await_frame();
+});
+
+function note_frame() {
+    const frame = Math.floor(clock.nanos / FRAME_NANOS);
+    if (frame === frames.noted) return;
+    frames.noted = frame;
+    usb.intRaw |= FRAME;
+    usb.checkInterrupts();
+}
+
+function await_frame() {
+    if (frames.due || !(usb.intEnable & FRAME)) return;
+    frames.due = true;
+    next_frame.schedule(FRAME_NANOS - clock.nanos % FRAME_NANOS);
+}
+
+const [read_usb, write_usb] = [usb.readUint32.bind(usb), usb.writeUint32.bind(usb)];
+usb.readUint32 = (offset) => {
+    if (offset === INTR) note_frame();
+    if (offset === SOF_RD) {
+        note_frame();
+        usb.intRaw &= ~FRAME;
+        usb.checkInterrupts();
+        return frames.noted & 0x7ff;
+    }
+    return read_usb(offset);
+};
+usb.writeUint32 = (offset, value) => {
+    write_usb(offset, value);
+    if (offset === INTE) await_frame();
+};
+
 export function feed_usb() {
     if (!host.open || host.room === 0 || !line.input.length) return;
     const packet = Uint8Array.from(line.input.subarray(0, host.room));

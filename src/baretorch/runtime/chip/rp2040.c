@@ -45,6 +45,11 @@ int bt_usb_can_abort(void)
     return CHIP_VERSION > 1; /* RP2040-E2 */
 }
 
+int bt_usb_sends_early(void)
+{
+    return 1; /* RP2040-E15, of all versions */
+}
+
 #define USB_REGISTER(offset) BT_REG(BT_USB_BASE + 0x10000u + (offset))
 #define USB_STATUS USB_REGISTER(0x50u)
 #define USB_MUXING USB_REGISTER(0x74u)

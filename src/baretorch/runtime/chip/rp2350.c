@@ -46,6 +46,11 @@ int bt_usb_can_abort(void)
     return 1;
 }
 
+int bt_usb_sends_early(void)
+{
+    return 0;
+}
+
 void bt_usb_after_reset(void)
 {
 }

@@ -5,7 +5,11 @@
  * for the handler raises its interrupt. In a fault handler, which no interrupt interrupts, it is called instead.
  *
  * What is put while nobody has the port open waits for somebody as far as there is room, and what is beyond that is lost.
- * What waits to be sent outlives bus resets, but not that the port is closed. */
+ * What waits to be sent outlives bus resets, but not that the port is closed. A reset closes it, too, but whoever had it
+ * open may open it again.
+ *
+ * RP2040-E15: a bulk IN buffer that is handed over in the last fifth of a frame can stop the controller for good. There,
+ * as in the vendor's code, packets wait for the next frame to begin. */
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
@@ -17,6 +21,7 @@
 
 #define ADDRESS REGISTER(0x00u)
 #define MAIN_CTRL REGISTER(0x40u)
+#define SOF_RD REGISTER(0x48u) /* number of the frame; reading it ends its interrupt */
 #define SIE_CTRL REGISTER(0x4cu)
 #define SIE_STATUS REGISTER(0x50u)
 #define SIE_STATUS_CLEAR REGISTER(0x50u + CLEAR)
@@ -29,7 +34,10 @@
 #define EP_STALL_ARM REGISTER(0x68u)
 #define USB_MUXING REGISTER(0x74u)
 #define USB_PWR REGISTER(0x78u)
+#define INTR REGISTER(0x8cu)
 #define INTE REGISTER(0x90u)
+#define INTE_SET REGISTER(0x90u + SET)
+#define INTE_CLEAR REGISTER(0x90u + CLEAR)
 
 #define MAIN_CTRL_ENABLE 1u /* as a device; the RP2350 isolates its pins until PHY_ISO (bit 2) is written as 0 */
 #define SIE_CTRL_EP0_INTERRUPTS (1u << 29)
@@ -38,6 +46,7 @@
 #define STATUS_SETUP (1u << 17)
 #define MUXING_TO_PHY 9u
 #define PWR_VBUS_IS_THERE 0xcu /* no pin tells */
+#define INT_FRAME (1u << 17)
 #define INT_SETUP (1u << 16)
 #define INT_BUS_RESET (1u << 12)
 #define INT_BUFFER (1u << 4)
@@ -58,6 +67,7 @@ enum { EP0_IN = 0, EP0_OUT = 1, NOTICE_IN = 2, DATA_IN = 4, DATA_OUT = 5 };
 #define AVAILABLE (1u << 10) /* the controller's; it clears the bit when it is done */
 #define LENGTH 0x3ffu
 #define PATIENCE 1000u /* looks */
+#define EARLY_US 750u  /* of a frame of 1,000 */
 
 /* Places in the controller's memory. */
 #define EP0_PLACE 0x100u
@@ -80,6 +90,10 @@ static uint8_t configuration, halted; /* halted: the buffers of endpoint 2 whose
 static uint32_t in_flight;         /* bytes */
 static uint8_t owes_end;           /* the last packet was full */
 static uint32_t toggles;           /* of each buffer a bit: which data packet is next */
+static uint8_t faulted;            /* the handler is called, and no interrupt is taken */
+static uint8_t watches_frames;     /* their interrupt is on, because there is something to send */
+static uint8_t knows_frame;        /* when the last one began: */
+static uint32_t frame_began;       /* microseconds */
 
 /* The control transfer under way. */
 enum { IDLE, DATA_TO_HOST, DATA_FROM_HOST, STATUS };
@@ -160,15 +174,48 @@ static int usable(uint32_t buffer)
     return configuration != 0 && (halted >> buffer & 1u) == 0;
 }
 
+/* Whether a packet may be handed over now. If not, the handler is called when it may. */
+static int in_time(void)
+{
+    if (!bt_usb_sends_early()) {
+        return 1;
+    }
+    if (watches_frames == 0) {
+        (void)SOF_RD; /* nobody knows when that one was */
+        watches_frames = 1;
+        knows_frame = 0;
+        if (faulted == 0) {
+            INTE_SET = INT_FRAME;
+        }
+    }
+    return knows_frame != 0 && bt_counter_read() - frame_began < EARLY_US;
+}
+
+static void look_at_frame(void)
+{
+    if (watches_frames != 0 && (INTR & INT_FRAME) != 0) {
+        (void)SOF_RD;
+        frame_began = bt_counter_read();
+        knows_frame = 1;
+    }
+}
+
 /* The next packet, or after a full one its end; called when none is under way. */
 static void send(void)
 {
     uint32_t bytes = sent_head - sent_tail;
     bytes = bytes < PACKET ? bytes : PACKET;
-    sending = usable(DATA_IN) && (bytes > 0 || owes_end != 0);
-    if (sending == 0) {
+    if (!usable(DATA_IN) || (bytes == 0 && owes_end == 0)) {
+        if (watches_frames != 0) {
+            watches_frames = 0;
+            INTE_CLEAR = INT_FRAME;
+        }
         return;
     }
+    if (!in_time()) {
+        return;
+    }
+    sending = 1;
     for (uint32_t i = 0; i < bytes; i++) {
         BYTES_AT(IN_PLACE)[i] = BYTES_AT(SENT_PLACE)[(sent_tail + i) % RING];
     }
@@ -327,10 +374,19 @@ static void configure(uint32_t value)
 static void open_or_close(uint32_t opens)
 {
     is_open = opens != 0;
-    if (opens == 0) {
-        sent_tail = sent_head;
-        in_flight = 0;
+    if (opens != 0) {
+        return;
     }
+    if (sending != 0 && usable(DATA_IN)) {
+        take_back(DATA_IN);
+        if (sending != 0) { /* it has not gone: the next is of its kind */
+            toggles ^= 1u << DATA_IN;
+        }
+    }
+    sending = 0;
+    owes_end = 0;
+    in_flight = 0;
+    sent_tail = sent_head;
 }
 
 static void answer_status(uint32_t status)
@@ -473,6 +529,7 @@ static void reset(void)
     take_back(EP0_IN);
     take_back(EP0_OUT);
     configure(0);
+    is_open = 0;
     sending = 0;
     owes_end = 0;
     in_flight = 0; /* what was under way goes again */
@@ -497,6 +554,7 @@ static void serve_buffers(void)
 
 void bt_usb_interrupt(void)
 {
+    look_at_frame();
     serve_buffers();
     const uint32_t status = SIE_STATUS;
     if ((status & STATUS_BUS_RESET) != 0) {
@@ -515,6 +573,7 @@ void bt_usb_interrupt(void)
 static void call_handler(void)
 {
     if (bt_interrupts_blocked()) {
+        faulted = 1;
         INTE = 0; /* another core may still take it */
         bt_usb_interrupt();
     } else {
@@ -543,9 +602,7 @@ void bt_console_rest(void)
     if (bt_interrupts_blocked()) {
         call_handler();
     } else {
-        bt_sleep();
-        bt_unmask_interrupts();
-        bt_mask_interrupts();
+        bt_nap();
     }
 }
 
