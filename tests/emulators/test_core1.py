@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from baretorch.emulators.boot_rom import Launch, boot_rom
+from baretorch.emulators import core
+from baretorch.emulators.boot_rom import Launch, Mailbox, boot_rom
 from baretorch.emulators.link import Link
 from baretorch.emulators.registers import KEPT
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
+from baretorch.options import Console
 from baretorch.targets.boards import load_board
 from tests.emulators.images import GLUE, RUN, TWO_CORES, image
 from tests.emulators.two_cores import ANSWER, BOARDS, DATA, machine, run
@@ -31,12 +34,13 @@ def with_driver(body: str, folder: Path, board: str = "pico2w") -> Image:
 #define SEND(word) do {{ BT_REG(BT_CORES_BASE + 0x54u) = (word); __asm__ volatile("sev\\n\\twfe\\n\\twfe"); \\
     (void)BT_REG(BT_CORES_BASE + 0x58u); }} while (0)
 #define VECTORS BT_REG(0xe000ed08u)
-void bt_core1_start(void (*entry)(void), uint32_t *stack_top)
+int bt_core1_start(void (*entry)(void), uint32_t *stack_top)
 {{
     const uint32_t at = (uint32_t)(uintptr_t)entry, top = (uint32_t)(uintptr_t)stack_top;
     (void)at; (void)top;
     (void)BT_REG(BT_CORES_BASE + 0x58u);
     {body}
+    return 1;
 }}
 """)
     real = load_board(board)
@@ -52,6 +56,26 @@ WORDS = "SEND(0); SEND(0); SEND(1); SEND(VECTORS); SEND(top); SEND(at | 1);"
 
 def test_the_words_start_core_1(tmp_path: Path) -> None:
     assert Link(UnicornMachine(with_driver(WORDS, tmp_path), RUN)).run([DATA]).outputs == (ANSWER,)
+
+
+@pytest.mark.parametrize(("answers", "console"), [(0, Console.UART), (3, Console.USB)])
+def test_a_core_1_that_does_not_answer(answers: int, console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead one, and one that dies on the way: whoever asks the image is told so, over and over."""
+
+    def broken(mailbox: Mailbox) -> Generator[None, None, None]:
+        for word, _ in zip((0, 0, 1), range(answers), strict=False):
+            mailbox.send(word)
+            yield
+            mailbox.take()
+        while True:
+            yield
+
+    monkeypatch.setattr(core, "boot_rom", broken)
+    made = image("pico", TWO_CORES, inputs=64, outputs=64, cores=2, console=console)
+    stopped = UnicornMachine(made, RUN)
+    for _ in range(2):
+        with pytest.raises(DeviceFault, match="FAULT: core 1 does not start"):
+            Link(stopped).hello()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ extern uint32_t bt_stack_limit[], bt_stack_top[]; /* the stack grows from top do
 
 /* Images that use two cores (BT_CORES in bt_board.h): core 1's stack, what starts it, and where it begins. */
 extern uint32_t bt_core1_stack_limit[], bt_core1_stack_top[];
-void bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c */
+int bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c; 0 if it does not answer */
 void bt_core1_entry(void);                                     /* arm/core1.c */
 
 /* chip/<init>.c, of chips with BT_RAM_NEEDS_POWER: before RAM can be written. */

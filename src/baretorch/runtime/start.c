@@ -20,6 +20,19 @@ static void copy(const bt_copy *c, const bt_copy *end)
 #define AT_ONCE_END bt_copies_end
 #endif
 
+#ifdef BT_CORES
+/* Half of the model cannot run without it: whoever asks hears this, and no more. */
+static __attribute__((noreturn)) void stop(const char *why)
+{
+    for (;;) {
+        bt_print("\nFAULT: ");
+        bt_print(why);
+        bt_print("\nEND OF FAULT\n");
+        (void)bt_console_get();
+    }
+}
+#endif
+
 void bt_start(void)
 {
     copy(bt_copies, AT_ONCE_END);
@@ -37,7 +50,9 @@ void bt_start(void)
         bt_report_missing();
     }
 #ifdef BT_CORES
-    bt_core1_start(bt_core1_entry, bt_core1_stack_top);
+    if (!bt_core1_start(bt_core1_entry, bt_core1_stack_top)) {
+        stop("core 1 does not start");
+    }
 #endif
     bt_watchdog_start();
     if (bt_watchdog_bit()) {

@@ -3,12 +3,13 @@
  *
  *     0   0   1   vector table   stack pointer   entry
  *
- * To any other word it answers 0 and begins again, and so do we when an answer is not what was sent. */
+ * To any other word it answers 0 and begins again, and so do we when an answer is not what was sent, a few times. */
 #include "bt_board.h"
 #include "bt_image.h"
 #include "bt_reg.h"
+#include "bt_runtime.h"
 
-#define FIFO_ST BT_REG(BT_CORES_BASE + 0x50u)
+#define FIFO_ST (BT_CORES_BASE + 0x50u)
 #define FIFO_WR BT_REG(BT_CORES_BASE + 0x54u)
 #define FIFO_RD BT_REG(BT_CORES_BASE + 0x58u)
 #define FIFO_VALID (1u << 0) /* there is a word to read */
@@ -16,6 +17,7 @@
 
 #define VTOR 0xe000ed08u
 #define THUMB 1u
+#define ATTEMPTS 8u
 
 /* Core 1 sleeps while it waits, so that words come with an event. */
 static void signal_event(void)
@@ -23,37 +25,36 @@ static void signal_event(void)
     __asm__ volatile("sev" : : : "memory");
 }
 
-static void wait_event(void)
+/* Sends a word; true if core 1 answers the same. */
+static int is_answered(uint32_t word)
 {
-    __asm__ volatile("wfe" : : : "memory");
-}
-
-/* Sends a word; core 1's answer. */
-static uint32_t exchange(uint32_t word)
-{
-    while ((FIFO_ST & FIFO_READY) == 0) {
-        wait_event();
+    if (!bt_wait(FIFO_ST, FIFO_READY, FIFO_READY)) {
+        return 0;
     }
     FIFO_WR = word;
     signal_event();
-    while ((FIFO_ST & FIFO_VALID) == 0) {
-        wait_event();
-    }
-    return FIFO_RD;
+    return bt_wait(FIFO_ST, FIFO_VALID, FIFO_VALID) && FIFO_RD == word;
 }
 
-void bt_core1_start(void (*entry)(void), uint32_t *stack_top)
+int bt_core1_start(void (*entry)(void), uint32_t *stack_top)
 {
     const uint32_t words[6] = {
         0, 0, 1, BT_REG(VTOR), (uint32_t)(uintptr_t)stack_top, (uint32_t)(uintptr_t)entry | THUMB,
     };
-    for (unsigned sent = 0; sent < 6;) {
+    unsigned sent = 0;
+    for (unsigned attempts = ATTEMPTS; sent < 6 && attempts > 0;) {
         if (words[sent] == 0) { /* nothing of an earlier attempt may be taken for the answer */
-            while ((FIFO_ST & FIFO_VALID) != 0) {
+            while ((BT_REG(FIFO_ST) & FIFO_VALID) != 0) {
                 (void)FIFO_RD;
             }
             signal_event(); /* it may wait for room in its FIFO */
         }
-        sent = exchange(words[sent]) == words[sent] ? sent + 1 : 0;
+        if (is_answered(words[sent])) {
+            sent++;
+        } else {
+            sent = 0;
+            attempts--;
+        }
     }
+    return sent == 6;
 }

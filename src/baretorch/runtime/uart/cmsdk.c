@@ -2,6 +2,7 @@
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
+#include "uart/room.h"
 
 #define DATA BT_REG(BT_UART_BASE + 0x00u)
 #define STATE BT_REG(BT_UART_BASE + 0x04u)
@@ -23,8 +24,7 @@ void bt_console_init(void)
 
 void bt_console_put(uint8_t byte)
 {
-    while ((STATE & STATE_TX_FULL) != 0) {
-    }
+    RETURN_UNLESS((STATE & STATE_TX_FULL) == 0)
     DATA = byte;
 }
 

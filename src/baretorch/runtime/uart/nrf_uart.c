@@ -2,6 +2,7 @@
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
+#include "uart/room.h"
 
 #define TASKS_STARTRX BT_REG(BT_UART_BASE + 0x000u)
 #define TASKS_STARTTX BT_REG(BT_UART_BASE + 0x008u)
@@ -30,8 +31,7 @@ void bt_console_init(void)
 void bt_console_put(uint8_t byte)
 {
     TXD = byte;
-    while (EVENTS_TXDRDY == 0) {
-    }
+    RETURN_UNLESS(EVENTS_TXDRDY != 0)
     EVENTS_TXDRDY = 0;
 }
 

@@ -1,6 +1,7 @@
 /* The 16550, as on QEMU's virt machine: one byte per register. */
 #include "bt_board.h"
 #include "bt_runtime.h"
+#include "uart/room.h"
 
 #define REG8(offset) (*(volatile uint8_t *)(uintptr_t)(BT_UART_BASE + (offset)))
 #define DATA REG8(0u) /* divider's low byte while LCR_DIVIDER is set */
@@ -30,8 +31,7 @@ void bt_console_init(void)
 
 void bt_console_put(uint8_t byte)
 {
-    while ((LSR & LSR_TX_EMPTY) == 0) {
-    }
+    RETURN_UNLESS((LSR & LSR_TX_EMPTY) != 0)
     DATA = byte;
 }
 

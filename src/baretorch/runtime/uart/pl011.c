@@ -2,6 +2,7 @@
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
+#include "uart/room.h"
 
 #define DR BT_REG(BT_UART_BASE + 0x00u)
 #define FR BT_REG(BT_UART_BASE + 0x18u)
@@ -32,8 +33,7 @@ void bt_console_init(void)
 
 void bt_console_put(uint8_t byte)
 {
-    while ((FR & FR_TXFF) != 0) {
-    }
+    RETURN_UNLESS((FR & FR_TXFF) == 0)
     DR = byte;
 }
 

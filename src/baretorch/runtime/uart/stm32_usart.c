@@ -2,6 +2,7 @@
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
+#include "uart/room.h"
 
 #define CR1 BT_REG(BT_UART_BASE + 0x00u)
 #define BRR BT_REG(BT_UART_BASE + 0x0cu)
@@ -25,8 +26,7 @@ void bt_console_init(void)
 
 void bt_console_put(uint8_t byte)
 {
-    while ((ISR & ISR_TXE) == 0) {
-    }
+    RETURN_UNLESS((ISR & ISR_TXE) != 0)
     TDR = byte;
 }
 
