@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import from_module
 from baretorch.options import CodeIn, Compiler, Options, Weights
+from baretorch.pipeline import SLACK
+from baretorch.plan.weights import SECTION, STATIC
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 
@@ -56,6 +59,23 @@ def test_both_in_ram_have_room(tmp_path: Path) -> None:
     image, run = ran("pico", tmp_path, options)
     assert image.ram.code and image.ram.weights == image.flash.weights
     assert run.flash == ()
+
+
+def test_weights_have_all_that_code_leaves(tmp_path: Path) -> None:
+    """Weights that fit beside the code, but not beside a guess of what that takes."""
+    image, _ = ran("pico", tmp_path, Options(toolchain=Compiler.GCC, weights=Weights.FLASH, code=CodeIn.RAM))
+    board, bytes_ = load_board("pico"), image.flash.weights
+    need = board.chip.stack_bytes + STATIC + image.ram.arena + image.ram.code + bytes_ + 2 * SECTION + SLACK + 256
+    sram, scratch = (
+        replace(m, size=size) for m, size in ((board.chip.memory("SRAM"), need), (board.chip.memory("SCRATCH"), 16))
+    )
+    rest = [m for m in board.chip.memories if m.kind == "flash"]
+    small = replace(board, chip=replace(board.chip, memories=(*rest, sram, scratch)))
+    source = from_module(cnn(), (cnn_input(),), "cnn")
+    options = Options(toolchain=Compiler.GCC, weights=Weights.RAM, code=CodeIn.RAM)
+    compiled = pipeline.compile_source(source, small, options)
+    assert set(compiled.plan.layout.copies) == {c.name for c in compiled.plan.layout.constants}
+    pipeline.build_image(compiled, tmp_path / "small")
 
 
 def test_a_chip_whose_flash_is_as_fast(tmp_path: Path) -> None:

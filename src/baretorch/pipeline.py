@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
@@ -24,7 +25,7 @@ from baretorch.frontends.checked import check_passes
 from baretorch.ir import DType, Graph
 from baretorch.net import says_int8
 from baretorch.on_host import on_host
-from baretorch.options import DEFAULT, Input, Io, Options, Weights
+from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
 from baretorch.passes.order import FLOAT, PASSES, stages
@@ -37,6 +38,8 @@ from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
 from baretorch.text import to_text
 from baretorch.verify import verify
+
+SLACK = 256  # bytes of code
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,20 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         _need_checkable(graphs, options)
     with timed("plan"):
         plans = {name: make_plan(graph, board, _own(options, name, graphs)) for name, graph in graphs.items()}
-        plans = in_ram(plans, board, options.weights or Weights.AUTO, options.used_cores, options.code)
+    if options.code is CodeIn.RAM and options.weights is Weights.RAM:
+        code = _code_bytes(_emitted(source, graphs, plans, board, replace(options, weights=Weights.FLASH)))
+    else:
+        code = 0
+    with timed("plan"):
+        plans = in_ram(plans, board, options.weights or Weights.AUTO, options.used_cores, code)
         if options.weights is None and any(plan.layout.copies for plan in plans.values()):
             options = replace(options, weights=Weights.AUTO)
+    return _emitted(source, graphs, plans, board, options)
+
+
+def _emitted(
+    source: Source, graphs: Mapping[str, Graph], plans: Mapping[str, Plan], board: Board, options: Options
+) -> Compiled:
     with timed("emit"):
         c = emit(
             source.name,
@@ -145,6 +159,12 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
             alone=options.core == 1,
         )
     return Compiled(source, board, graphs, plans, c, options)
+
+
+def _code_bytes(compiled: Compiled) -> int:
+    """What the model's code takes in RAM: only a compiler knows. Where weights lie may change it a little."""
+    with timed("build"), TemporaryDirectory(prefix="baretorch-") as folder:
+        return build_image(compiled, Path(folder)).ram.code + SLACK
 
 
 def need_cores(board: Board, options: Options) -> None:

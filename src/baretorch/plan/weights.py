@@ -13,14 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.options import CodeIn, Weights
+from baretorch.options import Weights
 from baretorch.plan.banks import room
 from baretorch.plan.types import Constant, Plan, Step
 from baretorch.targets.types import Board, Chip, FlashPath
 
 STATIC = 1024  # bytes that are left for the program's own data
 RESERVE = 16384  # and by automatic choice for what is added to the program, a share of small memories
-CODE = 16384  # that code in RAM may take
 PAYS = 1.0  # cycles of a run that a byte must save for that
 AT_ONCE = 4  # outputs that kernels make of a weight they have read, about
 ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold weights and arena
@@ -28,10 +27,9 @@ ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
 
-def in_ram(
-    plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int = 1, code: CodeIn = CodeIn.FLASH
-) -> dict[str, Plan]:
-    """The plans of all methods, with the banks of those constants that are copied."""
+def in_ram(plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int = 1, code: int = 0) -> dict[str, Plan]:
+    """The plans of all methods, with the banks of those constants that are copied. `code` are bytes of RAM that the
+    model's code takes; what is chosen automatically leaves room for it anyway."""
     chip = board.chip
     flash = chip.memory(chip.code)
     if weights is Weights.FLASH or (weights is Weights.AUTO and chip.flash_path is None):
@@ -46,8 +44,7 @@ def in_ram(
     saved = _saved(plans, chip.flash_path) if chip.flash_path is not None else dict.fromkeys(reads, 0.0)
     order = sorted(reads, key=lambda content: (-saved[content], -reads[content], -len(content[1])))
     free = _free(plans, chip, cores)
-    if code is CodeIn.RAM and weights is Weights.RAM:  # else there is room in what is left free
-        free[chip.data] -= CODE
+    free[chip.data] -= code if weights is Weights.RAM else 0
     if weights is Weights.AUTO and chip.flash_path is not None:
         order = list(_paying(order, saved, chip.flash_path))
         free = _spared(free, chip, chip.flash_path)
