@@ -371,8 +371,27 @@ CHIP_ERRORS = {
     ),
     "alarm of nobody": (
         "[counter]",
-        '[alarm]\ndriver = "systick"\nbase = 0x40000010\nhz = 1\n\n[counter]',
+        '[alarm]\ndriver = "systick"\nbase = 0x40000010\nhz = 1000\n\n[counter]',
         "error: [alarm] is of no use: nothing sleeps\n  at    chippy.toml\n  need  [uart] with an irq, or no [alarm]",
+    ),
+    "slow alarm": (
+        "[counter]",
+        '[alarm]\ndriver = "systick"\nbase = 0x40000010\nhz = 999\n\n[counter]',
+        "error: hz is too slow for an alarm\n  at    chippy.toml [alarm]\n  have  hz = 999\n  need  at least 1000",
+    ),
+    "slow alarm without a crystal": (
+        "[counter]",
+        '[alarm]\ndriver = "systick"\nbase = 0x40000010\nhz = 1000\nfallback_hz = 10\n\n[counter]',
+        "error: fallback_hz is too slow for an alarm\n"
+        "  at    chippy.toml [alarm]\n"
+        "  have  fallback_hz = 10\n"
+        "  need  at least 1000",
+    ),
+    "odd register": (
+        "[counter]",
+        '[interrupts]\ndriver = "nvic"\nbase = 0x40000500\n\n'
+        '[usb]\ndriver = "rp"\nbase = 0x40000101\nirq = 5\n\n[counter]',
+        "error: usb register 0x40000101 is no address of a word\n  at    chippy.toml\n  need  a multiple of 4",
     ),
     "unmapped interrupts": (
         "[counter]",

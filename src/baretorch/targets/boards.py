@@ -21,6 +21,7 @@ _BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "host")
 _EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
 IRQS = 256
+TICKS = 1000  # per second, of an alarm: it is set in milliseconds
 _LINKER_WORDS = """
     ABSOLUTE ADDR ALIGN ALIGNOF AS_NEEDED ASSERT AT BIND BLOCK BYTE COMMON CONSTANT CONSTRUCTORS DEFINED DISCARD ENTRY
     EXCLUDE_FILE EXTERN FILL FORMAT GROUP HIDDEN INCLUDE INFO INPUT KEEP L LEN LENGTH LOADADDR LOG2CEIL LONG MAX
@@ -204,6 +205,11 @@ def _alarm(table: Table) -> Alarm:
     driver = table.source("driver", "alarm")
     alarm = Alarm(driver, table.number("base"), table.rate("hz"), _irq(table), _fallback(table))
     table.end()
+    for key, hz in (("hz", alarm.hz), ("fallback_hz", alarm.fallback_hz)):
+        if hz is not None and hz < TICKS:
+            raise CompileError(
+                f"{key} is too slow for an alarm", at=table.where, have=f"{key} = {hz}", need=f"at least {TICKS}"
+            )
     return alarm
 
 
@@ -297,6 +303,10 @@ def _check_registers(chip: Chip, where: str) -> None:
             try_="add one, or remove [watchdog]",
         )
     for name, address in registers:
+        if address % 4:
+            raise CompileError(
+                f"{name} register 0x{address:08x} is no address of a word", at=where, need="a multiple of 4"
+            )
         if address and not any(origin <= address < origin + size for origin, size in chip.peripherals):
             raise CompileError(
                 f"{name} register 0x{address:08x} is outside peripherals",
