@@ -35,7 +35,7 @@ LAYERS: dict[str, str] = {
     "plan": "errors ir ops options passes targets text",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors options outputs targets",
-    "emulators": "errors escape firmware ir ports targets",
+    "emulators": "errors escape firmware ir npu ports targets",
     "devices": "emulators errors firmware targets",
     "on_host": "emit errors firmware ir options plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net on_host options outputs passes plan ports quantize "

@@ -1,0 +1,105 @@
+"""Runs a command stream: one command after the other, as the hardware's result is defined, and strictly.
+
+The hardware overlaps operations; a stream says where it must not. What it says is checked: an operation that reads what
+another has not yet written, or may not have, is an error, although here everything happens in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from baretorch.emulators.npu import dma, u55, u85
+from baretorch.emulators.npu.commands import Command, Do, decode
+from baretorch.emulators.npu.core import Core
+from baretorch.emulators.npu.faults import Fault, Kind
+from baretorch.emulators.npu.memory import INTERNAL, Memory, Region
+from baretorch.emulators.npu.overlap import Queues
+from baretorch.emulators.npu.registers import Ints
+from baretorch.npu.accelerators import Accelerator, Family
+from baretorch.npu.payload import FAST, SCRATCH, WEIGHTS, Payload, Slot
+
+KERNELS = (Do.CONV, Do.DEPTHWISE, Do.POOL, Do.ELEMENTWISE, Do.RESIZE)
+MOST_COMMANDS = 1 << 22
+
+
+def run_stream(
+    accelerator: Accelerator, words: bytes, memory: Memory, layers: Mapping[int, str] | None = None
+) -> list[Command]:
+    """All operations of a stream, in order; what they were. A Fault says where it went wrong.
+
+    `layers` are names of layers, by the position of their first command.
+    """
+    core = Core(accelerator, memory)
+    queues = Queues(accelerator.family)
+    kernels = u85.run if accelerator.family is Family.U85 else u55.run
+    done: list[Command] = []
+    at = 0
+    try:
+        for command in decode(words, accelerator.family):
+            at = command.at
+            what = command.what
+            if not isinstance(what, Do):
+                core.registers.set(what, command.carries)
+            elif what in KERNELS:
+                memory.begin()
+                kernels(core, what, command.parameter)
+                queues.kernel(core, memory.touched, what)
+                done.append(command)
+            elif what is Do.DMA_START:
+                memory.begin()
+                dma.run(core)
+                queues.dma(memory.touched)
+                done.append(command)
+            elif what is Do.DMA_WAIT:
+                queues.wait_dma(command.parameter)
+            elif what is Do.KERNEL_WAIT:
+                queues.wait_kernel(command.parameter)
+            elif what is Do.BRANCH:
+                raise Fault(Kind.MODEL, "a branch in a command stream")
+    except Fault as fault:
+        raise fault.placed(at, _layer(layers, at)) from None
+    return done
+
+
+def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
+    if not layers:
+        return None
+    before = [position for position in layers if position <= at]
+    return layers[max(before)] if before else None
+
+
+def payload_memory(payload: Payload) -> Memory:
+    """What a stream sees before it runs: constants, and memory that nobody has written."""
+    scratch = _unwritten(payload.scratch)
+    regions = {
+        WEIGHTS: Region(np.frombuffer(payload.weights, np.uint8), constant=True),
+        SCRATCH: scratch,
+        FAST: _unwritten(payload.fast) if payload.fast else scratch,
+        INTERNAL: _unwritten(payload.accelerator.internal),
+    }
+    for slot in (*payload.inputs, *payload.outputs):  # may be in regions of their own
+        if slot.region not in regions or len(regions[slot.region].data) < slot.offset + slot.size:
+            regions[slot.region] = _unwritten(slot.offset + slot.size)
+    return Memory(regions, lambda region: SCRATCH if region == FAST and not payload.fast else region)
+
+
+def _unwritten(size: int) -> Region:
+    return Region(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_))
+
+
+def run_payload(payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None) -> list[bytes]:
+    """What a graph answers: inputs and outputs as they lie in memory."""
+    memory = payload_memory(payload)
+    for slot, data in zip(payload.inputs, inputs, strict=True):
+        if len(data) != slot.size:
+            raise Fault(Kind.BUS, f"an input has {len(data)} bytes, and the stream wants {slot.size}")
+        memory.write_bytes(slot.region, slot.offset, data, "an input")
+    run_stream(payload.accelerator, payload.commands, memory, layers)
+    return [memory.read_bytes(slot.region, slot.offset, slot.size, "an output") for slot in payload.outputs]
+
+
+def values(data: bytes, slot: Slot) -> Ints:
+    """As numbers with a sign."""
+    return np.frombuffer(data, f"<i{slot.element}").reshape(slot.shape).astype(np.int64)

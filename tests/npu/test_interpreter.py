@@ -1,0 +1,174 @@
+"""The emulated NPU: exact on what was kept, and strict with streams that are damaged or careless."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.emulators.npu.commands import TABLES, WIDE, Command, Do, Set, decode
+from baretorch.emulators.npu.faults import Fault, Kind
+from baretorch.emulators.npu.interpreter import payload_memory, run_payload, run_stream
+from baretorch.npu.accelerators import ACCELERATORS, Family
+from tests.npu.cases import FOLDER, Case, kept, read_case
+
+CONV, TABLE = "conv-ethos-u65-512", "table8-ethos-u65-256"
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.npz")), ids=lambda file: file.stem)
+def test_kept_graphs_are_exact(file: Path) -> None:
+    case = read_case(file)
+    assert np.array_equal(case.answer(), case.right)
+
+
+def test_all_accelerators_are_kept() -> None:
+    assert {read_case(file).payload.accelerator for file in FOLDER.glob("*.npz")} == set(ACCELERATORS)
+
+
+def words(commands: list[Command], family: Family) -> bytes:
+    numbers = {what: number for number, (what, _) in TABLES[family].items()}
+    made = b""
+    for c in commands:
+        number = numbers[c.what]
+        made += struct.pack("<HH", number, c.parameter)
+        if number & WIDE:
+            made += struct.pack("<I", c.carries >> 16)
+    return made
+
+
+def changed(case: Case, change: Callable[[list[Command]], list[Command]]) -> Case:
+    """The same graph, with other commands."""
+    family = case.payload.accelerator.family
+    stream = words(change(list(decode(case.payload.commands, family))), family)
+    return replace(case, payload=replace(case.payload, commands=stream))
+
+
+def with_value(case: Case, what: Set, carries: int) -> Case:
+    return changed(case, lambda all_: [replace(c, carries=carries) if c.what is what else c for c in all_])
+
+
+def without(case: Case, what: Do | Set) -> Case:
+    return changed(case, lambda all_: [c for c in all_ if c.what is not what])
+
+
+def fault(case: Case) -> Fault:
+    with pytest.raises(Fault) as caught:
+        case.answer()
+    assert caught.value.at is not None
+    assert f"at byte {caught.value.at:#x} of the command stream" in str(caught.value)
+    return caught.value
+
+
+def test_commands_are_written_as_they_were_read() -> None:
+    for file in FOLDER.glob("*.npz"):
+        case = read_case(file)
+        assert changed(case, lambda all_: all_).payload.commands == case.payload.commands
+
+
+def test_illegal_commands() -> None:
+    case = kept(CONV)
+
+    def first_word(word: int) -> Fault:
+        commands = struct.pack("<I", word) + case.payload.commands[4:]
+        return fault(replace(case, payload=replace(case.payload, commands=commands)))
+
+    assert first_word(0x0000_0004).what == "no command has the number 0x0004"
+    assert first_word(0x0010_0100 | 0x8 << 28).what == "IFM_PAD_TOP carries 0x8010, of which 0x8000 is reserved"
+    assert (first_word(0x3FF).kind, first_word(0x3FF).at) == (Kind.PARSE, 0)
+    assert fault(without(case, Do.STOP)).what == "the stream ends without STOP"
+
+
+def test_registers_that_were_never_set() -> None:
+    assert fault(without(kept(CONV), Set.KERNEL_STRIDE)).what == "KERNEL_STRIDE was never set"
+
+
+def test_addresses() -> None:
+    case = kept(CONV)
+    assert fault(with_value(case, Set.IFM_BASE0, 0x7FFF0000 << 16)).kind is Kind.BUS
+    assert fault(with_value(case, Set.WEIGHT_BASE, 8 << 16)).what.endswith("are not aligned")
+    assert "region 6, which there is not" in fault(with_value(case, Set.OFM_REGION, 6)).what
+    assert "which cannot be written" in fault(with_value(case, Set.OFM_REGION, 0)).what
+    wide = kept("mul16-ethos-u55-256")
+    assert "which is no multiple of 2" in fault(with_value(wide, Set.OFM_BASE0, 1 << 16)).what
+
+
+def test_what_nobody_has_written() -> None:
+    case = kept(CONV)
+    with pytest.raises(Fault, match=r"unsafe stream: the input reads byte 0x\w+, which nobody has written, at byte"):
+        run_stream(case.payload.accelerator, case.payload.commands, payload_memory(case.payload))
+    assert "a lookup table reads byte" in fault(without(kept(TABLE), Do.DMA_START)).what
+
+
+def test_small_npus_forget_their_tables() -> None:
+    """An operation without a table has its accumulators where tables are."""
+    case = kept("slice-ethos-u55-64")
+
+    def other_first(all_: list[Command]) -> list[Command]:
+        at = next(i for i, c in enumerate(all_) if c.what in (Do.POOL, Do.ELEMENTWISE, Do.CONV))
+        plain = next(c for c in all_ if c.what is Set.ACTIVATION)
+        none = replace(plain, carries=0)
+        return [*all_[:at], none, all_[at], plain, *all_[at:]]
+
+    assert np.array_equal(case.answer(), case.right)
+    assert "a lookup table reads byte" in fault(changed(case, other_first)).what
+
+
+def test_waits_that_are_missing() -> None:
+    """Here all happens in order, and the answer would be right; on the hardware it would depend on chance."""
+    found = fault(without(kept(TABLE), Do.DMA_WAIT))
+    assert found.kind is Kind.STRICT
+    assert "runs beside DMA, and no DMA_WAIT is between them: it reads what the other writes" in found.what
+
+    def copied_back(all_: list[Command]) -> list[Command]:
+        """DMA over what the operation before reads."""
+        return [*all_[:-1], *(c for c in all_ if c.what is Do.DMA_START), all_[-1]]
+
+    assert "no KERNEL_WAIT is between them" in fault(changed(kept(TABLE), copied_back)).what
+
+
+def test_damaged_weights() -> None:
+    case = kept(CONV)
+    damaged = replace(case.payload, weights=bytes(len(case.payload.weights)))
+    found = fault(replace(case, payload=damaged))
+    assert found.kind is Kind.DECODER
+
+
+def test_the_layer_is_named() -> None:
+    case = kept("chain-ethos-u85-512")
+    at = [c.at for c in decode(case.payload.commands, Family.U85) if c.what is Do.CONV]
+    cut = struct.pack("<I", 0x3FF)
+    commands = case.payload.commands[: at[0]] + cut + case.payload.commands[at[0] + 4 :]
+    with pytest.raises(Fault, match=r"no command has the number 0x03ff, at byte 0x\w+ of the command stream, in conv1"):
+        run_payload(replace(case.payload, commands=commands), case.inputs, {0: "conv1", at[0] + 4: "conv2"})
+
+
+def test_inputs_of_another_size() -> None:
+    case = kept(CONV)
+    with pytest.raises(Fault, match="an input has 3 bytes, and the stream wants"):
+        run_payload(case.payload, [b"abc"])
+
+
+@pytest.mark.parametrize("name", [CONV, TABLE, "chain-ethos-u85-512", "softmax-ethos-u85-128", "gather-ethos-u85-512"])
+def test_flipped_bits(name: str) -> None:
+    """A flipped bit of stream or constants is a Fault or another answer, which a judge sees; never another error."""
+    case = kept(name)
+    rng = random.Random(5)
+    faults = 0
+    for i in range(60):
+        part = "commands" if i % 3 else "weights"
+        data = bytearray(getattr(case.payload, part))
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        flipped = case.payload
+        flipped = (
+            replace(flipped, commands=bytes(data)) if part == "commands" else replace(flipped, weights=bytes(data))
+        )
+        try:
+            replace(case, payload=flipped).answer()
+        except Fault:
+            faults += 1
+    assert faults > 6
