@@ -12,7 +12,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
 from baretorch.ops import cut, overlap
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
 from baretorch.ops.limits import both
 from baretorch.targets.features import FPU, MVE, WIDE, Needs
 
@@ -144,7 +144,7 @@ KERNELS: tuple[Kernel[Linear], ...] = (
     ),
     _in_eights("mve", MVE),
     _in_eights("fpu", FPU),
-    _in_eights("wide", WIDE, 4),
+    replace(_in_eights("wide", WIDE, 4), splits=nowhere),  # what is watched stays whole
     Kernel(
         "bt_linear_f32_ref",
         "linear/ref.c",
