@@ -236,8 +236,9 @@ def build_image(
     compiled: Compiled,
     folder: Path,
     progress: Callable[[str, int, int], None] | None = None,
+    debug: bool = False,
 ) -> Image:
-    """C files, runtime and board -> an image in `folder`."""
+    """C files, runtime and board -> an image in `folder`; with `debug` its ELF tells debuggers about its source."""
     write_c(compiled, folder)
     check_file(folder / "glue.c")
     (folder / "glue.c").write_text(compiled.c.glue, "utf-8")
@@ -256,6 +257,7 @@ def build_image(
         compiled.c.cores,
         compiled.options.watchdog,
         compiled.options.code,
+        debug,
     )
 
 

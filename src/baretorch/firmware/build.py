@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import sleep
 
@@ -68,19 +68,20 @@ def build(
     cores: int = 1,
     watchdog: int | None = None,
     code: CodeIn = CodeIn.FLASH,
+    debug: bool = False,
 ) -> Image:
     """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
 
     The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
     `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
     If the image does not move a byte or wait for one for `watchdog` milliseconds, the chip starts again.
-    The model's `code` may be in RAM.
+    The model's `code` may be in RAM. With `debug` the ELF also tells debuggers about its source.
     """
     _check_cores(board, cores)
     check_watchdog(board, watchdog)
     if code is CodeIn.RAM:
         _check_slow(board)
-    tools = find_toolchain(board, toolchain)
+    tools = replace(find_toolchain(board, toolchain), debug=debug)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
         work = Path(temporary)

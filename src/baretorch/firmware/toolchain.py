@@ -54,6 +54,7 @@ class Toolchain:
     compiler: tuple[str, ...]
     linker: tuple[str, ...]  # for a linker script; GNU's goes through gcc, which knows where its libraries are
     version: str
+    debug: bool = False  # with what a debugger wants to know, which changes no byte that is loaded
 
     @property
     def hosted(self) -> bool:
@@ -62,9 +63,10 @@ class Toolchain:
     def compile_flags(self, optimize: Optimize) -> tuple[str, ...]:
         """All flags that decide what is in an object file, besides include folders."""
         target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig
-        stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined", "-g0")
+        stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined")
+        told = ("-g",) if self.debug else () if self.name == "gcc" else ("-g0",)
         place = ("-fno-pie",) if self.hosted else ("-ffreestanding",)
-        return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *_WARNINGS)
+        return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *told, *_WARNINGS)
 
     def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> None:
         """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file.
@@ -72,9 +74,14 @@ class Toolchain:
         Paths are relative: compilers write them into assembly, unescaped, and a folder may be called anything."""
         here = output.parent.resolve()
         near = {folder: os.path.relpath(folder.resolve(), here) for folder in (source.parent, *includes)}
-        prefixes = {f"-ffile-prefix-map={path}=." for path in near.values()}
+        known = dict.fromkeys(near.values(), ".")
+        if self.debug:
+            known |= {str(here): ".", str(Path(self.compiler[0]).resolve().parents[1]): "toolchain"}
+        prefixes = [f"-ffile-prefix-map={path}={known[path]}" for path in sorted(known, key=len)]  # the last that fits
+        if source.suffix == ".S":
+            prefixes.append("-g0")  # assemblers do not map
         folders = (f"-I{near[folder]}" for folder in includes)
-        flags = (*self.compile_flags(optimize), *folders, *sorted(prefixes))
+        flags = (*self.compile_flags(optimize), *folders, *prefixes)
         command = [*self.compiler, *flags, "-c", os.path.join(near[source.parent], source.name), "-o", output.name]
         run = _run(command, output.parent)
         if run.returncode:
@@ -93,7 +100,7 @@ class Toolchain:
             "--gc-sections",
             "--emit-relocs",
             "--build-id=none",
-            "--strip-debug",
+            *(() if self.debug else ("--strip-debug",)),
             "--nmagic",
         )
         names = [o.name for o in objects]
