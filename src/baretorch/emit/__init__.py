@@ -29,6 +29,7 @@ class CFiles:
     checked: bool = False  # it has a function that checks inputs, which images call
     cores: int = 1  # that an image needs
     call: str = ""  # what an application calls
+    lines: tuple[int, ...] = ()  # of model.c, on which the steps of the served method are on core 0
 
 
 def emit(
@@ -50,9 +51,10 @@ def emit(
     names = replace(make_names(name, plans, checked), command=command, alone=alone)
     cores = 2 if uses_core1(names) else 1
     method = names.methods[served] if served else names.first
+    computation = model_c(names, optimize)
     files = {
         "model.h": model_h(names),
-        "model.c": model_c(names, optimize),
+        "model.c": computation.text,
         "weights.h": weights_h(names),
         "weights.c": weights_c(names, blank),
     }
@@ -67,7 +69,14 @@ def emit(
         sources += [f"kernels/{s}" for s in kernel_sources]
     call = f"{method.prefix}_start" if alone else method.run
     return CFiles(
-        RUN_ALONE if alone else method.run, files, tuple(sources), glue_c(names, method), checked, cores, call
+        run=RUN_ALONE if alone else method.run,
+        files=files,
+        sources=tuple(sources),
+        glue=glue_c(names, method),
+        checked=checked,
+        cores=cores,
+        call=call,
+        lines=next(computation.lines[key] for key, m in names.methods.items() if m is method),
     )
 
 

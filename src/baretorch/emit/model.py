@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
 
@@ -31,7 +32,15 @@ def included(source: str) -> str:
     return source.removesuffix(".c") + ".inc" if source.endswith(".c") else source
 
 
-def model_c(names: Names, optimize: Optimize) -> str:
+@dataclass(frozen=True)
+class ModelC:
+    """The file's text, and of each method the lines, from 1, of the calls that are its steps on core 0, in order."""
+
+    text: str
+    lines: Mapping[str, tuple[int, ...]]
+
+
+def model_c(names: Names, optimize: Optimize) -> ModelC:
     """For speed each kind of layer is an instance of its kernel with literal parameters."""
     inline = optimize == Optimize.SPEED
     ports = {p.name for m in names.methods.values() for p in m.ports}
@@ -46,7 +55,7 @@ def model_c(names: Names, optimize: Optimize) -> str:
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     helpers = '#include "kernels/finite.h"\n' if names.checked else ""
     helpers += '#include "kernels/cores.h"\n' if uses_core1(names) else ""
-    return f"""{banner(names, "the computation")}
+    text = f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
 {helpers}{includes}
 
@@ -60,6 +69,18 @@ def model_c(names: Names, optimize: Optimize) -> str:
 {elsewhere}
 {definitions}
 {job(names)}{methods}{core1(names)}{_reset(names)}"""
+    return ModelC(text, {key: _lines(text, m, writer.written[m.run]) for key, m in names.methods.items()})
+
+
+def _lines(text: str, method: Method, steps: Sequence[str]) -> tuple[int, ...]:
+    """Where the steps are whose texts these are."""
+    found, at, line = [], 0, 1
+    for part in (f"void {method.run}_in(", *steps):
+        end = text.index(part, at) + len(part)
+        line += text.count("\n", at, end)
+        at = end
+        found.append(line)
+    return tuple(found[1:])
 
 
 def _method(names: Names, method: Method, writer: _Writer) -> str:
@@ -166,6 +187,7 @@ class _Writer:
     definitions: list[str] = field(default_factory=list)
     instances: dict[tuple[object, ...], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    written: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # core 0's steps of run functions
 
     def body(self, method: Method, executor: Executor) -> str:
         """What an executor does, one after the other; steps with the same guards share their ifs."""
@@ -184,6 +206,8 @@ class _Writer:
                 lines.append(f"{INDENT * depth}if ({holds}*{self.argument(method, guard.condition)}) {{")
             open_ = step.guards
             lines.append(indent(self.step(method, step), INDENT * len(open_)))
+            if executor is Executor.CORE0:
+                self.written[method.run].append(lines[-1])
         lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
         return "\n".join(lines)
 
