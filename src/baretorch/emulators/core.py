@@ -74,6 +74,9 @@ class Core:
         self._bad_access: tuple[str, int] | None = None
         self.explain: Callable[[int], list[str]] = lambda address: []  # why a write there is bad
         self.handled: Callable[[], None] = lambda: None  # called when an interrupt has been
+        self.stepping = False  # stop behind each instruction
+        self._breakpoints: dict[int, int] = {}  # the hooks, by address
+        self._passed: int | None = None  # the breakpoint that it goes on from
         self._functions = RomFunctions(chip.boot) if usb is not None else None
         self._usb = usb
         self._hooks = ctypes.CDLL(str(shared_library(*HOOKS)))
@@ -89,6 +92,29 @@ class Core:
 
     def make_writable(self, memory: SharedMemory) -> None:
         self.uc.mem_protect(memory.origin, len(memory.bytes), memory.access | uc.UC_PROT_WRITE)
+
+    def set_breakpoint(self, address: int) -> None:
+        if address not in self._breakpoints:
+            hook = self.uc.hook_add(uc.UC_HOOK_CODE, self._on_breakpoint, begin=address, end=address)
+            self._breakpoints[address] = hook
+            self.uc.ctl_flush_tb()
+
+    def remove_breakpoint(self, address: int) -> None:
+        hook = self._breakpoints.pop(address, None)
+        if hook is not None:
+            self.uc.hook_del(hook)
+            self.uc.ctl_flush_tb()
+
+    def pass_breakpoint(self) -> None:
+        """Go on from the breakpoint that it is at."""
+        self._passed = self.pc if self.pc in self._breakpoints else None
+
+    def _on_breakpoint(self, _uc: object, address: int, _size: int, _data: object) -> None:
+        if address == self._passed:
+            self._passed = None
+            return
+        self._shared.stopped = Stop.BREAKPOINT
+        self.uc.emu_stop()
 
     def time_flash(self) -> None:
         """Let the hooks see what is read from flash, and what shares its cache."""
@@ -206,7 +232,7 @@ class Core:
         """Whether it stopped to wait for an event."""
         error = None
         try:
-            self.uc.emu_start(self.pc | 1, 0xFFFFFFFF)
+            self.uc.emu_start(self.pc | 1, 0xFFFFFFFF, count=int(self.stepping))
         except uc.UcError as raised:
             error = raised
         self.pc = self.uc.reg_read(arm.UC_ARM_REG_PC)
@@ -223,6 +249,8 @@ class Core:
             self.fault.addresses = (self.uc.reg_read(REGISTERS["lr"]), self.state.site)
         if opcode == WFI:
             self._doze()
+        if self.stepping and not self._shared.stopped:
+            self._shared.stopped = Stop.BREAKPOINT
         return opcode == WFE
 
     def sleeps_until_alarm(self) -> bool:

@@ -81,10 +81,11 @@ class Link:
         self._restarted = False
         self._hello: Hello | None = None
 
-    def hello(self, model: str | None = None) -> Hello:
-        """What runs there; CompileError if `model` is given and the image holds another one."""
+    def hello(self, model: str | None = None, seconds: float | None = None) -> Hello:
+        """What runs there; CompileError if `model` is given and the image holds another one. `seconds` is how long its
+        answer may take, if that is not the usual."""
         if self._hello is None:
-            seconds = HELLO_SECONDS if self.machine.name == "serial" else START_SECONDS
+            seconds = seconds or self._patience
             frame = self._ask(HELLO, HELLO_REPLY, b"", seconds)
             self._hello = _parse_hello(frame.payload)
             self._decoder.limit = max(self._decoder.limit, _RUN_REPLY.size + sum(self._hello.outputs))
@@ -117,10 +118,14 @@ class Link:
         ticks, stack_peak = _RUN_REPLY.unpack_from(payload)
         return Reply(_split(payload[_RUN_REPLY.size :], hello.outputs), ticks, stack_peak)
 
-    def reset(self) -> None:
+    def reset(self, seconds: float | None = None) -> None:
         """Let the model forget what it remembers between runs."""
         self.hello()
-        self._ask(RESET, RESET_REPLY, b"", HELLO_SECONDS if self.machine.name == "serial" else START_SECONDS)
+        self._ask(RESET, RESET_REPLY, b"", seconds or self._patience)
+
+    @property
+    def _patience(self) -> float:
+        return HELLO_SECONDS if self.machine.name == "serial" else START_SECONDS
 
     def _ask(self, kind: int, reply: int, payload: bytes, timeout: float) -> Frame:
         """Send a request until it is answered."""

@@ -20,9 +20,14 @@ class Process:
     """A child process that never outlives us: `close`, the garbage collector and the interpreter's end all stop it."""
 
     def __init__(
-        self, command: Sequence[str], inherit: Sequence[IO[bytes]] = (), keep: Sequence[IO[bytes]] = ()
+        self,
+        command: Sequence[str],
+        inherit: Sequence[IO[bytes]] = (),
+        keep: Sequence[IO[bytes]] = (),
+        apart: bool = False,
     ) -> None:
-        """`inherit` are open files that the child gets too; `keep` are closed after it has ended."""
+        """`inherit` are open files that the child gets too; `keep` are closed after it has ended. If it is `apart`, a
+        Ctrl-C at the terminal is not for it."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._child = subprocess.Popen(
             command,
@@ -31,6 +36,7 @@ class Process:
             stderr=self._errors,
             pass_fds=[file.fileno() for file in inherit],
             bufsize=0,
+            start_new_session=apart,
         )
         assert self._child.stdin is not None and self._child.stdout is not None
         self._stdin, self._stdout = self._child.stdin, self._child.stdout

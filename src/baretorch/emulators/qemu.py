@@ -31,7 +31,8 @@ class QemuMachine(Process):
 
     name = "qemu"
 
-    def __init__(self, image: Image, run_symbol: str) -> None:
+    def __init__(self, image: Image, run_symbol: str, gdb: Path | None = None) -> None:
+        """With `gdb` it waits there, at a socket, for a debugger to say that it may start."""
         program = find_qemu(image.board)
         code = read_code(image, run_symbol)
         counts = tempfile.TemporaryFile()  # noqa: SIM115
@@ -47,7 +48,9 @@ class QemuMachine(Process):
         )
         with lifeline, counts:
             command = [program, *_machine(image.board), "-kernel", str(image.elf), "-plugin", plugin]
-            super().__init__(command, inherit=(counts, lifeline), keep=(held,))
+            if gdb is not None:
+                command += ["-S", "-gdb", f"unix:{_escaped(gdb)},server=on,wait=off"]
+            super().__init__(command, inherit=(counts, lifeline), keep=(held,), apart=gdb is not None)
         self._listens = False  # bytes that reach QEMU's UARTs before the image has set them up are lost
 
     def instructions(self) -> tuple[int, ...]:

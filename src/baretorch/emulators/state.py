@@ -42,6 +42,7 @@ class Stop(IntEnum):
     WATCHDOG_BITES = 10
     SLEEPS = 11
     FAULT = 12
+    BREAKPOINT = 13
 
 
 class Doze(IntEnum):

@@ -16,6 +16,7 @@ import ctypes
 import mmap
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
 import unicorn as uc
 
@@ -36,7 +37,18 @@ from baretorch.targets.types import Chip
 
 BOOT2_ADDRESS = 0x20041F00  # where the RP2040's boot ROM copies the second stage to
 IDLE_SECONDS = 2  # that pass while nobody writes: longer than an image waits for the rest of a frame
+LISTEN_SECONDS = 0.1  # how often a debugger is asked whether it wants to stop
 UNSET = b"\xa5"  # RAM holds nothing useful after power-up
+
+
+class Debugger(Protocol):
+    """Somebody who may look at a core whenever it stops, and says when it goes on."""
+
+    def stopped(self, core: Core, fault: DeviceFault | None) -> None:
+        """It is at a breakpoint, or behind a step, or at its end."""
+
+    def wants(self) -> bool:
+        """Whether the core is to stop."""
 
 
 class UnicornMachine:
@@ -62,6 +74,7 @@ class UnicornMachine:
         self._flash = flash
         self._code = read_code(image, run_symbol)
         self.path = FlashSimulation(chip, path, recorded) if path is not None else None
+        self.debugger: Debugger | None = None
         self._start(left)
 
     def _start(self, left: Mapping[str, int] | None) -> None:
@@ -133,6 +146,11 @@ class UnicornMachine:
     def cycles(self) -> tuple[int, ...]:
         return ()
 
+    @property
+    def core(self) -> Core:
+        """The one that runs, or would."""
+        return self._turn
+
     def executed(self) -> int:
         """Instructions of core 0 since reset."""
         return int(self._cores[0].state.instructions)
@@ -172,6 +190,10 @@ class UnicornMachine:
         """Let the image run until the hooks stop it, it faults, or no core can run."""
         state = self._state
         state.deadline, state.polls = deadline, 0
+        if self.debugger is not None:
+            state.deadline = min(deadline, _now() + LISTEN_SECONDS)
+            if self.debugger.wants():
+                self.debugger.stopped(self._turn, None)
         state.idle_until = max(core.clock for core in self._cores) + IDLE_SECONDS * self._image.board.chip.clock_hz
         while True:
             state.stopped = 0
@@ -179,6 +201,8 @@ class UnicornMachine:
             if why is Stop.CHIP_CHANGED and not self._chip_changed():
                 continue
             if why is Stop.INTERRUPTED:
+                continue
+            if self.debugger is not None and self._debugged(self.debugger, why, deadline):
                 continue
             if self.usb is not None and why in (Stop.BUS_TURN, Stop.WAITS_FOR_INPUT):
                 goes_on = self.usb.turn(asleep=why is Stop.WAITS_FOR_INPUT)
@@ -200,6 +224,19 @@ class UnicornMachine:
                     self._turn = ready[0]
                     continue
             return why
+
+    def _debugged(self, debugger: Debugger, why: Stop, deadline: float) -> bool:
+        """Let the debugger look, if it has reason to; whether the core goes on."""
+        if why is Stop.TIME_IS_UP and _now() < deadline:
+            self._state.deadline = min(deadline, _now() + LISTEN_SECONDS)
+            if debugger.wants():
+                debugger.stopped(self._turn, None)
+            return True
+        if why is Stop.BREAKPOINT:
+            debugger.stopped(self._turn, None)
+        if why is Stop.FAULT:
+            debugger.stopped(self._turn, self._turn.fault)
+        return why is Stop.BREAKPOINT
 
     def _chip_changed(self) -> bool:
         """Whether that was the end; else memories can be written that could not."""
