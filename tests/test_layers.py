@@ -40,6 +40,7 @@ LAYERS: dict[str, str] = {
     "on_host": "emit errors firmware ir options plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net on_host options outputs passes plan ports quantize "
     "stopwatch targets text verify",
+    "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise ops options outputs passes pipeline plan ports "
     "quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
@@ -48,8 +49,8 @@ LAYERS: dict[str, str] = {
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
-    "cli": "devices emulators errors escape explore exports firmware frontends options outputs pipeline plan report "
-    "stopwatch studio targets targets.features version",
+    "cli": "debug devices emulators errors escape explore exports firmware frontends options outputs pipeline plan "
+    "report stopwatch studio targets targets.features version",
     "__main__": "cli",
 }
 

@@ -26,6 +26,8 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" = demo ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
 # And whether kernels ask for more than an 8-bit core has.
 [ "$kind" = demo ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
+# A debugger looks into running images.
+[ "$kind" = demo ] || command -v gdb-multiarch >/dev/null || need="$need gdb-multiarch"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" != demo ]; then
     command -v cmake >/dev/null || need="$need cmake make"

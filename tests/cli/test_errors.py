@@ -363,6 +363,16 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
     assert [path.name for path in (folder / "p").iterdir()] == ["README.md"]
 
 
+def test_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boards that gdb cannot look into, and what it needs."""
+    model = copy_model("tiny", folder)
+    check_error("debug_host", "debug", model, "--board", "host", "--script", __file__)
+    check_error("debug_rp2040js", "debug", model, "--board", "pico", "--emulator", "rp2040js", "--script", __file__)
+    check_error("debug_script", "debug", model, "--board", "pico", "--script", "none.gdb")
+    monkeypatch.setenv("PATH", "")
+    check_error("debug_no_gdb", "debug", model, "--board", "pico", "--script", __file__)
+
+
 @pytest.mark.parametrize(
     ("name", "board", "ms"), [("none", "mps2-an386", 1000), ("short", "pico", 5), ("long", "pico", 9000)]
 )

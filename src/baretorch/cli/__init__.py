@@ -21,6 +21,7 @@ from baretorch.cli.boards import boards
 from baretorch.cli.build import build
 from baretorch.cli.compile import compile_
 from baretorch.cli.completion import completion
+from baretorch.cli.debug import debug
 from baretorch.cli.doctor import doctor
 from baretorch.cli.evaluate import evaluate
 from baretorch.cli.export import export
@@ -64,6 +65,7 @@ VERBS: tuple[click.Command, ...] = (
     compile_,
     project,
     build,
+    debug,
     flash,
     monitor,
     studio,

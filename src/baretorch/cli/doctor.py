@@ -37,6 +37,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("riscv64-unknown-elf-gcc", "program", "builds for RISC-V", "apt-get install gcc-riscv64-unknown-elf"),
     Tool("qemu-system-arm", "program", "runs the MPS2 and MPS3 boards", "apt-get install qemu-system-arm"),
     Tool("qemu-system-riscv32", "program", "runs virt-rv32, virt-hazard3", "apt-get install qemu-system-misc"),
+    Tool("gdb-multiarch", "program", "looks into a running model (`baretorch debug`)", "apt-get install gdb-multiarch"),
     Tool("node", "program", "runs rp2040js", "apt-get install nodejs npm"),
     Tool("rp2040js", "npm", "runs pico and pico4ml as a second opinion", "npm install --global rp2040js@1.4.1"),
     Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),

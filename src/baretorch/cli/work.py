@@ -39,12 +39,12 @@ def read_model(model: str, options: Options, stage: Stage, unless_done: bool = F
     return read(path, method or None, how, options)
 
 
-def built_image(compiled: Compiled, out: str | None, stage: Stage) -> Image:
-    """Build into `out`, or build/<model>-<board>."""
+def built_image(compiled: Compiled, out: str | None, stage: Stage, debug: bool = False) -> Image:
+    """Build into `out`, or build/<model>-<board>; with `debug` for a debugger."""
     folder = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}"
     stage("build")
     with staged(folder) as work:
-        image = build_image(compiled, work, stage.build)
+        image = build_image(compiled, work, stage.build, debug)
     return moved(image, work, folder)
 
 

@@ -64,7 +64,7 @@ def flash(image: Image, method: str | None = None, folders: Sequence[Path] | Non
             raise CompileError(f"{where} is not a board's drive", need=f"{INFO} in it", try_=REMEDIES["uf2"])
         if (drive := _drive_for(image, drives)) is not None:
             return flash_uf2(image, drive)
-    if "pyocd" in methods and (program := _pyocd()) is not None:
+    if "pyocd" in methods and (program := pyocd_command()) is not None:
         return flash_pyocd(image, program)
     raise CompileError(f"no way found to flash board {board.name}", try_=[REMEDIES[name] for name in methods])
 
@@ -197,7 +197,7 @@ def _mounted() -> list[Path]:
     return [Path(folder) for folder in folders if folder.startswith(MOUNT_FOLDERS)]
 
 
-def _pyocd() -> tuple[str, ...] | None:
+def pyocd_command() -> tuple[str, ...] | None:
     if found := shutil.which("pyocd"):
         return (found,)
     return (sys.executable, "-m", "pyocd") if importlib.util.find_spec("pyocd") else None

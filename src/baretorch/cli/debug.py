@@ -1,0 +1,81 @@
+"""baretorch debug: gdb at the running model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
+from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+
+if TYPE_CHECKING:
+    from baretorch.options import Options
+    from baretorch.targets.types import Board
+
+
+@verb("debug")
+@model_argument
+@board_option
+@click.option("--script", type=click.Path(), metavar="FILE", help="Commands for gdb, which ends behind them.")
+@click.option("--probe", type=click.Choice(["pyocd", "openocd"]), help="A real board, by its debug probe.")
+@click.option("--port", type=click.Path(), metavar="PORT", help="The serial port of a real board.")
+@takes("emulator", *BUILD, *COMPILE)
+@out_option("build/MODEL-BOARD")
+def debug(
+    as_json: bool,
+    model: str,
+    board: Board,
+    script: str | None,
+    probe: str | None,
+    port: str | None,
+    options: Options,
+    out: str | None,
+) -> Answer:
+    """gdb at the running model, with breakpoints by layer and tensors by name."""
+    import subprocess
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.debug.about import About
+    from baretorch.debug.servers import debug_emulator, emulated, probed
+    from baretorch.debug.session import START, fed, find_gdb, has_python, run_gdb, start_commands
+    from baretorch.errors import CompileError
+
+    if bool(probe) != bool(port):
+        raise click.UsageError("--probe and --port go together: a probe to debug with, a port for the model's inputs")
+    if as_json and script is None:
+        raise click.UsageError("--json needs --script: gdb cannot have the terminal then")
+    if script is not None and not Path(script).is_file():
+        raise CompileError(f"there is no file {script}", need="commands for gdb, one per line")
+    emulator = "" if probe else debug_emulator(board, options.emulator)
+    gdb = find_gdb(board)
+    with stages(as_json) as stage:
+        compiled = compiled_model(model, board, options, stage)
+        image = built_image(compiled, out, stage, debug=True)
+    folder = image.elf.parent
+    About(compiled).write(folder)
+    with TemporaryDirectory() as socket:
+        there = (
+            probed(image, probe, port) if probe and port else emulated(image, compiled.c.run, emulator, Path(socket))
+        )
+        with there as server, fed(compiled, server) as feeder:
+            start = folder / START
+            start.write_text(start_commands(compiled, folder, server, has_python(gdb)), "utf-8")
+            captured = subprocess.PIPE if as_json else None
+            code, text = run_gdb(gdb, image.elf, start, Path(script) if script else None, captured)
+    if feeder.fault:
+        raise feeder.fault[0]
+    data = {
+        "model": compiled.graph.name,
+        "board": board.name,
+        "options": options.to_json(),
+        "server": probe or emulator,
+        "gdb": gdb,
+        "elf": str(image.elf),
+        "runs": feeder.runs,
+        "exit_code": code,
+        "output": text,
+    }
+    return Answer(data, "", int(code != 0))

@@ -1,0 +1,136 @@
+"""What a debugger is to know of a model: debug.json tells layers and tensors, debug.bin has the reference's values.
+
+Layers are lines of model.c and tensors are offsets from symbols, so that it holds for any program with this model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from baretorch.emit.names import Method, make_names
+from baretorch.ir import Array, interpret
+from baretorch.pipeline import Compiled
+from baretorch.plan.types import InArena, Operand, Plan, WithCaller
+from baretorch.ports import stored
+
+FACTS, VALUES = "debug.json", "debug.bin"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor in RAM: it is there when a step begins that comes after `made` and not after `until`."""
+
+    operand: Operand
+    made: int  # -1: before the first step
+    until: int
+
+
+@dataclass(frozen=True)
+class About:
+    """A compiled model as a debugger sees it."""
+
+    compiled: Compiled
+
+    @property
+    def plan(self) -> Plan:
+        return self.compiled.plan
+
+    @cached_property
+    def method(self) -> Method:
+        names = make_names(self.compiled.graph.name, self.compiled.plans, self.compiled.c.checked)
+        return names.methods[self.compiled.source.method]
+
+    def layer(self, tensor: str) -> str:
+        """What the user calls what makes a tensor."""
+        return self.plan.graph[tensor].origin.path or tensor
+
+    def tensors(self) -> dict[str, Held]:
+        operands = dict[str, Operand]()
+        for o in _operands(self.plan):
+            operands.setdefault(o.tensor, o)
+        return {name: held(self.plan, o) for name, o in operands.items()}
+
+    def values(self) -> dict[str, Array]:
+        """What the reference has for each tensor in the first run after a reset, on the example's inputs."""
+        given = stored(self.compiled.graph, self.compiled.source.examples)
+        return interpret(self.plan.graph, given, keep=True)
+
+    def write(self, folder: Path) -> None:
+        """debug.json and debug.bin."""
+        values, parts, at = self.values(), [], 0
+        rows = []
+        for name, one in self.tensors().items():
+            place = self.place(one.operand)
+            if place is None:
+                continue
+            t, raw = self.plan.graph[name], np.ascontiguousarray(values[name]).tobytes()
+            quant = t.quant if t.dtype.label in ("int8", "int16") else None
+            rows.append(
+                {
+                    "name": name,
+                    "layer": self.layer(name),
+                    "type": t.dtype.label,
+                    "shape": list(t.shape),
+                    "scale": quant.scale[0] if quant else None,
+                    "zero_point": quant.zero_point[0] if quant else None,
+                    "symbol": place[0],
+                    "offset": place[1],
+                    "made": one.made,
+                    "until": one.until,
+                    "value": at,
+                }
+            )
+            parts.append(raw)
+            at += len(raw)
+        (folder / FACTS).write_text(json.dumps({**self.layers(), "tensors": rows}, indent=1) + "\n", "utf-8")
+        (folder / VALUES).write_bytes(b"".join(parts))
+
+    def layers(self) -> dict[str, object]:
+        steps = zip(self.plan.steps, self.compiled.c.lines, strict=True)
+        return {
+            "model": self.compiled.graph.name,
+            "run": self.method.run,
+            "source": "model.c",
+            "layers": [
+                {"name": self.layer(s.call.y.name), "operator": s.call.op.name, "makes": s.call.y.name, "line": line}
+                for s, line in steps
+            ],
+        }
+
+    def place(self, operand: Operand) -> tuple[str, int] | None:
+        """A symbol of the image, and how many bytes behind it; None if it is nowhere as a whole."""
+        match self.plan.layout.place(operand):
+            case InArena(bank, offset):
+                return self.method.arena(bank).name, offset
+            case WithCaller(buffer, offset):
+                return f"bt_memory_{self.method.callers[buffer].name}", offset
+        return None
+
+
+def held(plan: Plan, operand: Operand) -> Held:
+    """When the bytes of an operand are its tensor."""
+    written = [(i, o) for i, s in enumerate(plan.steps) for o in s.writes if _meet(o, operand)]
+    own = [i for i, o in written if o.tensor == operand.tensor]
+    reads = [i for i, s in enumerate(plan.steps) for o in s.uses if o.tensor == operand.tensor]
+    before = len(plan.steps) if operand in plan.outputs else min(reads, default=0)
+    made = max(own or [i for i, _ in written if i < before], default=-1)
+    alive = [b.last for b in plan.layout.buffers if b.name == operand.storage] or [len(plan.steps)]
+    return Held(operand, made, min([*alive, *(i for i, _ in written if i > made)]))
+
+
+def _operands(plan: Plan) -> Iterator[Operand]:
+    yield from plan.inputs
+    yield from (s.operand for s in plan.state)
+    for step in plan.steps:
+        yield from step.uses
+    yield from plan.outputs
+
+
+def _meet(one: Operand, other: Operand) -> bool:
+    return one.storage == other.storage and one.offset < other.end and other.offset < one.end

@@ -1,0 +1,228 @@
+"""Commands for gdb, which runs this file: nothing here may be imported by others.
+
+baretorch-model FILE       the model that debug.json describes; the reference's values lie beside it
+layers                     all layers, and where the program is
+break-layer NAME           a breakpoint before a layer, or before the first of a module
+print-tensor NAME [compare]   a tensor of the arena; compared with the reference's value
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any, NamedTuple
+
+import gdb
+
+CODES = {"float32": "f", "int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q", "bool": "?"}
+
+
+class Position(NamedTuple):
+    """Where the program is in a run: about to begin a step, or within it."""
+
+    step: int
+    inside: bool
+
+
+class Model:
+    """What debug.json says."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, encoding="utf-8") as file:
+            facts = json.load(file)
+        self.name: str = facts["model"]
+        self.run: str = facts["run"]
+        self.source: str = facts["source"]
+        self.layers: list[dict[str, Any]] = facts["layers"]
+        self.tensors: list[dict[str, Any]] = facts["tensors"]
+        self.values = os.path.join(os.path.dirname(path), "debug.bin")
+
+    def steps(self, name: str) -> list[int]:
+        """The steps that a layer, a module or the maker of a tensor has."""
+        found = [i for i, row in enumerate(self.layers) if name in (row["name"], row["makes"])]
+        inner = [i for i, row in enumerate(self.layers) if row["name"].startswith(f"{name}.")]
+        if not found and not inner:
+            raise gdb.GdbError(f"{self.name} has no layer {name}; `layers` lists them")
+        return found or inner
+
+    def tensor(self, name: str) -> dict[str, Any]:
+        """That of this name, or the last that the layer of this name makes."""
+        named = [row for row in self.tensors if row["name"] == name]
+        made = sorted((row for row in self.tensors if row["layer"] == name), key=lambda row: int(row["made"]))
+        if not named and not made:
+            raise gdb.GdbError(f"{self.name} has no tensor {name} in RAM; `layers` lists them")
+        return (named or made)[-1]
+
+    def position(self) -> Position | None:
+        """None outside of a run."""
+        frame, inside = gdb.newest_frame(), False
+        while frame is not None:
+            function = frame.function()
+            if function is not None and function.name in (self.run, f"{self.run}_in"):
+                line = frame.find_sal().line
+                lines = [row["line"] for row in self.layers]
+                if line in lines:
+                    return Position(lines.index(line), inside)
+                return Position(sum(one < line for one in lines), False)
+            frame, inside = frame.older(), True
+        return None
+
+
+def loaded() -> Model:
+    if not MODELS:
+        raise gdb.GdbError("first `baretorch-model` and the path of debug.json")
+    return MODELS[-1]
+
+
+MODELS: list[Model] = []
+
+
+class Load(gdb.Command):  # type: ignore[misc]
+    """baretorch-model FILE: the model that a debug.json describes."""
+
+    def __init__(self) -> None:
+        super().__init__("baretorch-model", gdb.COMMAND_FILES, gdb.COMPLETE_FILENAME)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        try:
+            MODELS.append(Model(os.path.expanduser(argument)))
+        except (OSError, ValueError, KeyError) as error:
+            raise gdb.GdbError(f"{argument}: {error}") from None
+
+
+class Layers(gdb.Command):  # type: ignore[misc]
+    """layers: all layers of the model in their order, and where the program is."""
+
+    def __init__(self) -> None:
+        super().__init__("layers", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        model = loaded()
+        where = model.position()
+        for i, row in enumerate(model.layers):
+            mark = ("*" if where.inside else ">") if where is not None and where.step == i else " "
+            tensor = next((t for t in model.tensors if t["name"] == row["makes"]), None)
+            print(f"{mark} {i + 1:3} {row['name']}: {row['operator']} -> {kind(tensor) if tensor else row['makes']}")
+
+
+class BreakLayer(gdb.Command):  # type: ignore[misc]
+    """break-layer NAME: a breakpoint before a layer, or before the first layer of a module."""
+
+    def __init__(self) -> None:
+        super().__init__("break-layer", gdb.COMMAND_BREAKPOINTS)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        model = loaded()
+        row = model.layers[model.steps(argument.strip())[0]]
+        gdb.Breakpoint(f"{model.source}:{row['line']}")
+
+    def complete(self, text: str, word: str) -> list[str]:
+        return completed(text, word, [row["name"] for row in loaded().layers])
+
+
+class PrintTensor(gdb.Command):  # type: ignore[misc]
+    """print-tensor NAME [compare]: a tensor of the arena, by its name or its layer's; `compare` also says how far it is
+    from the reference's value. `set print elements` limits how many numbers are shown."""
+
+    def __init__(self) -> None:
+        super().__init__("print-tensor", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        model = loaded()
+        words = argument.split()
+        compare = len(words) == 2 and words[1] == "compare"
+        if not words or len(words) > 1 + compare:
+            raise gdb.GdbError("print-tensor NAME, or print-tensor NAME compare")
+        row = model.tensor(words[0])
+        code = f"<{size_of(row)}{CODES[row['type']]}"
+        address = int(gdb.parse_and_eval(f"(unsigned long)&{row['symbol']}")) + row["offset"]
+        raw = bytes(gdb.selected_inferior().read_memory(address, struct.calcsize(code)))
+        numbers = struct.unpack(code, raw)
+        print(f"{row['layer']}  {kind(row)}  at {row['symbol']} + {row['offset']} = {address:#x}")
+        if doubt := presence(model, row):
+            print(doubt)
+        print(nested(numbers, row["shape"], limit()))
+        if compare:
+            with open(model.values, "rb") as file:
+                file.seek(row["value"])
+                print(difference(numbers, struct.unpack(code, file.read(len(raw))), row))
+
+    def complete(self, text: str, word: str) -> list[str]:
+        return completed(text, word, [name for row in loaded().tensors for name in (row["name"], row["layer"])])
+
+
+def completed(text: str, word: str, names: list[str]) -> list[str]:
+    """gdb completes the last word, and words end at dots."""
+    start = len(text) - len(word)
+    return sorted({name[start:] for name in names if name.startswith(text)})
+
+
+def kind(row: dict[str, Any]) -> str:
+    scale = "" if row["scale"] is None else f" scale {row['scale']!r} zero point {row['zero_point']}"
+    return f"{row['type']}{row['shape']}{scale}"
+
+
+def size_of(row: dict[str, Any]) -> int:
+    count = 1
+    for n in row["shape"]:
+        count *= n
+    return count
+
+
+def presence(model: Model, row: dict[str, Any]) -> str:
+    """What is to be said if the bytes need not be the tensor now."""
+    where = model.position()
+    if where is None:
+        return "" if row["until"] >= len(model.layers) else "its bytes may hold something else: no run is going on"
+    if where.step <= row["made"]:
+        maker = model.layers[row["made"]]["name"]
+        return f"it is not there yet: {maker} makes it, which is layer {row['made'] + 1}"
+    if where.step > row["until"]:
+        return f"its bytes may hold something else: layer {row['until'] + 1} was the last to need it"
+    if where.inside and where.step == row["until"]:
+        return f"layer {where.step + 1} is running and may write over it"
+    return ""
+
+
+def limit() -> int:
+    found = gdb.parameter("print elements")
+    return int(found) if found else 1 << 62
+
+
+def nested(numbers: tuple[Any, ...], shape: list[int], most: int) -> str:
+    """As Python writes lists; `...` for what is beyond the limit."""
+
+    def part(at: int, dims: list[int]) -> str:
+        if not dims:
+            return f"{numbers[at]:.9g}" if isinstance(numbers[at], float) else str(numbers[at])
+        step = 1
+        for n in dims[1:]:
+            step *= n
+        rows = [part(at + i * step, dims[1:]) for i in range(dims[0]) if at + i * step < most]
+        return f"[{', '.join([*rows, *(['...'] if len(rows) < dims[0] else [])])}]"
+
+    return part(0, list(shape))
+
+
+def difference(have: tuple[Any, ...], want: tuple[Any, ...], row: dict[str, Any]) -> str:
+    apart = [i for i, (a, b) in enumerate(zip(have, want)) if a != b and not (a != a and b != b)]  # noqa: B905
+    if not apart:
+        return f"all {len(have)} numbers are the reference's"
+    worst = max(apart, key=lambda i: abs(have[i] - want[i]))
+    index: list[int] = []
+    rest = worst
+    for n in reversed(row["shape"]):
+        index.insert(0, rest % n)
+        rest //= n
+    most = max(abs(b) for b in want)
+    return (
+        f"{len(apart)} of {len(have)} numbers differ from the reference's, most at {index}: {have[worst]:.9g}, not "
+        f"{want[worst]:.9g} (the largest is {most:.9g})"
+    )
+
+
+Load()
+Layers()
+BreakLayer()
+PrintTensor()

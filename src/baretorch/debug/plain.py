@@ -1,0 +1,43 @@
+"""The commands for a gdb without Python: one command of gdb's own language per layer and tensor; none compares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from baretorch.debug.about import About
+
+_COMMAND = re.compile(r"[A-Za-z0-9_.-]+")  # what gdb takes in the name of a command
+_C = {"bool": "unsigned char", "int8": "signed char", "uint8": "unsigned char", "int16": "short", "int32": "int"}
+_C |= {"int64": "long long", "float32": "float"}
+
+
+def plain_commands(about: About) -> str:
+    return "\n".join(["define-prefix break-layer", "define-prefix print-tensor", *_breaks(about), *_prints(about)])
+
+
+def _breaks(about: About) -> Iterator[str]:
+    first = dict[str, int]()
+    for step, line in zip(about.plan.steps, about.compiled.c.lines, strict=True):
+        for name in (about.layer(step.call.y.name), step.call.y.name):
+            first.setdefault(name, line)
+    for name, line in first.items():
+        if _COMMAND.fullmatch(name):
+            yield f"define break-layer {name}\nbreak model.c:{line}\nend"
+
+
+def _prints(about: About) -> Iterator[str]:
+    known = dict[str, str]()
+    for name, one in about.tensors().items():
+        place, t = about.place(one.operand), about.plan.graph[name]
+        if place is None:
+            continue
+        scale = f" scale {t.quant.scale[0]!r} zero point {t.quant.zero_point[0]}" if t.quant else ""
+        dims = "".join(f"[{n}]" for n in t.shape) or "[1]"
+        letter = "f" if t.dtype.label == "float32" else "d"
+        said = f"echo {t.dtype.label}{list(t.shape)}{scale}\\n"
+        shown = f"print/{letter} *({_C[t.dtype.label]} (*){dims})((char *)&{place[0]} + {place[1]})"
+        known[about.layer(name)] = known[name] = f"{said}\n{shown}"
+    for name, body in known.items():
+        if _COMMAND.fullmatch(name):
+            yield f"define print-tensor {name}\n{body}\nend"

@@ -1,0 +1,145 @@
+"""What gdb talks to: an emulator that waits for it, or a probe at a real board."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from baretorch.devices.flash import pyocd_command
+from baretorch.devices.serial import SerialMachine
+from baretorch.emulators import choose_emulator
+from baretorch.emulators.types import Machine
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.targets.boards import board_names, load_board
+from baretorch.targets.types import Board
+
+EMULATORS = ("unicorn", "qemu")  # that gdb can look into
+CMSIS_DAP, ST_LINK = "interface/cmsis-dap.cfg", "interface/stlink.cfg"
+OPENOCD = {
+    "rp2040": (CMSIS_DAP, "target/rp2040.cfg"),
+    "rp2350": (CMSIS_DAP, "target/rp2350.cfg"),
+    "stm32wb55": (ST_LINK, "target/stm32wbx.cfg"),
+    "stm32h743": (ST_LINK, "target/stm32h7x.cfg"),
+    "nrf51822": (CMSIS_DAP, "target/nrf51.cfg"),
+}
+START_SECONDS = 10.0  # for a server to listen
+
+
+@dataclass(frozen=True)
+class Server:
+    """A place for gdb's `target remote`, what else gdb does then, and what the model's inputs go to."""
+
+    target: str
+    begin: tuple[str, ...]
+    machine: Machine
+    close: Callable[[], object]  # ends what the machine does
+    start: Callable[[], None] = lambda: None  # in the thread that talks with the image, before it does
+    end: Callable[[], None] = lambda: None  # there, when the image runs no more
+
+
+def debug_emulator(board: Board, emulator: str | None) -> str:
+    """Which emulator; CompileError with boards that can if there is none that gdb can look into."""
+    able = [e for e in board.emulators if e in EMULATORS]
+    if emulator is None and able:
+        return next((e for e in able if e == choose_emulator(board)), able[0])
+    if emulator in able:
+        return emulator
+    boards = [name for name in board_names() if set(load_board(name).emulators) & set(EMULATORS)]
+    raise CompileError(
+        f"gdb cannot look into {emulator}" if emulator else f"no emulator of {board.name} lets gdb look into it",
+        need=f"{' or '.join(EMULATORS)}, which {', '.join(boards)} have",
+    )
+
+
+@contextmanager
+def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Iterator[Server]:
+    """An emulator that waits for gdb at a socket in `folder` before the first instruction."""
+    path = folder / "gdb"
+    if emulator == "qemu":
+        from baretorch.emulators.qemu import QemuMachine
+
+        qemu = QemuMachine(image, run_symbol, path)
+        try:
+            _wait(path.exists, "QEMU")
+            yield Server(str(path), (), qemu, lambda: os.kill(qemu.pid, signal.SIGKILL))
+        finally:
+            qemu.close()
+        return
+    from baretorch.emulators.gdb_stub import GdbStub
+    from baretorch.emulators.unicorn import UnicornMachine
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        machine = UnicornMachine(image, run_symbol)
+        stub = GdbStub(listener, image.board.chip.cpu.has_fpu)
+        yield Server(str(path), (), machine, stub.close, lambda: stub.attach(machine), stub.ended)
+
+
+@contextmanager
+def probed(image: Image, probe: str, port: str) -> Iterator[Server]:
+    """A board with a probe; the image is put on it, and its inputs go through a serial port."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        number = free.getsockname()[1]
+    command = pyocd(image.board, number) if probe == "pyocd" else openocd(image.board, number)
+    begin = ("monitor reset halt", "load", "monitor reset halt")
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as server:
+        try:
+            _wait(lambda: _listens(number), probe, server)
+            machine = SerialMachine(port, image.board.chip.uart.baud)
+            yield Server(f"localhost:{number}", begin, machine, machine.close)
+        finally:
+            server.kill()
+
+
+def pyocd(board: Board, port: int) -> list[str]:
+    program = pyocd_command()
+    if board.pyocd_target is None:
+        raise CompileError(f"pyOCD does not know {board.name}", need="a board whose TOML has pyocd_target")
+    if program is None:
+        raise CompileError("--probe pyocd needs pyOCD", try_='`pip install "baretorch[flash]"`')
+    return [*program, "gdbserver", "--target", board.pyocd_target, "--port", str(port)]
+
+
+def openocd(board: Board, port: int) -> list[str]:
+    program = shutil.which("openocd")
+    if board.chip.name not in OPENOCD:
+        chips = [name for name in board_names() if load_board(name).chip.name in OPENOCD]
+        raise CompileError(f"OpenOCD's settings for {board.name} are not known here", need=f"one of {', '.join(chips)}")
+    if program is None:
+        raise CompileError("--probe openocd needs OpenOCD", try_="`apt-get install openocd`")
+    files = [word for file in OPENOCD[board.chip.name] for word in ("-f", file)]
+    return [program, *files, "-c", f"gdb_port {port}", "-c", "telnet_port disabled", "-c", "tcl_port disabled"]
+
+
+def _listens(port: int) -> bool:
+    """Whether somebody has it: to ask him would be to attach to the board, and leave it."""
+    with socket.socket() as one:
+        try:
+            one.bind(("localhost", port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
+
+
+def _wait(there: Callable[[], bool], who: str, server: subprocess.Popen[bytes] | None = None) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not there():
+        if server is not None and server.poll() is not None and server.stderr is not None:
+            raise CompileError(f"{who} ended", have=server.stderr.read().decode(errors="replace").splitlines()[-5:])
+        if time.monotonic() > deadline:
+            raise CompileError(f"{who} does not wait for gdb", have=f"nothing within {START_SECONDS:g} s")
+        time.sleep(0.02)

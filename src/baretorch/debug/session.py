@@ -1,0 +1,146 @@
+"""Runs gdb at an image: feeds the model its example again and again while gdb looks."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from baretorch.debug.about import FACTS, About
+from baretorch.debug.plain import plain_commands
+from baretorch.debug.servers import Server
+from baretorch.emulators.gdb_stub import DebuggerGone
+from baretorch.emulators.link import Link
+from baretorch.emulators.types import DeviceHang
+from baretorch.errors import CompileError
+from baretorch.firmware.elf import ARM
+from baretorch.ir import Array
+from baretorch.pipeline import Compiled
+from baretorch.ports import stored
+from baretorch.targets.runtime import RUNTIME
+from baretorch.targets.types import Board
+
+COMMANDS = Path(__file__).parent / "commands.py"
+START = "debug.gdb"
+PATIENCE = 1e8  # seconds: who debugs may take his time
+PROGRAMS = ("gdb-multiarch", "arm-none-eabi-gdb"), ("gdb-multiarch", "riscv64-unknown-elf-gdb")
+
+END_SECONDS = 5.0  # for an emulator to notice that nobody looks any more
+
+
+def find_gdb(board: Board) -> str:
+    """A gdb for the board's CPU; CompileError with the remedy if there is none."""
+    names = PROGRAMS[0] if board.chip.cpu.elf_machine == ARM else PROGRAMS[1]
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        raise CompileError(
+            f"no gdb for {board.name}", need=f"the program {' or '.join(names)}", try_="`apt-get install gdb-multiarch`"
+        )
+    return found
+
+
+def has_python(gdb: str) -> bool:
+    done = subprocess.run([gdb, "-nx", "-batch", "-ex", "python print(6 * 7)"], capture_output=True, check=False)
+    return done.stdout.strip() == b"42"
+
+
+def start_commands(compiled: Compiled, folder: Path, server: Server, python: bool) -> str:
+    """debug.gdb: to the run function of the first run, with the model's commands there."""
+    sources = [folder.resolve(), *sorted({p.parent for p in RUNTIME.rglob("*.c")})]
+    about = About(compiled)
+    knows = [f"source {COMMANDS}", f"baretorch-model {folder.resolve() / FACTS}"] if python else [plain_commands(about)]
+    lines = [
+        "set pagination off",
+        "set confirm off",
+        *(f"directory {_quoted(path)}" for path in reversed(sources)),
+        *knows,
+        f"target remote {server.target}",
+        *server.begin,
+        f"tbreak {about.method.run}_in",
+        "continue",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(path: Path) -> str:
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@dataclass
+class Feeder:
+    """Gives the image the example's inputs, run after run, each as the first one after a reset."""
+
+    server: Server
+    inputs: Sequence[bytes]
+    forgets: bool
+    fault: list[CompileError] = field(default_factory=list)
+    runs: int = 0
+    _over: bool = False
+
+    def __call__(self) -> None:
+        try:
+            self.server.start()
+            link = Link(self.server.machine)
+            self._greet(link)
+            while not self._over:
+                if self.forgets:
+                    link.reset(PATIENCE)
+                link.run(self.inputs, PATIENCE)
+                self.runs += 1
+        except DebuggerGone:
+            return
+        except Exception as error:
+            if self._over:  # nobody listens any more: the line was cut while we did
+                return
+            if not isinstance(error, CompileError):
+                raise
+            self.fault.append(error)
+            self.server.end()
+
+    def _greet(self, link: Link) -> None:
+        """A board's serial line may lose what is said while it starts."""
+        while not self._over:
+            try:
+                link.hello(seconds=None if self.server.machine.name == "serial" else PATIENCE)
+                return
+            except DeviceHang:
+                continue
+
+    def stop(self) -> None:
+        self._over = True
+
+
+@contextmanager
+def fed(compiled: Compiled, server: Server) -> Iterator[Feeder]:
+    """While the block runs, the image gets its inputs."""
+    given: Sequence[Array] = stored(compiled.graph, compiled.source.examples)
+    feeder = Feeder(server, [np.ascontiguousarray(x).tobytes() for x in given], bool(compiled.graph.state))
+    thread = threading.Thread(target=feeder, daemon=True)
+    thread.start()
+    try:
+        yield feeder
+    finally:
+        feeder.stop()
+        server.close()
+        thread.join(END_SECONDS)
+
+
+def run_gdb(gdb: str, elf: Path, start: Path, script: Path | None, output: int | None = None) -> tuple[int, str]:
+    """gdb at the terminal, or with a script until that ends; its exit code, and what it printed into a pipe."""
+    command = [gdb, "-q", "-nx", *(["-batch"] if script else []), str(elf), "-x", str(start)]
+    command += ["-x", str(script)] if script else []
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # a Ctrl-C is for gdb
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL if script else None, stdout=output, text=True, check=False
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return done.returncode, done.stdout or ""

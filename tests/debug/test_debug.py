@@ -1,0 +1,271 @@
+"""gdb at a running model: it stops at layers, and tensors are what the interpreter has."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import socket
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch import pipeline
+from baretorch.debug.about import About
+from baretorch.debug.plain import plain_commands
+from baretorch.debug.servers import debug_emulator, emulated, openocd, probed
+from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_commands
+from baretorch.errors import CompileError
+from baretorch.firmware.types import Image
+from baretorch.frontends import Int8, Source
+from baretorch.ir import Array, Builder, DType, Graph
+from baretorch.ops.functions import Tanh
+from baretorch.ops.linear import Linear
+from baretorch.options import Compiler, Optimize, Options
+from baretorch.pipeline import Compiled
+from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
+from tests.cli.program import baretorch, copy_model
+
+ZOO = Path(__file__).parents[2] / "zoo"
+pytestmark = pytest.mark.skipif(not shutil.which("gdb-multiarch"), reason="gdb-multiarch is not installed")
+
+
+def net() -> Graph:
+    """Two layers that are the same code, in one buffer, and one more."""
+    b = Builder("net")
+    x = b.input("x", (1, 4), DType.FLOAT32)
+    weight = (np.arange(16, dtype=np.float32).reshape(4, 4) - 7) / 8
+    h = b.add(Linear(), x, b.const("one.weight", weight), name="one")
+    h = b.add(Linear(), h, b.const("two.weight", weight.T), name="two")
+    return b.graph([x], [b.add(Tanh(), h, name="last")])
+
+
+def compiled(board: Board, optimize: Optimize = Optimize.SPEED, toolchain: Compiler | None = None) -> Compiled:
+    given = np.array([[1.0, -0.5, 0.25, 2.0]], np.float32)
+    source = Source("net", {"forward": net()}, (given,))
+    return pipeline.compile_graph(source, net(), board, Options(optimize=optimize, toolchain=toolchain))
+
+
+def debugged(model: Compiled, image: Image, emulator: str, script: str, folder: Path, python: bool = True) -> str:
+    """What gdb prints."""
+    commands, start = folder / "script.gdb", folder / "start.gdb"
+    commands.write_text(script)
+    About(model).write(image.elf.parent)
+    gdb = find_gdb(image.board)
+    with emulated(image, model.c.run, emulator, folder) as server, fed(model, server) as feeder:
+        start.write_text(start_commands(model, image.elf.parent, server, python))
+        code, printed = run_gdb(gdb, image.elf, start, commands, subprocess.PIPE)
+    assert code == 0, printed
+    assert feeder.fault == [], feeder.fault
+    return printed
+
+
+def numbers(printed: str, layer: str) -> Array:
+    """What print-tensor printed of a layer."""
+    rows = printed.splitlines()
+    at = next(i for i, row in enumerate(rows) if row.startswith(f"{layer}  "))
+    return np.array(ast.literal_eval(next(row for row in rows[at + 1 :] if row.startswith("["))))
+
+
+SCRIPT = """
+break-layer two
+continue
+print-tensor one compare
+print-tensor two
+next
+print-tensor two compare
+print-tensor one
+step
+layers
+continue
+"""
+
+
+@pytest.mark.parametrize(("board", "emulator"), [("pico2w", "unicorn"), ("mps2-an386", "qemu")])
+def test_a_layer_and_its_tensors(board: str, emulator: str, tmp_path: Path) -> None:
+    model = compiled(load_board(board))
+    assert debug_emulator(model.board, None) == emulator
+    image = pipeline.build_image(model, tmp_path / "image", debug=True)
+    printed = debugged(model, image, emulator, SCRIPT, tmp_path)
+    values = About(model).values()
+    one, two = printed.split("Breakpoint 2, ")[1].split("one  ", 1)[1].split("last", 1)[0].split("\ntwo  ")[:2]
+    assert np.array_equal(numbers("one  " + one, "one").astype(np.float32), values["one"])
+    assert "all 4 numbers are the reference's" in one
+    assert "it is not there yet: two makes it, which is layer 2" in two, "gdb stops before the layer"
+    after = printed.split("\ntwo  ")[2]
+    assert np.array_equal(numbers("two  " + after, "two").astype(np.float32), values["two"]), "`next` runs one layer"
+    assert "all 4 numbers are the reference's" in after
+    assert "its bytes may hold something else: layer 2 was the last to need it" in after
+    assert re.search(r"^\*   3 last: tanh -> float32\[1, 4\]$", printed, re.MULTILINE), "`step` goes into the layer"
+    assert printed.count("Breakpoint 2, ") == 2, "the example comes again"
+
+
+def test_without_python(tmp_path: Path) -> None:
+    model = compiled(load_board("mps2-an386"), Optimize.SIZE)
+    image = pipeline.build_image(model, tmp_path / "image", debug=True)
+    script = "break-layer two\ncontinue\nprint-tensor one\n"
+    printed = debugged(model, image, "qemu", script, tmp_path, python=False)
+    assert "python" not in plain_commands(About(model))
+    shown = re.findall(r"^\$1 = \{\{(.*)\}\}$", printed, re.MULTILINE)
+    assert np.array_equal(np.float32(shown[0].split(", ")), About(model).values()["one"][0])
+    assert "float32[1, 4]" in printed
+
+
+STEPS = """
+print $pc == &net_run_in || 1
+set var $before = $pc
+stepi
+print $pc != $before
+set var $r5 = 42
+print $r5
+set var *(float *)&net_arena = 1.5
+print *(float *)&net_arena
+print $s0 * 0
+"""
+
+
+def test_the_stub_steps_and_changes_things(tmp_path: Path) -> None:
+    model = compiled(load_board("nucleo-wb55rg"))
+    image = pipeline.build_image(model, tmp_path / "image", debug=True)
+    printed = debugged(model, image, "unicorn", STEPS, tmp_path)
+    assert re.findall(r"^\$\d = (.*)$", printed, re.MULTILINE) == ["1", "1", "42", "1.5", "0"]
+
+
+def test_a_fault_is_seen_where_it_happens(tmp_path: Path) -> None:
+    model = compiled(load_board("pico2w"))
+    files = dict(model.c.files)
+    body = files["model.c"]
+    at = body.index("static const", body.index("BT_LAYER void tanh"))
+    files["model.c"] = body[:at] + "*(volatile int *)0xf0000000 = 1;\n    " + body[at:]
+    broken = replace(model, c=replace(model.c, files=files))
+    image = pipeline.build_image(broken, tmp_path / "image", debug=True)
+    About(model).write(image.elf.parent)
+    (tmp_path / "s.gdb").write_text("continue\nbacktrace\ncontinue\n")
+    with emulated(image, model.c.run, "unicorn", tmp_path) as server, fed(broken, server) as feeder:
+        (tmp_path / "b.gdb").write_text(start_commands(broken, image.elf.parent, server, True))
+        gdb = find_gdb(image.board)
+        _, printed = run_gdb(gdb, image.elf, tmp_path / "b.gdb", tmp_path / "s.gdb", subprocess.PIPE)
+    assert "SIGSEGV" in printed and re.search(r"#0 .*tanh_\d \(", printed)
+    assert "bad write of 4 bytes at 0xf0000000" in feeder.fault[0].what
+
+
+@pytest.mark.parametrize("toolchain", [Compiler.GCC, pytest.param(Compiler.ZIG, marks=pytest.mark.slow)])
+def test_what_is_flashed_stays_the_same(toolchain: Compiler, tmp_path: Path) -> None:
+    """And what is told of sources tells nothing of this computer."""
+    model = compiled(load_board("pico"), toolchain=toolchain)
+    plain, told = (pipeline.build_image(model, tmp_path / str(d), debug=d) for d in (False, True))
+    assert plain.uf2 is not None and told.uf2 is not None and plain.bin is not None and told.bin is not None
+    assert plain.bin.read_bytes() == told.bin.read_bytes() and plain.uf2.read_bytes() == told.uf2.read_bytes()
+    assert (plain.flash, plain.ram) == (told.flash, told.ram)
+    data = told.elf.read_bytes()
+    assert b"model.c" in data and b"debug_line" in data
+    roots = {str(tmp_path).encode(), b"/usr/", str(Path(pipeline.__file__).parent).encode(), b"baretorch/runtime"}
+    assert not [root for root in roots if root in data]
+
+
+def test_ctrl_c_is_heard() -> None:
+    from baretorch.emulators.gdb_stub import DebuggerGone, GdbStub
+
+    ours, gdbs = socket.socketpair()
+    with socket.socket() as listener, ours, gdbs:
+        stub = GdbStub(listener, has_fpu=False)
+        stub._gdb = ours
+        assert not stub.wants()
+        gdbs.sendall(b"\x03")
+        assert stub.wants() and not stub.wants()
+        gdbs.close()
+        with pytest.raises(DebuggerGone):
+            stub.wants()
+
+
+def test_probes() -> None:
+    """Of boards whose settings are known."""
+    with pytest.raises(CompileError, match="OpenOCD's settings for mps2-an386 are not known"):
+        openocd(load_board("mps2-an386"), 3333)
+
+
+FAKE = """#!/usr/bin/env python3
+import os, sys
+port = sys.argv[sys.argv.index("--port") + 1]
+assert sys.argv[sys.argv.index("--target") + 1] == "cortex_m"
+os.execvp("qemu-system-arm", ["qemu-system-arm", "-M", "mps2-an386", "-nodefaults", "-display", "none", "-monitor",
+    "none", "-S", "-gdb", f"tcp::{{port}}", "-kernel", "{elf}",
+    "-serial", "tcp:localhost:{console},server=on,wait=off"])
+"""
+
+
+@pytest.mark.slow
+def test_a_board_with_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is called pyocd, and is QEMU."""
+    board = replace(load_board("mps2-an386"), pyocd_target="cortex_m")
+    model = compiled(board)
+    image = pipeline.build_image(model, tmp_path / "image", debug=True)
+    About(model).write(image.elf.parent)
+    with socket.create_server(("localhost", 0)) as free:
+        console = free.getsockname()[1]
+    program = tmp_path / "pyocd"
+    program.write_text(FAKE.format(console=console, elf=image.elf))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "s.gdb").write_text("break-layer two\ncontinue\nprint-tensor one compare\nkill\n")
+    with probed(image, "pyocd", f"socket://localhost:{console}") as server, fed(model, server):
+        (tmp_path / "b.gdb").write_text(start_commands(model, image.elf.parent, server, True))
+        gdb = find_gdb(board)
+        _, printed = run_gdb(gdb, image.elf, tmp_path / "b.gdb", tmp_path / "s.gdb", subprocess.PIPE)
+    assert "all 4 numbers are the reference's" in printed, printed
+
+
+SWEEP = [
+    ("kws", True, "mps2-an386", "qemu"),
+    ("kws", True, "pico", "unicorn"),
+    ("streaming_gru", True, "pico2w", "unicorn"),
+    ("lenet5", True, "mps3-an547", "qemu"),
+    ("kws", True, "virt-rv32", "qemu"),
+    ("mobilenet_v2_block", True, "nucleo-wb55rg", "unicorn"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "int8", "board", "emulator"), SWEEP)
+def test_all_tensors_of_a_model(name: str, int8: bool, board: str, emulator: str, tmp_path: Path) -> None:
+    """Behind each layer of an int8 model, what it made is the reference's, bit for bit."""
+    source = pipeline.read(str(ZOO / f"{name}.py"), int8=Int8())
+    model = pipeline.compile_source(source, load_board(board), Options(int8=True))
+    image = pipeline.build_image(model, tmp_path / "image", debug=True)
+    tensors = About(model).tensors()
+    steps = model.plan.steps
+    lines = ["set print elements 1"]
+    integer = 0
+    for i, step in enumerate(steps[:-1]):
+        lines.append(f"tbreak model.c:{model.c.lines[i + 1]}\ncontinue")
+        for y in step.call.outputs:
+            assert tensors[y.name].made == i
+            if y.dtype is DType.INT8:
+                integer += 1
+                lines.append(f"print-tensor {y.name} compare")
+    printed = debugged(model, image, emulator, "\n".join(lines), tmp_path)
+    assert integer > 2
+    assert len(re.findall(r"^all \d+ numbers are the reference's$", printed, re.MULTILINE)) == integer, printed
+    assert "its bytes may hold" not in printed and "not there yet" not in printed
+
+
+def test_has_python() -> None:
+    assert has_python("gdb-multiarch")
+    assert not has_python("true")
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.gdb").write_text("layers\n")
+    result = baretorch("debug", copy_model("tiny", tmp_path), "--board", "pico", "--script", "s.gdb", "--json")
+    assert result.code == 0, result.err
+    said = result.json()
+    assert said["server"] == "unicorn" and said["exit_code"] == 0 and Path(said["elf"]).is_file()
+    assert re.search(r"^>   1 .*linear", said["output"], re.MULTILINE)
+    for wrong in (["--probe", "pyocd"], ["--port", "/dev/x"]):
+        assert baretorch("debug", "tiny.py", "--board", "pico", "--script", "s.gdb", *wrong).code == 2
+    assert baretorch("debug", "tiny.py", "--board", "pico", "--json").code == 2
