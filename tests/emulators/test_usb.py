@@ -305,6 +305,14 @@ def test_late_in_a_frame_the_rp2040_takes_no_data() -> None:
                 controller.memory_written(0x90, 0x8000, 10 * now[0])
 
 
+def test_answers_begin_anywhere_in_a_frame() -> None:
+    """The RP2040's driver hands nothing over late in one, however long the model took."""
+    machine = over_usb("pico", LONG.replace("i < 200000", "i < 5000u * x[0]"), outputs=3000)
+    link = Link(machine)
+    for n in range(4):
+        link.run([bytes([n]) + DATA[1:]])
+
+
 # --- trouble ---------------------------------------------------------------------------------------------------------
 
 

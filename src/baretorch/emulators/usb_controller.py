@@ -105,6 +105,10 @@ class UsbController:
         if at == MUXING:
             self._force_line(old)
 
+    @property
+    def watches_frames(self) -> bool:
+        return bool(self[INTE] & FRAME_BEGAN)
+
     def interrupts(self) -> bool:
         return self.lives() and bool(self._raised() & self[INTE] | self[INTF])
 

@@ -6,7 +6,7 @@ import ctypes
 
 from baretorch.emulators.core import Core
 from baretorch.emulators.silicon import Stopped
-from baretorch.emulators.state import USB, ChipState, UsbAccess
+from baretorch.emulators.state import TURN, USB, ChipState, UsbAccess
 from baretorch.emulators.types import DeviceFault
 from baretorch.emulators.usb_controller import MEMORY, PHY_OVERRIDE, PULL_UP, SIE_CTRL, Surroundings, UsbController
 from baretorch.emulators.usb_errors import HostError
@@ -18,6 +18,7 @@ TRANSACTION_US = 60.0  # for 64 bytes, there and back
 IDLE = 64  # transactions in a row that came to nothing, after which both ends are said to wait
 USED = {PHY_OVERRIDE: 1 << 8, SIE_CTRL: PULL_UP}
 PATIENCE = 2000  # the same, if the host has something to say
+SOON = 1000  # instructions in which an image is told that a frame has begun, if it wants to know
 
 
 class UsbPort:
@@ -47,7 +48,7 @@ class UsbPort:
 
     def attach(self, state: ChipState, core: Core) -> None:
         """`core` takes its interrupts."""
-        self._core = core
+        self._core, self._state = core, state
         state.usb = self._callback
         state.usb_memory = self._memory
         state.taken_irq = self._usb.irq
@@ -94,12 +95,18 @@ class UsbPort:
                 return self.controller.read(offset)
             if why == UsbAccess.WRITTEN:
                 self.controller.write(offset, value)
+                self._watch_frames()
             else:
                 self.controller.memory_written(offset, value, clock)
             self._drive_line()
         except Exception as error:
             self.error = error  # an exception does not find its way through the hooks
         return int(self.error is not None)
+
+    def _watch_frames(self) -> None:
+        state, core = self._state, self._core.state
+        state.turn = SOON if self.controller.watches_frames else TURN
+        core.next_look = min(core.next_look, core.instructions + state.turn)
 
     def _drive_line(self) -> None:
         """An interrupt is pending when its line rises, and when it has been handled and is still up."""
