@@ -12,6 +12,7 @@ from baretorch.emulators.npu.interpreter import run_payload
 from baretorch.npu.payload import Payload, read_payload_file
 
 FOLDER = Path(__file__).parent / "payloads"
+FILES = [file for file in sorted(FOLDER.glob("*.npz")) if "y0" in np.load(file).files]  # others have no answers
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,19 @@ from baretorch.emulators.npu.commands import TABLES, WIDE, Command, Do, Set, dec
 from baretorch.emulators.npu.faults import Fault, Kind
 from baretorch.emulators.npu.interpreter import payload_memory, run_payload, run_stream
 from baretorch.npu.accelerators import ACCELERATORS, Family
-from tests.npu.cases import FOLDER, Case, kept, read_case
+from tests.npu.cases import FILES, Case, kept, read_case
 
 CONV, TABLE = "conv-ethos-u65-512", "table8-ethos-u65-256"
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.npz")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_kept_graphs_are_exact(file: Path) -> None:
     case = read_case(file)
     assert np.array_equal(case.answer(), case.right)
 
 
 def test_all_accelerators_are_kept() -> None:
-    assert {read_case(file).payload.accelerator for file in FOLDER.glob("*.npz")} == set(ACCELERATORS)
+    assert {read_case(file).payload.accelerator for file in FILES} == set(ACCELERATORS)
 
 
 def words(commands: list[Command], family: Family) -> bytes:
@@ -65,7 +65,7 @@ def fault(case: Case) -> Fault:
 
 
 def test_commands_are_written_as_they_were_read() -> None:
-    for file in FOLDER.glob("*.npz"):
+    for file in FILES:
         case = read_case(file)
         assert changed(case, lambda all_: all_).payload.commands == case.payload.commands
 

@@ -18,7 +18,7 @@ from baretorch.emulators.npu.memory import INTERNAL, Memory, Region
 from baretorch.emulators.npu.overlap import Queues
 from baretorch.emulators.npu.registers import Ints
 from baretorch.npu.accelerators import Accelerator, Family
-from baretorch.npu.payload import FAST, SCRATCH, WEIGHTS, Payload, Slot
+from baretorch.npu.payload import FAST, INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, Slot
 
 KERNELS = (Do.CONV, Do.DEPTHWISE, Do.POOL, Do.ELEMENTWISE, Do.RESIZE)
 MOST_COMMANDS = 1 << 22
@@ -72,21 +72,25 @@ def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
 
 def payload_memory(payload: Payload) -> Memory:
     """What a stream sees before it runs: constants, and memory that nobody has written."""
-    scratch = _unwritten(payload.scratch)
+    scratch = _unwritten(payload.scratch, SCRATCH)
     regions = {
         WEIGHTS: Region(np.frombuffer(payload.weights, np.uint8), constant=True),
         SCRATCH: scratch,
-        FAST: _unwritten(payload.fast) if payload.fast else scratch,
-        INTERNAL: _unwritten(payload.accelerator.internal),
+        FAST: _unwritten(payload.fast, FAST) if payload.fast else scratch,
+        INPUT: _unwritten(payload.room(INPUT), INPUT),
+        OUTPUT: _unwritten(payload.room(OUTPUT), OUTPUT),
+        INTERNAL: internal_memory(payload.accelerator),
     }
-    for slot in (*payload.inputs, *payload.outputs):  # may be in regions of their own
-        if slot.region not in regions or len(regions[slot.region].data) < slot.offset + slot.size:
-            regions[slot.region] = _unwritten(slot.offset + slot.size)
-    return Memory(regions, lambda region: SCRATCH if region == FAST and not payload.fast else region)
+    return Memory(regions)
 
 
-def _unwritten(size: int) -> Region:
-    return Region(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_))
+def internal_memory(accelerator: Accelerator) -> Region:
+    """Where tables are."""
+    return _unwritten(accelerator.internal, INTERNAL)
+
+
+def _unwritten(size: int, space: int) -> Region:
+    return Region(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_), space=space)
 
 
 def run_payload(payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None) -> list[bytes]:

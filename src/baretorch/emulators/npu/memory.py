@@ -19,22 +19,29 @@ INTERNAL = 8  # the number of the memory inside the NPU, behind those of the reg
 
 @dataclass
 class Region:
+    """`data` may be a copy of memory that is elsewhere: then `fetch` is told which bytes, from one to before another,
+    are going to be looked at, and `wrote` which ones were changed."""
+
     data: Bytes
     known: Flags | None = None  # which bytes were ever written; None: all
     constant: bool = False
+    space: int = 0  # regions of one space are parts of the same memory,
+    base: int = 0  # and begin there
+    fetch: Callable[[int, int], None] | None = None
+    wrote: Callable[[int, int], None] | None = None
 
 
 @dataclass(frozen=True)
 class Access:
-    """The bytes of a region that an operation reads or writes."""
+    """The bytes of a space that an operation reads or writes."""
 
-    region: int
+    space: int
     addresses: Ints
     low: int
     end: int
 
     def meets(self, other: Access) -> bool:
-        if self.region != other.region or self.end <= other.low or other.end <= self.low:
+        if self.space != other.space or self.end <= other.low or other.end <= self.low:
             return False
         low, end = max(self.low, other.low), min(self.end, other.end)
         marks = np.zeros(end - low, np.bool_)
@@ -42,8 +49,9 @@ class Access:
         return bool(marks[other.addresses[(other.addresses >= low) & (other.addresses < end)] - low].any())
 
 
-def access(region: int, addresses: Ints) -> Access:
-    return Access(region, addresses, int(addresses.min()), int(addresses.max()) + 1)
+def access(region: Region, addresses: Ints) -> Access:
+    there = addresses + region.base
+    return Access(region.space, there, int(there.min()), int(there.max()) + 1)
 
 
 @dataclass
@@ -55,9 +63,8 @@ class Touched:
 
 
 class Memory:
-    def __init__(self, regions: dict[int, Region], aliases: Callable[[int], int] = lambda region: region) -> None:
+    def __init__(self, regions: dict[int, Region]) -> None:
         self._regions = regions
-        self._aliases = aliases  # regions that are the same memory have one number
         self.touched = Touched()
 
     def begin(self) -> None:
@@ -72,7 +79,7 @@ class Memory:
         region = self._reached(surface.region, addresses, size, surface.name)
         spread = addresses[..., None] + np.arange(size) if size > 1 else addresses[..., None]
         self._check_known(region, spread, surface.name)
-        self.touched.reads.append(access(self._aliases(surface.region), spread))
+        self.touched.reads.append(access(region, spread))
         raw = region.data[spread]
         return raw.view(surface.element.dtype)[..., 0].astype(np.int64)
 
@@ -94,12 +101,13 @@ class Memory:
         region.data[spread] = raw
         if region.known is not None:
             region.known[spread] = True
-        self.touched.writes.append(access(self._aliases(surface.region), spread))
+        _tell(region, int(addresses.min()), int(addresses.max()) + size)
+        self.touched.writes.append(access(region, spread))
 
     def read_bytes(self, number: int, address: int, length: int, name: str) -> bytes:
         region = self._stretch(number, address, length, name)
         self._check_known(region, np.arange(address, address + length), name)
-        self.touched.reads.append(access(self._aliases(number), np.arange(address, address + length)))
+        self.touched.reads.append(access(region, np.arange(address, address + length)))
         return region.data[address : address + length].tobytes()
 
     def write_bytes(self, number: int, address: int, data: bytes, name: str) -> None:
@@ -109,7 +117,8 @@ class Memory:
         region.data[address : address + len(data)] = np.frombuffer(data, np.uint8)
         if region.known is not None:
             region.known[address : address + len(data)] = True
-        self.touched.writes.append(access(self._aliases(number), np.arange(address, address + len(data))))
+        _tell(region, address, address + len(data))
+        self.touched.writes.append(access(region, np.arange(address, address + len(data))))
 
     def copy(self, out_of: int, begin: int, into: int, end: int, length: int, name: str) -> None:
         """Bytes that nobody has written may be moved; who then reads them is at fault."""
@@ -120,8 +129,9 @@ class Memory:
         if target.known is not None:
             known = True if source.known is None else source.known[begin : begin + length].copy()
             target.known[end : end + length] = known
-        self.touched.reads.append(access(self._aliases(out_of), np.arange(begin, begin + length)))
-        self.touched.writes.append(access(self._aliases(into), np.arange(end, end + length)))
+        _tell(target, end, end + length)
+        self.touched.reads.append(access(source, np.arange(begin, begin + length)))
+        self.touched.writes.append(access(target, np.arange(end, end + length)))
 
     def forget(self, number: int, address: int, length: int) -> None:
         """What was there is no longer."""
@@ -144,6 +154,8 @@ class Memory:
                 Kind.BUS,
                 f"{name} reaches from {low:#x} to {high:#x} in region {number}, which has {len(region.data):#x} bytes",
             )
+        if region.fetch is not None:
+            region.fetch(low, high)
         return region
 
     def _check_known(self, region: Region, addresses: Ints, name: str) -> None:
@@ -153,3 +165,8 @@ class Memory:
         if not known.all():
             first = int(addresses.reshape(-1)[int(np.argmin(known.reshape(-1)))])
             raise Fault(Kind.STRICT, f"{name} reads byte {first:#x}, which nobody has written")
+
+
+def _tell(region: Region, low: int, end: int) -> None:
+    if region.wrote is not None:
+        region.wrote(low, end)

@@ -57,7 +57,7 @@ def _check(now: Touched, before: Touched, what: str) -> None:
     ):
         met = _meeting(ours, theirs)
         if met is not None:
-            raise Fault(Kind.STRICT, f"{what}: it {how}, around {met.low:#x} of region {met.region}")
+            raise Fault(Kind.STRICT, f"{what}: it {how}, around {met.low:#x}")
 
 
 def _meeting(ours: list[Access], theirs: list[Access]) -> Access | None:
