@@ -85,7 +85,8 @@ def run_host(
         calls = ["main.c"] if inline else ["main.c", "model.c"]
         sources = [folder / s for s in c.sources if s not in calls]
         common = (*compiler, *flags, *WARNINGS, f"-I{folder}")
-        run(*common, "-O0", "-g0", "-c", *(folder / s for s in calls), cwd=folder)
+        for source in calls:
+            run(*common, "-O0", "-g0", "-c", folder / source, "-o", folder / f"{Path(source).stem}.o")
         run(*common, *sources, *(folder / f"{Path(s).stem}.o" for s in calls), "-o", folder / "cases")
         run(folder / "cases", folder / "inputs", folder / "outputs")
         raw = (folder / "outputs").read_bytes()
@@ -97,12 +98,10 @@ def run_host(
     return shared_out(cases, outputs)
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> str:
+def run(*command: str | Path) -> str:
     """Run a command that must succeed, and give what it prints."""
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
-    done = subprocess.run(
-        [str(c) for c in command], capture_output=True, text=True, env=environment, check=False, cwd=cwd
-    )
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stderr[-8000:]}"
     return done.stdout
 
