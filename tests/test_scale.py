@@ -6,6 +6,7 @@ import time
 import tracemalloc
 
 import numpy as np
+import pytest
 
 from baretorch import pipeline
 from baretorch.frontends import Source
@@ -56,5 +57,6 @@ def test_ten_thousand_nodes_in_thirty_seconds() -> None:
     assert len(compiled.plan.steps) == 10_000
 
 
+@pytest.mark.slow
 def test_memory_grows_linearly() -> None:
     assert peak(1000) < 5 * peak(250)

@@ -67,13 +67,13 @@ def linear() -> Source:
     return from_module(nn.Linear(784, 400), (torch.randn(1, 784),), "linear")
 
 
-@pytest.mark.parametrize("board", PICOS)
+@pytest.mark.parametrize("board", [pytest.param("pico", marks=pytest.mark.slow), "pico2w"])  # float is slow on one
 @pytest.mark.parametrize("model", [linear, convolution])
 def test_single_layers_take_half_the_time(model: object, board: str, tmp_path: Path) -> None:
     assert check_same(model(), board, BOTH, tmp_path) >= 1.9  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("board", PICOS)
+@pytest.mark.parametrize("board", ["pico", pytest.param("pico2w", marks=pytest.mark.slow)])
 def test_keyword_spotting(board: str, tmp_path: Path) -> None:
     source = zoo_source("kws", int8=True)
     assert check_same(source, board, replace(BOTH, io=Io.INT8), tmp_path) >= 1.75

@@ -233,6 +233,7 @@ def test_other_types_are_refused() -> None:
     assert text.startswith("error: tensors of type float16 are not supported\n  at    v0 float16[2]")
 
 
+@pytest.mark.slow
 def test_fixtures_are_what_the_script_makes(tmp_path: Path) -> None:
     data = Path(__file__).parent / "data"
     script = Path(__file__).parents[2] / "tools" / "make_pte_fixtures.py"

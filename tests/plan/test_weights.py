@@ -64,8 +64,15 @@ def reads_of_weights(compiled: Compiled, image: Image) -> tuple[int, np.ndarray]
     return count, run.outputs[0]
 
 
-@pytest.mark.parametrize("toolchain", Compiler)
-@pytest.mark.parametrize(("board", "bank"), [("pico", "SCRATCH"), ("nucleo-h743zi", "DTCM")])
+@pytest.mark.parametrize(
+    ("board", "bank", "toolchain"),
+    [
+        ("pico", "SCRATCH", Compiler.GCC),
+        ("nucleo-h743zi", "DTCM", Compiler.ZIG),
+        pytest.param("pico", "SCRATCH", Compiler.ZIG, marks=pytest.mark.slow),
+        pytest.param("nucleo-h743zi", "DTCM", Compiler.GCC, marks=pytest.mark.slow),
+    ],
+)
 def test_no_weight_is_read_from_flash(board: str, bank: str, toolchain: Compiler, tmp_path: Path) -> None:
     answers = []
     for where in (Weights.FLASH, Weights.RAM):

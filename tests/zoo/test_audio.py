@@ -39,7 +39,7 @@ def test_piece_by_piece_gives_the_scores_of_the_whole(zoo: tuple[ModuleType, Mod
     assert np.abs(scores[0] - want).max() > 0.01
 
 
-@pytest.mark.parametrize("board", ["mps2-an386", "pico2w"])
+@pytest.mark.parametrize("board", ["mps2-an386", pytest.param("pico2w", marks=pytest.mark.slow)])
 def test_int8_leaves_the_front_end_in_float_up_to_the_logarithm(board: str, tmp_path: Path) -> None:
     compiled = pipeline.compile_source(source("kws_raw", int8=True), load_board(board), Options(toolchain=Compiler.GCC))
     image = pipeline.build_image(compiled, tmp_path)
