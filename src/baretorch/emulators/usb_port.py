@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import math
 
 from baretorch.emulators.core import Core
 from baretorch.emulators.silicon import Stopped
 from baretorch.emulators.state import TURN, USB, ChipState, UsbAccess
 from baretorch.emulators.types import DeviceFault
-from baretorch.emulators.usb_controller import MEMORY, PHY_OVERRIDE, PULL_UP, SIE_CTRL, Surroundings, UsbController
+from baretorch.emulators.usb_controller import (
+    FRAME_US,
+    MEMORY,
+    PHY_OVERRIDE,
+    PULL_UP,
+    SIE_CTRL,
+    Surroundings,
+    UsbController,
+)
 from baretorch.emulators.usb_errors import HostError
 from baretorch.emulators.usb_host import UsbHost
 from baretorch.emulators.wiring import Wiring
@@ -45,6 +54,7 @@ class UsbPort:
         self._callback = USB(self._access)
         self._raised = False
         self._idle = 0
+        self._stepped = 0  # clock: when the host had its last turn
 
     def attach(self, state: ChipState, core: Core) -> None:
         """`core` takes its interrupts."""
@@ -58,9 +68,16 @@ class UsbPort:
 
     def turn(self, asleep: bool) -> bool:
         """A transaction. False if both ends wait: the core sleeps, and the host has nothing that it could do."""
+        watched = self.controller.watches_frames
+        soon = FRAME_US - self._microseconds() % FRAME_US
+        begins = asleep and watched and soon < TRANSACTION_US  # a frame, before a transaction would be over
         if asleep:
-            self._core.state.idle += int(TRANSACTION_US * self._core_hz() / 1e6)
+            self._core.state.idle += math.ceil((soon if begins else TRANSACTION_US) * self._core_hz() / 1e6)
         self.controller.pass_time()
+        if begins or (not asleep and self._core.clock - self._stepped < TURN):  # it is only told of a frame
+            self._drive_line()
+            return True
+        self._stepped = self._core.clock
         try:
             moved = self.host.step()
         except (HostError, Stopped) as error:
