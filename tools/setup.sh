@@ -28,6 +28,8 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" = demo ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
 # A debugger looks into running images.
 [ "$kind" = demo ] || command -v gdb-multiarch >/dev/null || need="$need gdb-multiarch"
+# The simulated cluster is held against its core's RTL.
+[ "$kind" = demo ] || command -v verilator >/dev/null || need="$need verilator g++"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" != demo ]; then
     command -v cmake >/dev/null || need="$need cmake make"

@@ -16,11 +16,11 @@ HERE = Path(__file__).parent
 FLAGS = ("-std=gnu99", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
-def shared_library(*sources: str) -> Path:
-    """The shared library made from C files of this folder, from the user's cache if it is there."""
-    paths = [HERE / source for source in sources]
+def shared_library(*sources: str, folder: Path = HERE) -> Path:
+    """The shared library made from C files of this folder, or another, from the user's cache if it is there."""
+    paths = [folder / source for source in sources]
     compiler = _compiler()
-    files = (path.read_bytes() for path in (*paths, *sorted(HERE.glob("*.h"))))
+    files = (path.read_bytes() for path in (*paths, *sorted(folder.glob("*.h"))))
     name = fingerprint(*compiler, *FLAGS, platform.system(), platform.machine(), *files)
     library = cache_folder() / "hooks" / f"{paths[0].stem}-{name}.so"
     return library if library.exists() else _compile(compiler, paths, library)

@@ -1,0 +1,184 @@
+/* A cluster of CV32E40P cores around a banked scratchpad (L1), a slower memory (L2), a DMA engine, an event unit and a
+ * GEMM unit. memory.c is all but the cores; the simulator (core.c) and the judge, which is the core's own RTL under
+ * Verilator (tests/cluster/judge.cpp), share it. Times are clock cycles from reset. */
+#ifndef BT_CLUSTER_H
+#define BT_CLUSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Cycles from reset until the first instruction is in the execute stage, where simulated time begins. */
+enum { BT_BOOT = 4 };
+
+enum { BT_CORES = 8, BT_MEMORIES = 4, BT_BANKS = 64, BT_CHANNELS = 16, BT_HOMES = 2 };
+
+/* As machine.py fills it in from the chip's TOML. Register bases of 0: there is none. */
+struct bt_memory {
+    uint32_t origin, size;
+    uint32_t wait;  /* cycles that each access takes more than one */
+    uint32_t banks; /* words that follow each other lie in banks that do; 0: nobody is ever in the way */
+};
+
+struct bt_config {
+    uint32_t cores, memories;
+    struct bt_memory memory[BT_MEMORIES];
+    uint32_t boot; /* where all cores start */
+    uint32_t registers_wait;
+    uint32_t uart;
+    uint32_t events, barrier_cycles;
+    uint32_t dma, dma_bytes, dma_start, dma_channels; /* bytes per cycle, cycles before the first */
+    uint32_t gemm, gemm_rows, gemm_columns, gemm_depth, gemm_start;
+    uint32_t run, returned; /* a call of the model, from the first instruction to the label */
+    uint32_t home[BT_HOMES][2];
+};
+
+/* What stopped a core for good. */
+enum bt_fault {
+    BT_NO_FAULT,
+    BT_ILLEGAL,     /* an instruction that the core does not have, or whose effect we do not know */
+    BT_NO_CODE,     /* a jump to where no memory is */
+    BT_NO_MEMORY,   /* an access to where nothing is */
+    BT_STOPPED,     /* ebreak or ecall */
+    BT_LOOP_RULE,   /* a hardware loop that the core's manual forbids */
+    BT_RACE,        /* two cores touch a byte between two barriers, one of them writes */
+    BT_IN_TRANSFER, /* a byte that the DMA engine or the GEMM unit works on, and nobody has waited for it */
+    BT_UNIT_RULE,   /* a unit asked for what it cannot do */
+    BT_DEADLOCK,    /* all cores wait */
+};
+
+struct bt_report {
+    uint32_t fault, core, other; /* `other`: the core that touched the byte before, or the channel */
+    uint32_t address, pc, site, other_site;
+    uint32_t writes, other_writes;
+};
+
+/* What a core did in one step of the model: behind a call in the run function, or in it (site 0). */
+struct bt_row {
+    uint32_t core, site;
+    uint64_t instructions, cycles;
+    uint64_t load_use, conflict, slow, barrier, unit; /* cycles of `cycles` in which it waited, by cause */
+};
+
+struct bt_wait {
+    uint64_t load_use, conflict, slow, barrier, unit;
+};
+
+struct bt_op;
+
+struct bt_core {
+    uint32_t x[33]; /* the last takes what is written to x0 */
+    uint32_t pc, number;
+    uint64_t at;      /* the cycle in which the next instruction is in the execute stage */
+    uint64_t retired; /* instructions */
+    uint32_t loaded;  /* the register that the instruction before loads; 32: none */
+    uint32_t slack;   /* cycles that the instruction before stood in the execute stage beyond its first */
+    const struct bt_op *before, *before2;
+    uint32_t loop_start[2], loop_end[2], loop_count[2];
+    uint32_t csr[8]; /* BT_MSTATUS and so on, in core.c */
+    uint64_t counter_base, counter_at;
+    bool counts;
+    bool blocked; /* until an event */
+    bool halfway; /* the first word of an access to two is done */
+    bool asked;   /* the instruction at hand asked for memory before: its other stalls are in `at` */
+    uint32_t half, stood; /* the first word; cycles that it has stood so far */
+    uint32_t site;
+    bool measured; /* between run and returned */
+    uint64_t since, since_retired;
+    struct bt_wait wait, since_wait;
+};
+
+struct bt_transfer {
+    bool open; /* until somebody has waited for it */
+    uint32_t source, source_row, source_step, target, row, target_step, rows, core, site;
+    uint64_t ends;
+};
+
+/* Who touched a byte last, and between which barriers. */
+struct bt_shadow {
+    uint32_t write_epoch, read_epoch;
+    uint32_t write_site, read_site;
+    uint8_t writer, reader, readers; /* core; of `readers` a bit each */
+};
+
+/* An access, as it was asked for. */
+struct bt_event {
+    uint64_t cycle;
+    uint32_t core, address, bytes, write, data, pc; /* pc: of the simulator only */
+    int32_t answer; /* cycles until the grant, or BT_RETRY and so on */
+};
+
+enum { BT_OUT = 1 << 16 };
+
+struct bt_cluster {
+    struct bt_config config;
+    uint8_t *bytes[BT_MEMORIES];
+    struct bt_shadow *shadow[BT_MEMORIES];
+    struct bt_op *ops[BT_MEMORIES]; /* decoded instructions, one per two bytes */
+    uint32_t code_from[BT_MEMORIES], code_bytes[BT_MEMORIES]; /* where they are, as offsets */
+    struct bt_core core[BT_CORES];
+    struct bt_report report;
+    uint64_t taken[BT_MEMORIES][BT_BANKS]; /* the cycle after the one in which the bank last served */
+    /* event unit */
+    uint32_t team, arrived, epoch;
+    uint64_t granted[BT_CORES];
+    bool woken;
+    /* DMA, GEMM: the last of `transfer` is the GEMM unit's */
+    struct bt_transfer transfer[BT_CHANNELS + 1];
+    uint32_t open;
+    uint32_t dma_register[8], gemm_register[16];
+    uint64_t dma_free;
+    /* console */
+    uint8_t *in;
+    uint64_t in_at, in_end, in_room;
+    uint8_t out[BT_OUT];
+    uint32_t out_bytes;
+    uint32_t polls; /* looks at an empty console since something came or went */
+    /* every access, if there is room for them: for the judge */
+    struct bt_event *trace;
+    uint64_t trace_count, trace_room;
+    /* what was measured: calls of the run function, and the rows of the last */
+    uint64_t *call_instructions, *call_cycles;
+    uint64_t calls, call_room;
+    struct bt_row *rows;
+    uint64_t row_count, row_room;
+};
+
+/* What bt_access answers if not the cycle in which the request is granted, which may be later. */
+enum { BT_RETRY = -1, BT_BLOCKED = -2, BT_NOWHERE = -3, BT_FAULTED = -4 };
+
+/* Memory layout of the unit's registers; runtime/cluster/cluster.h has the same. */
+enum { BT_EVENT_BARRIER = 0, BT_EVENT_TEAM = 4, BT_EVENT_COUNT = 8 };
+enum { BT_DMA_SOURCE, BT_DMA_TARGET, BT_DMA_ROW, BT_DMA_ROWS, BT_DMA_SOURCE_STEP, BT_DMA_TARGET_STEP, BT_DMA_START };
+enum { BT_DMA_WAIT = 0x40 };
+enum {
+    BT_GEMM_A, BT_GEMM_B, BT_GEMM_OUT, BT_GEMM_BIAS, BT_GEMM_MULTIPLIER, BT_GEMM_ROWS, BT_GEMM_COLUMNS, BT_GEMM_DEPTH,
+    BT_GEMM_A_STEP, BT_GEMM_OUT_STEP, BT_GEMM_ZERO, BT_GEMM_LO, BT_GEMM_HI, BT_GEMM_SHIFT, BT_GEMM_START, BT_GEMM_WAIT
+};
+
+/* memory.c */
+struct bt_cluster *bt_cluster_new(const struct bt_config *config);
+void bt_cluster_free(struct bt_cluster *c);
+bool bt_cluster_load(struct bt_cluster *c, uint32_t address, const uint8_t *data, uint32_t bytes);
+bool bt_cluster_peek(struct bt_cluster *c, uint32_t address, uint8_t *data, uint32_t bytes);
+bool bt_cluster_input(struct bt_cluster *c, const uint8_t *data, uint64_t bytes);
+uint32_t bt_cluster_output(struct bt_cluster *c, uint8_t *data, uint32_t room);
+bool bt_cluster_trace(struct bt_cluster *c, uint64_t room);
+/* What Python looks at; `count` is how many there are. */
+const struct bt_report *bt_cluster_report(const struct bt_cluster *c);
+const struct bt_event *bt_cluster_events(const struct bt_cluster *c, uint64_t *count);
+const struct bt_row *bt_cluster_rows(const struct bt_cluster *c, uint64_t *count);
+const uint64_t *bt_cluster_calls(const struct bt_cluster *c, bool cycles, uint64_t *count);
+/* The memory that an address lies in; BT_MEMORIES if none. */
+unsigned bt_memory_at(const struct bt_cluster *c, uint32_t address);
+/* A request for the bytes (a bit each) of one word, as the core's data port makes it; cores ask in the order of their
+ * priority in a cycle, which is core cycle % cores first. What is read or written is so at once. */
+int64_t bt_access(struct bt_cluster *c, unsigned core, uint64_t cycle, uint32_t address, unsigned bytes, bool write,
+                  uint32_t *data);
+/* Whether a core may touch these bytes; a report if not. */
+bool bt_touch(struct bt_cluster *c, unsigned core, unsigned memory, uint32_t offset, uint32_t bytes, bool write);
+
+/* core.c: runs until there is output, all input was read and more is waited for, `cycles` have passed, or a fault. */
+enum { BT_HAS_OUTPUT, BT_WANTS_INPUT, BT_TIME, BT_FAULT };
+int bt_cluster_run(struct bt_cluster *c, uint64_t cycles);
+
+#endif

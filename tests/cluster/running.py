@@ -1,0 +1,69 @@
+"""Programs on the simulator, and on the judge: what both must agree on."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from baretorch.emulators.cluster.library import ConfigStruct, MemoryStruct
+from baretorch.emulators.cluster.simulator import Event, Report, Simulator, Stop
+from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
+
+DMA, GEMM = 0x1A108000, 0x1A10C000
+ROOM = 1 << 19
+
+
+def chip(cores: int = 1, banks: int = 16, wait: int = 10) -> ConfigStruct:
+    """Large memories, so that each core has its own part."""
+    config = ConfigStruct(cores=cores, memories=2, boot=CODE, registers_wait=1, uart=UART, events=EVENTS)
+    config.memory[0] = MemoryStruct(L1, 0x80000, 0, banks)
+    config.memory[1] = MemoryStruct(L2, 0x200000, wait, 0)
+    config.dma, config.dma_bytes, config.dma_start, config.dma_channels = DMA, 8, 20, 8
+    config.gemm, config.gemm_rows, config.gemm_columns, config.gemm_depth, config.gemm_start = GEMM, 8, 8, 4, 16
+    return config
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program did: its requests until it wrote to the console, when barriers let cores go, and memory."""
+
+    requests: tuple[Event, ...]
+    let_go: tuple[tuple[int, int], ...]
+    memory: bytes
+    report: Report
+    end: int | None  # the cycle of the first byte to the console
+
+    def digest(self) -> str:
+        rows = [list(astuple(e)) for e in self.requests] + [list(pair) for pair in self.let_go]
+        return hashlib.sha256(json.dumps(rows).encode() + self.memory).hexdigest()[:16]
+
+
+def run_program(
+    code: bytes, config: ConfigStruct, library: ctypes.CDLL | None = None, cycles: int = 1 << 20, traced: bool = True
+) -> Ran:
+    """On the simulator; with a library that has the judge, on that."""
+    simulator = Simulator(config, library)
+    try:
+        assert simulator.load(CODE, code)
+        if traced:
+            simulator.trace(ROOM)
+        if library is not None:
+            library.bt_judge(simulator.handle, cycles)
+        else:
+            assert simulator.run(cycles) in (Stop.HAS_OUTPUT, Stop.TIME, Stop.FAULT)
+        return _ran(simulator.events(), simulator.peek(L1, 0x80000), simulator.report())
+    finally:
+        simulator.close()
+
+
+def _ran(events: Sequence[Event], memory: bytes, report: Report) -> Ran:
+    """A core at a barrier may ask once or in every cycle: what counts is when it was let go."""
+    last = next((i for i, e in enumerate(events) if e.address == UART and e.write), len(events) - 1)
+    until = events[: last + 1]
+    let_go = sorted((e.cycle + e.answer, e.core) for e in until if e.address == EVENTS and e.answer >= 0)
+    requests = tuple(e for e in until if e.address != EVENTS)
+    end = until[-1].cycle if until and until[-1].address == UART else None
+    return Ran(requests, tuple(let_go), memory, report, end)
