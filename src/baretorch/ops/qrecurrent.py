@@ -5,7 +5,7 @@ Input, weights and what the next step reads of the hidden state are int8; gates 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.recurrent import STATES, Gru, Lstm, Recurrent
-from baretorch.targets.features import ANY_CPU, DSP
+from baretorch.targets.features import DSP
 
 # Fractional bits:
 GATE_BITS = 12  # of what sigmoid and tanh are applied to: up to 8, where both are flat
@@ -299,49 +299,71 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
     return (*weights, Packed("sigmoid", sigmoid_table()))
 
 
-def _pack_fours(call: Call[Any]) -> tuple[Packed, ...]:
-    """Weights as those of qlinear on such a core; of gru's hidden state those of the candidate apart."""
-    w_ih, w_hh, *rest = _pack(call)
-    hidden = np.concatenate([pack_dsp.four_rows(part) for part in _hidden_parts(call)])
-    return (Packed(w_ih.role, pack_dsp.four_rows(w_ih.data)), Packed(w_hh.role, hidden), *rest)
+def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
+    """Four units together, all their gates, for the input and for the hidden state; see kernels/qrecurrent/qrecurrent.h.
+    Units that are not there have zeros."""
+    w_ih, w_hh, rows, sigmoid = (p.data for p in _pack(call))
+    missing = -w_hh.shape[1] % 4
+    words = []
+    for weight, terms in ((w_ih, rows[:, :2]), (w_hh, rows[:, 2:])):
+        gates = np.concatenate([weight, terms], axis=1).reshape(call.op.gates, w_hh.shape[1], -1)
+        fours = np.pad(gates, ((0, 0), (0, missing), (0, 0))).reshape(call.op.gates, -1, 4, gates.shape[2])
+        words.append([[_with_terms(four) for four in gate] for gate in fours])
+    ih, hh = words
+    groups, gates_ = range(len(ih[0])), range(call.op.gates)
+    together = np.concatenate([part[g][u] for u in groups for g in gates_ for part in (ih, hh)])
+    return (Packed("weights", together), Packed("sigmoid", sigmoid))
 
 
-def _hidden_parts(call: Call[Any]) -> list[Array]:
-    weight = data_of(call.inputs, -2)
-    return np.split(weight, [2 * weight.shape[1]] if isinstance(call.op, QGru) else [])
+def _with_terms(four: Array) -> Array:
+    """Four rows of weights as those of qlinear, then what each ends in, bias and multiplier."""
+    return np.concatenate([pack_dsp.four_rows(four[:, :-2]), four[:, -2], four[:, -1]]).astype(np.int32)
 
 
-def _fits_fours(call: Call[Any]) -> bool:
-    return all(pack_dsp.in_pairs(part) for part in (data_of(call.inputs, -3), *_hidden_parts(call)))
+def _fits_units(call: Call[Any]) -> bool:
+    """Rows are paired within a gate; no sum of products reaches 2^23."""
+    weights = [data_of(call.inputs, i) for i in (-3, -2)]
+    paired = all(pack_dsp.in_pairs(gate) for w in weights for gate in np.split(w, call.op.gates))
+    return paired and all(int(np.abs(w.astype(np.int64)).sum(axis=1).max()) < 1 << 16 for w in weights)
 
 
 def _scratch(call: Call[Any]) -> int:
-    """Four gates of 16 bits and a hidden state of 8, behind which a kernel may read."""
-    return 9 * call.inputs[-2].shape[1] + 3
+    """Four gates of 16 bits and a hidden state of 8."""
+    return 9 * call.inputs[-2].shape[1]
+
+
+def _scratch_units(call: Call[Any]) -> int:
+    """Input and hidden state as halfwords."""
+    return 2 * sum(-(-call.inputs[i].shape[1] // 4) * 4 for i in (-3, -2))
 
 
 def _kernels(name: str) -> tuple[Kernel[Any], ...]:
     """With states given and with states of zeros, for cores with the DSP extension and for all."""
 
-    def fits(dsp: bool, zero: bool) -> Callable[[Call[Any]], bool]:
-        def constant(call: Call[Any]) -> bool:
-            return all(t.data is not None for t in call.inputs[-3:])
+    def constant(call: Call[Any]) -> bool:
+        return all(t.data is not None for t in call.inputs[-3:])
 
-        return lambda call: constant(call) and (zero or len(call.inputs) > 4) and (not dsp or _fits_fours(call))
+    def given(call: Call[Any]) -> bool:
+        return constant(call) and len(call.inputs) > 4
 
-    return tuple(
-        Kernel(
-            f"bt_{name}{zero}_{variant}",
-            f"qrecurrent/{variant}.c",
-            _params,
-            needs=DSP if variant == "dsp" else ANY_CPU,
-            fits=fits(variant == "dsp", bool(zero)),
-            pack=_pack_fours if variant == "dsp" else _pack,
-            scratch=_scratch,
-            renews=() if zero else STATES,
-        )
-        for variant in ("dsp", "ref")
-        for zero in ("", "_zero")
+    dsp = Kernel(
+        f"bt_{name}_dsp",
+        "qrecurrent/units_dsp.c",
+        _params,
+        needs=DSP,
+        fits=lambda call: given(call) and _fits_units(call),
+        pack=_pack_units,
+        scratch=_scratch_units,
+        renews=STATES,
+    )
+    ref = Kernel(f"bt_{name}_ref", "qrecurrent/ref.c", _params, fits=given, pack=_pack, scratch=_scratch, renews=STATES)
+    return (
+        dsp,
+        replace(
+            dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call), renews=()
+        ),
+        ref,
+        replace(ref, symbol=f"bt_{name}_zero_ref", fits=constant, renews=()),
     )
 
 

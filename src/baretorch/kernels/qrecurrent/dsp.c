@@ -8,5 +8,4 @@ BT_INLINE const void *bt_qrecurrent_four_dsp(int32_t sums[4], const int8_t *x, c
     return bt_dsp_four(sums, x, (const int32_t *)w, n);
 }
 
-BT_QRECURRENT_KERNELS(dsp, int32_t, bt_qrecurrent_four_dsp)
 BT_LITERT_LSTM(dsp, int32_t, bt_qrecurrent_four_dsp)

@@ -3,7 +3,10 @@
 #ifndef BT_QRECURRENT_LITERT_H
 #define BT_QRECURRENT_LITERT_H
 
-#include "layers.h"
+#include "curves.h"
+
+/* sums[k] += row k of w [.][n] times x, for k below `count` and 4; gives where the next rows begin */
+typedef const void *bt_four(int32_t sums[4], const int8_t *x, const void *w, int32_t count, int32_t n);
 
 /* The product of two numbers of 16 bits, of which 15 are fractional in all, half up. */
 BT_INLINE int32_t bt_mul_short(int32_t a, int32_t b)

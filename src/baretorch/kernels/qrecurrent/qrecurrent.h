@@ -45,7 +45,7 @@ typedef struct {
 } bt_litert;
 
 #ifndef BT_INLINE_KERNELS
-/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes, and three. */
+/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes. */
 void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
                   const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
                   void *scratch);
@@ -66,17 +66,17 @@ void bt_litert_lstm_dsp(const bt_litert *p, const int8_t *x, const int8_t *h0, c
                         const int32_t *w_hh, const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,
                         void *scratch);
 
-/* Weights as those of bt_qlinear_dsp, of gru's w_hh the rows of r and z and those of n apart. Reads up to three bytes
- * behind x. */
-void bt_qlstm_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int32_t *w_ih,
-                  const int32_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
-                  void *scratch);
-void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *w_ih, const int32_t *w_hh,
-                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
-void bt_qgru_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int32_t *w_ih, const int32_t *w_hh,
-                 const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
-void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *w_ih, const int32_t *w_hh,
-                      const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+/* Four units at a time. weights: for each gate of theirs the weights as those of bt_qlinear_dsp, four biases and four
+ * multipliers, of the input, then of the hidden state. No row's products add up to 2^23. Reads up to three bytes behind x and y. scratch: a halfword
+ * for each input and each unit, both counts rounded up to four. */
+void bt_qlstm_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int32_t *weights,
+                  const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int16_t *sigmoid,
+                       int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qgru_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int32_t *weights,
+                 const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int16_t *sigmoid,
+                      int8_t *y, int16_t *h, void *scratch);
 #endif
 
 #endif
