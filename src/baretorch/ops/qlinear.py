@@ -18,6 +18,7 @@ from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
 from baretorch.ops.linear import Linear
 from baretorch.ops.qconv2d import QConv2d
+from baretorch.targets.features import DSP
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,19 @@ def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
     )
 
 
+def _thin(call: Call[QLinear]) -> bool:
+    """Rows of one input, or one row: in fours they would take four times their bytes, and be no faster."""
+    return _fits(call) and 1 in call.inputs[1].shape
+
+
+_REF: Kernel[QLinear] = Kernel(
+    "bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)
+)
 KERNELS: tuple[Kernel[QLinear], ...] = (
     *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs),
     *pack_mve.linears(_params),
+    replace(_REF, needs=DSP, fits=_thin),
     *pack_dsp.linears(_params),
     *pack_triples.linears(_params),
-    Kernel("bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)),
+    _REF,
 )
