@@ -28,6 +28,7 @@ from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io
+from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -110,7 +111,8 @@ def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Gr
         found = _stages(graph, trace if method == source.method else None)
         check_passes(source, method, found[: 1 + len(FLOAT)] if says_int8(graph) else found)
         graphs[method] = found[-1][1]
-    return graphs
+    forms = common_forms(graphs.values())
+    return {method: verify(bare_state(graph, forms)) if forms else graph for method, graph in graphs.items()}
 
 
 def with_io(graph: Graph, io: Io) -> Graph:

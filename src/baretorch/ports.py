@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -55,15 +55,24 @@ def restored(graph: Graph, outputs: Sequence[Array]) -> Answer:
 
 def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     """Real inputs as the graph takes them: quantized where it takes int8."""
-    return [_convert(graph[n], x, quantize) for n, x in zip(graph.inputs, inputs, strict=True)]
+    return [as_stored(graph[n], x) for n, x in zip(graph.inputs, inputs, strict=True)]
 
 
 def real(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
     """The graph's outputs as real numbers: dequantized where it gives int8."""
-    return tuple(_convert(graph[n], y, dequantize) for n, y in zip(graph.outputs, outputs, strict=True))
+    return tuple(as_real(graph[n], y) for n, y in zip(graph.outputs, outputs, strict=True))
 
 
-def _convert(t: Tensor, array: Array, how: Callable[[Array, float, int], Array]) -> Array:
-    if t.dtype is not DType.INT8 or t.quant is None:
-        return array
-    return how(array, t.quant.scale[0], t.quant.zero_point[0])
+def as_stored(t: Tensor, real: Array) -> Array:
+    """Real numbers as the tensor holds them."""
+    if t.quant is None or t.dtype not in (DType.INT8, DType.INT16):
+        return real
+    to = np.int8 if t.dtype is DType.INT8 else np.int16
+    return quantize(real, t.quant.scale[0], t.quant.zero_point[0], to)
+
+
+def as_real(t: Tensor, stored: Array) -> Array:
+    """What the tensor holds as real numbers."""
+    if t.quant is None or t.dtype not in (DType.INT8, DType.INT16):
+        return stored
+    return dequantize(stored, t.quant.scale[0], t.quant.zero_point[0])

@@ -41,14 +41,15 @@ def multipliers(factors: Sequence[float]) -> tuple[Array, int]:
     return np.array([min(m, 0x7FFFFFFF) for m in exact], np.int32), shift
 
 
-def quantize(x: Array, scale: float, zero: int) -> Array:
-    """float32 -> int8: x times 1 / scale in float32, half to even. NaN becomes the zero point."""
+def quantize(x: Array, scale: float, zero: int, to: type[np.int8] | type[np.int16] = np.int8) -> Array:
+    """float32 -> int8 or int16: x times 1 / scale in float32, half to even. NaN becomes the zero point."""
+    limits = np.iinfo(to)
     with np.errstate(all="ignore"):
         scaled = np.rint(x.astype(np.float32) * np.float32(1.0 / scale))
         scaled = np.where(np.isnan(scaled), 0, scaled)
-        return (np.clip(scaled, -128 - zero, 127 - zero) + zero).astype(np.int8)
+        return (np.clip(scaled, limits.min - zero, limits.max - zero) + zero).astype(to)
 
 
 def dequantize(q: Array, scale: float, zero: int) -> Array:
-    """int8 -> float32."""
+    """int8 or int16 -> float32."""
     return ((q.astype(np.int32) - zero).astype(np.float32) * np.float32(scale)).astype(np.float32)

@@ -300,8 +300,8 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
-    """Four units together, all their gates, for the input and for the hidden state; see kernels/qrecurrent/qrecurrent.h.
-    Units that are not there have zeros."""
+    """Four units together, all their gates, for the input and for the hidden state; see kernels/qrecurrent/. Units that
+    are not there have zeros."""
     w_ih, w_hh, rows, sigmoid = (p.data for p in _pack(call))
     missing = -w_hh.shape[1] % 4
     words = []
@@ -359,9 +359,7 @@ def _kernels(name: str) -> tuple[Kernel[Any], ...]:
     ref = Kernel(f"bt_{name}_ref", "qrecurrent/ref.c", _params, fits=given, pack=_pack, scratch=_scratch, renews=STATES)
     return (
         dsp,
-        replace(
-            dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call), renews=()
-        ),
+        replace(dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call), renews=()),
         ref,
         replace(ref, symbol=f"bt_{name}_zero_ref", fits=constant, renews=()),
     )

@@ -2,6 +2,7 @@
 
 A next value is made right there if nobody reads the value before it any more: not after the step that begins to make
 it, and not by that step but where its kernel allows it. Else it is made elsewhere and copied at the end of the run.
+An output that is a next value is read there too.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def renewed(
 def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], state: State) -> bool:
     """Whether the next value may be made where the state lies."""
     buffer = storage[state.next].buffer
-    kept = [storage[name].buffer for name in (*graph.outputs, *(s.next for s in graph.state))]
+    kept = [storage[s.next].buffer for s in graph.state]
     own = kept.count(buffer) == 1 and buffer not in (*graph.inputs, state.name)
     if not own or graph[buffer].data is not None or graph[buffer].bytes != graph[state.name].bytes:
         return False

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Tensor, interpret
-from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.qsoftmax import QSoftmax
-from baretorch.ports import stored
+from baretorch.ports import as_real, as_stored, stored
 from baretorch.quantize.observers import ABSENT
 
 
@@ -49,9 +48,10 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
     memory: dict[str, Array] = {}
     twin_memory: dict[str, Array] = {}
     names = _twins(graph, twin)
+    initial = {s.name: s.initial for s in twin.state}
     for sample in samples:
         given = dict(zip(graph.inputs, stored(graph, sample), strict=True))
-        state = {s.name: _as_stored(graph[s.name], twin_memory.get(s.name, s.initial)) for s in graph.state}
+        state = {s.name: as_stored(graph[s.name], twin_memory.get(s.name, initial[s.name])) for s in graph.state}
         exact = interpret(twin, sample, keep=True, memory=twin_memory)
         right = {name: exact[n] for name, n in names.items()}
         got = interpret(graph, list(given.values()), keep=True, memory=memory)
@@ -59,8 +59,8 @@ def compare_layers(graph: Graph, twin: Graph, samples: Sequence[Sequence[Array]]
             sums = noise.setdefault(t.holds, _Noise(node))
             finite = np.isfinite(wanted)
             sums.signal += _power(wanted[finite])
-            sums.error += _power(_as_real(t, got[t.name])[finite] - wanted[finite])
-            sums.alone += _power(_as_real(t, alone)[finite] - wanted[finite])
+            sums.error += _power(as_real(t, got[t.name])[finite] - wanted[finite])
+            sums.alone += _power(as_real(t, alone)[finite] - wanted[finite])
     return tuple(_layer(graph, name, sums) for name, sums in noise.items())
 
 
@@ -92,7 +92,7 @@ def _alone(
                 makers |= {name: layer} if layer is not None else {}
                 continue
             wanted = _reachable(t, wanted, name in scores)
-            values[name] = _as_stored(t, wanted)
+            values[name] = as_stored(t, wanted).astype(t.dtype.numpy)
             if layer is not None:
                 yield layer, t, wanted, made
 
@@ -139,18 +139,6 @@ def _layer(graph: Graph, name: str, sums: _Noise) -> LayerAccuracy:
         sqnr_db(sums.signal, sums.error),
         sqnr_db(sums.signal, sums.alone),
     )
-
-
-def _as_stored(t: Tensor, real: Array) -> Array:
-    if t.dtype is not DType.INT8 or t.quant is None:
-        return real.astype(t.dtype.numpy)
-    return quantize(real, t.quant.scale[0], t.quant.zero_point[0])
-
-
-def _as_real(t: Tensor, value: Array) -> Array:
-    if t.dtype is not DType.INT8 or t.quant is None:
-        return value
-    return dequantize(value, t.quant.scale[0], t.quant.zero_point[0])
 
 
 def _power(x: Array) -> float:

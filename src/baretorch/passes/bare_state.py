@@ -1,0 +1,68 @@
+"""State of an int8 model is kept as it is computed, int8 or 16 bits with a fixed point, not as float.
+
+What a run leaves is stored already, and what the next one reads of it is the same bits: only the initial value is
+rounded, ahead of time instead of by the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from baretorch.ir import Graph, Node, Op, Quant, State
+from baretorch.ops.fixed_point import FromFixed, ToFixed
+from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.passes.rewrite import rebuilt
+
+
+def common_forms(graphs: Iterable[Graph]) -> dict[str, Op]:
+    """The states that all methods of a model store alike, and how: they lie in the same place for all."""
+    forms: dict[str, set[Op | None]] = {}
+    for graph in graphs:
+        for state in graph.state:
+            forms.setdefault(state.name, set()).update(_forms(graph, state))
+    return {name: form for name, found in forms.items() if len(found) == 1 for form in found if form is not None}
+
+
+def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
+    """The graph with states in these forms."""
+    producer, uses = graph.producer(), graph.uses()
+    new = {}
+    rename: dict[str, str] = {}
+    nodes: list[Node] = list(graph.nodes)
+    states = []
+    for state in graph.state:
+        form = forms.get(state.name)
+        if form is None:
+            states.append(state)
+            continue
+        (initial,) = form.reference(state.initial)
+        (signature,) = form.infer([graph[state.name]])
+        assert isinstance(form, (Quantize, ToFixed))
+        quant = Quant((form.scale,), (form.zero,)) if isinstance(form, Quantize) else Quant((2.0**-form.bits,), (0,))
+        new[state.name] = replace(graph[state.name], dtype=signature.dtype, quant=quant)
+        for reader in uses.get(state.name, ()):
+            nodes.remove(reader)
+            rename[reader.outputs[0]] = state.name
+        after = state.next if state.next == state.name else producer[state.next].inputs[0]
+        states.append(State(state.name, after, initial))
+    return rebuilt(replace(graph, state=tuple(states)), nodes, new.values(), rename)
+
+
+def _forms(graph: Graph, state: State) -> set[Op | None]:
+    """How the state is stored wherever it is read and made; None where that is float."""
+    found: set[Op | None] = {
+        r.op if isinstance(r.op, (Quantize, ToFixed)) else None for r in graph.uses().get(state.name, ())
+    }
+    if state.name in graph.outputs:
+        found.add(None)
+    if state.next != state.name:
+        made = graph.producer().get(state.next)
+        found.add(_stored(made.op) if made is not None else None)
+    return found
+
+
+def _stored(op: Op) -> Op | None:
+    """What gives back what this made real."""
+    if isinstance(op, Dequantize):
+        return Quantize(op.scale, op.zero)
+    return ToFixed(op.bits) if isinstance(op, FromFixed) else None
