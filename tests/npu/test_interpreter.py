@@ -172,3 +172,13 @@ def test_flipped_bits(name: str) -> None:
         except Fault:
             faults += 1
     assert faults > 6
+
+
+@pytest.mark.parametrize("name", ["add16-ethos-u55-64", "chain-ethos-u85-512", "reduce_sum-ethos-u85-128"])
+def test_operations_that_run_ahead(name: str) -> None:
+    """The stream lets an operation begin before what it reads was written."""
+    case = kept(name)
+    most = 7 if case.payload.accelerator.family is Family.U85 else 3
+    found = fault(with_value(case, Set.BLOCKDEP, most))
+    assert found.kind is Kind.STRICT
+    assert "(BLOCKDEP), and its block 0 reads what block" in found.what or "in another order" in found.what

@@ -9,11 +9,22 @@ import tempfile
 import time
 import weakref
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, Protocol
 
 from baretorch.emulators.types import Cores, DeviceFault, DeviceHang, FlashReads
 
 CHUNK = 1 << 16
+
+
+class Beside(Protocol):
+    """What stands beside a process and acts when it is spoken to, or after some seconds of silence."""
+
+    def fileno(self) -> int: ...
+
+    def patience(self) -> float | None:
+        """Seconds of silence after which it wants to look; None: it waits to be spoken to."""
+
+    def look(self) -> None: ...
 
 
 class Process:
@@ -43,6 +54,7 @@ class Process:
         os.set_blocking(self._stdin.fileno(), False)
         self._unsent = b""
         self._listens = True
+        self._beside: Beside | None = None
         self.close = weakref.finalize(self, _end, self._child, self._errors, *keep)
 
     @property
@@ -57,12 +69,18 @@ class Process:
         deadline = time.monotonic() + timeout
         while True:
             sending = [self._stdin] if self._unsent and self._listens else []
-            readable, writable, _ = select.select([self._stdout], sending, [], max(0.0, deadline - time.monotonic()))
-            if readable:
+            left, beside = deadline - time.monotonic(), self._beside
+            patience = beside.patience() if beside is not None else None
+            limit = max(0.0, left if patience is None else min(left, patience))
+            reading: list[IO[bytes] | Beside] = [self._stdout] if beside is None else [self._stdout, beside]
+            readable, writable, _ = select.select(reading, sending, [], limit)
+            if self._stdout in readable:
                 self._listens = True
                 return os.read(self._stdout.fileno(), CHUNK) or self._ended()
             if writable:
                 self._send()
+            elif beside is not None and (readable or limit < left):
+                beside.look()
             elif time.monotonic() >= deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
 

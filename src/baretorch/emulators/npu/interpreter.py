@@ -45,7 +45,7 @@ def run_stream(
             elif what in KERNELS:
                 memory.begin()
                 kernels(core, what, command.parameter)
-                queues.kernel(core, memory.touched, what)
+                queues.kernel(core, memory.touched, what, command.parameter)
                 done.append(command)
             elif what is Do.DMA_START:
                 memory.begin()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from baretorch.emulators.npu.blocks import Done, done
+from baretorch.emulators.npu.blocks import check as check_blocks
 from baretorch.emulators.npu.commands import Do
 from baretorch.emulators.npu.core import Core
 from baretorch.emulators.npu.faults import Fault, Kind
@@ -23,8 +25,13 @@ class Queues:
         self._kernels: deque[Touched] = deque()
         self._dmas: deque[Touched] = deque()
         self._most_dmas = MOST_DMAS[family]
+        self._before: Done | None = None
 
-    def kernel(self, core: Core, touched: Touched, what: Do) -> None:
+    def kernel(self, core: Core, touched: Touched, what: Do, parameter: int) -> None:
+        if self._before is not None:
+            check_blocks(core, touched, what, parameter, self._before)
+        if touched.writes:  # else the next one goes on with it, as a part of the same
+            self._before = done(core, touched)
         for other in self._dmas:
             _check(touched, other, f"{what.name} runs beside DMA, and no DMA_WAIT is between them")
         self._kernels.append(touched)
@@ -41,6 +48,8 @@ class Queues:
             self._dmas.popleft()
 
     def wait_kernel(self, left: int) -> None:
+        if left == 0:
+            self._before = None
         while len(self._kernels) > left:
             self._kernels.popleft()
 
