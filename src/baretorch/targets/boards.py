@@ -11,9 +11,23 @@ from baretorch.errors import CompileError
 from baretorch.options import Console, Emulator
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
+from baretorch.targets.npu import check_npu, read_npu
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
-from baretorch.targets.types import Alarm, Board, Chip, Cores, Counter, Cpu, Interrupts, MemoryBank, Uart, Usb, Watchdog
+from baretorch.targets.types import (
+    Alarm,
+    Board,
+    Chip,
+    Cores,
+    Counter,
+    Cpu,
+    Interrupts,
+    MemoryBank,
+    Npu,
+    Uart,
+    Usb,
+    Watchdog,
+)
 
 _CHIPS = BOARDS / "chips"
 
@@ -117,12 +131,14 @@ def _chip(name: str, beside: Path) -> Chip:
         watchdog=_watchdog(table.table("watchdog")) if "watchdog" in table.rows else None,
         alarm=_alarm(table.table("alarm")) if "alarm" in table.rows else None,
         usb=_usb(table.table("usb")) if "usb" in table.rows else None,
+        npu=_npu(table.table("npu")) if "npu" in table.rows else None,
     )
     if "flash_path" in table.rows:
         chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
     table.end()
     _check_memories(chip, table.where)
     _check_registers(chip, table.where)
+    check_npu(chip, table.where)
     return chip
 
 
@@ -171,6 +187,10 @@ def _usb(table: Table) -> Usb:
     usb = Usb(table.source("driver", "usb"), table.number("base"), _irq_number(table))
     table.end()
     return usb
+
+
+def _npu(table: Table) -> Npu:
+    return read_npu(table, _irq(table))
 
 
 def _irq(table: Table) -> int | None:
@@ -292,6 +312,8 @@ def _check_registers(chip: Chip, where: str) -> None:
         )
     if chip.usb is not None:
         registers += [("usb", chip.usb.base)]
+    if chip.npu is not None:
+        registers.append(("npu", chip.npu.base))
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("image_def_riscv", "riscv", "host"):

@@ -32,6 +32,7 @@ def board_header(board: Board, checked: bool = False, cores: int = 1, watchdog: 
         ("BT_CODE_BYTES", f"0x{chip.memory(chip.code).size:x}u"),
         *_interrupts(board),
         *_watchdog(chip, watchdog),
+        *_npu(chip),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
         *([("BT_SLOW_FLASH", "1")] if chip.flash_path else []),
         *([("BT_RAM_NEEDS_POWER", "1")] if chip.silicon and chip.silicon.memories else []),
@@ -56,6 +57,15 @@ def _interrupts(board: Board) -> list[tuple[str, str]]:
         rows += [("BT_ALARM_BASE", f"0x{chip.alarm.base:08x}u"), ("BT_ALARM_HZ", f"{chip.alarm.hz}u")]
         rows += [("BT_ALARM_IRQ", f"{chip.alarm.irq}u")] if chip.alarm.irq is not None else []
     return rows
+
+
+def _npu(chip: Chip) -> list[tuple[str, str]]:
+    npu = chip.npu
+    if npu is None:
+        return []
+    rows = [("BT_NPU_BASE", f"0x{npu.base:08x}u")]
+    rows += [("BT_NPU_IRQ", f"{npu.irq}u")] if npu.irq is not None else []
+    return rows + ([("BT_NPU_CONSTANTS_APART", "1")] if npu.constants != npu.ram else [])
 
 
 def _watchdog(chip: Chip, ms: int | None) -> list[tuple[str, str]]:

@@ -31,5 +31,18 @@ def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False) -> tup
     sleeps = (f"interrupts/{chip.interrupts.driver}.c",) if chip.interrupts and interrupted else ()
     alarm = (f"alarm/{chip.alarm.driver}.c",) if chip.alarm and sleeps else ()
     dog = (f"watchdog/{chip.watchdog.driver}.c",) if chip.watchdog and watchdog else ()
-    names = (*_START[chip.boot], *hardware, *sleeps, *alarm, *dog, *waits, "console.c", "text.c", "serve.c", *second)
+    npu = (f"npu/{chip.npu.driver}.c",) if chip.npu else ()
+    names = (
+        *_START[chip.boot],
+        *hardware,
+        *sleeps,
+        *alarm,
+        *dog,
+        *npu,
+        *waits,
+        "console.c",
+        "text.c",
+        "serve.c",
+        *second,
+    )
     return tuple(RUNTIME / name for name in names)

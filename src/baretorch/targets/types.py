@@ -121,6 +121,23 @@ class Cores:
 
 
 @dataclass(frozen=True)
+class Npu:
+    """An Arm Ethos-U beside the core: runtime/npu/<driver>.c. Its `accelerator`, `system_config` and `memory_mode` are
+    Vela's words. It reaches the bank of RAM `ram`, where the arena lies then, and reads command streams and weights in
+    `constants`: the chip's own code bank, or a bank of RAM that they are copied to at start. `irq` lets the core sleep
+    while it works; None: the core looks again and again."""
+
+    driver: str
+    accelerator: str
+    base: int
+    system_config: str
+    memory_mode: str
+    ram: str
+    constants: str
+    irq: int | None = None
+
+
+@dataclass(frozen=True)
 class FlashCache:
     """A cache that cores read flash through; a hit makes no core wait. It `serves` "code", "data" or both. Data of the
     banks of RAM in `beside` takes its lines too. It is on `when` registers say so."""
@@ -188,6 +205,7 @@ class Chip:
     watchdog: Watchdog | None = None  # None: there is none, or we do not know it
     alarm: Alarm | None = None  # None: a frame that is never finished is waited for
     usb: Usb | None = None  # None: it has no controller, or none that we know
+    npu: Npu | None = None  # None: it has none
 
     @property
     def starts_clocks(self) -> bool:

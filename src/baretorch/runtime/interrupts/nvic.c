@@ -44,7 +44,7 @@ void bt_sleep(void)
     __asm__ volatile("dsb\n\twfi" : : : "memory");
 }
 #else
-/* Nobody handles the interrupts of console and alarm: they are enabled while the core sleeps, and no longer pending when
+/* Nobody handles the interrupts of console, alarm and NPU: they are enabled while the core sleeps, and no longer pending when
  * others are let in. If one is still raised, clearing it does nothing. */
 void bt_sleep(void)
 {
@@ -52,15 +52,24 @@ void bt_sleep(void)
 #ifdef BT_ALARM_IRQ
     ISER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
 #endif
+#ifdef BT_NPU_IRQ
+    ISER(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
+#endif
     __asm__ volatile("dsb\n\twfi" : : : "memory");
     ICER(BT_UART_IRQ) = BIT(BT_UART_IRQ);
 #ifdef BT_ALARM_IRQ
     ICER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
 #endif
+#ifdef BT_NPU_IRQ
+    ICER(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
+#endif
     __asm__ volatile("dsb\n\tisb" : : : "memory");
     ICPR(BT_UART_IRQ) = BIT(BT_UART_IRQ);
 #ifdef BT_ALARM_IRQ
     ICPR(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
+#endif
+#ifdef BT_NPU_IRQ
+    ICPR(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
 #endif
 }
 #endif

@@ -1,0 +1,168 @@
+/* Arm's Ethos-U55, U65 and U85: runs a command stream to its end, or ends the program with a report in words. */
+#include "bt_board.h"
+#include "bt_reg.h"
+#include "bt_runtime.h"
+
+#define NPU(offset) BT_REG(BT_NPU_BASE + (offset))
+#define STATUS NPU(0x04u)
+#define CMD NPU(0x08u)
+#define RESET NPU(0x0cu)
+#define QBASE NPU(0x10u)
+#define QBASE_HIGH NPU(0x14u)
+#define QREAD NPU(0x18u)
+#define QCONFIG NPU(0x1cu)
+#define QSIZE NPU(0x20u)
+#define CONFIG NPU(0x28u)
+#define REGIONCFG NPU(0x3cu)
+#define AXI_LIMIT(i) NPU(0x40u + 4u * (i)) /* U55, U65: four kinds of access; on the U85 these are MEM_ATTR */
+#define AXI_SRAM NPU(0x50u)                /* U85 */
+#define AXI_EXT NPU(0x54u)
+#define BASEP(i) NPU(0x80u + 8u * (i))
+#define BASEP_HIGH(i) NPU(0x84u + 8u * (i))
+
+#define STATUS_IRQ (1u << 1)
+#define STATUS_RESETTING (1u << 3)
+#define STATUS_END (1u << 5)
+#define CMD_RUN 1u
+#define CMD_CLEAR_IRQ 2u
+#define PRODUCT(config) ((config) >> 28)
+#define U85 2u
+
+#define REGIONS 5u /* as kernels/delegate/delegate.h numbers them: weights first */
+#define LIMIT_MS 5000u
+#define RESET_LOOKS 100000u
+
+/* Accesses by the port for RAM are of kind 0, by the other one of kind 2. */
+#ifdef BT_NPU_CONSTANTS_APART
+#define STREAM_KIND 2u
+#define REGION_KINDS 2u /* the weights', which are region 0 */
+#else
+#define STREAM_KIND 0u
+#define REGION_KINDS 0u
+#endif
+#define U55_LIMITS (31u << 16 | 15u << 24) /* 32 reads and 16 writes at a time */
+#define U85_EXTERNAL (1u << 2)
+#define U85_LIMITS(reads, writes) (2u << 16 | ((writes)-1u) << 8 | ((reads)-1u)) /* bursts of 256 bytes */
+
+void bt_npu_run(uint32_t config, const int32_t *commands, uint32_t command_bytes, const void *const *regions);
+
+static const struct {
+    uint32_t bit;
+    const char *text;
+} causes[] = {
+    {1u << 2, "read or wrote where nothing answers"},
+    {1u << 4, "found a command that it does not know"},
+    {1u << 7, "found a fault in what it decodes"},
+    {1u << 8, "found a memory error that it cannot correct"},
+};
+
+__attribute__((noreturn)) static void failed(const char *what, uint32_t status)
+{
+    bt_print("\nFAULT: the NPU ");
+    bt_print(what);
+    bt_print("\nstatus ");
+    bt_print_hex(status);
+    bt_print(" at byte ");
+    bt_print_hex(QREAD);
+    bt_print(" of the command stream\nEND OF FAULT\n");
+    for (;;) {
+        __asm__ volatile("wfi");
+    }
+}
+
+/* Cores with a data cache: what the NPU reads is in memory before it begins, and what it wrote is read from there. */
+static void flush_cache(void)
+{
+#if __ARM_ARCH >= 8
+    const uint32_t enabled = BT_REG(0xe000ed14u) & (1u << 16);
+    if (enabled != 0) {
+        BT_REG(0xe000ed84u) = 0; /* the first data cache */
+        __asm__ volatile("dsb" : : : "memory");
+        const uint32_t size = BT_REG(0xe000ed80u);
+        const uint32_t sets = (size >> 13 & 0x7fffu) + 1u, ways = (size >> 3 & 0x3ffu) + 1u;
+        for (uint32_t set = 0; set < sets; set++) {
+            for (uint32_t way = 0; way < ways; way++) {
+                BT_REG(0xe000ef74u) = way << 30 | set << 5; /* clean and forget: four ways, 32 bytes a line */
+            }
+        }
+    }
+#endif
+    __asm__ volatile("dsb" : : : "memory");
+}
+
+static void set_up(uint32_t config)
+{
+    RESET = 1u; /* secure and privileged, as we are */
+    for (uint32_t looks = 0; (STATUS & STATUS_RESETTING) != 0; looks++) {
+        if (looks == RESET_LOOKS) {
+            failed("does not come out of reset", STATUS);
+        }
+    }
+    for (uint32_t i = 0; i < 4u; i++) {
+        AXI_LIMIT(i) = PRODUCT(config) == U85 ? (i < 2u ? 0u : U85_EXTERNAL) : U55_LIMITS;
+    }
+    if (PRODUCT(config) == U85) {
+        AXI_SRAM = U85_LIMITS(12u, 16u);
+        AXI_EXT = U85_LIMITS(64u, 32u);
+    }
+    QCONFIG = STREAM_KIND;
+    REGIONCFG = REGION_KINDS;
+}
+
+/* Whether it ended in time. */
+static int ended(void)
+{
+    int late = 0;
+#ifdef BT_NPU_IRQ
+    bt_alarm_start(LIMIT_MS);
+    bt_alarm_wakes(1);
+    bt_mask_interrupts();
+    while ((STATUS & STATUS_IRQ) == 0 && !late) {
+        bt_sleep();
+        late = bt_alarm_rang();
+    }
+    CMD = CMD_CLEAR_IRQ;
+    bt_alarm_wakes(0);
+    bt_unmask_interrupts();
+    bt_alarm_stop();
+#else
+    const uint32_t start = bt_counter_read();
+    while ((STATUS & STATUS_IRQ) == 0 && !late) {
+        late = bt_counter_read() - start > BT_COUNTER_HZ / 1000u * LIMIT_MS;
+    }
+    CMD = CMD_CLEAR_IRQ;
+#endif
+    return !late;
+}
+
+void bt_npu_run(uint32_t config, const int32_t *commands, uint32_t command_bytes, const void *const *regions)
+{
+    static int ready;
+    if (CONFIG != config) {
+        failed("is not the one that the model was compiled for", CONFIG);
+    }
+    if (!ready) {
+        set_up(config);
+        ready = 1;
+    }
+    QBASE = (uint32_t)(uintptr_t)commands;
+    QBASE_HIGH = 0;
+    QSIZE = command_bytes;
+    for (uint32_t i = 0; i < REGIONS; i++) {
+        BASEP(i) = (uint32_t)(uintptr_t)regions[i];
+        BASEP_HIGH(i) = 0;
+    }
+    flush_cache();
+    CMD = CMD_RUN;
+    const int in_time = ended();
+    const uint32_t status = STATUS;
+    for (unsigned i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        if ((status & causes[i].bit) != 0) {
+            failed(causes[i].text, status);
+        }
+    }
+    if (!in_time || (status & STATUS_END) == 0) {
+        failed(in_time ? "stopped before the end" : "did not end in time", status);
+    }
+    flush_cache();
+}
