@@ -107,7 +107,8 @@ def _short(what: object) -> str:
 
 def attributes(op: Op) -> str:
     """`stride=(2, 2) lo=0.0`: the fields of an op that differ from their defaults."""
-    return " ".join(f"{f.name}={getattr(op, f.name)!r}" for f in fields(op) if getattr(op, f.name) != f.default)
+    seen = (f for f in fields(op) if f.repr and getattr(op, f.name) != f.default)
+    return " ".join(f"{f.name}={getattr(op, f.name)!r}" for f in seen)
 
 
 def _tensor(t: Tensor) -> str:

@@ -51,7 +51,8 @@ def model_c(names: Names, optimize: Optimize) -> ModelC:
     includes = "\n".join(f'#include "kernels/{s}"' for s in sources)
     define = "#define BT_INLINE_KERNELS\n" if inline else ""
     definitions = "\n".join(writer.definitions)
-    arenas = "\n".join(f"BT_ARENA({a.section}) uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
+    npu = " __attribute__((aligned(16)))" if any(step.executor is Executor.NPU for step in steps) else ""
+    arenas = "\n".join(f"BT_ARENA({a.section}){npu} uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     helpers = '#include "kernels/finite.h"\n' if names.checked else ""
     helpers += '#include "kernels/cores.h"\n' if uses_core1(names) else ""

@@ -80,10 +80,11 @@ class Method:
 
 @dataclass(frozen=True)
 class Stored:
-    """A C array of constants, and the bank of RAM that it is copied to at start, if any."""
+    """A C array of constants, the bank of RAM that it is copied to at start, if any, and where it must begin."""
 
     data: Array
     bank: str
+    align: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
             content = (c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
                 by_content[content] = unique(f"{model}_{c.name}", globals_)
-                arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""))
+                arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""), c.align)
             constants[key][c.name] = by_content[content]
     up = model.upper()
     macros = {f"{up}_MODEL_H", f"{up}_WEIGHTS_H", *(f"{a.name}_bytes".upper() for a in arenas)}

@@ -30,6 +30,7 @@ def weights_c(names: Names, blank: bool = False) -> str:
     for name, constant in names.constants.items():
         data = constant.data
         section = f"BT_WEIGHTS_IN({constant.bank}, {name})" if constant.bank else f"BT_WEIGHTS({name})"
+        section += f" __attribute__((aligned({constant.align})))" if constant.align else ""
         shape = ", ".join(map(str, data.shape))
         content = "0" if blank else values(data)
         parts.append(

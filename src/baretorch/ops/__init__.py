@@ -15,6 +15,7 @@ from baretorch.ops import (
     choose,
     conv2d,
     conv_transpose2d,
+    delegate,
     depth,
     elementwise,
     fft,
@@ -176,6 +177,7 @@ PLAN_OPS: tuple[OpRow, ...] = (
     OpRow(index.PutAlong, index.PUT_ALONG),
     OpRow(scatter_reduce.ReduceAlong, scatter_reduce.REDUCE_ALONG),
     OpRow(pull.Pull, pull.KERNELS),
+    OpRow(delegate.Delegate, delegate.KERNELS),
 )
 
 _BY_TYPE = {row.op: row for row in (*OPS, *PLAN_OPS)}

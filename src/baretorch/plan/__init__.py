@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,13 +15,24 @@ from baretorch.plan.check import check_plan
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.cores import shared, with_meetings
 from baretorch.plan.guards import guarded
-from baretorch.plan.lifetimes import find_overlaps, lifetimes, with_the_caller
+from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_npu, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
-from baretorch.plan.types import Buffer, Layout, Operand, Plan, Schedule, StateBuffer, View, one_by_one
+from baretorch.plan.types import (
+    Buffer,
+    Executor,
+    Layout,
+    Operand,
+    Plan,
+    Schedule,
+    StateBuffer,
+    Step,
+    View,
+    one_by_one,
+)
 from baretorch.targets.types import Board
 
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
@@ -85,7 +96,7 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
     graph, storage = found.graph, views(found.graph, found.needs)
     constants = Constants()
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs)
-    wished = wishes(graph, storage, board, options.place)
+    wished = wishes(graph, storage, board, options.place, of_npu(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
@@ -124,9 +135,19 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
         best.placed.optimal,
         lent,
         frozenset(pulled(graph)),
+        _copies(steps, board),
     )
     schedule = with_meetings(best.schedule, layout) if options.cores > 1 else best.schedule
     return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state))
+
+
+def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
+    """The constants that are copied to RAM because an NPU does not reach the image, and the bank."""
+    npu = board.chip.npu
+    if npu is None or npu.constants == board.chip.code:
+        return {}
+    own = (o for step in steps if step.executor is Executor.NPU for o in step.operands)
+    return {o.storage: npu.constants for o in own if o.constant}
 
 
 @dataclass(frozen=True)
@@ -176,7 +197,7 @@ def _need_flash(plan: Plan, board: Board) -> None:
 def _need_room(plan: Plan, board: Board, options: Options) -> None:
     chip, cores = board.chip, options.used_cores
     for bank in plan.layout.banks:
-        most = room(chip, bank.name, cores)
+        most = room(chip, bank.name, cores) - plan.layout.copied(bank.name)
         if bank.size > most:
             stack = f", beside {cores * chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
             raise CompileError(

@@ -39,8 +39,11 @@ class Placed:
         return sum(b.size for b in self.banks if b.name == bank)
 
 
-def wishes(graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str]) -> Wishes:
-    """What the user says, as buffers. A layer is a module's path, or a tensor; state stays in the arena."""
+def wishes(
+    graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str], npu: Collection[str] = ()
+) -> Wishes:
+    """What the user says, as buffers. A layer is a module's path, or a tensor; state stays in the arena. Those that an
+    NPU touches lie where it reaches them, and so does the arena."""
     known = [m.name for m in board.chip.memories if m.kind == "ram"]
     state = {s.name for s in graph.state}
     of: dict[str, str] = {}
@@ -59,7 +62,18 @@ def wishes(graph: Graph, storage: Mapping[str, View], board: Board, places: Mapp
                 try_=f"`--place {ARENA}={bank}` places everything",
             )
         of |= dict.fromkeys(found, bank)
-    return Wishes(places.get(ARENA, board.chip.data), of)
+    if not npu or board.chip.npu is None:
+        return Wishes(places.get(ARENA, board.chip.data), of)
+    ram = board.chip.npu.ram
+    for name in npu:
+        if of.get(name, ram) != ram or (name in state and places.get(ARENA, ram) != ram):
+            raise CompileError(
+                f"--place: the NPU does not reach {of.get(name, places.get(ARENA, ram))}",
+                at=name,
+                need=f"{ram} for what it reads and writes",
+                try_="leave it out, or --npu off",
+            )
+    return Wishes(places.get(ARENA, ram), {**of, **dict.fromkeys(npu, ram)})
 
 
 def place_in_banks(

@@ -8,10 +8,11 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir import Tensor
+from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import PlaceSlice
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.check_order import check_order
-from baretorch.plan.types import Buffer, Plan, Step
+from baretorch.plan.types import Buffer, Executor, InArena, Plan, Step
 
 
 def check_plan(plan: Plan) -> Plan:
@@ -24,7 +25,7 @@ def check_plan(plan: Plan) -> Plan:
         raise InternalError("a step writes to the caller's input")
     sizes = {bank.name: bank.size for bank in layout.banks}
     for b in layout.buffers:
-        if b.offset < 0 or b.end > sizes[b.bank] or b.offset % 4:
+        if b.offset < 0 or b.end > sizes[b.bank] or b.offset % b.align or b.align % 4:
             raise InternalError(f"buffer {b.name} lies at {b.offset}..{b.end} of {sizes[b.bank]}")
     starts: dict[int, list[str]] = {}
     ends: dict[int, list[str]] = {}
@@ -43,6 +44,7 @@ def check_plan(plan: Plan) -> Plan:
                     raise InternalError(f"buffers {other.name} and {b.name} overlap in phase {time}")
             below.append(b)
         for step in steps:
+            _need_reached(plan, step)
             _need_there(plan, step, {name: buffers[name].size for name in live})
             _need_right_in_itself(step)
         live.difference_update(ends.get(time, ()))
@@ -62,6 +64,21 @@ def _need_there(plan: Plan, step: Step, live: Mapping[str, int]) -> None:
     for name, size in wanted:
         if name not in absent and size > live.get(name, -1):
             raise InternalError(f"{step.call.op.name} uses {name}, which is not there")
+
+
+def _need_reached(plan: Plan, step: Step) -> None:
+    """What an NPU touches lies in a bank that it reaches, and begins at a multiple of 16; nothing else runs on it."""
+    op = step.call.op
+    if isinstance(op, Delegate) != (step.executor is Executor.NPU):
+        raise InternalError(f"{op.name} runs on {step.executor.name}")
+    if not isinstance(op, Delegate):
+        return
+    places = [plan.layout.place(o) for o in (*step.reads, *step.writes)]
+    if step.scratch is None or step.scratch.size < op.scratch:
+        raise InternalError(f"{op.name} has less scratch than its {op.scratch} bytes")
+    for place in (*places, plan.layout.scratch(step.scratch)):
+        if not isinstance(place, InArena) or place.bank != op.bank or place.offset % 16:
+            raise InternalError(f"the NPU does not reach {place}")
 
 
 def _need_old_state_unread(plan: Plan) -> None:

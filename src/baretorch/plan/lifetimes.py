@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from baretorch.ir import Graph
+from baretorch.ops.delegate import ALIGNED
 from baretorch.ops.pull import pulled
-from baretorch.plan.types import Buffer, Overlap, Schedule, Step, View
+from baretorch.plan.packing import ALIGNMENT
+from baretorch.plan.types import Buffer, Executor, Overlap, Schedule, Step, View
 
 
 def lifetimes(
@@ -17,6 +19,7 @@ def lifetimes(
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     sizes: dict[str, int] = {}
+    aligns: dict[str, int] = {}
     for name in graph.inputs:
         first[name] = last[name] = -1
     for time, phase in enumerate(schedule.phases):
@@ -24,6 +27,9 @@ def lifetimes(
             for operand in step.uses:
                 first.setdefault(operand.storage, time)
                 last[operand.storage] = time
+            if step.executor is Executor.NPU:
+                touched = (*(o.storage for o in step.uses), step.scratch.name if step.scratch else "")
+                aligns |= dict.fromkeys(touched, ALIGNED)
             if step.scratch:
                 first[step.scratch.name] = last[step.scratch.name] = time
                 sizes[step.scratch.name] = step.scratch.size
@@ -32,14 +38,18 @@ def lifetimes(
             last[storage[name].buffer] = len(schedule.phases)
     for s in graph.state:
         first[s.name], last[s.name] = -1, len(schedule.phases)
-    return [Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n]) for n in first if n not in absent]
+    return [
+        Buffer(n, sizes[n] if n in sizes else graph[n].bytes, first[n], last[n], align=aligns.get(n, ALIGNMENT))
+        for n in first
+        if n not in absent
+    ]
 
 
 def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View]) -> frozenset[str]:
     """The buffers of inputs that no step writes to, and of outputs that are such a buffer of their own and whole."""
     written = {o.storage for step in steps for o in step.writes}
     outputs = [storage[name] for name in graph.outputs]
-    shared = {place.buffer for place in outputs}
+    shared = {place.buffer for place in outputs} | of_npu(steps)
     inputs = {name for name in graph.inputs if name not in written | shared}
     states = {s.name for s in graph.state} | {storage[s.next].buffer for s in graph.state}
     own = {
@@ -47,7 +57,13 @@ def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, V
         for name, place in zip(graph.outputs, outputs, strict=True)
         if outputs.count(place) == 1 and graph[name].bytes == graph[place.buffer].bytes and place.buffer in written
     }
-    return frozenset(inputs | own - states - set(graph.inputs)) - pulled(graph)
+    return frozenset(inputs | own - states - set(graph.inputs) - of_npu(steps)) - pulled(graph)
+
+
+def of_npu(steps: Sequence[Step]) -> set[str]:
+    """The buffers that an NPU reads or writes, its scratch among them: it does not reach everything."""
+    own = [step for step in steps if step.executor is Executor.NPU]
+    return {o.storage for step in own for o in step.uses} | {step.scratch.name for step in own if step.scratch}
 
 
 def reach(step: Step) -> list[Overlap]:

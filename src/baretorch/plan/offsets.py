@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baretorch.plan.packing import Ints, Packing, aligned, packing
+from baretorch.plan.packing import Ints, Packing, aligned, grain, packing
 from baretorch.plan.search import search
 from baretorch.plan.types import Buffer, Overlap
 
@@ -33,10 +33,10 @@ def place(
     named in `lowest`, which live all the time, come first, by name: state lies at the same place whatever method of a
     model runs."""
     offsets: dict[str, int] = {}
-    base = 0
+    base, to = 0, grain(buffers)
     for b in sorted((b for b in buffers if b.name in lowest), key=lambda b: b.name):
         offsets[b.name] = base
-        base += aligned(b.size)
+        base += aligned(b.size, to)
     others = [b for b in buffers if b.name not in lowest and b.size]
     problem = packing(others, overlaps)
     found, optimal = pack(problem)

@@ -7,7 +7,7 @@ the first half only, the output from the second on; what is left between them is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,12 +17,19 @@ import numpy.typing as npt
 
 from baretorch.plan.types import Buffer, Overlap
 
-ALIGNMENT = 4
 Ints = npt.NDArray[np.int64]
 
 
-def aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+ALIGNMENT = 4
+
+
+def aligned(size: int, to: int = ALIGNMENT) -> int:
+    return -(-size // to) * to
+
+
+def grain(buffers: Iterable[Buffer]) -> int:
+    """Where all of them may begin."""
+    return max((b.align for b in buffers), default=ALIGNMENT)
 
 
 class Pair(NamedTuple):
@@ -115,13 +122,16 @@ class Packing:
 def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Packing:
     """The problem of these buffers; item i is buffer i."""
     number = {b.name: i for i, b in enumerate(buffers)}
+    to = grain(buffers)
     read, written = {o.reads for o in overlaps}, {o.writes for o in overlaps}
     pairs = (
-        Pair(number[o.reads], number[o.writes], min(aligned(o.distance), aligned(buffers[number[o.writes]].size)))
+        Pair(
+            number[o.reads], number[o.writes], min(aligned(o.distance, to), aligned(buffers[number[o.writes]].size, to))
+        )
         for o in overlaps
     )
     return Packing(
-        _ints(aligned(b.size) for b in buffers),
+        _ints(aligned(b.size, to) for b in buffers),
         _ints(2 * b.first + (b.name in written) for b in buffers),
         _ints(2 * b.last + (b.name not in read) for b in buffers),
         tuple(pairs),

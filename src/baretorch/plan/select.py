@@ -11,11 +11,12 @@ from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Node, Tensor
 from baretorch.ops import kernels_of
 from baretorch.ops.choose import Choose
+from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.kernel import Call, Kernel, Packed
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.storage import NOTHING
-from baretorch.plan.types import Constant, Guard, Operand, Scratch, Step, View
+from baretorch.plan.types import Constant, Executor, Guard, Operand, Scratch, Step, View
 from baretorch.targets.types import Cpu
 from baretorch.text import attributes
 
@@ -40,9 +41,9 @@ class Constants:
     known: dict[str, Constant] = field(default_factory=dict)
     _by_content: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
-    def plain(self, name: str, data: Array) -> Operand:
+    def plain(self, name: str, data: Array, align: int = 0) -> Operand:
         """A tensor of the graph as it is. A layer may have it packed under its name."""
-        kept = self.known.setdefault(name, Constant(name, data))
+        kept = self.known.setdefault(name, Constant(name, data, align))
         storage = name if kept.data is data or _content(kept.data) == _content(data) else self._stored(name, data)
         return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
@@ -81,8 +82,10 @@ def make_step(
 ) -> Step:
     """The call of a kernel. `where` says where each tensor lies."""
 
+    npu = isinstance(call.op, Delegate)
+
     def operand(t: Tensor) -> Operand:
-        return operand_of(t, where) if t.data is None else constants.plain(t.name, t.data)
+        return operand_of(t, where) if t.data is None else constants.plain(t.name, t.data, ALIGNED if npu else 0)
 
     operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
     if kernel.pack:
@@ -90,7 +93,8 @@ def make_step(
     operands += [operand(t) for t in call.outputs]
     size = kernel.scratch(call)
     scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
-    return Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch)
+    step = Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch)
+    return replace(step, executor=Executor.NPU) if npu else step
 
 
 def make_steps(

@@ -3,7 +3,7 @@
 A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
 wants them, so that it costs nothing; but not where that is a state that moves up to make room for them. What
 overwrites a part of a tensor that nobody reads afterwards does it in place. Both sides of a choose are made where it
-wants them, if they are made for it only: one of them is.
+wants them, if they are made for it only: one of them is. What an NPU reads or writes is a tensor of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import prod
 
 from baretorch.ir import Graph
 from baretorch.ops.choose import Choose
+from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import Cat, Copy, Overwrite
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.types import View
@@ -26,6 +27,7 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
     computed: set[str] = set()  # but for copies: those were made to lie elsewhere
     last = _last_reads(graph)
     following = {s.next: s.name for s in graph.state}
+    apart = _of_npu(graph)
 
     def resolve(name: str) -> View:
         offset = 0
@@ -39,7 +41,7 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
         if offset is not None:
             inside[node.outputs[0]] = View(node.inputs[0], offset)
             continue
-        if not isinstance(node.op, Copy):
+        if not isinstance(node.op, Copy) and apart.isdisjoint(node.outputs):
             computed.update(node.outputs)
         if isinstance(node.op, Cat) and prod(inputs[0].shape[: node.op.axis]) == 1:
             at = 0
@@ -58,10 +60,28 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
             root = resolve(node.inputs[0]).buffer
             shared = [name for name in (root, *inside) if resolve(name).buffer == root]
             unread = all(last.get(name, -1) <= time for name in shared)
-            if unread and graph[root].data is None and not set(shared) & set(node.inputs[1:]):
+            if (
+                unread
+                and node.outputs[0] not in apart
+                and graph[root].data is None
+                and not set(shared) & set(node.inputs[1:])
+            ):
                 inside[node.outputs[0]] = View(node.inputs[0])
 
     return {name: resolve(name) for name in graph.tensors}
+
+
+def _of_npu(graph: Graph) -> set[str]:
+    """What an NPU reads or writes, and what that is a view of: it begins where the NPU can have it, not somewhere in
+    another tensor."""
+    producer = graph.producer()
+    found: set[str] = set()
+    for node in graph.nodes:
+        for name in (node.inputs[0], *node.outputs) if isinstance(node.op, Delegate) else ():
+            while name in producer and producer[name].op.view(graph.of(producer[name].inputs)) is not None:
+                name = producer[name].inputs[0]
+            found.add(name)
+    return found
 
 
 def _last_reads(graph: Graph) -> dict[str, int]:

@@ -17,6 +17,12 @@ class Executor(Enum):
 
     CORE0 = 0
     CORE1 = 1
+    NPU = 2
+
+    @property
+    def host(self) -> Executor:
+        """The core whose code starts its steps, and waits for them."""
+        return Executor.CORE0 if self is Executor.NPU else self
 
 
 @dataclass(frozen=True)
@@ -111,16 +117,20 @@ class Schedule:
         return tuple(step for phase in self.phases for step in phase.steps)
 
     def on(self, executor: Executor) -> Iterator[Step | None]:
-        """What an executor does: its steps, and None where it meets the others."""
+        """What a core does: its steps and those that it starts, and None where it meets the other core."""
         for phase in self.phases:
-            if phase.meet:
+            if phase.meet and Executor.CORE1 in self.executors:
                 yield None
-            yield from (step for step in phase.steps if step.executor is executor)
+            yield from (step for step in phase.steps if step.executor.host is executor)
 
 
 def one_by_one(steps: Iterable[Step]) -> Schedule:
-    """Each step in a phase of its own."""
-    return Schedule(tuple(Phase((step,)) for step in steps))
+    """Each step in a phase of its own. Where the executor changes, one waits for the other."""
+    phases: list[Phase] = []
+    for step in steps:
+        meet = bool(phases) and phases[-1].steps[0].executor is not step.executor
+        phases.append(Phase((step,), meet))
+    return Schedule(tuple(phases), tuple(dict.fromkeys(step.executor for p in phases for step in p.steps)))
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,7 @@ class Buffer:
     last: int
     bank: str = ""
     offset: int = -1
+    align: int = 4  # it begins at a multiple of that
 
     @property
     def end(self) -> int:
@@ -169,6 +180,7 @@ class Constant:
 
     name: str
     data: Array
+    align: int = 0  # where it must begin, if its elements ask for less
 
 
 @dataclass(frozen=True)
@@ -240,6 +252,10 @@ class Layout:
     def scratch(self, scratch: Scratch) -> InArena:
         buffer = self.buffer(scratch.name)
         return InArena(buffer.bank, buffer.offset)
+
+    def copied(self, bank: str) -> int:
+        """Bytes of constants that start-up code copies to a bank."""
+        return sum(self.constant(name).data.nbytes for name, to in self.copies.items() if to == bank)
 
     def buffer(self, name: str) -> Buffer:
         return self._buffers[name]

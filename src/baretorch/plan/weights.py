@@ -56,7 +56,9 @@ def in_ram(plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int
             banks[content] = bank
             free[bank] -= size
     return {
-        name: replace(plan, layout=replace(plan.layout, copies=_copies(plan.layout.constants, banks)))
+        name: replace(
+            plan, layout=replace(plan.layout, copies={**_copies(plan.layout.constants, banks), **plan.layout.copies})
+        )
         for name, plan in plans.items()
     }
 
@@ -74,7 +76,8 @@ def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
     }
     lent = max(sum(p.graph[name].bytes for name in p.layout.streamed | p.layout.lent) for p in plans.values())
     own = {name: STATIC + lent if name == chip.data else 0 for name in names}  # an image of ours has what callers lend
-    return {name: room(chip, name, cores) - used[name] - own[name] - 2 * SECTION for name in names}
+    copied = {name: max(p.layout.copied(name) for p in plans.values()) for name in names}
+    return {name: room(chip, name, cores) - used[name] - own[name] - copied[name] - 2 * SECTION for name in names}
 
 
 def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, int]:
