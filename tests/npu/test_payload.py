@@ -17,7 +17,7 @@ from baretorch.npu.payload import INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, read
 
 HERE = Path(__file__).parent / "payloads"
 FILE = HERE / "depthwise-ethos-u55-128.npz"  # written by Vela 5.2.0
-APART = HERE / "sum-ethos-u55-256-apart.npz"  # the same, with --separate-io-regions: two inputs, two outputs
+APART = HERE.parent / "apart" / "sum-ethos-u55-256.npz"  # the same, with --separate-io-regions: two inputs, two outputs
 
 
 def as_blocks(payload: Payload, commands: bytes) -> bytes:

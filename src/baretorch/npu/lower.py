@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor
+from baretorch.ir import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.region import EXACT, Region, sizes
 from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
 from baretorch.ops.elementwise import Maximum, Minimum
@@ -69,11 +69,12 @@ def lower(region: Region, node: Node) -> None:
 def why_not(graph: Graph, node: Node) -> str | None:
     """Why this operator is not one for an NPU, as far as we know without asking Vela; None if it is."""
     row, tensors = ROWS.get(type(node.op)), graph.of((*node.inputs, *node.outputs))
-    if row is None:
-        return f"there is no {node.op.name} in TOSA" if node.op.computes else f"{node.op.name} moves no int8 image"
     varying = [t for t in tensors if t.data is None]
-    if any(t.dtype.label != "int8" for t in varying):
-        return f"it is {next(t for t in varying if t.dtype.label != 'int8').dtype.label}"
+    others = [t.dtype.label for t in varying if t.dtype is not DType.INT8]
+    if others:
+        return f"it is {others[0]}"
+    if row is None:
+        return f"TOSA has no operator for what {node.op.name} computes"
     if any(len(t.shape) > 4 or not t.count for t in varying):
         return "it has more than four dimensions" if any(len(t.shape) > 4 for t in varying) else "it is empty"
     trial = Region(graph)

@@ -1,0 +1,270 @@
+"""Which operators of a Graph an NPU computes: maximal regions of those it takes become one delegate each.
+
+An operator's level is the number of times that the way to it changes between CPU and NPU, at most. The NPU's operators
+of one level are a region: no way leads out of it and back in. A reshape at its border stays outside, where it costs
+nothing, and so does a region that computes nothing. If Vela refuses a region, its operators are asked for one by one,
+and those that it refuses by themselves stay behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from baretorch.ir import DType, Graph, Node, Op, Tensor, fresh
+from baretorch.npu.lower import to_tosa, why_not
+from baretorch.npu.payload import INPUT, OUTPUT, Slot
+from baretorch.npu.vela import Refused, Result, compiled
+from baretorch.ops.delegate import ALIGNED, Delegate, Part
+from baretorch.ops.layout import Reshape
+from baretorch.ops.move import Cat, Copy, Slice
+from baretorch.passes.rewrite import rebuilt
+from baretorch.targets.types import Npu
+
+MOVES = "it computes nothing, and costs the CPU less"
+
+
+@dataclass(frozen=True)
+class Region:
+    """What runs on the NPU at a time: its operators by the tensors that they make, and Vela's estimate."""
+
+    layers: tuple[str, ...]
+    delegate: str  # the tensor that its node makes
+    bytes_in: int
+    bytes_out: int
+    commands: int  # bytes
+    weights: int
+    scratch: int
+    cycles: int
+
+
+@dataclass(frozen=True)
+class Left:
+    """An operator that stays on the CPU, by the tensor that it makes, and why."""
+
+    layer: str
+    op: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The graph with delegates, and what runs where."""
+
+    graph: Graph
+    regions: tuple[Region, ...]
+    left: tuple[Left, ...]
+
+    @property
+    def cycles(self) -> int:
+        """As Vela estimates."""
+        return sum(region.cycles for region in self.regions)
+
+
+Compiler: TypeAlias = Callable[[Graph, Npu], Result]
+
+
+def by_vela(graph: Graph, npu: Npu) -> Result:
+    return compiled(to_tosa(graph), npu)
+
+
+def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela) -> Partition:
+    """The graph with a delegate for each region that the NPU takes."""
+    refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
+    results: dict[tuple[int, ...], tuple[Graph, Result]] = {}
+    while True:
+        found = _regions(graph, set(refused))
+        again = False
+        for region in found:
+            if region not in results:
+                part = _part(graph, region)
+                try:
+                    results[region] = (part, compile_(part, npu))
+                except Refused as refusal:
+                    refused |= _refused(graph, region, npu, compile_, str(refusal))
+                    again = True
+        if not again:
+            break
+    regions = [(region, *results[region]) for region in found]
+    delegated = {i for region in found for i in region}
+    return _rewritten(
+        graph, regions, npu, {i: refused.get(i, MOVES) for i in range(len(graph.nodes)) if i not in delegated}
+    )
+
+
+def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:
+    """Those that Vela refuses by themselves; if it is none of them, all."""
+    found: dict[int, str] = {}
+    for i in region:
+        try:
+            compile_(_part(graph, (i,)), npu)
+        except Refused as refusal:
+            found[i] = f"Vela: {refusal}"
+    return found or dict.fromkeys(region, f"Vela: {whole}")
+
+
+def _regions(graph: Graph, refused: set[int]) -> list[tuple[int, ...]]:
+    """The nodes of each region, in order."""
+    maker = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
+    level: list[int] = []
+    for i, node in enumerate(graph.nodes):
+        before = [maker[name] for name in node.inputs if name in maker]
+        level.append(
+            max((level[j] + ((i in refused) != (j in refused)) for j in before), default=int(i not in refused))
+        )
+    members: dict[int, list[int]] = {}
+    for i in range(len(graph.nodes)):
+        if i not in refused:
+            members.setdefault(level[i], []).append(i)
+    found = (_without_borders(graph, members[n]) for n in sorted(members))
+    return [tuple(region) for region in found if any(graph.nodes[i].op.computes for i in region)]
+
+
+def _without_borders(graph: Graph, region: list[int]) -> list[int]:
+    """Without reshapes that only its inputs or its outputs pass through."""
+    uses = graph.uses()
+    while True:
+        made = {name for i in region for name in graph.nodes[i].outputs}
+        inside = {id(graph.nodes[i]) for i in region}
+
+        def outer(i: int, made: set[str] = made, inside: set[int] = inside) -> bool:
+            node = graph.nodes[i]
+            first = node.inputs[0] not in made
+            last = not any(id(user) in inside for name in node.outputs for user in uses.get(name, ()))
+            return isinstance(node.op, Reshape) and (first or last)
+
+        kept = [i for i in region if not outer(i)]
+        if kept == region:
+            return kept
+        region = kept
+
+
+def _part(graph: Graph, region: Sequence[int]) -> Graph:
+    """The region as a graph of its own."""
+    nodes = [graph.nodes[i] for i in region]
+    made = {name for node in nodes for name in node.outputs}
+    read = list(dict.fromkeys(name for node in nodes for name in node.inputs))
+    inputs = [name for name in read if name not in made and graph[name].data is None]
+    own = set(map(id, nodes))
+    elsewhere = {name for node in graph.nodes if id(node) not in own for name in node.inputs}
+    elsewhere |= {*graph.outputs, *(s.next for s in graph.state)}
+    outputs = [name for node in nodes for name in node.outputs if name in elsewhere]
+    tensors = {name: graph[name] for name in (*read, *(n for node in nodes for n in node.outputs))}
+    return Graph(graph.name, tensors, tuple(nodes), tuple(inputs), tuple(outputs))
+
+
+def _rewritten(
+    graph: Graph, regions: Sequence[tuple[tuple[int, ...], Graph, Result]], npu: Npu, why: dict[int, str]
+) -> Partition:
+    new: dict[str, Tensor] = {}
+    groups: list[tuple[int, list[Node]]] = [(i, [graph.nodes[i]]) for i in why]
+    told = []
+    for region, part, result in regions:
+        nodes, about = _delegate(graph, part, result, npu, new)
+        groups.append((region[0], nodes))
+        told.append(about)
+    nodes = _sorted(groups, {*graph.inputs, *(s.name for s in graph.state), *(t.name for t in graph.constants()), *new})
+    left = [
+        Left(layer_of(graph[node.outputs[0]]), node.op.name, why[i])
+        for i, node in enumerate(graph.nodes)
+        if i in why and node.op.view(graph.of(node.inputs)) is None
+    ]
+    return Partition(rebuilt(graph, nodes, new.values()), tuple(told), tuple(left))
+
+
+def layer_of(t: Tensor) -> str:
+    """The user's name for what makes a tensor."""
+    return str(t.origin.path) or t.name
+
+
+def _sorted(groups: list[tuple[int, list[Node]]], there: set[str]) -> list[Node]:
+    """The groups one after the other, each as soon as what it reads is there, as they stood where that is possible.
+    Constants of delegates, which are `there`, are made by nobody."""
+    waiting, nodes = sorted(groups, key=lambda group: group[0]), list[Node]()
+    made = {name for _, group in groups for node in group for name in node.outputs}
+    there = there - made
+    while waiting:
+        ready = next(group for group in waiting if _reads(group[1]) <= there)  # else regions wait for each other
+        nodes += ready[1]
+        there |= {name for node in ready[1] for name in node.outputs}
+        waiting.remove(ready)
+    return nodes
+
+
+def _reads(nodes: Sequence[Node]) -> set[str]:
+    """What they read and do not make."""
+    return {n for node in nodes for n in node.inputs} - {n for node in nodes for n in node.outputs}
+
+
+def _delegate(graph: Graph, part: Graph, result: Result, npu: Npu, new: dict[str, Tensor]) -> tuple[list[Node], Region]:
+    """The nodes that compute a region, with their tensors in `new`."""
+    payload = result.payload
+    inputs = _parts(part.of(part.inputs), payload.inputs, INPUT)
+    outputs = _parts(part.of(part.outputs), payload.outputs, OUTPUT)
+    nodes: list[Node] = []
+    last = part[part.outputs[-1]]
+
+    def add(op: Op, like: Tensor, *reads: str) -> str:
+        (signature,) = op.infer([new.get(n) or graph[n] for n in reads])
+        name = fresh(graph, new, f"{last.name}_npu")
+        new[name] = replace(like, name=name, shape=signature.shape, dtype=signature.dtype, quant=None, data=None)
+        nodes.append(Node(op, reads, (name,)))
+        return name
+
+    def constant(role: str, data: np.ndarray[tuple[int, ...], np.dtype[np.generic]], dtype: DType) -> str:
+        name = fresh(graph, new, f"{last.name}.{role}")
+        new[name] = Tensor(name, data.shape, dtype, data=data, origin=last.origin)
+        return name
+
+    layers = tuple(f"{layer_of(part[node.outputs[0]])}: {node.op.name}" for node in part.nodes)
+    config = payload.accelerator.config
+    op = Delegate(layers, payload.scratch, npu.ram, config, part, inputs, outputs)
+    commands = constant("commands", np.frombuffer(payload.commands, np.int32), DType.INT32)
+    weights = constant("weights", np.frombuffer(payload.weights or bytes(16), np.uint8), DType.UINT8)
+    x = part.inputs[0]
+    if len(inputs) == 1 and _offset(graph, x) % ALIGNED:
+        x = add(Copy(), graph[x], x)
+    if len(inputs) > 1:
+        rows, at = list[str](), 0
+        for name, place in sorted(zip(part.inputs, inputs, strict=True), key=lambda pair: pair[1].offset):
+            if place.offset > at:
+                rows.append(constant("gap", np.zeros(place.offset - at, np.int8), DType.INT8))
+            rows.append(add(Reshape((graph[name].count,)), graph[name], name))
+            at = place.end
+        x = add(Cat(0), graph[x], *rows)
+    if len(outputs) == 1:
+        made = last.name
+        nodes.append(Node(op, (x, commands, weights), (made,)))
+    else:
+        made = add(op, last, x, commands, weights)
+        for name, place in zip(part.outputs, outputs, strict=True):
+            row = add(Slice(0, place.offset, place.end), graph[name], made)
+            nodes.append(Node(Reshape(graph[name].shape), (row,), (name,)))
+    return nodes, Region(
+        tuple(layer_of(part[node.outputs[0]]) for node in part.nodes),
+        made,
+        sum(t.bytes for t in part.of(part.inputs)),
+        sum(t.bytes for t in part.of(part.outputs)),
+        len(payload.commands),
+        len(payload.weights),
+        payload.scratch,
+        result.cycles,
+    )
+
+
+def _offset(graph: Graph, name: str) -> int:
+    """How many bytes into another tensor it begins, if it is a view."""
+    producer, found = graph.producer(), 0
+    while name in producer and (at := producer[name].op.view(graph.of(producer[name].inputs))) is not None:
+        name, found = producer[name].inputs[0], found + at
+    return found
+
+
+def _parts(tensors: Sequence[Tensor], slots: Sequence[Slot], region: int) -> tuple[Part, ...]:
+    """Where Vela has the tensors, which must be as many and as large as they are here."""
+    if [s.size for s in slots] != [t.bytes for t in tensors] or any(s.region != region for s in slots):
+        raise Refused("its inputs or outputs are not those of the graph")
+    return tuple(Part(t.shape, s.offset) for t, s in zip(tensors, slots, strict=True))

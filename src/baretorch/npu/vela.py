@@ -1,0 +1,107 @@
+"""Arm's Vela, which compiles TOSA for Ethos-U: a program of its own, so that nothing of it is imported here."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from baretorch.errors import CompileError
+from baretorch.npu.payload import Payload, read_payload_file
+from baretorch.npu.tools import VARIABLE, find
+from baretorch.targets.types import Npu
+
+OLDEST = (5, 2, 0)  # before, streams were seen that compute something else
+LONGEST = 600  # seconds
+
+
+class Refused(Exception):
+    """What Vela says of a graph that it does not take."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What Vela made of a graph, and the cycles that it estimates for a run."""
+
+    payload: Payload
+    cycles: int
+
+
+def installed() -> bool:
+    return find("vela") is not None
+
+
+def compiled(tosa: bytes, npu: Npu) -> Result:
+    """A graph in TOSA, for this NPU; `Refused` if Vela cannot run all of it there."""
+    vela = _program()
+    with tempfile.TemporaryDirectory(prefix="baretorch-vela-") as name:
+        folder = Path(name)
+        (folder / "region.tosa").write_bytes(tosa)
+        words = [str(vela), "region.tosa", "--output-dir", "out", "--output-format", "raw"]
+        words += ["--accelerator-config", npu.accelerator, "--config", "Arm/vela.ini"]
+        words += ["--system-config", npu.system_config, "--memory-mode", npu.memory_mode]
+        words += ["--separate-io-regions", "--cop-format", "COP2"]
+        done = _run(words, folder)
+        files, tables = list(folder.glob("out/*.npz")), list(folder.glob("out/*.csv"))
+        left = re.search(r"CPU operators = (\d+)", done.stdout)
+        if done.returncode or len(files) != 1 or len(tables) != 1 or left is None or int(left[1]):
+            raise Refused(_complaint(done))
+        payload = read_payload_file(files[0])
+        return Result(payload, _cycles(tables[0]))
+
+
+def _program() -> Path:
+    vela = find("vela")
+    if vela is None:
+        raise CompileError(
+            "Vela is not installed",
+            need=f"ethos-u-vela {'.'.join(map(str, OLDEST))} or newer: it compiles for Ethos-U",
+            try_=f"pip install 'baretorch[ethos-u]', or an environment of its own that {VARIABLE} names",
+        )
+    version = _version(vela)
+    if version < OLDEST:
+        raise CompileError(
+            f"Vela {'.'.join(map(str, version))} is too old",
+            at=str(vela),
+            need=f"{'.'.join(map(str, OLDEST))} or newer: streams of older ones were seen to compute something else",
+            try_="pip install --upgrade ethos-u-vela",
+        )
+    return vela
+
+
+@cache
+def _version(vela: Path) -> tuple[int, ...]:
+    done = _run([str(vela), "--version"], None)
+    found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})\S*", done.stdout.strip())
+    if done.returncode or found is None:
+        raise CompileError("Vela does not start", at=str(vela), have=_complaint(done), try_=f"{vela} --version")
+    return tuple(map(int, found.groups()))
+
+
+def _run(words: list[str], folder: Path | None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=LONGEST)
+    except OSError as error:
+        raise CompileError("Vela does not start", at=words[0], have=str(error)) from error
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(f"Vela took longer than {LONGEST} seconds", at=words[0]) from error
+
+
+def _complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """The line that says what is wrong, else the last one."""
+    lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"(?i)\berror\b|not supported|could not|unsupported", line)]
+    return (telling or lines or [f"it ended with code {done.returncode}"])[-1][:300]
+
+
+def _cycles(table: Path) -> int:
+    with table.open(newline="", encoding="utf-8", errors="replace") as file:
+        row = next(csv.DictReader(file), {})
+    text = row.get("cycles_total", "")
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise CompileError("Vela's summary has no cycles_total", at=table.name, need="Vela 5.2.0 or newer")
+    return int(text)

@@ -1,0 +1,43 @@
+"""What tests have in place of Vela: a compiler that takes everything, or not, and answers nothing that could run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from baretorch.ir import Graph
+from baretorch.npu.accelerators import by_name
+from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
+from baretorch.npu.vela import Refused, Result
+from baretorch.ops.delegate import ALIGNED
+from baretorch.targets.types import Npu
+
+NPU = Npu("ethosu", "ethos-u55-256", 0x58102000, "Ethos_U55_High_End_Embedded", "Sram_Only", "SRAM", "SRAM", 56)
+
+
+@dataclass
+class StandIn:
+    """Refuses graphs with an operator called `refuses`; keeps those that it was given."""
+
+    refuses: str = ""
+    graphs: list[Graph] = field(default_factory=list)
+    scratch: int = 100
+
+    def __call__(self, graph: Graph, npu: Npu) -> Result:
+        self.graphs.append(graph)
+        if any(node.op.name == self.refuses for node in graph.nodes):
+            raise Refused(f"{self.refuses} could not run on NPU")
+        accelerator = by_name(npu.accelerator)
+        assert accelerator is not None
+        inputs, outputs = (self._slots(graph, names, region) for names, region in _sides(graph))
+        return Result(Payload(accelerator, bytes(64), bytes(48), self.scratch, 0, inputs, outputs), 1000)
+
+    def _slots(self, graph: Graph, names: tuple[str, ...], region: int) -> tuple[Slot, ...]:
+        found, at = [], 0
+        for t in graph.of(names):
+            found.append(Slot(t.shape, 1, region, at))
+            at += -(-t.bytes // ALIGNED) * ALIGNED
+        return tuple(found)
+
+
+def _sides(graph: Graph) -> tuple[tuple[tuple[str, ...], int], ...]:
+    return (graph.inputs, INPUT), (graph.outputs, OUTPUT)

@@ -1,0 +1,157 @@
+"""Regions for an NPU: maximal, without a way out and back in, and the graph means the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from baretorch.ir import Builder, DType, Graph, Quant, interpret
+from baretorch.npu.partition import MOVES, Partition, partitioned
+from baretorch.ops.delegate import Delegate
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.move import Slice
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.qbinary import sum_of
+from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.verify import verify
+from tests.npu.stand_in import NPU, StandIn
+
+Q = Quant((0.1,), (3,))
+
+
+class Net(Builder):
+    """Images of int8, element by element."""
+
+    def image(self, name: str, size: int = 3) -> str:
+        return self.input(name, (1, size, 5, 4), DType.INT8, Q)
+
+    def kept(self, name: str) -> str:
+        self.tensors[name] = replace(self.tensors[name], quant=Q)
+        return name
+
+    def table(self, x: str) -> str:
+        """On the NPU."""
+        return self.kept(self.add(Lookup(), x, self.const("table", np.arange(-128, 128).astype(np.int8)[::-1].copy())))
+
+    def softmax(self, x: str) -> str:
+        """On the CPU."""
+        return self.kept(self.add(QSoftmax(0.1), x))
+
+    def sum(self, a: str, b: str) -> str:
+        op = sum_of(Q, Q, Q)
+        assert op is not None
+        return self.kept(self.add(op, a, b))
+
+
+def same(graph: Graph, found: Partition) -> None:
+    verify(found.graph)
+    lot = np.random.default_rng(5)
+    inputs = [lot.integers(-128, 128, t.shape).astype(np.int8) for t in graph.of(graph.inputs)]
+    want, got = interpret(graph, inputs), interpret(found.graph, inputs)
+    assert set(want) == set(got)
+    for name in want:
+        np.testing.assert_array_equal(want[name], got[name])
+
+
+def delegates(found: Partition) -> list[Delegate]:
+    return [node.op for node in found.graph.nodes if isinstance(node.op, Delegate)]
+
+
+def test_one_region_takes_all_it_can() -> None:
+    g = Net()
+    x = g.image("x")
+    y = g.sum(g.table(x), x)
+    graph = g.graph((x,), (y,))
+    found = partitioned(graph, NPU, StandIn())
+    same(graph, found)
+    assert [node.op.name for node in found.graph.nodes] == ["delegate"]
+    (region,) = found.regions
+    assert (region.bytes_in, region.bytes_out, region.commands, region.weights) == (60, 60, 64, 48)
+    assert (region.cycles, found.cycles, found.left) == (1000, 1000, ())
+
+
+def test_no_way_leads_out_and_back_in() -> None:
+    """a -> softmax -> b and a -> b: a and b are two regions, because the softmax lies between."""
+    g = Net()
+    x = g.image("x")
+    a = g.table(x)
+    y = g.sum(g.softmax(a), a)
+    graph = g.graph((x,), (y,))
+    found = partitioned(graph, NPU, StandIn())
+    same(graph, found)
+    assert [len(op.region.nodes) for op in delegates(found)] == [1, 1]
+    assert [(left.op, left.why) for left in found.left] == [
+        ("qsoftmax", "TOSA has no operator for what qsoftmax computes")
+    ]
+
+
+def test_what_comes_before_and_behind_is_sorted() -> None:
+    """The CPU's operator stands between two of the NPU's, and comes first, so that the NPU is started once."""
+    g = Net()
+    x = g.image("x")
+    a = g.table(x)
+    b = g.softmax(x)
+    c = g.table(a)
+    graph = g.graph((x,), (g.sum(b, b), c))
+    found = partitioned(graph, NPU, StandIn())
+    same(graph, found)
+    assert found.graph.nodes[0].op.name == "qsoftmax"
+    assert [len(op.region.nodes) for op in delegates(found)] == [3]
+
+
+def test_several_inputs_and_outputs_are_rows_of_bytes() -> None:
+    g = Net()
+    x, y = g.image("x", 3), g.image("y", 3)
+    a = g.table(x)
+    graph = g.graph((x, y), (g.sum(a, y), a, g.table(y)))
+    found = partitioned(graph, NPU, StandIn())
+    same(graph, found)
+    (op,) = delegates(found)
+    assert [p.offset for p in op.inputs] == [0, 64]
+    assert [p.offset for p in op.outputs] == [0, 64, 128]
+
+
+def test_views_at_the_border_stay_outside() -> None:
+    g = Net()
+    x = g.input("x", (60,), DType.INT8, Q)
+    y = g.kept(g.add(Reshape((60,)), g.table(g.kept(g.add(Reshape((1, 3, 5, 4)), x)))))
+    graph = g.graph((x,), (y,))
+    found = partitioned(graph, NPU, StandIn())
+    same(graph, found)
+    assert [node.op.name for node in found.graph.nodes] == ["reshape", "delegate", "reshape"]
+    assert found.left == ()  # views cost nothing
+
+
+def test_what_only_moves_bytes_is_left_to_the_cpu() -> None:
+    g = Net()
+    x = g.image("x")
+    graph = g.graph((x,), (g.add(Permute((0, 3, 1, 2)), x),))
+    found = partitioned(graph, NPU, StandIn())
+    assert not found.regions
+    assert [(left.op, left.why) for left in found.left] == [("permute", MOVES)]
+
+
+def test_an_input_that_begins_in_the_middle_is_copied() -> None:
+    """The NPU takes nothing that does not begin at a multiple of 16."""
+    g = Net()
+    x = g.image("x", 4)
+    y = g.table(g.kept(g.add(Slice(1, 1, 4), x)))
+    graph = g.graph((x,), (g.softmax(g.kept(g.add(Slice(1, 1, 4), x))), y))
+    found = partitioned(graph, NPU, StandIn(refuses="slice"))
+    same(graph, found)
+    assert "copy" in [node.op.name for node in found.graph.nodes]
+
+
+def test_what_vela_refuses_stays_behind_alone() -> None:
+    g = Net()
+    x = g.image("x")
+    pooled = g.kept(g.add(MaxPool2d((1, 1), (1, 1)), g.table(x)))
+    y = g.sum(pooled, pooled)
+    graph = g.graph((x,), (y,))
+    vela = StandIn(refuses="max_pool2d")
+    found = partitioned(graph, NPU, vela)
+    same(graph, found)
+    assert [(left.op, left.why) for left in found.left] == [("max_pool2d", "Vela: max_pool2d could not run on NPU")]
+    assert [node.op.name for node in found.graph.nodes] == ["delegate", "max_pool2d", "delegate"]

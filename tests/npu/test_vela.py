@@ -1,0 +1,148 @@
+"""Vela as a program: what it compiles is read, and what it says when it does not becomes our errors."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from baretorch.errors import CompileError
+from baretorch.ir import Graph
+from baretorch.npu import vela
+from baretorch.npu.lower import to_tosa
+from baretorch.npu.payload import INPUT, OUTPUT
+from baretorch.npu.use import delegated
+from baretorch.options import Input, Options, UseNpu
+from baretorch.targets.boards import load_board
+from tests.npu.stand_in import NPU
+from tests.npu.test_partition import Net
+
+BOARD = load_board("corstone-300")
+
+
+@pytest.fixture
+def graph() -> Graph:
+    g = Net("net")
+    x = g.image("x")
+    return g.graph((x,), (g.sum(g.table(x), x),))
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str, body: str = "") -> None:
+    """A program called vela, which says what it is told to."""
+    program = folder / "vela"
+    answer = f"import sys\nif '--version' in sys.argv:\n    print({version!r})\n    sys.exit()\n{body}\n"
+    program.write_text(f"#!{sys.executable}\n{answer}")
+    program.chmod(0o755)
+    monkeypatch.setenv("BARETORCH_VELA", str(folder))
+
+
+def refusal(graph: Graph) -> str:
+    with pytest.raises(CompileError) as error:
+        vela.compiled(to_tosa(graph), NPU)
+    return error.value.render()
+
+
+def test_what_vela_compiles(graph: Graph) -> None:
+    result = vela.compiled(to_tosa(graph), NPU)
+    payload = result.payload
+    assert payload.accelerator.name == NPU.accelerator
+    assert [(s.region, s.size) for s in payload.inputs] == [(INPUT, 60)]
+    assert [(s.region, s.size) for s in payload.outputs] == [(OUTPUT, 60)]
+    assert 0 < result.cycles < 100_000
+
+
+def test_what_it_does_not_know_is_told(graph: Graph) -> None:
+    with pytest.raises(vela.Refused, match="No_Such_Mode"):
+        vela.compiled(to_tosa(graph), replace(NPU, memory_mode="No_Such_Mode"))
+
+
+def test_missing(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
+    assert refusal(graph) == (
+        "error: Vela is not installed\n"
+        "  need  ethos-u-vela 5.2.0 or newer: it compiles for Ethos-U\n"
+        "  try   pip install 'baretorch[ethos-u]', or an environment of its own that BARETORCH_VELA names"
+    )
+
+
+def test_too_old(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, "5.1.0")
+    assert refusal(graph) == (
+        "error: Vela 5.1.0 is too old\n"
+        f"  at    {tmp_path / 'vela'}\n"
+        "  need  5.2.0 or newer: streams of older ones were seen to compute something else\n"
+        "  try   pip install --upgrade ethos-u-vela"
+    )
+
+
+def test_no_program(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, "what?")
+    assert refusal(graph) == (
+        f"error: Vela does not start\n  at    {tmp_path / 'vela'}\n  have  what?\n  try   {tmp_path / 'vela'} --version"
+    )
+
+
+def test_no_answer(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, "5.2.1", "print('Error: out of luck'); print('bye'); sys.exit(1)")
+    with pytest.raises(vela.Refused, match=r"^Error: out of luck$"):
+        vela.compiled(to_tosa(graph), NPU)
+
+
+def test_operators_that_are_left_behind_are_a_refusal(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = (
+        "import os; os.mkdir('out'); open('out/a.npz', 'w'); open('out/a.csv', 'w'); print('CPU operators = 2 (50%)')"
+    )
+    stand_in(tmp_path, monkeypatch, "5.2.1", body)
+    with pytest.raises(vela.Refused, match="CPU operators = 2"):
+        vela.compiled(to_tosa(graph), NPU)
+
+
+def test_without_vela_all_stays_on_the_cpu_and_says_so(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
+    found = delegated(graph, BOARD, Options())
+    assert found is not None and not found.regions and found.graph is graph
+    assert {left.why for left in found.left} == {"Vela is not installed"}
+    with pytest.raises(CompileError, match="Vela is not installed"):
+        delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
+
+
+def test_off(graph: Graph) -> None:
+    assert delegated(graph, BOARD, Options(npu=UseNpu.OFF)) is None
+    assert delegated(graph, load_board("pico"), Options(npu=UseNpu.AUTO)) is None
+
+
+def test_a_board_without_an_npu(graph: Graph) -> None:
+    with pytest.raises(CompileError) as error:
+        delegated(graph, load_board("pico"), Options(npu=UseNpu.REQUIRE))
+    assert error.value.render() == (
+        "error: --npu require: pico has no NPU\n"
+        "  need  a chip whose TOML describes [npu], as that of corstone-300 does\n"
+        "  try   leave it out"
+    )
+
+
+def test_require_lists_all_that_is_left_behind() -> None:
+    g = Net("net")
+    x = g.image("x")
+    graph = g.graph((x,), (g.softmax(g.table(g.softmax(x))),))
+    with pytest.raises(CompileError) as error:
+        delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
+    assert error.value.render() == (
+        "error: --npu require: 2 operators of the model do not run on the NPU of corstone-300\n"
+        "  have  qsoftmax qsoftmax: TOSA has no operator for what qsoftmax computes\n"
+        "        qsoftmax qsoftmax_2: TOSA has no operator for what qsoftmax computes\n"
+        "  need  an int8 model of which the NPU takes everything but quantize and dequantize\n"
+        "  try   --npu auto: the CPU does the rest"
+    )
+
+
+def test_rows_are_the_cpus(graph: Graph) -> None:
+    found = delegated(graph, BOARD, Options(input=Input.ROWS))
+    assert found is not None and not found.regions
+    assert {left.why for left in found.left} == {"with --input rows the CPU asks for the rows"}
