@@ -20,14 +20,15 @@ LAYERS: dict[str, str] = {
     "outputs": "errors",
     "options": "errors",
     "targets.features": "",
-    "targets": "errors escape options targets.features",
+    "npu.accelerators": "",
+    "targets": "errors escape npu.accelerators options targets.features",
     "ir": "errors",
     "verify": "errors ir",
     "ops": "errors ir targets.features",
-    "npu": "errors ir ops",
     "text": "errors escape ir ops verify",
     "ports": "errors ir ops",
     "passes": "errors ir ops verify",
+    "npu": "errors ir npu.accelerators ops options passes targets",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
     "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch verify",
@@ -35,14 +36,14 @@ LAYERS: dict[str, str] = {
     "plan": "errors ir ops options passes targets text",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors options outputs targets",
-    "emulators": "errors escape firmware ir npu ports targets",
+    "emulators": "errors escape firmware ir npu npu.accelerators ports targets",
     "devices": "emulators errors firmware targets",
     "on_host": "emit errors firmware ir options plan quantize targets",
-    "pipeline": "emit emulators errors firmware frontends ir net on_host options outputs passes plan ports quantize "
-    "stopwatch targets text verify",
+    "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs passes plan ports "
+    "quantize stopwatch targets text verify",
     "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
-    "report": "emulators errors escape firmware frontends ir layerwise ops options outputs passes pipeline plan ports "
-    "quantize targets targets.features text version",
+    "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs passes pipeline plan "
+    "ports quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
     "exports": "emit errors firmware ir options pipeline ports report targets version",

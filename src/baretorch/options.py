@@ -52,6 +52,12 @@ class CodeIn(StrEnum):
     RAM = "ram"
 
 
+class UseNpu(StrEnum):
+    OFF = "off"
+    AUTO = "auto"
+    REQUIRE = "require"
+
+
 class Compiler(StrEnum):
     GCC = "gcc"
     ZIG = "zig"
@@ -142,7 +148,13 @@ class Options:
     ] = False
     cores: Annotated[int, About("Share large layers between so many cores of the chip.", "N", least=1)] = 1
     core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
-
+    npu: Annotated[
+        UseNpu | None,
+        About(
+            "Let the chip's Ethos-U compute nothing, what it can of an int8 model, or all of it. Default: auto for "
+            "images, off for C."
+        ),
+    ] = None
     watchdog: Annotated[
         int | None,
         About("Let the chip's watchdog restart it if a run takes longer than so many milliseconds, or it stops.", "MS"),
@@ -163,8 +175,8 @@ class Options:
         return {name: _sizes(name, text) for name, text in self.shape.items()}
 
     def for_own_build(self) -> Options:
-        """For C that others build: only they know what RAM is left for weights."""
-        return replace(self, weights=self.weights or Weights.FLASH)
+        """For C that others build: only they know what RAM is left for weights, and have a driver for an NPU."""
+        return replace(self, weights=self.weights or Weights.FLASH, npu=self.npu or UseNpu.OFF)
 
     @property
     def used_cores(self) -> int:
@@ -181,7 +193,7 @@ class Options:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
         weights = None if self.weights is Weights.FLASH else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None)
-        seen = replace(seen, weights=weights, code=CodeIn.FLASH)
+        seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)
         return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,8 @@ from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
 from baretorch.ir import DType, Graph
 from baretorch.net import says_int8
+from baretorch.npu.partition import Partition
+from baretorch.npu.use import delegated
 from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
@@ -53,6 +55,7 @@ class Compiled:
     plans: Mapping[str, Plan]
     c: CFiles
     options: Options
+    partitions: Mapping[str, Partition] = field(default_factory=dict)  # of methods on a chip with an NPU that is used
 
     @property
     def graph(self) -> Graph:
@@ -63,6 +66,11 @@ class Compiled:
     def plan(self) -> Plan:
         """That of the method that an image serves."""
         return self.plans[self.source.method]
+
+    @property
+    def partition(self) -> Partition | None:
+        """What of it runs on an NPU."""
+        return self.partitions.get(self.source.method)
 
     @cached_property
     def twin(self) -> Graph | None:
@@ -134,17 +142,22 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     check_watchdog(board, options.watchdog)
     if options.check_inputs:
         _need_checkable(graphs, options)
+    with timed("npu"):
+        found = {name: delegated(graph, board, options) for name, graph in graphs.items()}
+        partitions = {name: partition for name, partition in found.items() if partition is not None}
+        planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
     with timed("plan"):
-        plans = {name: make_plan(graph, board, _own(options, name, graphs)) for name, graph in graphs.items()}
+        plans = {name: make_plan(graph, board, _own(options, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
         code = _code_bytes(_emitted(source, graphs, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0
     with timed("plan"):
+        before = plans
         plans = in_ram(plans, board, options.weights or Weights.AUTO, options.used_cores, code)
-        if options.weights is None and any(plan.layout.copies for plan in plans.values()):
+        if options.weights is None and any(p.layout.copies != before[n].layout.copies for n, p in plans.items()):
             options = replace(options, weights=Weights.AUTO)
-    return _emitted(source, graphs, plans, board, options)
+    return replace(_emitted(source, graphs, plans, board, options), partitions=partitions)
 
 
 def _emitted(

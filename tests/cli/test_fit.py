@@ -17,7 +17,7 @@ from tests.zoo.zoo import ZOO
 ADVICE = [
     (ZOO / "kws.py", "microbit", ["--int8"]),
     (ZOO / "ad.py", "mps3-an547", ["--int8"]),
-    (ZOO / "mnist_mlp.py", "corstone-300", ["--int8"]),
+    (ZOO / "mnist_mlp.py", "corstone-300", ["--int8", "--npu", "off"]),
 ]
 
 

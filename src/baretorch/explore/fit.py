@@ -19,7 +19,7 @@ from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
 from baretorch.ir import Graph
-from baretorch.options import Input, Io, Optimize, Options
+from baretorch.options import Input, Io, Optimize, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA
@@ -142,7 +142,10 @@ class Fitter:
             return None
 
     def _try(self, board: Board, options: Options) -> Trial:
-        """The model with these options on the board. Where no plan fits it, what whole tensors need."""
+        """The model with these options on the board, by its CPU alone. Where no plan fits it, what whole tensors
+        need."""
+        if board.chip.npu is not None:
+            options = replace(options, npu=UseNpu.OFF)
         source, graphs = self._read(options.int8)
         self.progress(f"plan for {board.name}")
         graphs = {name: with_io(graph, options.io) for name, graph in graphs.items()}

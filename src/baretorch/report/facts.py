@@ -21,6 +21,7 @@ from baretorch.plan.types import Executor
 from baretorch.ports import real, stored
 from baretorch.report.cycles import Time, cycles_json, time_of
 from baretorch.report.memory_map import ram_banks
+from baretorch.report.npu import npu_json, npu_warnings
 from baretorch.report.numbers import figure
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
-    return (*compiled.source.warnings, *told, *alone)
+    return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
@@ -157,6 +158,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         },
         "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
+        "npu": npu_json(compiled),
         "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
         "files": {kind: str(path) for kind, path in image_files(image).items()},
     }

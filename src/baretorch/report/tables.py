@@ -17,6 +17,7 @@ from baretorch.passes.to_int8 import float_layers
 from baretorch.report.cycles import Time, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
+from baretorch.report.npu import npu_rows
 from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.targets.types import MemoryBank
 
@@ -118,7 +119,9 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     if compiled.plan.bands:
         table.add_row("    in bands", "", str(compiled.plan.bands))
     if ram.weights:
-        table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {code.name} is {markup(code.slow)}")
+        npu = compiled.partition is not None and compiled.partition.regions
+        why = "the NPU reads them there" if npu and not code.slow else f"{code.name} is {markup(code.slow)}"
+        table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {why}")
     if ram.code:
         table.add_row("  code", f"{ram.code:,}", "copied at start")
     lent = "with inputs and outputs as the host sends and gets them"
@@ -126,6 +129,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     table.add_row("  static", f"{ram.static:,}", lent if apart else "")
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
+    npu_rows(table, compiled)
     if facts is not None:
         _speed(table, facts)
     return table

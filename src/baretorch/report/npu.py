@@ -1,0 +1,64 @@
+"""What of a model runs on an NPU, what does not and why, and the bytes that go between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from baretorch.escape import markup
+from baretorch.npu.partition import Partition
+from baretorch.npu.use import MISSING
+
+if TYPE_CHECKING:
+    from baretorch.pipeline import Compiled
+
+
+def npu_json(compiled: Compiled) -> dict[str, Any] | None:
+    """Null where no NPU is used. Cycles are Vela's estimate."""
+    found, npu = compiled.partition, compiled.board.chip.npu
+    if found is None or npu is None:
+        return None
+    return {
+        "accelerator": npu.accelerator,
+        "system_config": npu.system_config,
+        "memory_mode": npu.memory_mode,
+        "vela_cycles": found.cycles,
+        "regions": [
+            {
+                "layers": list(region.layers),
+                "bytes_in": region.bytes_in,
+                "bytes_out": region.bytes_out,
+                "commands": region.commands,
+                "weights": region.weights,
+                "scratch": region.scratch,
+                "vela_cycles": region.cycles,
+            }
+            for region in found.regions
+        ],
+        "cpu": [{"layer": left.layer, "op": left.op, "why": left.why} for left in found.left],
+    }
+
+
+def npu_rows(table: Table, compiled: Compiled) -> None:
+    """The same for people."""
+    found, npu = compiled.partition, compiled.board.chip.npu
+    if found is None or npu is None:
+        return
+    table.add_row("[bold]NPU[/]", "", npu.accelerator)
+    for number, region in enumerate(found.regions, 1):
+        crossing = f"{region.bytes_in:,} bytes in, {region.bytes_out:,} out"
+        table.add_row(f"  region {number}", f"{len(region.layers)}", f"operators; {crossing}")
+        table.add_row("    commands", f"{region.commands:,}", "bytes")
+        table.add_row("    weights", f"{region.weights:,}", "bytes")
+        table.add_row("    scratch", f"{region.scratch:,}", "bytes of the arena")
+    if found.regions:
+        table.add_row("  cycles", f"{found.cycles:,}", "of the NPU, as Vela estimates")
+    for i, left in enumerate(found.left):
+        table.add_row("" if i else "  on the CPU", left.op, f"{markup(left.layer)}: {markup(left.why)}")
+
+
+def npu_warnings(found: Partition | None) -> tuple[str, ...]:
+    if found is not None and any(left.why == MISSING for left in found.left):
+        return (f"npu: {MISSING}, so the NPU does nothing: pip install 'baretorch[ethos-u]'",)
+    return ()
