@@ -40,14 +40,16 @@ OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "cores": 2,
     "core": 1,
     "watchdog": 500,
+    "app": "firmware",
 }
 
 
 def parsed(words: tuple[str, ...]) -> Options:
-    """What `baretorch run` makes of these words."""
-    (run,) = (verb for verb in VERBS if verb.name == "run")
+    """What `baretorch run` makes of these words; only images that it does not talk to have an application."""
+    run, build = (verb for name in ("run", "build") for verb in VERBS if verb.name == name)
     found: list[Options] = []
-    probe = click.Command("run", params=run.params, callback=gathered(lambda options, **_: found.append(options)))
+    params = [*run.params, *(p for p in build.params if p.name == "app")]
+    probe = click.Command("run", params=params, callback=gathered(lambda options, **_: found.append(options)))
     probe.main(["model.py", "--board", "pico", *words], standalone_mode=False)
     return found[0]
 
@@ -61,7 +63,8 @@ def test_the_command_line_takes_what_python_takes() -> None:
         "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --console uart --int8 "
         "--calibration c.npz --keep-float a --keep-float b.0 --observer minmax --io int8 "
         "--optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
-        "--place arena=SCRATCH --place a=b=SRAM --check-inputs --cores 2 --core 1 --watchdog 500"
+        "--place arena=SCRATCH --place a=b=SRAM --check-inputs --cores 2 --core 1 --watchdog 500 "
+        "--app firmware"
     )
     assert parsed(()) == DEFAULT and DEFAULT.words() == ()
 

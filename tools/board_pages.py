@@ -290,7 +290,10 @@ NOTES: dict[str, Notes] = {
     ),
     "pico2w": _pico2(),
     "pico4ml": _pico(
-        ("An adapter of 3.3 V levels: its RX to GP0, its TX to GP1, and GND. Camera and display stay unused.",)
+        (
+            "An adapter of 3.3 V levels: its RX to GP0, its TX to GP1, and GND. Camera and display are for",
+            "[applications](../how-to/your-own-application.md), as [the demo's](../../examples/pico4ml/README.md) is.",
+        )
     ),
     "virt-hazard3": Notes(
         ("None: it is a machine of QEMU, and no board.",),
@@ -373,6 +376,7 @@ def board_page(name: str, note: str) -> str:
         "",
         *_memory(board),
         "",
+        *_pins(board),
         "## Three models",
         "",
         *_figures(board),
@@ -407,6 +411,13 @@ def _memory(board: Board) -> list[str]:
     ]
     slow = [f"{m.name} is {m.slow}." for m in chip.memories if m.slow]
     return [*_table(("bank", "kind", "origin", "size", "holds"), rows, "lllrl"), *(["", *slow] if slow else [])]
+
+
+def _pins(board: Board) -> list[str]:
+    if not board.pins:
+        return []
+    rows = [(part, name, f"GP{pin}", f"`BT_PIN_{part}_{name}`".upper()) for part, name, pin in board.pins]
+    return ["## Pins", "", *_table(("part", "for", "pin", "in C"), rows), ""]
 
 
 def _figures(board: Board) -> list[str]:

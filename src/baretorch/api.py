@@ -24,6 +24,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.session import Session
 from baretorch.errors import CompileError
 from baretorch.escape import line
+from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
 from baretorch.on_host import on_host
 from baretorch.options import OPTIONS, read_options
@@ -129,6 +130,7 @@ class Model:
 
     def _running(self) -> Session:
         if self._session is None:
+            need_server(self.compiled.options.app)
             machine = open_machine(self.build(), self.compiled.c.run, self.compiled.options.emulator)
             self._session = Session(machine, self.compiled.graph)
         return self._session

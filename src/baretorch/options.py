@@ -160,6 +160,11 @@ class Options:
         About("Let the chip's watchdog restart it if a run takes longer than so many milliseconds, or it stops.", "MS"),
     ] = None
 
+    app: Annotated[
+        str | None,
+        About("Link the C files of this folder into the image: their bt_main() runs instead of our server.", "DIR"),
+    ] = None
+
     def __post_init__(self) -> None:
         for name, text in self.shape.items():
             _sizes(name, text)
@@ -192,7 +197,7 @@ class Options:
     def command(self, board: str, verb: str = "compile") -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
         weights = None if self.weights is Weights.FLASH else self.weights
-        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None)
+        seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, app=None)
         seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)
         return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])
 

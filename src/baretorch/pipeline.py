@@ -18,6 +18,7 @@ from baretorch.emulators.code import read_code
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import CoresRace, DeviceFault
 from baretorch.errors import CompileError
+from baretorch.firmware.app import need_server
 from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
@@ -152,9 +153,10 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         code = _code_bytes(_emitted(source, graphs, plans, board, replace(options, weights=Weights.FLASH)))
     else:
         code = 0
+    default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
     with timed("plan"):
         before = plans
-        plans = in_ram(plans, board, options.weights or Weights.AUTO, options.used_cores, code)
+        plans = in_ram(plans, board, options.weights or default, options.used_cores, code)
         if options.weights is None and any(p.layout.copies != before[n].layout.copies for n, p in plans.items()):
             options = replace(options, weights=Weights.AUTO)
     return replace(_emitted(source, graphs, plans, board, options), partitions=partitions)
@@ -273,11 +275,13 @@ def build_image(
         compiled.options.watchdog,
         compiled.options.code,
         debug,
+        Path(compiled.options.app) if compiled.options.app else None,
     )
 
 
 def run_image(compiled: Compiled, image: Image) -> Run:
     """Run the example inputs on the emulated chip."""
+    need_server(compiled.options.app)
     machine = open_machine(image, compiled.c.run, compiled.options.emulator, timed=True)
     try:
         return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))

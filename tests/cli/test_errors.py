@@ -378,3 +378,16 @@ def test_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_watchdog(name: str, board: str, ms: int, folder: Path) -> None:
     check_error(f"watchdog_{name}", "run", copy_model("tiny", folder), "--board", board, "--watchdog", str(ms))
+
+
+@pytest.mark.parametrize(
+    ("name", "board"), [("missing", "pico"), ("empty", "pico"), ("host", "host"), ("idle", "pico")]
+)
+def test_app(name: str, board: str, folder: Path) -> None:
+    """A folder that is not there or has no C, a board that takes none, an application that never runs the model."""
+    app = folder / "app"
+    if name != "missing":
+        app.mkdir()
+    if name == "idle":
+        (app / "main.c").write_text("void bt_main(void) { for (;;) { } }\n")
+    check_error(f"app_{name}", "build", copy_model("tiny", folder), "--board", board, "--app", "app")

@@ -101,6 +101,19 @@ def test_header() -> None:
     )
 
 
+def test_header_of_an_application() -> None:
+    board = load_board("pico4ml")
+    plain, app = (board_header(board, app=app).splitlines() for app in (False, True))
+    assert [row for row in app if row not in plain] == ["#define BT_APP 1"]
+    assert [row for row in plain if "_DISPLAY_" in row] == [
+        "#define BT_PIN_DISPLAY_SCK 10u",
+        "#define BT_PIN_DISPLAY_MOSI 11u",
+        "#define BT_PIN_DISPLAY_CS 13u",
+        "#define BT_PIN_DISPLAY_DC 9u",
+        "#define BT_PIN_DISPLAY_RESET 7u",
+    ]
+
+
 def test_header_of_two_cores() -> None:
     one, two = (board_header(load_board("pico2w"), cores=cores).splitlines() for cores in (1, 2))
     assert [row for row in two if row not in one] == ["#define BT_CORES 2", "#define BT_CORES_BASE 0xd0000000"]

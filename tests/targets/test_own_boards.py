@@ -107,6 +107,23 @@ BOARD_ERRORS = {
         "virt-rv32\n"
         "  try   did you mean 'rp2040'?",
     ),
+    "pin": (
+        'notes = "none"',
+        'notes = "none"\n[pins.lamp]\nred = 256',
+        "error: there is no pin 256\n  at    mine.toml [pins] [lamp]\n  need  a number below 256",
+    ),
+    "pin's name": (
+        'notes = "none"',
+        'notes = "none"\n[pins.lamp]\n"red\\u0022" = 2',
+        "error: 'red\"' is no name for a pin or what has pins\n"
+        "  at    mine.toml [pins] [lamp]\n"
+        "  need  small letters, digits and _, as sda; at most 32",
+    ),
+    "pins of nothing": (
+        'notes = "none"',
+        'notes = "none"\n[pins]\nred = 2',
+        "error: red must be a table\n  at    mine.toml [pins]\n  have  red = 2",
+    ),
     "syntax": (
         'notes = "none"',
         "notes = none",

@@ -24,7 +24,7 @@ IMAGES = (".uf2", ".hex", ".elf")
 @board_option
 @click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
-@takes(*BUILD, *COMPILE, *CORES, "npu", "watchdog")
+@takes(*BUILD, *COMPILE, *CORES, "npu", "watchdog", "app")
 def flash(
     as_json: bool,
     model: str,

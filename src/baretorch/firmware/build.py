@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from pathlib import Path
 from time import sleep
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.app import app_sources, never_called, wrong_app
 from baretorch.firmware.boot import sign_boot2
 from baretorch.firmware.cache import cache_folder, fingerprint, keep
 from baretorch.firmware.chunks import loaded
@@ -19,7 +21,7 @@ from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.fit import misfit, roomy
 from baretorch.firmware.hexbin import encode_bin, encode_hex
 from baretorch.firmware.linkmap import parse_map
-from baretorch.firmware.return_label import check_return_label
+from baretorch.firmware.return_label import LABEL, check_return_label
 from baretorch.firmware.sizes import measure
 from baretorch.firmware.stack import frames_of_gcc, interrupt_bound, stack_bound
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
@@ -44,14 +46,22 @@ SHORTEST_MS = 100  # the core wakes in half of that to feed the watchdog
 Progress = Callable[[str, int, int], None]
 
 
+class _Whose(Enum):
+    """The runtime's objects are kept between builds; warnings in the user's application are none of our business."""
+
+    RUNTIME = auto()
+    MODEL = auto()
+    APP = auto()
+
+
 @dataclass(frozen=True)
 class _Unit:
-    """A source file, where its object goes, and how it is compiled. The runtime's objects are kept between builds."""
+    """A source file, where its object goes, and how it is compiled."""
 
     source: Path
     output: Path
     optimize: Optimize
-    kept: bool
+    whose: _Whose
 
 
 def build(
@@ -69,15 +79,19 @@ def build(
     watchdog: int | None = None,
     code: CodeIn = CodeIn.FLASH,
     debug: bool = False,
+    app: Path | None = None,
 ) -> Image:
     """Compiles the model and the board's runtime, links them, and writes <name>.elf, .map, .bin, .hex and .uf2.
 
     The files appear in `folder` whole or not at all; bt_board.h and the linker script lie beside them. If the model is
     `checked`, its inputs are looked at before a run. With two `cores`, core 1 is started and calls bt_core1_main.
     If the image does not move a byte or wait for one for `watchdog` milliseconds, the chip starts again.
-    The model's `code` may be in RAM. With `debug` the ELF also tells debuggers about its source.
+    The model's `code` may be in RAM. With `debug` the ELF also tells debuggers about its source. The C files of the
+    folder `app` are an application that uses the model, on all cores of the chip that the model leaves to it.
     """
     _check_cores(board, cores)
+    own = app_sources(app, board) if app is not None else ()
+    used = board.chip.core_count if own else cores
     check_watchdog(board, watchdog)
     if code is CodeIn.RAM:
         _check_slow(board)
@@ -86,16 +100,24 @@ def build(
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
         work = Path(temporary)
         files = _Files(work, name)
-        runtime = runtime_sources(board, cores, watchdog is not None)
-        header = board_header(board, checked, cores, watchdog)
-        objects = _compile(tools, work, header, runtime, model_sources, include, optimize, progress)
-        in_ram = _in_ram(objects[len(runtime) :]) if code is CodeIn.RAM else ()
-        elf = _link(board, tools, files, objects, cores, in_ram)
+        runtime = runtime_sources(board, used, watchdog is not None, app=bool(own))
+        header = board_header(board, checked, used, watchdog, app=bool(own))
+        units = [(source, Optimize.SIZE, _Whose.RUNTIME) for source in runtime]
+        units += [(source.resolve(), optimize, _Whose.MODEL) for source in model_sources]
+        units += [(source.resolve(), optimize, _Whose.APP) for source in own]
+        plan = [_Unit(s, work / f"{i:02}_{s.stem}.o", level, whose) for i, (s, level, whose) in enumerate(units)]
+        folders = (work.resolve(), include.resolve(), RUNTIME, KERNELS, *([app.resolve()] if app else []))
+        objects = _compile(tools, work, header, plan, folders, progress)
+        in_ram = _in_ram(objects[len(runtime) : len(objects) - len(own)]) if code is CodeIn.RAM else ()
+        elf = _link(board, tools, files, objects, used, in_ram, bool(own))
         if board.chip.boot != "host":
-            check_return_label(elf, run_symbol)
+            if own and not any(s.name == run_symbol and s.defined for s in elf.symbols):
+                raise never_called(run_symbol)
+            if not own or any(s.name == LABEL and s.defined for s in elf.symbols):
+                check_return_label(elf, run_symbol)
             _write_formats(board, elf, files)
         frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
-        stack = _stack(board, elf, frames, cores)
+        stack = _stack(board, elf, frames, used)
         flash, ram = measure(board, elf, parse_map(files.map.read_text()), _roots(run_symbol, cores), stack)
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
@@ -114,7 +136,7 @@ def build(
         flash=flash,
         ram=ram,
         symbols=symbols,
-        cores=cores,
+        cores=used,
     )
 
 
@@ -188,24 +210,21 @@ def _compile(
     tools: Toolchain,
     work: Path,
     header: str,
-    runtime: Sequence[Path],
-    model_sources: Sequence[Path],
-    include: Path,
-    optimize: Optimize,
+    plan: Sequence[_Unit],
+    includes: Sequence[Path],
     progress: Progress | None,
 ) -> list[Path]:
     """Object files in a fixed order, so that the same input links to the same bytes."""
     (work / "bt_board.h").write_text(header, "utf-8")
-    includes = (work.resolve(), include.resolve(), RUNTIME, KERNELS)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
-    units = [(source, Optimize.SIZE, True) for source in runtime]
-    units += [(source.resolve(), optimize, False) for source in model_sources]
-    plan = [_Unit(s, work / f"{i:02}_{s.stem}.o", level, kept) for i, (s, level, kept) in enumerate(units)]
-
     def make(unit: _Unit) -> str:
-        if unit.kept:
+        if unit.whose is _Whose.RUNTIME:
             _compile_once(tools, unit, includes, shared)
+        elif unit.whose is _Whose.APP:
+            said = tools.try_compile(unit.source, unit.output, includes, unit.optimize)
+            if said is not None:
+                raise wrong_app(f"{tools.name} does not compile {unit.source.name}", said)
         else:
             tools.compile(unit.source, unit.output, includes, unit.optimize)
         return unit.source.name
@@ -250,7 +269,13 @@ def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], share
 
 
 def _link(
-    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], cores: int, in_ram: Sequence[str]
+    board: Board,
+    tools: Toolchain,
+    files: _Files,
+    objects: Sequence[Path],
+    cores: int,
+    in_ram: Sequence[str],
+    app: bool,
 ) -> Elf:
     """Links, and gives what sizes are read from: the image, or for the host its part that is ours."""
     if board.chip.boot == "host":
@@ -263,7 +288,7 @@ def _link(
     complaint = tools.link(objects, files.script, files.elf, files.map)
     if complaint is not None:
         files.script.write_text(linker_script(roomy(board), cores, in_ram), "utf-8")
-        raise _link_error(board, tools, files, objects, complaint)
+        raise _link_error(board, tools, files, objects, complaint, app)
     raw = files.elf.read_bytes()
     if board.chip.boot == "boot2":
         raw = sign_boot2(raw)
@@ -272,13 +297,15 @@ def _link(
 
 
 def _link_error(
-    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str
+    board: Board, tools: Toolchain, files: _Files, objects: Sequence[Path], complaint: str, app: bool
 ) -> CompileError | InternalError:
     """The script is for a board in which everything fits."""
     if tools.link(objects, files.script, files.elf, files.map) is None:
         error = misfit(board, read_elf(files.elf.read_bytes()))
         if error is not None:
             return error
+    if app:
+        return wrong_app(f"{tools.name} does not link it with the model", complaint)
     return InternalError(f"{tools.name} does not link the image\n{complaint}")
 
 

@@ -60,18 +60,28 @@ class Toolchain:
     def hosted(self) -> bool:
         return self.cpu.name == "host"
 
-    def compile_flags(self, optimize: Optimize) -> tuple[str, ...]:
-        """All flags that decide what is in an object file, besides include folders."""
+    def compile_flags(self, optimize: Optimize, strict: bool = True) -> tuple[str, ...]:
+        """All flags that decide what is in an object file, besides include folders; if `strict` with warnings."""
         target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig
         stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined")
         told = ("-g",) if self.debug else () if self.name == "gcc" else ("-g0",)
         place = ("-fno-pie",) if self.hosted else ("-ffreestanding",)
-        return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *told, *_WARNINGS)
+        return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *told, *(_WARNINGS if strict else ()))
 
     def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> None:
-        """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file.
+        """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file."""
+        said = self._compile(source, output, includes, optimize, strict=True)
+        if said is not None:
+            raise InternalError(f"{self.name} does not compile {source.name}\n{said}")
 
-        Paths are relative: compilers write them into assembly, unescaped, and a folder may be called anything."""
+    def try_compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> str | None:
+        """The same for C of others: what the compiler says against it, or None. Warnings are none of our business."""
+        return self._compile(source, output, includes, optimize, strict=False)
+
+    def _compile(
+        self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize, strict: bool
+    ) -> str | None:
+        """Paths are relative: compilers write them into assembly, unescaped, and a folder may be called anything."""
         here = output.parent.resolve()
         near = {folder: os.path.relpath(folder.resolve(), here) for folder in (source.parent, *includes)}
         known = dict.fromkeys(near.values(), ".")
@@ -81,11 +91,10 @@ class Toolchain:
         if source.suffix == ".S":
             prefixes.append("-g0")  # assemblers do not map
         folders = (f"-I{near[folder]}" for folder in includes)
-        flags = (*self.compile_flags(optimize), *folders, *prefixes)
+        flags = (*self.compile_flags(optimize, strict), *folders, *prefixes)
         command = [*self.compiler, *flags, "-c", os.path.join(near[source.parent], source.name), "-o", output.name]
         run = _run(command, output.parent)
-        if run.returncode:
-            raise InternalError(f"{self.name} does not compile {source.name}\n{run.stderr}")
+        return run.stderr if run.returncode else None
 
     def make(self, arguments: Sequence[str], folder: Path) -> None:
         """Runs the compiler in a folder."""

@@ -110,6 +110,9 @@ void bt_print_hex(uint32_t value);
 /* serve.c: answers the host's frames for ever. */
 void bt_serve(void);
 
+/* An application of the user's own, instead of that: for ever, too. */
+void bt_main(void);
+
 /* glue.c, generated with the model: where its inputs and outputs lie, and one call. */
 typedef struct {
     void *data;
@@ -127,7 +130,7 @@ typedef struct {
 extern const bt_model bt_the_model;
 void bt_model_call(void);
 void bt_model_reset(void); /* forget what it remembers between calls */
-void bt_core1_main(void);  /* in images that use two cores: what core 1 does, for ever */
+void bt_core1_main(void);  /* in images that use two cores: what core 1 does; an application may leave it out */
 const char *bt_model_wrong_input(void); /* with BT_CHECK_INPUTS: the name of an input that is not finite, or NULL */
 
 #endif

@@ -58,5 +58,11 @@ void bt_start(void)
     if (bt_watchdog_bit()) {
         bt_print("baretorch: the watchdog restarted the chip\n");
     }
+#ifdef BT_APP
+    bt_main();
+    for (;;) { /* it should not have returned */
+    }
+#else
     bt_serve();
+#endif
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -36,6 +37,7 @@ _EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
 IRQS = 256
 TICKS = 1000  # per second, of an alarm: it is set in milliseconds
+MOST_PINS = 256
 _LINKER_WORDS = """
     ABSOLUTE ADDR ALIGN ALIGNOF AS_NEEDED ASSERT AT BIND BLOCK BYTE COMMON CONSTANT CONSTRUCTORS DEFINED DISCARD ENTRY
     EXCLUDE_FILE EXTERN FILL FORMAT GROUP HIDDEN INCLUDE INFO INPUT KEEP L LEN LENGTH LOADADDR LOG2CEIL LONG MAX
@@ -73,6 +75,7 @@ def _board(path: Path) -> Board:
         pyocd_target=table.argument("pyocd_target"),
         notes=table.take("notes", str),
         console=Console.UART if chip.usb is None else Console.USB,
+        pins=tuple(_pins(table.table("pins"))) if "pins" in table.rows else (),
     )
     table.end()
     if "qemu" in board.emulators and board.qemu_machine is None:
@@ -98,6 +101,24 @@ def _board(path: Path) -> Board:
             f"chip {chip.name!r} does not take UF2", at=table.where, need="uf2_family in the chip's TOML"
         )
     return board
+
+
+def _pins(parts: Table) -> Iterator[tuple[str, str, int]]:
+    """What is wired to which pin: a table per part of the board."""
+    for part in parts.rows:
+        table = parts.table(part)
+        for name in table.rows:
+            for word in (part, name):
+                if not re.fullmatch("[a-z][a-z0-9_]{0,31}", word):
+                    raise CompileError(
+                        f"{short(repr(word))} is no name for a pin or what has pins",
+                        at=table.where,
+                        need="small letters, digits and _, as sda; at most 32",
+                    )
+            pin = table.number(name)
+            if pin >= MOST_PINS:
+                raise CompileError(f"there is no pin {pin}", at=table.where, need=f"a number below {MOST_PINS}")
+            yield part, name, pin
 
 
 def _chip(name: str, beside: Path) -> Chip:

@@ -20,8 +20,9 @@ _START: dict[str, tuple[str, ...]] = {
 }
 
 
-def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False) -> tuple[Path, ...]:
-    """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h."""
+def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False, app: bool = False) -> tuple[Path, ...]:
+    """The C and assembly files to compile; they include bt_runtime.h (in RUNTIME) and the generated bt_board.h. An
+    `app` takes the place of the server of frames."""
     chip = board.chip
     console = f"uart/{chip.uart.driver}.c" if board.usb is None else f"usb/{board.usb.driver}.c"
     hardware = (f"chip/{chip.init}.c", console, f"counter/{chip.counter.driver}.c")
@@ -32,6 +33,7 @@ def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False) -> tup
     alarm = (f"alarm/{chip.alarm.driver}.c",) if chip.alarm and sleeps else ()
     dog = (f"watchdog/{chip.watchdog.driver}.c",) if chip.watchdog and watchdog else ()
     npu = (f"npu/{chip.npu.driver}.c",) if chip.npu else ()
+    server = () if app else ("serve.c",)
     names = (
         *_START[chip.boot],
         *hardware,
@@ -42,7 +44,7 @@ def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False) -> tup
         *waits,
         "console.c",
         "text.c",
-        "serve.c",
+        *server,
         *second,
     )
     return tuple(RUNTIME / name for name in names)

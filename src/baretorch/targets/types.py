@@ -238,6 +238,7 @@ class Board:
     pyocd_target: str | None
     notes: str  # one line for people: UART pins, probe
     console: Console = Console.UART  # what images talk over unless another is asked for
+    pins: tuple[tuple[str, str, int], ...] = ()  # part, what for, number: for applications, as BT_PIN_<PART>_<WHAT>
 
     @property
     def usb(self) -> Usb | None:
