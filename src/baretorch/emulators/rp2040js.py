@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from baretorch.emulators.attached import Attached, Events
 from baretorch.emulators.code import read_code
 from baretorch.emulators.process import Process
 from baretorch.emulators.types import Block, Cores
@@ -28,14 +29,18 @@ class Rp2040JsMachine(Process):
 
     name = "rp2040js"
 
-    def __init__(self, image: Image, run_symbol: str, quad: bool = True) -> None:
-        """Unless `quad`, its flash chip cannot be read by four lines."""
+    def __init__(
+        self, image: Image, run_symbol: str, quad: bool = True, app: bool = False, attached: Attached | None = None
+    ) -> None:
+        """Unless `quad`, its flash chip cannot be read by four lines. An image with an `app` may have a camera and a
+        display `attached`, and does not talk frames."""
         node, library = find_node(), find_package()
         chip, uf2 = image.board.chip, image.uf2
         assert uf2 is not None and chip.uf2_family is not None  # targets/boards.py
         check_rp2040(flash_contents(decode_uf2(uf2.read_bytes()), chip.uf2_family))
         code = read_code(image, run_symbol)
         self._counts = tempfile.TemporaryFile()  # noqa: SIM115
+        self.events = Events()
         about = {
             "library": str(library),
             "uf2": str(uf2.absolute()),
@@ -49,8 +54,11 @@ class Rp2040JsMachine(Process):
             "home": code.home,
             "core1_home": code.core1_home,
             "meets": [address for function in code.meets for address in function],
+            "app": app,
+            "attached": attached.about(image.board, self.events.file.fileno()) if attached else None,
         }
-        super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=(self._counts,), keep=(self._counts,))
+        files = (self._counts, self.events.file)
+        super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=files, keep=files)
         self._told: dict[str, Any] = {"instructions": [], "cycles": [], "flash": "", "cores": [], "rows": []}
 
     def instructions(self) -> tuple[int, ...]:

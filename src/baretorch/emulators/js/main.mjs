@@ -4,13 +4,16 @@
  *
  * What is ours, because version 1.4.1 does not have it or does otherwise than the chip: the boot ROM's way into the UF2's
  * second stage; core 1, interrupts and faults (cores.mjs); the flash chip (flash.mjs); a host on the
- * other end of the USB cable (usb.mjs). */
+ * other end of the USB cable (usb.mjs); a camera and a display (camera.mjs, display.mjs). */
 import { ftruncateSync, writeSync } from 'node:fs';
 import { RAM, about, chip, clock, complain, faults, give_up, hex } from './chip.mjs';
 import { cores, signal } from './cores.mjs';
 import { SIGNALS, special } from './counting.mjs';
 import { flash } from './flash.mjs';
 import { line } from './line.mjs';
+import { attached } from './attached.mjs';
+import { attach_camera } from './camera.mjs';
+import { attach_display } from './display.mjs';
 import { feed_usb } from './usb.mjs';
 
 const BOOT2 = 0x20041f00; // where the boot ROM copies the second stage to
@@ -113,8 +116,11 @@ function fault(core, pc) {
     if (faults.trouble !== null) give_up(`locked up: ${faults.trouble} after ${text}`);
 }
 
+/* The cores that the model runs on; core 1 of an application goes its own way. */
+const model_cores = about.app ? cores.slice(0, 1) : cores;
+
 function begin_call() {
-    for (const watched of cores) {
+    for (const watched of model_cores) {
         watched.clock = cores[0].clock;
         watched.begin();
     }
@@ -124,8 +130,8 @@ function begin_call() {
 function end_call(pc) {
     if (pc !== cores[0].end) cores[0].arrive(pc);
     cores[0].finish();
-    while (cores.length > 1 && !cores[1].core.waiting) step(cores[1]);
-    cores[1]?.finish();
+    while (model_cores.length > 1 && !cores[1].core.waiting) step(cores[1]);
+    model_cores[1]?.finish();
     chip.core = cores[0].core;
     calls.instructions.push(cores[0].took.path);
     calls.cycles.push(cores[0].took.cycles);
@@ -133,8 +139,8 @@ function end_call(pc) {
     const told = {
         ...calls,
         flash: flash.continuous ? 'EBh' : '03h',
-        cores: cores.map(({ took }) => took),
-        rows: cores.flatMap(({ rows }) => rows),
+        cores: model_cores.map(({ took }) => took),
+        rows: model_cores.flatMap(({ rows }) => rows),
     };
     const text = Buffer.from(JSON.stringify(told));
     ftruncateSync(about.counts, 0);
@@ -207,6 +213,8 @@ function sleep(milliseconds) {
     });
 }
 
+if (attached?.camera) attach_camera();
+if (attached?.display) attach_display();
 boot();
 for (let slept = 0;;) {
     const wait = run_slice(slept);

@@ -1,0 +1,106 @@
+"""A camera and a display at the pins of an emulated RP2040, for images with an application that uses them.
+
+js/camera.mjs is an HM01B0, js/display.mjs an ST7735S. Their pins are those of the board's TOML.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+from baretorch.errors import CompileError
+from baretorch.targets.types import Board
+
+SIDE = 324  # pixels across and down a frame
+
+
+class By(StrEnum):
+    """How frames reach the chip: bit by bit at its pins, for the program of its PIO; or by bytes in that PIO's FIFO,
+    which takes a fraction of the time, and leaves the program out."""
+
+    PINS = "pins"
+    BYTES = "bytes"
+
+
+class Breaks(StrEnum):
+    """What can be out of order."""
+
+    UNPLUGGED = "unplugged"  # nothing of the camera is there
+    NO_FRAMES = "no frames"  # it answers, and sends none
+    BUS_STUCK = "bus stuck"  # SDA is held low
+    DISPLAY_SILENT = "display silent"  # it does nothing at all
+    DISPLAY_STUCK = "display stuck"  # the SPI controller never gets rid of what it has to send
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something is out of order from one millisecond after power-up to another."""
+
+    what: Breaks
+    begin_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True)
+class Attached:
+    """`frames` is a file of frames, 324 rows of 324 bytes each; every one is shown `hold` times, the first again after
+    the last. With `pictures`, a folder, each `every`th picture of the display is written there as PNG."""
+
+    frames: Path
+    by: By = By.PINS
+    hold: int = 1
+    pictures: Path | None = None
+    every: int = 1
+    faults: tuple[Fault, ...] = ()
+
+    def about(self, board: Board, events: int) -> dict[str, Any]:
+        """What js/attached.mjs reads."""
+        size = self.frames.stat().st_size
+        if size == 0 or size % SIDE**2:
+            raise CompileError(
+                f"{self.frames} holds no frames", have=f"{size} bytes", need=f"a multiple of {SIDE} x {SIDE}, not 0"
+            )
+        return {
+            "events": events,
+            "faults": [(fault.what, fault.begin_ms, fault.end_ms) for fault in self.faults],
+            "camera": {
+                "pins": _pins(board, "camera"),
+                "frames": str(self.frames.absolute()),
+                "by": self.by,
+                "hold": self.hold,
+            },
+            "display": {
+                "pins": _pins(board, "display"),
+                "pictures": str(self.pictures.absolute()) if self.pictures else None,
+                "every": self.every,
+            },
+        }
+
+
+def _pins(board: Board, part: str) -> dict[str, int]:
+    found = {name: pin for owner, name, pin in board.pins if owner == part}
+    if not found:
+        raise CompileError(f"{board.name} has no {part}", need=f"[pins.{part}] in its TOML, as that of pico4ml")
+    return found
+
+
+class Events:
+    """What camera and display told: a frame was sent, with its number modulo 256 and that of its scene; a picture was
+    shown, with its file."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._read = 0
+
+    def new(self) -> Iterator[dict[str, Any]]:
+        """Those since the last call."""
+        raw = os.pread(self.file.fileno(), os.fstat(self.file.fileno()).st_size - self._read, self._read)
+        whole = raw[: raw.rfind(b"\n") + 1]
+        self._read += len(whole)
+        yield from map(json.loads, whole.splitlines())

@@ -1,0 +1,158 @@
+"""Camera and display of the Pico4ML, with the firmware of examples/pico4ml around a model that counts ink: the camera's
+pixels are on the display, the console says what vision.c makes of them, and whatever fails is told and survived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Picture
+
+from baretorch.emulators.attached import Attached, Breaks, By, Fault
+from baretorch.emulators.rp2040js import is_installed
+from baretorch.errors import CompileError
+from baretorch.firmware.build import build
+from baretorch.firmware.types import Image
+from baretorch.frontends.model_file import import_file
+from baretorch.options import Console
+from baretorch.targets.boards import load_board
+from tests.emulators.images import GLUE, RUN
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pico4ml"
+photo, emulate = (import_file(EXAMPLE / f"{name}.py") for name in ("photo", "emulate"))
+needs_rp2040js = pytest.mark.skipif(not is_installed(), reason="rp2040js is not installed")
+
+COUNTS_INK = """\
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    const float *x = from;
+    float *y = to;
+    uint32_t ink = 0;
+    for (uint32_t i = 0; i < 784; i++) {
+        ink += x[i] > 0.5f;
+    }
+    for (uint32_t i = 0; i < 10; i++) {
+        y[i] = i == ink % 10 ? 0.75f : 0.0f;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    folder = tmp_path_factory.mktemp("camera")
+    model = folder / "glue.c"
+    model.write_text(GLUE.format(body=COUNTS_INK, inputs=4 * 784, outputs=4 * 10))
+    board = load_board("pico4ml").with_console(Console.UART)
+    return build("toy", board, folder, [model], folder, RUN, app=EXAMPLE / "firmware")
+
+
+@cache
+def frames() -> tuple[np.ndarray, ...]:
+    with np.load(EXAMPLE.parent / "mnist" / "sample.npz") as sample:
+        digits = sample["t10k_images"][:3].reshape(-1, 784) / np.float32(255)
+    return tuple(photo.photographs(digits, seed=1))
+
+
+def watched(image: Image, folder: Path, until: Callable[[Any], bool], *faults: Fault, by: By = By.BYTES) -> Any:
+    file = emulate.write_frames(frames(), folder / "frames.raw")
+    return emulate.watch(image, RUN, Attached(file, by, 1, folder, 1, faults), until)
+
+
+def on_display(grey: np.ndarray) -> np.ndarray:
+    """Levels of grey as RGB565 shows them."""
+    five, six = grey >> 3, grey >> 2
+    return np.stack([five << 3 | five >> 2, six << 2 | six >> 4, five << 3 | five >> 2], -1)
+
+
+def picture(folder: Path, number: int) -> np.ndarray:
+    return np.asarray(Picture.open(folder / f"{number:05}.png"))
+
+
+def ink(frame: np.ndarray) -> int:
+    seen = photo.Vision()(photo.seen(frame))
+    assert seen is not None
+    return int((seen / 255 > 0.5).sum()) % 10
+
+
+@needs_rp2040js
+def test_frames_reach_display_and_model(image: Image, tmp_path: Path) -> None:
+    """Bit by bit at the pins, through the program of PIO."""
+    seen = watched(image, tmp_path, lambda w: len(w.pictures) > 2 and len(w.answers) > 1, by=By.PINS)
+    assert seen.said == ["pico4ml: toy on pico4ml", "camera: frames come"]
+    for number in range(2):
+        shown = picture(tmp_path, number)
+        assert shown.shape == (160, 80, 3)
+        np.testing.assert_array_equal(shown[:80], on_display(photo.seen(frames()[number])))
+        answer = seen.answers[number]
+        assert (answer.scene, answer.digit, answer.percent) == (number, ink(frames()[number]), 75)
+    vision = photo.Vision()(photo.seen(frames()[0]))  # the answer to the first is in the second picture
+    np.testing.assert_array_equal(picture(tmp_path, 1)[92:120, 6:34], on_display(vision.reshape(28, 28)))
+    assert 20 <= seen.pictures_per_second < 20.5
+
+
+def test_frames_that_are_none(image: Image, tmp_path: Path) -> None:
+    (tmp_path / "frames.raw").write_bytes(b"\0" * 1000)
+    with pytest.raises(CompileError, match="holds no frames"):
+        Attached(tmp_path / "frames.raw").about(image.board, 3)
+    (tmp_path / "frames.raw").write_bytes(b"\0" * 324 * 324)
+    with pytest.raises(CompileError, match="pico has no camera"):
+        Attached(tmp_path / "frames.raw").about(load_board("pico"), 3)
+
+
+@needs_rp2040js
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "begin", "end", "told", "better", "red"),
+    [
+        (Breaks.UNPLUGGED, 0, 1000, "camera: nobody answers on the I2C bus", "camera: frames come", True),
+        (Breaks.UNPLUGGED, 980, 1200, "camera: nobody answers on the I2C bus", "camera: frames come", True),
+        (Breaks.BUS_STUCK, 0, 1000, "camera: the I2C bus is held low", "camera: frames come", True),
+        (Breaks.BUS_STUCK, 980, 1200, "camera: the I2C bus is held low", "camera: frames come", True),
+        (Breaks.NO_FRAMES, 0, 1200, "camera: no frames come", "camera: frames come", True),
+        (Breaks.NO_FRAMES, 980, 1200, "camera: no frames come", "camera: frames come", True),
+        (Breaks.DISPLAY_SILENT, 0, 1e9, "display: it does not answer, or cannot be read", None, False),
+        (
+            Breaks.DISPLAY_STUCK,
+            900,
+            1100,
+            "display: pictures do not get through",
+            "display: pictures get through",
+            False,
+        ),
+    ],
+)
+def test_faults_are_told_and_survived(
+    what: Breaks, begin: float, end: float, told: str, better: str | None, red: bool, image: Image, tmp_path: Path
+) -> None:
+    """The firmware says so on the console, and on the display if that is not the trouble, and goes on."""
+    fault = Fault(what, begin, end)
+
+    def recovered(w: Any) -> bool:
+        if told not in w.said:
+            return False
+        ready = better is None or better in w.said[w.said.index(told) :]
+        w.before = getattr(w, "before", None) or (len(w.answers) if ready else None)
+        return ready and len(w.answers) >= w.before + 3
+
+    seen = watched(image, tmp_path, recovered, fault)
+    assert all(a.digit == ink(frames()[a.scene]) for a in seen.answers)
+    reds = [(picture(tmp_path, n)[:80] == (255, 52, 49)).all(-1).sum() for n in range(len(seen.pictures))]
+    assert (max(reds, default=0) > 50) == red, "a text on the display"
+    assert bool(seen.pictures) == (what is not Breaks.DISPLAY_SILENT)
+
+
+@needs_rp2040js
+@pytest.mark.slow
+def test_by_bytes_as_by_pins(image: Image, tmp_path: Path) -> None:
+    """What leaves the program of PIO out gives the same answers, the same pictures, and the same times."""
+    found = []
+    for by in By:
+        (tmp_path / by).mkdir()
+        seen = watched(image, tmp_path / by, lambda w: len(w.pictures) > 6, by=by)
+        found.append((seen.answers[:5], [picture(tmp_path / by, n).tolist() for n in range(5)]))
+    assert found[0] == found[1]
