@@ -1,5 +1,5 @@
 # The two commands of the README: `make demo` and `make test`. Both do all the set-up they need.
-.PHONY: help demo play mnist test test-all check bench docs clean
+.PHONY: help demo demo-mnist play mnist test test-all check bench docs clean
 
 PY := .venv/bin/python
 # Two test processes on two cores: threads of PyTorch's own would only be in each other's way. Each takes whole
@@ -13,6 +13,7 @@ OLD_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTR
 
 help:
 	@echo "make demo      set up, train the sine model, build it for the Pico 2 W, emulate, plot"
+	@echo "make demo-mnist  read digits through the camera of an emulated Pico4ML: pictures, accuracy, frame rates"
 	@echo "make play      rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee"
 	@echo "make mnist     fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
 	@echo "make test      set up, check the code, run all tests"
@@ -24,6 +25,11 @@ help:
 demo:
 	@tools/setup.sh demo
 	@$(PY) examples/sine/demo.py
+
+demo-mnist:
+	@tools/setup.sh camera
+	@$(PY) examples/mnist/data.py
+	@$(PY) examples/pico4ml/demo.py
 
 play:
 	@tools/setup.sh demo

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Sets up what `make demo` and `make test` need, and does nothing when it is there already.
 #   tools/setup.sh demo   .venv with PyTorch and the plot; compilers and emulators where we may install them
+#   tools/setup.sh camera the same, with rp2040js in node, for `make demo-mnist`
 #   tools/setup.sh test   the same, with ExecuTorch, ONNX, TFLite, tinygrad, their runtimes and the test tools
 set -eu
 cd "$(dirname "$0")/.."
 kind=$1
 case $kind in
-    demo) extras=torch,plot ;;
+    demo | camera) extras=torch,plot ;;
     test) extras=executorch,onnx,tflite,tinygrad,plot,dev,judges ;;
-    *) echo "usage: tools/setup.sh demo|test" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh demo|camera|test" >&2; exit 2 ;;
 esac
 
 # The pip packages alone suffice: Zig's clang compiles and Unicorn emulates. With GNU compilers and QEMU images get
@@ -23,15 +24,15 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" = demo ] || command -v node >/dev/null || need="$need nodejs"
 [ "$kind" = demo ] || command -v npm >/dev/null || need="$need npm"
 # Tests look at the report's page in a real browser.
-[ "$kind" = demo ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
+[ "$kind" != test ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
 # And whether kernels ask for more than an 8-bit core has.
-[ "$kind" = demo ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
+[ "$kind" != test ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
 # A debugger looks into running images.
-[ "$kind" = demo ] || command -v gdb-multiarch >/dev/null || need="$need gdb-multiarch"
+[ "$kind" != test ] || command -v gdb-multiarch >/dev/null || need="$need gdb-multiarch"
 # The simulated cluster is held against its core's RTL.
-[ "$kind" = demo ] || command -v verilator >/dev/null || need="$need verilator g++"
+[ "$kind" != test ] || command -v verilator >/dev/null || need="$need verilator g++"
 # Projects for SDKs are built with stubs of these, which need a C library.
-if [ "$kind" != demo ]; then
+if [ "$kind" = test ]; then
     command -v cmake >/dev/null || need="$need cmake make"
     [ -e "$(arm-none-eabi-g++ -print-file-name=librdimon.a 2>/dev/null)" ] \
         || need="$need libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib"
@@ -58,7 +59,7 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] || [ tools/setup.sh -nt 
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$extras]"
     touch "$stamp"
 fi
-if [ "$kind" = test ] && [ ! -e .venv/lib/node_modules/rp2040js ]; then
+if [ "$kind" != demo ] && [ ! -e .venv/lib/node_modules/rp2040js ]; then
     echo "setup: npm install rp2040js into .venv"
     npm install --silent --no-audit --no-fund --global --prefix "$PWD/.venv" rp2040js@1.4.1
 fi
