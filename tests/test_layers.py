@@ -46,7 +46,7 @@ LAYERS: dict[str, str] = {
     "ports quantize targets targets.features text version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
-    "exports": "emit errors firmware ir options pipeline ports report targets version",
+    "exports": "debug emit errors firmware ir options pipeline ports report targets version",
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",

@@ -31,6 +31,10 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" != test ] || command -v gdb-multiarch >/dev/null || need="$need gdb-multiarch"
 # The simulated cluster is held against its core's RTL.
 [ "$kind" != test ] || command -v verilator >/dev/null || need="$need verilator g++"
+# Arduino's own builder makes the libraries for the Uno, which simavr runs.
+[ "$kind" != test ] || command -v arduino-builder >/dev/null || need="$need arduino-builder arduino-ctags"
+[ "$kind" != test ] || dpkg -s arduino-core-avr >/dev/null 2>&1 || need="$need arduino-core-avr"
+[ "$kind" != test ] || command -v simavr >/dev/null || need="$need simavr"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" = test ]; then
     command -v cmake >/dev/null || need="$need cmake make"

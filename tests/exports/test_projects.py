@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -20,7 +21,8 @@ from baretorch.options import Optimize, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import load_board
 
-ZOO = Path(__file__).parents[2] / "zoo"
+ROOT = Path(__file__).parents[2]
+ZOO = ROOT / "zoo"
 MODELS = {"sine": False, "softmax": False, "kws": True, "streaming_gru": False}  # with --int8?
 FIGURES = {"board": "host", "code_bytes": 1234}
 
@@ -51,6 +53,18 @@ def test_the_command_knows_all() -> None:
     assert tuple(sdk.name for sdk in SDKS) == SDK_NAMES
 
 
+def test_the_docs_tell_what_was_tried() -> None:
+    """Of every SDK, with tests that exist."""
+    page = (ROOT / "docs/how-to/use-an-sdk.md").read_text()
+    rows = [
+        row.split(" | ") for row in page.partition("## What was built with what")[2].splitlines() if "`test_" in row
+    ]
+    assert {name for row in rows for name in re.findall("`([a-z-]+)`", row[0])} == set(SDK_NAMES)
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", page):
+        assert f"def {name}(" in tests, name
+
+
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.name)
 def test_every_board_of_an_sdk_is_one(sdk: Sdk) -> None:
     assert [load_board(board).name for board in sdk.boards or {}] == list(sdk.boards or {})
@@ -69,6 +83,12 @@ def test_a_project_is_whole_and_always_the_same(sdk: str) -> None:
     assert {"model.h", "model.c", "weights.h", "weights.c", "example.h", "example.c"} <= {
         Path(name).name for name in files if Path(name).parent == library / "sine"
     }
+    assert all((ROOT / "LICENSE").read_text() == files[name] for name in files if name.endswith("LICENSE"))
+    assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in files}
+    assert "code bytes: 1,234" in files[f"{library}/sine.h"] and json.loads(files[f"{library}/model.json"]) == FIGURES
+    for name in files:
+        if name.endswith(".json"):
+            json.loads(files[name])
     assert "1,234" in files["README.md"] and f"baretorch project --sdk {sdk} MODEL" in files["README.md"]
 
 
@@ -130,6 +150,20 @@ def test_what_the_user_changed_stays(tmp_path: Path) -> None:
     assert (tmp_path / "main.c.orig").read_text() == "mine" and (tmp_path / "main.c").read_text() == "d"
     (tmp_path / "main.c").write_text("mine again")
     assert write(tmp_path, {"main.c": "d"}, force=True) == [tmp_path / "main.c.orig1"]
+
+
+def test_what_is_not_there_any_more_goes(tmp_path: Path) -> None:
+    """SDKs compile what they find. What the user changed stays, and a record leads nowhere else."""
+    outside = tmp_path / "outside.c"
+    outside.write_text("a")
+    folder = tmp_path / "p"
+    write(folder, {"main.c": "a", "old.c": "b", "mine.c": "c"}, force=False)
+    (folder / "mine.c").write_text("changed")
+    record = json.loads((folder / RECORD).read_text())
+    record["files"]["../outside.c"] = record["files"]["main.c"]
+    (folder / RECORD).write_text(json.dumps(record))
+    write(folder, {"main.c": "a"}, force=False)
+    assert sorted(p.name for p in folder.glob("*.c")) == ["main.c", "mine.c"] and outside.exists()
 
 
 @pytest.mark.parametrize("record", ["", "[]", "{}", '{"files": 3}', "\xff", "[" * 100_000])

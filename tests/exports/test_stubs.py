@@ -6,14 +6,17 @@ An Arm program runs on QEMU's machine with the same CPU, or with one that has it
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from baretorch.exports import BY_NAME, project
+from baretorch.exports import BY_NAME, RTOS_BYTES, project
+from baretorch.pipeline import build_image
 from baretorch.targets.boards import load_board
 from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder, run
 
@@ -59,7 +62,20 @@ def cells() -> list[object]:
 def test_it_builds_and_is_right_on_the_chip(
     sdk: str, board: str, machine: Machine, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = in_folder(project(compiled(model, board), BY_NAME[sdk], FIGURES), tmp_path)
+    printed(sdk, board, machine, model, tmp_path, monkeypatch)
+
+
+def printed(
+    sdk: str,
+    board: str,
+    machine: Machine,
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: str = "OFF",
+    figures: Mapping[str, object] = FIGURES,
+) -> str:
+    folder = in_folder(project(compiled(model, board), BY_NAME[sdk], figures), tmp_path)
     flags = " ".join(load_board(board).chip.cpu.gcc)
     for name, value in {
         "STUBS": str(STUBS),
@@ -75,13 +91,36 @@ def test_it_builds_and_is_right_on_the_chip(
     }
     if sdk == "mbed-ce":
         os.symlink(STUBS / "mbed-os", folder / "mbed-os")
-        more[sdk] = [f"-DMBED_TARGET={(BY_NAME[sdk].boards or {})[board]['SDK_BOARD']}"]
+        more[sdk] = [f"-DMBED_TARGET={(BY_NAME[sdk].boards or {})[board]['SDK_BOARD']}", f"-DBARE_METAL={profile}"]
     run("cmake", "-S", ".", "-B", "build", *more.get(sdk, []), folder=folder)
     run("cmake", "--build", "build", folder=folder)
     elf = next(p for p in (folder / "build").iterdir() if p.name.removesuffix(".elf") in (f"{model}_example", "zephyr"))
     command = ["qemu-system-arm", "-M", machine.name, "-nographic", "-monitor", "none", "-semihosting", "-kernel", elf]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert f"{model}: right" in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_mbed_without_its_rtos(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = printed("mbed-ce", "nucleo-wb55rg", M4, model, tmp_path, monkeypatch, "ON")
+    assert "heap: " in said and "stack: " in said
+
+
+@pytest.mark.parametrize("model", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
+def test_mbeds_thread_has_the_stack_that_the_model_needs(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound is that of an image of ours; what Mbed's compiler makes of the same C stays within it."""
+    image = build_image(compiled(model, "nucleo-wb55rg"), tmp_path / "image")
+    bound = image.run_stack
+    assert bound is not None
+    figures = {**FIGURES, "stack_bytes": bound}
+    said = printed("mbed-ce", "nucleo-wb55rg", M4, model, tmp_path / "mbed", monkeypatch, figures=figures)
+    used, size = map(int, re.search(r"stack of its thread: (\d+) of (\d+) bytes", said).groups())  # type: ignore[union-attr]
+    assert size == -(-bound // 8) * 8 + RTOS_BYTES
+    assert 0 < used <= size - RTOS_BYTES // 2, "half of what the RTOS has is unused, as the stub needs less"
 
 
 @pytest.mark.parametrize("model", ["sine", *(pytest.param(m, marks=pytest.mark.slow) for m in MODELS if m != "sine")])

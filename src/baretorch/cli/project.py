@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from baretorch.options import Options
     from baretorch.targets.types import Board
 
-SDK_NAMES = ("cmake", "make", "pico-sdk", "arduino", "platformio", "zephyr", "esp-idf", "mbed-ce")
+SDK_NAMES = (
+    "cmake",
+    "make",
+    "pico-sdk",
+    "arduino",
+    "platformio",
+    "zephyr",
+    "esp-idf",
+    "mbed-ce",
+    "cmsis-pack",
+    "vscode",
+)
 
 
 @verb("project")

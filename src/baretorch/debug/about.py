@@ -1,4 +1,4 @@
-"""What a debugger is to know of a model: debug.json tells layers and tensors, debug.bin has the reference's values.
+"""What a debugger is to know of a model: debug.json tells layers and tensors, debug.hex has the reference's values.
 
 Layers are lines of model.c and tensors are offsets from symbols, so that it holds for any program with this model.
 """
@@ -19,7 +19,7 @@ from baretorch.pipeline import Compiled
 from baretorch.plan.types import InArena, Operand, Plan, WithCaller
 from baretorch.ports import stored
 
-FACTS, VALUES = "debug.json", "debug.bin"
+FACTS, VALUES = "debug.json", "debug.hex"
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class Held:
 
 @dataclass(frozen=True)
 class About:
-    """A compiled model as a debugger sees it."""
+    """A compiled model as a debugger sees it, in an image of ours or in another program."""
 
     compiled: Compiled
+    in_image: bool = True
 
     @property
     def plan(self) -> Plan:
@@ -62,7 +63,11 @@ class About:
         return interpret(self.plan.graph, given, keep=True)
 
     def write(self, folder: Path) -> None:
-        """debug.json and debug.bin."""
+        for name, text in self.files().items():
+            (folder / name).write_text(text, "utf-8")
+
+    def files(self) -> dict[str, str]:
+        """debug.json and debug.hex."""
         values, parts, at = self.values(), [], 0
         rows = []
         for name, one in self.tensors().items():
@@ -88,8 +93,7 @@ class About:
             )
             parts.append(raw)
             at += len(raw)
-        (folder / FACTS).write_text(json.dumps({**self.layers(), "tensors": rows}, indent=1) + "\n", "utf-8")
-        (folder / VALUES).write_bytes(b"".join(parts))
+        return {FACTS: json.dumps({**self.layers(), "tensors": rows}, indent=1) + "\n", VALUES: b"".join(parts).hex()}
 
     def layers(self) -> dict[str, object]:
         steps = zip(self.plan.steps, self.compiled.c.lines, strict=True)
@@ -108,7 +112,7 @@ class About:
         match self.plan.layout.place(operand):
             case InArena(bank, offset):
                 return self.method.arena(bank).name, offset
-            case WithCaller(buffer, offset):
+            case WithCaller(buffer, offset) if self.in_image:
                 return f"bt_memory_{self.method.callers[buffer].name}", offset
         return None
 

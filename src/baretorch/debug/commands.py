@@ -36,7 +36,7 @@ class Model:
         self.source: str = facts["source"]
         self.layers: list[dict[str, Any]] = facts["layers"]
         self.tensors: list[dict[str, Any]] = facts["tensors"]
-        self.values = os.path.join(os.path.dirname(path), "debug.bin")
+        self.values = os.path.join(os.path.dirname(path), "debug.hex")
 
     def steps(self, name: str) -> list[int]:
         """The steps that a layer, a module or the maker of a tensor has."""
@@ -144,9 +144,9 @@ class PrintTensor(gdb.Command):  # type: ignore[misc]
             print(doubt)
         print(nested(numbers, row["shape"], limit()))
         if compare:
-            with open(model.values, "rb") as file:
-                file.seek(row["value"])
-                print(difference(numbers, struct.unpack(code, file.read(len(raw))), row))
+            with open(model.values, encoding="ascii") as file:
+                file.seek(2 * row["value"])
+                print(difference(numbers, struct.unpack(code, bytes.fromhex(file.read(2 * len(raw)))), row))
 
     def complete(self, text: str, word: str) -> list[str]:
         return completed(text, word, [name for row in loaded().tensors for name in (row["name"], row["layer"])])

@@ -1,28 +1,34 @@
 """Projects for the SDKs that people already use: one row each in SDKS, its files below templates/.
 
-A template is a file of that SDK in which @WORDS@ are replaced, in its text and in its name. The model, its example and
-a header with the model's name lie together in the folder that the row calls `library`.
+A template is a file of that SDK in which @WORDS@ are replaced, in its text and in its name; a line with a word that
+begins @EACH_ is there once for each of several. The model, its example and a header with the model's name lie together
+in the folder that the row calls `library`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from baretorch.debug.about import About
+from baretorch.debug.servers import OPENOCD
+from baretorch.debug.session import COMMANDS
 from baretorch.errors import CompileError, InternalError
+from baretorch.exports.board import board_files
 from baretorch.exports.example import example_c, example_h, example_of
 from baretorch.firmware.types import Image
-from baretorch.options import Optimize
+from baretorch.options import Console, Optimize
 from baretorch.pipeline import Compiled, run_image
 from baretorch.report.facts import compare
 from baretorch.targets.types import Board
 from baretorch.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
+RTOS_BYTES = 512  # of a thread's stack: a Cortex-M with an FPU saves 204, and calls that wait take some
 _WORD = re.compile(r"@([A-Z_]+)@")
 
 
@@ -35,8 +41,9 @@ class Sdk:
 
     name: str
     library: str  # where the model goes
-    program: str = ""  # templates that it shares with others
+    more: tuple[str, ...] = ()  # templates beside its own
     boards: Mapping[str, Words] | None = None
+    bare: bool = False  # it has nothing under the model but our own code for the board
 
 
 def _called(**boards: str) -> dict[str, Words]:
@@ -44,10 +51,11 @@ def _called(**boards: str) -> dict[str, Words]:
     return {ours.replace("_", "-"): {"SDK_BOARD": theirs} for ours, theirs in boards.items()}
 
 
+_QEMU = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "microbit")
 _RASPBERRY = {"PLATFORM": "raspberrypi", "SDK_BOARD": "pico"}
 SDKS: tuple[Sdk, ...] = (
-    Sdk("cmake", "@NAME@", "plain"),
-    Sdk("make", "@NAME@", "plain"),
+    Sdk("cmake", "@NAME@", ("plain",)),
+    Sdk("make", "@NAME@", ("plain",)),
     Sdk("pico-sdk", "@NAME@", boards=_called(pico="pico", pico4ml="pico", pico2="pico2", pico2w="pico2_w")),
     Sdk("arduino", "@NAME@/src"),
     Sdk(
@@ -82,14 +90,23 @@ SDKS: tuple[Sdk, ...] = (
             "nucleo-wb55rg": {
                 "SDK_BOARD": "NUCLEO_WB55RG",
                 "PYOCD": "STM32WB55RGVx",
-                "OPENOCD": "target/stm32wbx.cfg",
             },
             "nucleo-h743zi": {
                 "SDK_BOARD": "NUCLEO_H743ZI2",
                 "PYOCD": "STM32H743ZITx",
-                "OPENOCD": "target/stm32h7x.cfg",
             },
         },
+    ),
+    Sdk("cmsis-pack", "@NAME@"),
+    Sdk(
+        "vscode",
+        "@NAME@",
+        ("vscode-@SERVER@",),
+        boards={
+            **{name: {"SERVER": "qemu"} for name in _QEMU},
+            **{name: {"SERVER": "probe"} for name in ("nucleo-wb55rg", "nucleo-h743zi", "pico2", "pico2w")},
+        },
+        bare=True,
     ),
 )
 BY_NAME = {sdk.name: sdk for sdk in SDKS}
@@ -99,9 +116,10 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
     """All files of the project by their paths in it. `figures` are the model's, for README.md and model.json."""
     need_board(sdk, compiled.board)
     example = example_of(compiled)
-    name, board = example.names.model, compiled.board
+    name, board = example.names.model, compiled.board.with_console(Console.UART)
     kept = {**compiled.c.files, "example.h": example_h(example), "example.c": example_c(example)}
-    sources = sorted(f"{name}/{path}" for path in kept if path.endswith(".c"))
+    below = board_files(board) if sdk.bare else {}
+    interface, target = OPENOCD.get(board.chip.name, ("", ""))
     words = {
         "NAME": name,
         "UP": name.upper(),
@@ -109,22 +127,39 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "BOARD": board.name,
         "CC": f"{board.chip.cpu.gcc_prefix}gcc",
         "CPU_FLAGS": " ".join(board.chip.cpu.gcc),
-        "SOURCES": "\n    ".join(sources),
+        "MCPU": next((f.removeprefix("-mcpu=") for f in board.chip.cpu.gcc if f.startswith("-mcpu=")), ""),
+        "MACHINE": board.qemu_machine or "",
+        "PYOCD": board.pyocd_target or "",
+        "INTERFACE": interface,
+        "OPENOCD": target,
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
         "COMMAND": compiled.options.command(board.name, f"project --sdk {sdk.name}"),
         "JUDGE": example.judge,
-        "FIGURES": _table(figures),
+        "STACK": str(_stack(board, figures)),
+        "STACK_WHY": _why_stack(board, figures),
+        "STACK_MORE": str(RTOS_BYTES),
+        "FIGURES": "\n".join(f"| {what} | {value} |" for what, value in _shown(figures)),
         **(sdk.boards or {}).get(board.name, {}),
+    }
+    each = {
+        "EACH_SOURCE": sorted(f"{name}/{path}" for path in kept if path.endswith(".c")),
+        "EACH_HEADER": sorted(f"{name}/{path}" for path in kept if not path.endswith(".c")),
+        "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
+        "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
     }
     library = _filled(sdk.library, words)
     files = {f"{library}/{name}/{path}": text for path, text in kept.items()}
-    for root in filter(None, ("common", sdk.program, sdk.name)):
+    files |= {f"board/{path}": text for path, text in below.items()}
+    places = {"common": library, "licence": library.removesuffix("/src")}
+    for root in ("common", "licence", *(_filled(more, words) for more in sdk.more), sdk.name):
         for path in sorted((TEMPLATES / root).rglob("*")):
             if path.is_file():
-                relative = str(path.relative_to(TEMPLATES / root))
-                there = f"{library}/{relative}" if root == "common" else relative
-                files[_filled(there, words)] = _filled(path.read_text("utf-8"), words)
+                there = Path(places.get(root, ""), path.relative_to(TEMPLATES / root))
+                files[_filled(str(there), words)] = _filled(_repeated(path.read_text("utf-8"), each), words)
     files[f"{library}/model.json"] = json.dumps(figures, indent=2) + "\n"
+    if sdk.bare:
+        about = About(compiled, in_image=False).files() | {COMMANDS.name: COMMANDS.read_text("utf-8")}
+        files |= {f"debug/{path}": text for path, text in about.items()}
     return files
 
 
@@ -138,6 +173,8 @@ def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]
         "ram_bytes": image.ram.arena,
         "multiply_accumulates": compiled.graph.macs(),
     }
+    if image.run_stack is not None:
+        figures["stack_bytes"] = image.run_stack
     if not compiled.board.emulators:
         return figures
     run = compare(compiled, image, run_image(compiled, image)).to_json()
@@ -154,6 +191,18 @@ def need_board(sdk: Sdk, board: Board) -> None:
         )
 
 
+def _stack(board: Board, figures: Mapping[str, object]) -> int:
+    """Bytes, a multiple of 8, that a call of the model needs; what the board's images reserve if no bound is known."""
+    known = figures.get("stack_bytes")
+    return -(-(known if isinstance(known, int) else board.chip.stack_bytes) // 8) * 8
+
+
+def _why_stack(board: Board, figures: Mapping[str, object]) -> str:
+    if "stack_bytes" in figures:
+        return f"No chain of its calls needs more than {figures['stack_bytes']} bytes of stack."
+    return f"There is no bound on its stack, so it gets what images for {board.name} have."
+
+
 def _filled(text: str, words: Mapping[str, str]) -> str:
     def word(match: re.Match[str]) -> str:
         if match[1] not in words:
@@ -163,9 +212,19 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
     return _WORD.sub(word, text)
 
 
-def _table(figures: Mapping[str, object]) -> str:
-    return "\n".join(f"| {key.replace('_', ' ')} | {_figure(value)} |" for key, value in figures.items())
+def _repeated(text: str, each: Mapping[str, Sequence[str]]) -> str:
+    """A line with a word that stands for several is there for each of them."""
+
+    def lines(line: str) -> Iterator[str]:
+        word = next((word for word in each if f"@{word}@" in line), None)
+        yield from [line] if word is None else (line.replace(f"@{word}@", value) for value in each[word])
+
+    return "".join(made for line in text.splitlines(keepends=True) for made in lines(line))
 
 
-def _figure(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _shown(figures: Mapping[str, object]) -> list[tuple[str, str]]:
+    """For people."""
+    return [
+        (key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
+        for key, value in figures.items()
+    ]

@@ -17,6 +17,8 @@ RECORD = ".baretorch.json"
 
 def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
     """Write all files, or none. With `force` what others changed is kept under another name: gives those."""
+    if folder.exists() and not folder.is_dir():
+        raise CompileError(f"cannot write to {folder}", have="a file", try_="another place with --out")
     ours = _record(folder)
     changed = [name for name in sorted(files) if not _replaceable(folder, name, ours.get(name), files[name])]
     if changed and not force:
@@ -25,14 +27,31 @@ def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
             have=changed,
             try_="another place with --out, or --force, which keeps copies of them",
         )
-    kept = [_put_aside(folder / name) for name in changed]
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    written = {name: _hash(text.encode()) for name, text in sorted(files.items())}
-    (folder / RECORD).write_text(json.dumps({"files": written}, indent=1) + "\n", "utf-8")
+    try:
+        kept = [_put_aside(folder / name) for name in changed]
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        _drop(folder, {name: mark for name, mark in ours.items() if name not in files})
+        written = {name: _hash(text.encode()) for name, text in sorted(files.items())}
+        (folder / RECORD).write_text(json.dumps({"files": written}, indent=1) + "\n", "utf-8")
+    except OSError as error:
+        raise CompileError(f"cannot write to {folder}", have=str(error), try_="another place with --out") from error
     return kept
+
+
+def _drop(folder: Path, marks: Mapping[str, str]) -> None:
+    """What we wrote before, and the project does not have any more: SDKs compile what they find."""
+    for name, mark in marks.items():
+        path = folder / name
+        if not _leads_out(folder, path) and path.is_file() and _hash(path.read_bytes()) == mark:
+            path.unlink()
+
+
+def _leads_out(folder: Path, path: Path) -> bool:
+    """A record is a file that others may have written too."""
+    return ".." in path.parts or folder not in path.parents or any(p.is_symlink() for p in (path, *path.parents))
 
 
 def _record(folder: Path) -> dict[str, str]:

@@ -118,6 +118,7 @@ def build(
             _write_formats(board, elf, files)
         frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
         stack = _stack(board, elf, frames, used)
+        run_stack = stack_bound(elf, run_symbol, frames).bytes
         flash, ram = measure(board, elf, parse_map(files.map.read_text()), _roots(run_symbol, cores), stack)
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
@@ -137,6 +138,7 @@ def build(
         ram=ram,
         symbols=symbols,
         cores=used,
+        run_stack=run_stack,
     )
 
 

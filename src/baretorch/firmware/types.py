@@ -47,3 +47,4 @@ class Image:
     ram: RamUse
     symbols: dict[str, int]  # address of each global symbol, Thumb bit cleared
     cores: int = 1  # that it uses
+    run_stack: int | None = None  # a bound on what a call of the run function needs

@@ -1,4 +1,8 @@
-/* @NAME@: the model and its example. Made by Baretorch @VERSION@. */
+/* @NAME@: the model and its example. Made by Baretorch @VERSION@.
+ *
+ * On @BOARD@:
+ *   @EACH_FIGURE@
+ * model.json has the same for programs. */
 #ifndef @UP@_H
 #define @UP@_H
 

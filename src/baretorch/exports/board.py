@@ -1,0 +1,36 @@
+"""Our own code for a board, as files of a project: start-up, console, counter, and the linker script."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from baretorch.errors import InternalError
+from baretorch.targets.header import board_header
+from baretorch.targets.linker import linker_script
+from baretorch.targets.runtime import RUNTIME, runtime_sources
+from baretorch.targets.types import Board
+
+_INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+_MADE = "bt_board.h"
+_SERVER = "serve.c"  # the project's own program is there in its place
+
+
+def board_files(board: Board) -> dict[str, str]:
+    """By their paths below the folder that is theirs."""
+    files = {_MADE: board_header(board), "link.ld": linker_script(board)}
+    waiting = [path for path in runtime_sources(board) if path.name != _SERVER]
+    while waiting:
+        path = waiting.pop()
+        name = str(path.relative_to(RUNTIME))
+        if name not in files:
+            files[name] = path.read_text("utf-8")
+            waiting += [_found(path, include) for include in _INCLUDE.findall(files[name]) if include != _MADE]
+    return dict(sorted(files.items()))
+
+
+def _found(source: Path, include: str) -> Path:
+    for folder in (source.parent, RUNTIME):
+        if (folder / include).is_file():
+            return (folder / include).resolve()
+    raise InternalError(f"{source.name} includes {include}, which is nowhere")

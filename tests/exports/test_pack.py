@@ -1,0 +1,53 @@
+"""The pack's description keeps the rules of its schema, and what it lists builds."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from baretorch.exports import BY_NAME, project
+from tests.exports.pdsc import faults
+from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder
+
+
+@pytest.mark.parametrize("model", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
+def test_a_pack(model: str, tmp_path: Path) -> None:
+    files = project(compiled(model, "host"), BY_NAME["cmsis-pack"], FIGURES)
+    name = f"Baretorch.{model}.pdsc"
+    assert faults(name, files[name], files) == []
+    listed = list(ElementTree.fromstring(files[name]).iter("file"))
+    sources = [e.attrib["name"] for e in listed if e.attrib["category"] == "source"]
+    below = {e.attrib["name"] for e in listed if e.attrib["category"] in ("source", "header")}
+    assert below == {f for f in files if f.startswith(f"{model}/") and f.endswith((".c", ".h", ".inc"))}
+    folder = in_folder(files, tmp_path)
+    command = ["cc", "-O2", "-fno-strict-aliasing", "-ffp-contract=fast", f"-I{model}", "example/main.c", *sources]
+    subprocess.run([*command, "-o", "example/run"], cwd=folder, check=True)
+    done = subprocess.run(["example/run"], cwd=folder, check=True, capture_output=True, text=True)
+    assert f"{model}: right" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("<vendor>Baretorch</vendor>", "", "package lacks vendor"),
+        ("<vendor>Baretorch", "<vendor>Bare torch", "vendor says 'Bare torch'"),
+        ("<name>sine", "<name>cosine", "the file is called Baretorch.sine.pdsc, not Baretorch.cosine.pdsc"),
+        ('version="1.0.0"', 'version="1.0"', "release: version is '1.0'"),
+        ('Cgroup="Model" ', "", "component lacks the attribute Cgroup"),
+        ('category="doc"', 'category="docs"', "file: category is 'docs'"),
+        ("README.md", "READYOU.md", "READYOU.md is not in the pack"),
+        ("<keywords>", "<keywords><word/>", "word does not belong in keywords"),
+        ('schemaVersion="1.7.32"', 'schemaVersion="1.7.32" colour="red"', "package has no attribute colour"),
+        ("sine/LICENSE", "sine/LICENCE", "sine/LICENCE is not in the pack"),
+        ("</package>", "", "no element found"),
+    ],
+)
+def test_the_checker_finds_what_is_wrong(old: str, new: str, fault: str) -> None:
+    files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
+    text = files["Baretorch.sine.pdsc"]
+    assert old in text
+    found = faults("Baretorch.sine.pdsc", text.replace(old, new, 1), files)
+    assert any(fault in one for one in found), found
