@@ -55,12 +55,14 @@ class DType(Enum):
 @dataclass(frozen=True)
 class Quant:
     """real = scale * (stored - zero_point); one pair, or one per index of `axis`. If the model `cuts` there, numbers
-    beyond what int8 holds are cut off also where the tensor stays float: an activation may be made of that alone."""
+    beyond what int8 holds are cut off also where the tensor stays float: an activation may be made of that alone.
+    Weights may have 4 `bits`."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     axis: int | None = None
     cuts: bool = field(default=False, compare=False)
+    bits: int = 8
 
     @property
     def range(self) -> tuple[float, float]:

@@ -112,7 +112,8 @@ def attributes(op: Op) -> str:
 
 
 def _tensor(t: Tensor) -> str:
-    quant = f" q({t.quant.scale}, {t.quant.zero_point}, {t.quant.axis})" if t.quant else ""
+    bits = f", {t.quant.bits}" if t.quant and t.quant.bits != 8 else ""
+    quant = f" q({t.quant.scale}, {t.quant.zero_point}, {t.quant.axis}{bits})" if t.quant else ""
     return f"{graph_name(t.name)}: {t.type}{quant}"
 
 
@@ -170,8 +171,8 @@ def _parse_tensor(text: str) -> Tensor:
     shape = tuple(int(d) for d in found["shape"].split(",") if d.strip())
     quant = None
     if found["quant"]:
-        scale, zero, axis = ast.literal_eval(found["quant"])
-        quant = Quant(scale, zero, axis)
+        scale, zero, axis, *bits = ast.literal_eval(found["quant"])
+        quant = Quant(scale, zero, axis, bits=bits[0] if bits else 8)
     return Tensor(parse_graph_name(found["name"]), shape, dtype, quant)
 
 

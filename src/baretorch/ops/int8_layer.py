@@ -16,8 +16,8 @@ from baretorch.ops.kernel import data_of
 LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
 
 
-def need_accumulator(op: Op, inputs: Sequence[Tensor]) -> None:
-    """int8 input and weight, one int32 bias and one int32 multiplier per output channel."""
+def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8) -> None:
+    """int8 input, weight of 8 or 4 bits, one int32 bias and one int32 multiplier per output channel."""
     _, weight, bias, multiplier = inputs
     types = tuple(t.dtype for t in inputs)
     need(
@@ -27,6 +27,13 @@ def need_accumulator(op: Op, inputs: Sequence[Tensor]) -> None:
         "the inputs are not those of an int8 layer",
         inputs,
         "x int8, weight int8[out, ...], bias int32[out], multiplier int32[out]",
+    )
+    need(
+        bits == 8 or (bits == 4 and (weight.data is None or bool((np.abs(weight.data * 2 + 1) <= 15).all()))),
+        op,
+        f"the weight is not one of {bits} bits",
+        inputs,
+        "8 bits, or 4 and weights within -8..7",
     )
 
 
@@ -42,6 +49,7 @@ class Layer:
     weight: str
     bias: str
     multiplier: str
+    bits: int  # of a weight
 
     @property
     def constants(self) -> tuple[str, str, str]:
@@ -63,7 +71,7 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
     given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
     bias = reachable(given, real, s_x, s_y)
     s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
-    stored = np.rint(real / s_w[:, None]).astype(np.int8).reshape(w.shape)
+    stored = np.rint(real / s_w[:, None]).astype(np.int8).reshape(w.shape)  # a note's scale is for its largest
     rows = stored.reshape(channels, -1).astype(np.int64)
     folded = z_x * rows.sum(axis=1) if folds else 0
     whole = np.rint(bias / (s_x * s_w)) - folded
@@ -79,6 +87,7 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
         walk.constant(w, "int8", stored),
         walk.constant(w, "bias", whole.astype(np.int32)),
         walk.constant(w, "multiplier", multiplier),
+        w.quant.bits,
     )
 
 

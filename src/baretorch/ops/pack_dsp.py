@@ -39,9 +39,9 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             "qconv2d/depthwise_dsp.c",
             params,
             needs=DSP,
-            fits=_fits_depthwise,
+            fits=fits_depthwise,
             pack=_pack_depthwise,
-            scratch=_scratch_depthwise,
+            scratch=scratch_depthwise,
             splits=cut.rows,
         ),
         Kernel(
@@ -49,10 +49,10 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             "qconv2d/dsp.c",
             params,
             needs=DSP,
-            fits=_fits_three,
+            fits=fits_three,
             pack=_pack_three,
-            scratch=_scratch_three,
-            overlap=lambda call: _overlap_positions(call, 3),
+            scratch=scratch_three,
+            overlap=lambda call: overlap_positions(call, 3),
             splits=cut.rows_and_channels(2),
             channels="bt_qconv2d_channels_dsp",
         ),
@@ -64,7 +64,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             fits=_fits_dense,
             pack=_pack_pairs,
             scratch=_scratch_pairs,
-            overlap=lambda call: _overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
+            overlap=lambda call: overlap_positions(call, 2 if call.op.pool == (1, 1) else 1),
             splits=cut.rows_and_channels(2),
             channels="bt_qconv2d_channels_pairs_dsp",
         ),
@@ -119,7 +119,11 @@ def _pack_linear(call: Call[QLinear]) -> tuple[Packed, ...]:
 
 def four_rows(weight: Array) -> Array:
     """Two rows in a halfword, four inputs and four rows together; see kernels/qlinear/qlinear.h."""
-    full = _padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4))
+    return in_words(_padded(weight, _up(weight.shape[0], 4), _up(weight.shape[1], 4)))
+
+
+def in_words(full: Array) -> Array:
+    """Fours of rows and inputs, in the order of the loop."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [row block, row pair, input block, second of a pair, first of a pair] -> words in the order of the loop
     blocks = pairs.reshape(full.shape[0] // 4, 2, full.shape[1] // 4, 2, 2)
@@ -129,7 +133,11 @@ def four_rows(weight: Array) -> Array:
 def _channel_pairs(weight: Array) -> Array:
     """Words [out / 2, taps / 2] of two channels and two taps each, eight taps together; see qconv2d.h."""
     out, taps = weight.shape[0], prod(weight.shape[1:])
-    full = _padded(weight.reshape(out, taps), _up(out, 2), _up(taps, 8))
+    return pair_words(_padded(weight.reshape(out, taps), _up(out, 2), _up(taps, 8)))
+
+
+def pair_words(full: Array) -> Array:
+    """The same of a matrix with rows in twos and eights of taps."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
     fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
@@ -158,7 +166,7 @@ def _window_bytes(call: Call[QConv2d]) -> int:
     return 0 if plain else _up(prod(shape), 4)
 
 
-def _fits_three(call: Call[QConv2d]) -> bool:
+def fits_three(call: Call[QConv2d]) -> bool:
     """No second channel's sum with its bias can reach 2^23, whatever the inputs are."""
     op = call.op
     if not _fits_dense(call) or op.pool != (1, 1) or op.shift or call.y.shape[3] % 2:
@@ -171,18 +179,22 @@ def _fits_three(call: Call[QConv2d]) -> bool:
 
 
 def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
-    """All constants of two channels together; see kernels/qconv2d/qconv2d.h."""
-    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    return pack_three(call, _channel_pairs(data_of(call.inputs, 1)))
+
+
+def pack_three(call: Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
+    """All constants of two channels together, with their words of weights; see kernels/qconv2d/qconv2d.h."""
+    bias, multiplier = (data_of(call.inputs, i) for i in (2, 3))
     both = (256 * bias[1::2].astype(np.int64) + bias[0::2]).astype(np.uint32).view(np.int32)
-    words = np.concatenate([np.stack([bias[0::2], both], axis=1), _channel_pairs(weight), multiplier.reshape(-1, 2)], 1)
+    words = np.concatenate([np.stack([bias[0::2], both], axis=1), weight, multiplier.reshape(-1, 2)], 1)
     return (Packed("weight", words.astype(np.int32).reshape(-1)),)
 
 
-def _scratch_three(call: Call[QConv2d]) -> int:
+def scratch_three(call: Call[QConv2d]) -> int:
     return 6 * _up(prod(call.inputs[1].shape[1:]), 8) + 32 + _window_bytes(call)
 
 
-def _overlap_positions(call: Call[QConv2d], together: int) -> Distances:
+def overlap_positions(call: Call[QConv2d], together: int) -> Distances:
     """The windows of so many pixels are read before any of them is written."""
     op, (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.op, call.x.shape, call.y.shape
     top = np.clip(np.arange(out_h) * op.stride[0] * op.pool[0] - op.padding[0], 0, in_h)
@@ -201,12 +213,12 @@ def _pack_depthwise(call: Call[QConv2d]) -> tuple[Packed, ...]:
     return (Packed("weight", np.ascontiguousarray(weight[..., 0].transpose(1, 2, 0))), *_constants(call))
 
 
-def _fits_depthwise(call: Call[QConv2d]) -> bool:
+def fits_depthwise(call: Call[QConv2d]) -> bool:
     channels = call.x.shape[3]
     return _constant(call) and call.op.groups == channels == call.y.shape[3] >= 4 and call.op.pool == (1, 1)
 
 
-def _scratch_depthwise(call: Call[QConv2d]) -> int:
+def scratch_depthwise(call: Call[QConv2d]) -> int:
     return 8 * prod(call.inputs[1].shape[1:3]) + 4
 
 
@@ -225,7 +237,7 @@ def _fits_depthwise3(call: Call[QConv2d]) -> bool:
     """3x3 with at most one row or column of padding on each side, and biases that leave a byte of their word free."""
     op = call.op
     return (
-        _fits_depthwise(call)
+        fits_depthwise(call)
         and call.inputs[1].shape[1:3] == (3, 3)
         and op.dilation == (1, 1)
         and set(op.stride) <= {1, 2}

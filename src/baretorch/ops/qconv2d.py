@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
-from baretorch.ops import conv2d, cut, pack_dsp, pack_mve, pack_triples
+from baretorch.ops import conv2d, cut, int4, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, with_pitch
+from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.window import Padding, Pair
 
 
@@ -23,7 +24,8 @@ class QConv2d(Op):
     """x int8[N, H, W, C], weight int8[O, KH, KW, C / groups], bias int32[O], multiplier int32[O] -> int8.
 
     Outside of the image stands x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights,
-    in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts."""
+    in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts.
+    With 4 `bits`, weights are within -8..7 and stored as that."""
 
     name: ClassVar[str] = "qconv2d"
     x_zero: int
@@ -36,6 +38,7 @@ class QConv2d(Op):
     dilation: Pair = (1, 1)
     groups: int = 1
     pool: Pair = (1, 1)
+    bits: int = 8
 
     @property
     def geometry(self) -> Conv2d:
@@ -43,7 +46,7 @@ class QConv2d(Op):
         return Conv2d(self.stride, self.padding, self.dilation, self.groups, pool=self.pool)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_accumulator(self, inputs)
+        need_accumulator(self, inputs, self.bits)
         (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
         return (replace(signature, dtype=DType.INT8),)
 
@@ -69,8 +72,15 @@ def conv(walk: Walk, node: Node) -> None:
     assert isinstance(op, Conv2d)
     made = layer_of(walk, node, op.lo, op.hi)
     own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
-    whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool)
-    walk.emit(node, whole, walk.int8(node.inputs[0]), *made.constants)
+    whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool, made.bits)
+    inputs = (walk.int8(node.inputs[0]), *made.constants)
+    if made.bits == 8 or op.pool == (1, 1):
+        walk.emit(node, whole, *inputs)
+        return
+    (out,) = node.outputs  # kernels for fewer bits do not pool
+    plain = replace(whole, pool=(1, 1))
+    (signature,) = plain.infer([walk.tensor(n) for n in inputs])
+    walk.emit(node, MaxPool2d(op.pool, op.pool), walk.add(plain, out, signature.shape, walk.quant(out), *inputs))
 
 
 def _params(call: Call[QConv2d]) -> Params:
@@ -88,7 +98,7 @@ def _fits(call: Call[QConv2d]) -> bool:
     return all(t.data is not None for t in call.inputs[1:])
 
 
-KERNELS: tuple[Kernel[QConv2d], ...] = (
+_INT8: tuple[Kernel[QConv2d], ...] = (
     *pack_mve.convolutions(_params),
     *pack_dsp.convolutions(_params),
     *pack_triples.convolutions(_params),
@@ -102,3 +112,4 @@ KERNELS: tuple[Kernel[QConv2d], ...] = (
         channels="bt_qconv2d_channels_ref",
     ),
 )
+KERNELS: tuple[Kernel[QConv2d], ...] = (*map(int4.of_8_bits, _INT8), *int4.convolutions(_params))

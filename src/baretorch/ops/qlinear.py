@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, pack_dsp, pack_mve, pack_triples, qconv2d
+from baretorch.ops import cut, int4, pack_dsp, pack_mve, pack_triples, qconv2d
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
@@ -25,7 +25,8 @@ from baretorch.targets.features import DSP
 class QLinear(Op):
     """x int8[..., in], weight int8[out, in], bias int32[out], multiplier int32[out] -> int8[..., out].
 
-    bias = real bias - x's zero point * the sum of the row, in the accumulator's scale."""
+    bias = real bias - x's zero point * the sum of the row, in the accumulator's scale. With 4 `bits`, weights are
+    within -8..7 and stored as that."""
 
     name: ClassVar[str] = "qlinear"
     carried: ClassVar[slice] = slice(1)
@@ -34,9 +35,10 @@ class QLinear(Op):
     shift: int = 0
     lo: int = -128
     hi: int = 127
+    bits: int = 8
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_accumulator(self, inputs)
+        need_accumulator(self, inputs, self.bits)
         x, weight = inputs[:2]
         need(
             len(weight.shape) == 2 and bool(x.shape) and x.shape[-1] == weight.shape[1],
@@ -70,7 +72,7 @@ def linear(walk: Walk, node: Node) -> None:
     op = node.op
     assert isinstance(op, Linear)
     made = layer_of(walk, node, op.lo, op.hi)
-    walk.emit(node, QLinear(made.zero, made.shift, made.lo, made.hi), walk.int8(node.inputs[0]), *made.constants)
+    walk.emit(node, QLinear(made.zero, made.shift, made.lo, made.hi, made.bits), walk.int8(node.inputs[0]), *made.constants)
 
 
 def _params(call: Call[QLinear]) -> Params:
@@ -108,7 +110,7 @@ def _pixels(call: Call[QLinear]) -> Call[QConv2d]:
     image = replace(x, shape=(1, _rows(call), 1, in_))
     taps = replace(weight, shape=(out, 1, 1, in_), data=data_of(call.inputs, 1).reshape(out, 1, 1, in_))
     y = replace(call.y, shape=(1, _rows(call), 1, out))
-    return Call(QConv2d(0, op.zero, op.shift, op.lo, op.hi), (image, taps, *others), (y,), call.pitch)
+    return Call(QConv2d(0, op.zero, op.shift, op.lo, op.hi, bits=op.bits), (image, taps, *others), (y,), call.pitch)
 
 
 def _rows(call: Call[QLinear]) -> int:
@@ -149,6 +151,7 @@ _REF: Kernel[QLinear] = Kernel(
 )
 KERNELS: tuple[Kernel[QLinear], ...] = (
     *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs),
+    *int4.linears(_params),
     *pack_mve.linears(_params),
     replace(_REF, needs=DSP, fits=_thin),
     *pack_dsp.linears(_params),

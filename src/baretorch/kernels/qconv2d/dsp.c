@@ -5,19 +5,7 @@
  * six dual multiplies, of which three sum up the first channel and three both. 37 instructions for 48 products.
  *
  * All three windows are read before their outputs are written, position after position. */
-#include "windows_dsp.h"
-
-/* Stands right behind the windows, so that the pointer that ran through them finds it. */
-typedef struct {
-    int8_t *y;           /* the first position's next output */
-    int32_t zero;        /* of y */
-    int32_t second;      /* from the first position's outputs to the second's */
-    int32_t third;       /* and to the third's */
-    const int8_t *end;   /* of the first position's outputs */
-    int32_t eights;      /* of taps, plus 1 */
-    const int32_t *taps; /* [taps / 2][3] pairs of halfwords */
-    const void *frame;   /* place for r7, which compilers may use as frame pointer and then do not let go */
-} bt_qconv2d_state;
+#include "threes_dsp.h"
 
 /* All outputs of three positions. A turn takes 16 taps; an odd number of eights begins in its middle. In the loop r0 points to taps and r1 to weights, r2-r4 hold a pair of taps of each
  * position, r5 weights of two channels, r6 those of the first, r7-r9 the first channel's sums and r10-r12 256 times the
@@ -76,54 +64,15 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
 #undef BT_OUTPUT
 }
 
-/* Positions of y are *y_stride apart; `dense`: that is p->out itself, nothing is cut. */
-BT_INLINE void bt_qconv2d_threes(const bt_qconv2d *p, const int32_t *y_stride, int dense, const int8_t *x,
-                                 const int32_t *weight, int8_t *y, void *scratch)
-{
-    const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
-    int32_t *const windows = (int32_t *)scratch;
-    bt_qconv2d_state *const state = (bt_qconv2d_state *)(windows + 12 * eights);
-    int8_t *const bytes = (int8_t *)(state + 1);
-    state->zero = p->zero;
-    state->eights = eights + 1;
-    state->taps = windows;
-    for (int32_t n = 0; n < p->batch; n++) {
-        int32_t top = -p->pad_top, left = -p->pad_left;
-        for (int32_t outputs = p->out_h * p->out_w; outputs > 0; outputs -= 3) {
-            for (int32_t k = 0; k < 3; k++) {
-                bt_qconv2d_window(p, x, top, left, windows + k, 3, bytes);
-                if (k + 1 < outputs) { /* else the last position stands there twice or three times */
-                    left += p->stride_w;
-                    if (left == p->out_w * p->stride_w - p->pad_left) {
-                        left = -p->pad_left;
-                        top += p->stride_h;
-                    }
-                }
-            }
-            state->y = y;
-            state->end = y + p->out;
-            state->second = outputs > 1 ? *y_stride : 0;
-            state->third = outputs > 2 ? 2 * *y_stride : state->second;
-            bt_qconv2d_three(state, weight);
-            const int32_t made = state->third + p->out;
-            for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < made; i++)
-                if (dense || i % *y_stride < p->out)
-                    y[i] = (int8_t)bt_clamp_i32(y[i], p->lo, p->hi);
-            y += dense ? made : state->third + *y_stride;
-        }
-        x += p->in_h * p->in_w * p->in;
-    }
-}
-
 /* scratch: 6 bytes a tap, taps rounded up to a multiple of eight; 32 bytes; and unless the kernel is 1x1 on channels in
  * fours without padding, the taps as bytes, rounded up to a multiple of four */
 BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
-    bt_qconv2d_threes(p, &p->out, 1, x, weight, y, scratch);
+    bt_qconv2d_threes(bt_qconv2d_three, 0, p, &p->out, 1, x, weight, y, scratch);
 }
 
 BT_KERNEL void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
                                        void *scratch)
 {
-    bt_qconv2d_threes(&p->layer, &p->y_stride, 0, x, weight, y, scratch);
+    bt_qconv2d_threes(bt_qconv2d_three, 0, &p->layer, &p->y_stride, 0, x, weight, y, scratch);
 }

@@ -61,6 +61,20 @@ void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, const int32
 void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                               const int32_t *multiplier, int8_t *y, void *scratch);
 
+/* Weights of 4 bits, with 8 added: bytes [out / 2][taps], the first count rounded up, 16 * weight[o + 1] + weight[o]; a
+ * tap is (kh, kw, i). */
+void bt_qconv2d4_ref(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
+                     const int32_t *multiplier, int8_t *y);
+
+/* As bt_qconv2d_dsp, with weights of 4 bits, 8 added to each and to those that are not there: two of its words in one,
+ * first + 16 * second. Needs 24 bytes of scratch more. */
+void bt_qconv2d4_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
+
+/* As bt_qconv2d_depthwise_dsp; weight: [in / 4][kernel_h][kernel_w] halfwords of four channels, 8 added to each. Of the
+ * last four, some may be those of the four before. */
+void bt_qconv2d_depthwise4_dsp(const bt_qconv2d *p, const int8_t *x, const int16_t *weight, const int32_t *bias,
+                               const int32_t *multiplier, int8_t *y, void *scratch);
+
 /* One group. weight: [out][taps] with 128 added, taps rounded up to an even number with 128; a tap is (kh, kw, i).
  * terms: [out][2], bias and multiplier << shift. Sums of 64 taps stay below 2^20, outputs below 2^15 before the limits. */
 void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms, int8_t *y,

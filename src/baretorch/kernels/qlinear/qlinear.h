@@ -29,6 +29,17 @@ void bt_qlinear_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight,
 void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y);
 
+/* Weights of 4 bits, with 8 added: bytes [out / 2][in], the first count rounded up, 16 * weight[o + 1] + weight[o]. */
+void bt_qlinear4_ref(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
+                     const int32_t *multiplier, int8_t *y);
+void bt_qlinear4_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
+                     const int32_t *multiplier, int8_t *y);
+
+/* Fours of inputs, at most 8188. Weights as those of bt_qlinear_dsp, with 8 added to each, two words in one: rows 0 and 1
+ * + 16 * rows 2 and 3. */
+void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                     const int32_t *multiplier, int8_t *y);
+
 /* No shift. constants: as in int8_mve.h */
 void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
