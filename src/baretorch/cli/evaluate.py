@@ -20,9 +20,9 @@ def _int8_by_default(body: Body) -> Body:
 
     @wraps(body)
     def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
-        given = (rest["keep_float"], rest["observer"] != Observer.HISTOGRAM, rest["io"] != Io.FLOAT)
+        given = (rest["keep_float"], rest["config"], rest["observer"] != Observer.HISTOGRAM, rest["io"] != Io.FLOAT)
         if as_float and (int8 or any(given)):
-            raise click.UsageError("--float excludes --int8, --keep-float, --observer minmax and --io int8")
+            raise click.UsageError("--float excludes --int8, --keep-float, --config, --observer minmax and --io int8")
         return body(*arguments, int8=not as_float, **rest)
 
     return decided
@@ -34,7 +34,7 @@ def _int8_by_default(body: Body) -> Body:
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
 @flags("emulator", "console", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
-@flags("calibration", "keep_float", "observer", "io", *MEMORY, "check_inputs", "npu")
+@flags("calibration", "keep_float", "config", "observer", "io", *MEMORY, "check_inputs", "npu")
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")

@@ -26,12 +26,13 @@ ODD_INT8 = (
 
 @dataclass(frozen=True)
 class Int8:
-    """How to quantize: layers to leave in float, and the observer. With `unless_done` a model
-    that is quantized already stays as it is."""
+    """How to quantize: layers to leave in float, the observer, and a file with the precision of layers. With
+    `unless_done` a model that is quantized already stays as it is."""
 
     keep_float: tuple[str, ...] = ()
     observer: Observer = Observer.HISTOGRAM
     unless_done: bool = False
+    config: str | None = None
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,10 @@ def _fits(call: Call[QLinear] | Call[QConv2d]) -> bool:
 
 
 def _packed(call: Call[QLinear] | Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
-    return (Packed("weight", weight), *(Packed(r, data_of(call.inputs, i)) for i, r in ((2, "bias"), (3, "multiplier"))))
+    return (
+        Packed("weight", weight),
+        *(Packed(r, data_of(call.inputs, i)) for i, r in ((2, "bias"), (3, "multiplier"))),
+    )
 
 
 def _added(rows: Array, out: int, in_: int) -> Array:
@@ -112,8 +115,8 @@ def _nibbles(rows: Array) -> Array:
 
 def _four_rows(rows: Array) -> Array:
     """Words of four rows and two inputs; see kernels/qlinear/qlinear.h."""
-    words = pack_dsp.in_words(_added(rows, 4, 4)).astype(np.uint32).reshape(-1, 2)
-    return (words[:, 0] + 16 * words[:, 1]).view(np.int32)
+    words = pack_dsp.in_words(_added(rows, 4, 4)).reshape(-1, 2)
+    return np.asarray(words[:, 0] + 16 * words[:, 1], np.int32)
 
 
 def _channel_pairs(weight: Array) -> Array:
@@ -128,4 +131,4 @@ def _four_channels(weight: Array) -> Array:
     nibbles = (weight.reshape(channels, -1).astype(np.int32) + ADDED).astype(np.uint16)
     starts = [min(c, channels - 4) for c in range(0, channels, 4)]
     blocks = np.stack([nibbles[c : c + 4] for c in starts]) << np.array([0, 4, 8, 12], np.uint16)[:, None]
-    return blocks.sum(axis=1).astype(np.uint16).view(np.int16)
+    return np.asarray(blocks.sum(axis=1), np.uint16).view(np.int16)

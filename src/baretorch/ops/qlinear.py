@@ -72,7 +72,9 @@ def linear(walk: Walk, node: Node) -> None:
     op = node.op
     assert isinstance(op, Linear)
     made = layer_of(walk, node, op.lo, op.hi)
-    walk.emit(node, QLinear(made.zero, made.shift, made.lo, made.hi, made.bits), walk.int8(node.inputs[0]), *made.constants)
+    walk.emit(
+        node, QLinear(made.zero, made.shift, made.lo, made.hi, made.bits), walk.int8(node.inputs[0]), *made.constants
+    )
 
 
 def _params(call: Call[QLinear]) -> Params:

@@ -36,12 +36,12 @@ def affine(lo: float, hi: float) -> Quant:
     return Quant((float(np.float32(scale)),), (int(np.clip(-128 - np.rint(lo / scale), -128, 127)),))
 
 
-def per_channel(weight: Array) -> Quant:
-    """For a weight, symmetric, one for each index of axis 0."""
+def per_channel(weight: Array, bits: int = 8) -> Quant:
+    """For a weight of so many bits, symmetric, one for each index of axis 0."""
     largest = np.abs(weight.reshape(len(weight), -1).astype(np.float64)).max(axis=1, initial=0.0)
-    scales = rounded_up(largest / 127)
+    scales = rounded_up(largest / ((1 << (bits - 1)) - 1))
     scales = np.where(scales < SMALLEST, DEAD, scales).astype(np.float32)
-    return Quant(tuple(map(float, scales)), (0,) * len(weight), 0)
+    return Quant(tuple(map(float, scales)), (0,) * len(weight), 0, bits=bits)
 
 
 def rounded_up(x: Array | np.float64) -> Array:

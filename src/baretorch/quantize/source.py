@@ -15,6 +15,7 @@ from baretorch.ir import Graph
 from baretorch.net import says_int8
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.calibrate import calibrated, random_samples
+from baretorch.quantize.config import Precision, read_config, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
 from baretorch.quantize.watch import Runner, interpreted
@@ -27,7 +28,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     with a warning. The Graph is that after the float passes, with scales noted, which the passes that follow make true.
     `expected` stays what the model gives in float, `quantized` is what the notes mean: rounding, simulated in float."""
     if source.quantized is not None or says_int8(source.graph):
-        if int8.unless_done:
+        if int8.unless_done and not int8.config:
             return source
         raise CompileError(
             "--int8: the model is quantized already",
@@ -45,7 +46,10 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     check_passes(source, source.method, made)
     graph = made[-1][1]
     notes = [RANDOM] if samples is None else []
-    chosen = wanted(graph, _kept(before, graph, int8.keep_float))
+    asked = read_config(int8.config) if int8.config else {}
+    layers = {name: (precision, _made(before, graph, [name], "--config")) for name, precision in asked.items()}
+    floats = (*int8.keep_float, *(name for name, precision in asked.items() if precision is Precision.FLOAT))
+    chosen = wanted(graph, _made(before, graph, floats, "--keep-float"))
     data = random_samples(graph, source.examples) if samples is None else samples
     calibration = calibrated(graph, chosen, data, int8.observer, runner)
     if calibration.constant:
@@ -54,26 +58,27 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     noted = replace(
         graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
     )
+    noted = with_precisions(noted, layers)
     health = judged(noted, chosen, source.examples, calibration.kept, runner)
     return replace(
         source,
         graphs={source.method: noted},
         float_graphs=source.graphs,
         quantized=health.answers,
-        kept_float=int8.keep_float,
+        kept_float=floats,
         samples=calibration.kept,
         warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *notes, *health.warnings),
     )
 
 
-def _kept(before: Graph, graph: Graph, layers: Sequence[str]) -> set[str]:
-    """What the layers make that the user wants in float, also where they became part of others."""
+def _made(before: Graph, graph: Graph, layers: Sequence[str], flag: str) -> set[str]:
+    """What the layers make that the user names, also where they became part of others."""
     named = {name for name, t in before.tensors.items() if {name, t.origin.path} & set(layers)}
     made = {name for node in before.nodes for name in node.outputs}
     known = {t.origin.path for n, t in before.tensors.items() if n in made and t.origin.path}
     missing = set(layers) - {x for n in named & made for x in (n, before[n].origin.path)}
     if missing:
-        raise _no_such_layer(sorted(missing), sorted(known, key=_natural))
+        raise _no_such_layer(flag, sorted(missing), sorted(known, key=_natural))
     return {
         name
         for node in graph.nodes
@@ -87,10 +92,10 @@ def _natural(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
 
 
-def _no_such_layer(missing: Sequence[str], layers: Sequence[str]) -> CompileError:
+def _no_such_layer(flag: str, missing: Sequence[str], layers: Sequence[str]) -> CompileError:
     near = [close[0] for name in missing if (close := difflib.get_close_matches(name, layers, n=1))]
     return CompileError(
-        f"--keep-float {', '.join(missing)}: no such layer",
+        f"{flag} {', '.join(missing)}: no such layer",
         have=", ".join(layers),
         try_=f"did you mean {', '.join(map(repr, near))}?" if near else None,
     )

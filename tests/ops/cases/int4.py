@@ -34,7 +34,7 @@ CASES = (
     qconv2d("int4, 3x3", QConv2d(5, -4, padding=SAME, bits=4), nibbles(layer((2, 5, 4, 5), (6, 3, 3, 5), 0.01))),
     qconv2d("int4, 3x3, eights of taps", QConv2d(-9, 0, padding=SAME, hi=50, bits=4),
             nibbles(layer((1, 3, 4, 8), (4, 3, 3, 8), 0.01))),
-    qconv2d("int4, an odd number of channels", QConv2d(5, -4, bits=4), nibbles(layer((1, 4, 4, 3), (5, 3, 3, 3), 0.01))),
+    qconv2d("int4, odd channels", QConv2d(5, -4, bits=4), nibbles(layer((1, 4, 4, 3), (5, 3, 3, 3), 0.01))),
     qconv2d("int4, pool", QConv2d(5, -4, pool=(2, 2), bits=4), nibbles(layer((1, 6, 6, 3), (4, 3, 3, 3), 0.01))),
     qconv2d("int4, groups", QConv2d(5, -4, groups=2, bits=4), nibbles(layer((1, 4, 4, 6), (4, 3, 3, 3), 0.01))),
     qconv2d("int4, lowest", QConv2d(-128, 0, bits=4), nibbles(layer((1, 1, 2, 512), (2, 1, 1, 512), 0.0002), True)),
