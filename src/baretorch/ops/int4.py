@@ -110,7 +110,7 @@ def _added(rows: Array, out: int, in_: int) -> Array:
 def _nibbles(rows: Array) -> Array:
     """Two rows in a byte."""
     full = _added(rows, 2, 1)
-    return (full[0::2] + 16 * full[1::2]).astype(np.uint8)
+    return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
 
 
 def _four_rows(rows: Array) -> Array:
