@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Op, Shape, Tensor
+from baretorch.npu.accelerators import Family
 from baretorch.npu.region import EXACT, Region, sizes
 from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
 from baretorch.ops.elementwise import Maximum, Minimum
@@ -43,16 +44,22 @@ class NotTaken(Exception):
 Row: TypeAlias = Callable[[Region, Any, tuple[Tensor, ...], Tensor], Value]
 
 
-def to_tosa(graph: Graph) -> bytes:
-    """A TOSA file that computes what the region does, with its inputs and outputs in this order."""
-    region = Region(graph)
+def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
+    """A TOSA file that computes what the region does, with its inputs and outputs in this order; for accelerators of
+    this family, or for all."""
+    return lowered(graph, family).block.file()
+
+
+def lowered(graph: Graph, family: Family | None = None) -> Region:
+    """The region in TOSA, with the names that its tensors have there."""
+    region = Region(graph, scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
         region.values[t.name] = region.block.input(t.shape, Kind.INT8)
     for node in graph.nodes:
         lower(region, node)
     for name in graph.outputs:
         region.block.outputs.append(region.values[name].name)
-    return region.block.file()
+    return region
 
 
 def lower(region: Region, node: Node) -> None:
@@ -179,10 +186,19 @@ def _add(region: Region, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Val
     if op.offset != rounding - zeros[0] * op.a_factor - zeros[1] * op.b_factor or op.a_factor <= 0:
         raise NotTaken("its factors are not those of its scales")
     a, b = _alike(region, inputs, len(y.shape))
-    terms = (region.wide(a, zeros[0], op.a_factor), region.wide(b, zeros[1], abs(op.b_factor)))
+    terms = (_times(region, a, zeros[0], op.a_factor), _times(region, b, zeros[1], abs(op.b_factor)))
     total = region.block.add(Operator.ADD if op.b_factor >= 0 else Operator.SUB, y.shape, Kind.INT32, *terms)
     made = region.rescaled(total, Kind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
     return region.clamped(made, op.lo, op.hi)
+
+
+def _times(region: Region, x: Value, zero: int, factor: int) -> Value:
+    """(x - zero) * factor as int32, for a sum. By a RESCALE only where that is safe: Vela 5.2.0 makes it a part of the
+    sum, and those of a U55 or U65 then shift one operand by 19 instead of multiplying it by its factor."""
+    if region.scaled_sums:
+        return region.wide(x, zero, factor)
+    by = region.block.const(np.full((1,) * len(x.shape), factor), Kind.INT32)
+    return _product(region, region.wide(x, zero), by, x.shape)
 
 
 def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:

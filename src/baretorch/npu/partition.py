@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from baretorch.ir import DType, Graph, Node, Op, Tensor, fresh
+from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
 from baretorch.npu.payload import INPUT, OUTPUT, Slot
 from baretorch.npu.vela import Refused, Result, compiled
@@ -68,7 +69,8 @@ Compiler: TypeAlias = Callable[[Graph, Npu], Result]
 
 
 def by_vela(graph: Graph, npu: Npu) -> Result:
-    return compiled(to_tosa(graph), npu)
+    accelerator = by_name(npu.accelerator)
+    return compiled(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
 
 
 def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela) -> Partition:

@@ -22,6 +22,7 @@ class Region:
     graph: Graph
     block: Block = field(default_factory=Block)
     values: dict[str, Value] = field(default_factory=dict)
+    scaled_sums: bool = False  # whether the operands of a sum may be scaled by it
 
     def value(self, t: Tensor) -> Value:
         """A tensor, which may be constant."""

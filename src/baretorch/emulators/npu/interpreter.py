@@ -6,7 +6,7 @@ another has not yet written, or may not have, is an error, although here everyth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,23 +18,28 @@ from baretorch.emulators.npu.memory import INTERNAL, Memory, Region
 from baretorch.emulators.npu.overlap import Queues
 from baretorch.emulators.npu.registers import Ints
 from baretorch.npu.accelerators import Accelerator, Family
-from baretorch.npu.payload import FAST, INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, Slot
+from baretorch.npu.payload import FAST, INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload
 
 KERNELS = (Do.CONV, Do.DEPTHWISE, Do.POOL, Do.ELEMENTWISE, Do.RESIZE)
-MOST_COMMANDS = 1 << 22
+
+
+Watch = Callable[[Command, Ints], None]  # told of each operation, and of the feature map that it wrote
 
 
 def run_stream(
-    accelerator: Accelerator, words: bytes, memory: Memory, layers: Mapping[int, str] | None = None
-) -> list[Command]:
-    """All operations of a stream, in order; what they were. A Fault says where it went wrong.
+    accelerator: Accelerator,
+    words: bytes,
+    memory: Memory,
+    layers: Mapping[int, str] | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """All operations of a stream, in order. A Fault says where it went wrong.
 
     `layers` are names of layers, by the position of their first command.
     """
     core = Core(accelerator, memory)
     queues = Queues(accelerator.family)
     kernels = u85.run if accelerator.family is Family.U85 else u55.run
-    done: list[Command] = []
     at = 0
     try:
         for command in decode(words, accelerator.family):
@@ -46,12 +51,12 @@ def run_stream(
                 memory.begin()
                 kernels(core, what, command.parameter)
                 queues.kernel(core, memory.touched, what, command.parameter)
-                done.append(command)
+                if watch is not None and memory.touched.made is not None:
+                    watch(command, memory.touched.made)
             elif what is Do.DMA_START:
                 memory.begin()
                 dma.run(core)
                 queues.dma(memory.touched)
-                done.append(command)
             elif what is Do.DMA_WAIT:
                 queues.wait_dma(command.parameter)
             elif what is Do.KERNEL_WAIT:
@@ -60,7 +65,6 @@ def run_stream(
                 raise Fault(Kind.MODEL, "a branch in a command stream")
     except Fault as fault:
         raise fault.placed(at, _layer(layers, at)) from None
-    return done
 
 
 def _layer(layers: Mapping[int, str] | None, at: int) -> str | None:
@@ -93,17 +97,14 @@ def _unwritten(size: int, space: int) -> Region:
     return Region(np.full(size, 0xA5, np.uint8), np.zeros(size, np.bool_), space=space)
 
 
-def run_payload(payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None) -> list[bytes]:
+def run_payload(
+    payload: Payload, inputs: Sequence[bytes], layers: Mapping[int, str] | None = None, watch: Watch | None = None
+) -> list[bytes]:
     """What a graph answers: inputs and outputs as they lie in memory."""
     memory = payload_memory(payload)
     for slot, data in zip(payload.inputs, inputs, strict=True):
         if len(data) != slot.size:
             raise Fault(Kind.BUS, f"an input has {len(data)} bytes, and the stream wants {slot.size}")
         memory.write_bytes(slot.region, slot.offset, data, "an input")
-    run_stream(payload.accelerator, payload.commands, memory, layers)
+    run_stream(payload.accelerator, payload.commands, memory, layers, watch)
     return [memory.read_bytes(slot.region, slot.offset, slot.size, "an output") for slot in payload.outputs]
-
-
-def values(data: bytes, slot: Slot) -> Ints:
-    """As numbers with a sign."""
-    return np.frombuffer(data, f"<i{slot.element}").reshape(slot.shape).astype(np.int64)

@@ -60,6 +60,7 @@ class Touched:
 
     reads: list[Access] = field(default_factory=list)
     writes: list[Access] = field(default_factory=list)
+    made: Ints | None = None  # the feature map that it wrote, as it lies in memory
 
 
 class Memory:
@@ -103,6 +104,7 @@ class Memory:
             region.known[spread] = True
         _tell(region, int(addresses.min()), int(addresses.max()) + size)
         self.touched.writes.append(access(region, spread))
+        self.touched.made = values
 
     def read_bytes(self, number: int, address: int, length: int, name: str) -> bytes:
         region = self._stretch(number, address, length, name)

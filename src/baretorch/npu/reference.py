@@ -1,0 +1,49 @@
+"""Arm's TOSA reference model, which says what a TOSA file means: a program of its own, in Vela's environment."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array
+from baretorch.npu.tools import find
+
+PROGRAM = "tosa_reference_model"
+LONGEST = 600  # seconds
+
+
+def installed() -> bool:
+    return find(PROGRAM) is not None
+
+
+def run(file: bytes, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+    """The outputs of these names."""
+    program = find(PROGRAM)
+    if program is None:
+        raise CompileError("the TOSA reference model is not installed", need=f"the program {PROGRAM}, of tosa-tools")
+
+    def files(names: Sequence[str]) -> str:
+        return ",".join(f"{name}.npy" for name in names)
+
+    with tempfile.TemporaryDirectory(prefix="baretorch-tosa-") as name:
+        folder = Path(name)
+        (folder / "graph.tosa").write_bytes(file)
+        for each, x in inputs.items():
+            np.save(folder / f"{each}.npy", x)
+        words = [str(program), "--tosa_file=graph.tosa", "--tosa_level=NONE"]
+        words += [f"--flatbuffer_dir={folder}", f"--output_dir={folder}"]
+        words += [f"--ifm_name={','.join(inputs)}", f"--ifm_file={files(list(inputs))}"]
+        words += [f"--ofm_name={','.join(outputs)}", f"--ofm_file={files(outputs)}"]
+        try:
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, errors="replace", timeout=LONGEST)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError("the TOSA reference model does not run", at=str(program), have=str(error)) from error
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip().splitlines()[-5:]
+            raise CompileError("the TOSA reference model refuses a graph of ours", at=str(program), have=said)
+        return [np.asarray(np.load(folder / f"{each}.npy")) for each in outputs]

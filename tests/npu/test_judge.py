@@ -1,0 +1,99 @@
+"""Streams that do not compute their graph are found, and the first operation that differs is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.emulators.npu.commands import Do, decode
+from baretorch.emulators.npu.faults import Fault
+from baretorch.emulators.npu.judge import WRONG, judge, random_inputs
+from baretorch.errors import CompileError, InternalError
+from baretorch.ir import Builder, DType, Graph, Quant
+from baretorch.npu import reference, vela
+from baretorch.npu.accelerators import Family
+from baretorch.npu.lower import to_tosa
+from baretorch.npu.payload import Payload
+from baretorch.ops.lookup import Lookup
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.qbinary import sum_of
+from tests.npu.cases import read_case
+from tests.npu.stand_in import NPU
+
+A, B, Y = Quant((0.1,), (3,)), Quant((0.07,), (-5,)), Quant((0.13,), (1,))
+TABLE = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
+
+
+def chain(sign: int = 1) -> Graph:
+    """A pool, a table, and a sum or difference with another input."""
+    g = Builder("chain")
+    pooled = g.add(MaxPool2d((2, 2), (2, 2)), g.input("x", (1, 8, 6, 8), DType.INT8))
+    looked = g.add(Lookup(), pooled, g.const("table", TABLE))
+    op = sum_of(A, B, Y, sign)
+    assert op is not None
+    y = g.add(op, looked, g.input("other", (1, 4, 3, 8), DType.INT8, B))
+    g.tensors[looked] = replace(g.tensors[looked], quant=A)
+    g.tensors[y] = replace(g.tensors[y], quant=Y)
+    return g.graph(("x", "other"), (y,))
+
+
+def compiled(tosa: bytes) -> Payload:
+    if not vela.installed():
+        pytest.skip("Vela is not installed: tools/setup.sh test does that")
+    return vela.compiled(tosa, NPU).payload
+
+
+@pytest.fixture(scope="module")
+def payload() -> Payload:
+    return compiled(to_tosa(chain()))
+
+
+def test_a_right_stream_passes(payload: Payload) -> None:
+    graph = chain()
+    judge(graph, payload, random_inputs(graph, 2))
+
+
+def test_the_first_operation_that_differs_is_named(payload: Payload) -> None:
+    graph = chain(-1)
+    with pytest.raises(CompileError) as error:
+        judge(graph, payload, random_inputs(graph, 1))
+    assert error.value.what == WRONG
+    assert error.value.at == ("qadd: qadd",)
+    assert "values of" in error.value.have[0]
+
+
+def test_a_stream_that_faults_is_wrong(payload: Payload) -> None:
+    graph = chain()
+    at = [c.at for c in decode(payload.commands, payload.accelerator.family) if c.what is Do.ELEMENTWISE][-1]
+    cut = payload.commands[:at] + b"\xff\x03\0\0" + payload.commands[at + 4 :]
+    with pytest.raises(CompileError) as error:
+        judge(graph, replace(payload, commands=cut), random_inputs(graph, 1))
+    assert (error.value.what, error.value.at) == (WRONG, ("qadd: qadd",))
+    assert "no command has the number 0x03ff" in error.value.have[0]
+
+
+def test_a_reference_that_differs_from_tosa_is_our_fault(payload: Payload, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = chain()
+    monkeypatch.setattr(reference, "run", lambda file, inputs, outputs: [np.zeros((1, 4, 3, 8), np.int8)])
+    with pytest.raises(InternalError, match="TOSA says something else"):
+        judge(graph, payload, random_inputs(graph, 1))
+
+
+def test_sums_that_vela_scales_wrongly_are_found() -> None:
+    """Vela 5.2.0 lets a U55 scale the operands of a sum by two factors of 16 bits in the way that takes one factor of
+    32 bits and shifts the other operand by 19. So `lower` does not write sums so, but for a U85."""
+    graph = chain()
+    with pytest.raises(CompileError, match=WRONG) as error:
+        judge(graph, compiled(to_tosa(graph, Family.U85)), random_inputs(graph, 1))
+    assert error.value.at == ("qadd: qadd",)
+
+
+def test_the_known_fault_of_vela_is_found() -> None:
+    """Vela 5.2.0 writes both halves of a concatenation of 8 and 8 channels to the same brick: the second half of what
+    is read then was written by nobody. The stream is Vela's own, for two tables, a concatenation and a sum."""
+    case = read_case(Path(__file__).parent / "faults" / "concat-vela-5.2.0.npz")
+    with pytest.raises(Fault, match="the input reads byte 0x60, which nobody has written"):
+        case.answer()
