@@ -15,6 +15,7 @@ from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.blame import step_at
 from baretorch.emulators.code import read_code
+from baretorch.emulators.npu.judge import judge_delegates
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import CoresRace, DeviceFault
 from baretorch.errors import CompileError
@@ -147,6 +148,9 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
         found = {name: delegated(graph, board, options) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
+        for name in partitions:
+            served = name == source.method
+            judge_delegates(planned[name], stored(graphs[name], source.examples) if served else None)
     with timed("plan"):
         plans = {name: make_plan(graph, board, _own(options, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:

@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baretorch.emulators.npu import judge as judge_module
 from baretorch.emulators.npu.commands import Do, decode
 from baretorch.emulators.npu.faults import Fault
-from baretorch.emulators.npu.judge import WRONG, judge, random_inputs
+from baretorch.emulators.npu.judge import WRONG, judge, judge_delegates, random_inputs
 from baretorch.errors import CompileError, InternalError
 from baretorch.ir import Builder, DType, Graph, Quant
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa
+from baretorch.npu.partition import partitioned
 from baretorch.npu.payload import Payload
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.pool import MaxPool2d
@@ -97,3 +99,19 @@ def test_the_known_fault_of_vela_is_found() -> None:
     case = read_case(Path(__file__).parent / "faults" / "concat-vela-5.2.0.npz")
     with pytest.raises(Fault, match="the input reads byte 0x60, which nobody has written"):
         case.answer()
+
+
+def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """When they are compiled for the first time, with random inputs and with those of the examples."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    graph = chain()
+    partition = partitioned(graph, NPU, lambda region, _: vela.Result(compiled(to_tosa(region)), 0))
+    seen: list[int] = []
+    monkeypatch.setattr(judge_module, "judge", lambda region, payload, samples: seen.append(len(samples)))
+    examples = random_inputs(graph, 1)[0]
+    for _ in range(2):
+        judge_delegates(partition.graph, examples)
+    assert seen == [3]
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    judge_delegates(partition.graph, examples)

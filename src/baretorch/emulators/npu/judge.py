@@ -6,7 +6,7 @@ for the TOSA that Vela was given. Where answers differ, the first operation is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,14 +15,18 @@ from baretorch.emulators.npu.faults import Fault
 from baretorch.emulators.npu.interpreter import run_payload
 from baretorch.emulators.npu.registers import Ints
 from baretorch.errors import CompileError, InternalError
+from baretorch.firmware.cache import cache_folder, fingerprint
 from baretorch.ir import Array, Graph, Node, interpret
 from baretorch.npu import reference
+from baretorch.npu.accelerators import by_config
 from baretorch.npu.lower import lowered
-from baretorch.npu.payload import Payload
+from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
+from baretorch.ops.delegate import Delegate
 
 WRONG = "Vela's stream does not compute the graph"
 TRY = "--npu off, or another version of ethos-u-vela"
 SEED = 17
+RANDOM = 2  # inputs
 
 
 def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
@@ -30,6 +34,51 @@ def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
     rng = np.random.default_rng(SEED)
     shapes = [graph[name].shape for name in graph.inputs]
     return [[rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)]
+
+
+def judge_delegates(graph: Graph, examples: Sequence[Array] | None) -> None:
+    """Every delegate of a graph, with random inputs and what it is given for the examples; once, as the user's cache
+    tells. Examples are those of the graph's inputs."""
+    values: dict[str, Array] = {}
+    for node in graph.nodes:
+        if not isinstance(node.op, Delegate):
+            continue
+        region, payload = node.op.region, _payload(node.op, *(_data(graph, n) for n in node.inputs[1:]))
+        stamp = cache_folder() / "npu" / fingerprint(*_identity(region, payload))
+        if stamp.exists():
+            continue
+        samples = random_inputs(region, RANDOM)
+        if examples is not None:
+            values = values or interpret(graph, examples, keep=True)
+            flat = values[node.inputs[0]].reshape(-1)
+            samples.append([flat[p.offset : p.end].reshape(p.shape) for p in node.op.inputs])
+        judge(region, payload, samples)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+
+
+def _data(graph: Graph, name: str) -> bytes:
+    data = graph[name].data
+    assert data is not None, f"{name} is not constant"
+    return data.tobytes()
+
+
+def _payload(op: Delegate, commands: bytes, weights: bytes) -> Payload:
+    accelerator = by_config(op.config)
+    assert accelerator is not None, f"{op.config:#x}"
+    inputs = tuple(Slot(p.shape, 1, INPUT, p.offset) for p in op.inputs)
+    outputs = tuple(Slot(p.shape, 1, OUTPUT, p.offset) for p in op.outputs)
+    return Payload(accelerator, commands, weights, op.scratch, 0, inputs, outputs)
+
+
+def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
+    """What a judgement depends on."""
+    yield from (payload.accelerator.name, payload.commands, payload.weights)
+    for node in graph.nodes:
+        yield f"{node.op!r} {node.inputs} {node.outputs}"
+    for t in graph.tensors.values():
+        yield f"{t} {t.quant}"
+        yield b"" if t.data is None else t.data.tobytes()
 
 
 def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) -> None:
