@@ -238,7 +238,7 @@ def test_the_how_to_explains_every_key() -> None:
     page = (ROOT / "docs/how-to/your-own-board.md").read_text()
     listed = {k for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for k in re.findall(r"`(\w+)`", row)}
     titles = {"memory", "uart", "counter", "interrupts", "alarm", "usb", "watchdog", "cores", "flash_path", "cache"}
-    titles |= {"npu"}
+    titles |= {"npu", "cluster", "events", "dma", "gemm"}
     used = set[str]()
     for path in (*(PACKAGE / "boards").glob("*.toml"), *(PACKAGE / "boards/chips").glob("*.toml")):
         rows: dict[str, Any] = tomllib.loads(path.read_text())
@@ -246,6 +246,7 @@ def test_the_how_to_explains_every_key() -> None:
             tables = isinstance(value, dict) and key != "pins"  # what has pins, the board names
             inner = [value] if tables else value if key == "memory" else []
             inner += [cache for table in inner for cache in table.get("cache", ())]
+            inner += [unit for table in inner for unit in table.values() if isinstance(unit, dict)]
             used |= {key, *(k for table in inner for k in table)}
     assert listed | titles == used
 

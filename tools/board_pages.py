@@ -221,7 +221,23 @@ CORSTONE = Notes(
     ),
 )
 
+CLUSTER = Notes(
+    ("None: the chip exists as a simulation only.",),
+    ("Not needed: `baretorch run` simulates it.",),
+    ("A UART of which only the registers are there: bytes pass at once.",),
+    (f"`baretorch run {SINE} --board {{board}}`: cycles are exact",),
+    (
+        (
+            "the core's instructions and cycles",
+            "the core's own RTL under Verilator: each access of 100,000 random instructions in the same cycle, on one "
+            "core and on eight",
+        ),
+        ("memories, event unit, DMA, GEMM", "invented, as the chip's TOML says: there is nothing to hold them against"),
+    ),
+)
 NOTES: dict[str, Notes] = {
+    "cluster4-soc": CLUSTER,
+    "cluster8": CLUSTER,
     "corstone-300": CORSTONE,
     "corstone-320": CORSTONE,
     "host": Notes(

@@ -72,6 +72,7 @@ class Emulator(StrEnum):
     UNICORN = "unicorn"
     QEMU = "qemu"
     RP2040JS = "rp2040js"
+    CLUSTER = "cluster"
     NATIVE = "native"
 
 

@@ -191,6 +191,12 @@ def _code_bytes(compiled: Compiled) -> int:
 def need_cores(board: Board, options: Options) -> None:
     """CompileError if the board does not have the cores that are asked for."""
     there, asked = board.chip.core_count, options.used_cores
+    if board.chip.cluster is not None and asked > there:
+        raise CompileError(
+            f"images for {board.name} use one of its {board.chip.cluster.cores} cores",
+            have=f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}",
+            try_="leave it out",
+        )
     if asked > there:
         flag = f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}"
         raise CompileError(

@@ -51,8 +51,8 @@ bool granted(bt_cluster *c, unsigned number, Port &port, uint64_t cycle)
 
 }  // namespace
 
-// Runs until a core has written to the console, or so many cycles have passed; returns the cycle.
-extern "C" uint64_t bt_judge(bt_cluster *c, uint64_t cycles)
+// Runs until so many bytes have been written to the console, or so many cycles have passed; returns the cycle.
+extern "C" uint64_t bt_judge(bt_cluster *c, uint64_t cycles, uint32_t bytes)
 {
     unsigned n = c->config.cores;
     VerilatedContext context;
@@ -74,7 +74,7 @@ extern "C" uint64_t bt_judge(bt_cluster *c, uint64_t cycles)
         core->rst_ni = 1;
     }
     uint64_t clock = 0;
-    for (; clock < cycles && c->out_bytes == 0 && c->report.fault == 0; clock++) {
+    for (; clock < cycles && c->out_bytes < bytes && c->report.fault == 0; clock++) {
         uint64_t cycle = clock - FIRST;
         for (unsigned i = 0; i < n; i++) {
             Vcv32e40p_top *core = ports[i].core;

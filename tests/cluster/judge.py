@@ -35,7 +35,7 @@ def judge_library() -> ctypes.CDLL:
     """The simulator's functions, and bt_judge. Verilator's part is kept in the user's cache folder: it takes long."""
     library = load_library(_whole(_core()))
     library.bt_judge.restype = ctypes.c_uint64
-    library.bt_judge.argtypes = (ctypes.c_void_p, ctypes.c_uint64)
+    library.bt_judge.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32)
     return library
 
 

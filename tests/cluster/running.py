@@ -51,7 +51,7 @@ def run_program(
         if traced:
             simulator.trace(ROOM)
         if library is not None:
-            library.bt_judge(simulator.handle, cycles)
+            library.bt_judge(simulator.handle, cycles, 1)
         else:
             assert simulator.run(cycles) in (Stop.HAS_OUTPUT, Stop.TIME, Stop.FAULT)
         return _ran(simulator.events(), simulator.peek(L1, 0x80000), simulator.report())

@@ -16,6 +16,8 @@ from baretorch.targets.types import Cores
 
 def test_names() -> None:
     assert board_names() == (
+        "cluster4-soc",
+        "cluster8",
         "corstone-300",
         "corstone-320",
         "host",

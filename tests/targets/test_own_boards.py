@@ -81,9 +81,9 @@ def test_unknown_board() -> None:
         load_board("pcio")
     assert caught.value.render() == (
         "error: unknown board 'pcio'\n"
-        "  need  one of: corstone-300, corstone-320, host, microbit, mps2-an385, mps2-an385-v6m, mps2-an386, "
-        "mps2-an500, mps2-an505, mps3-an547, nucleo-h743zi, nucleo-wb55rg, pico, pico2, pico2-riscv, pico2w, pico4ml, "
-        "virt-hazard3, virt-rv32\n"
+        "  need  one of: cluster4-soc, cluster8, corstone-300, corstone-320, host, microbit, mps2-an385, "
+        "mps2-an385-v6m, mps2-an386, mps2-an500, mps2-an505, mps3-an547, nucleo-h743zi, nucleo-wb55rg, pico, pico2, "
+        "pico2-riscv, pico2w, pico4ml, virt-hazard3, virt-rv32\n"
         "  try   did you mean 'pico'?"
     )
 
@@ -102,9 +102,9 @@ BOARD_ERRORS = {
         'chip = "rp2041"',
         "error: unknown chip 'rp2041'\n"
         "  at    mine.toml\n"
-        "  need  one of: corstone-300, corstone-320, host, mps2-an385, mps2-an385-v6m, mps2-an386, mps2-an500, "
-        "mps2-an505, mps3-an547, nrf51822, rp2040, rp2350, rp2350-riscv, stm32h743, stm32wb55, virt-hazard3, "
-        "virt-rv32\n"
+        "  need  one of: cluster4-soc, cluster8, corstone-300, corstone-320, host, mps2-an385, mps2-an385-v6m, "
+        "mps2-an386, mps2-an500, mps2-an505, mps3-an547, nrf51822, rp2040, rp2350, rp2350-riscv, stm32h743, "
+        "stm32wb55, virt-hazard3, virt-rv32\n"
         "  try   did you mean 'rp2040'?",
     ),
     "pin": (
@@ -152,7 +152,7 @@ BOARD_ERRORS = {
         '["qem"]',
         "error: unknown emulator 'qem'\n"
         "  at    mine.toml\n"
-        "  need  one of: unicorn, qemu, rp2040js, native\n"
+        "  need  one of: unicorn, qemu, rp2040js, cluster, native\n"
         "  try   did you mean 'qemu'?",
     ),
     "rp2040js": (
@@ -288,7 +288,7 @@ CHIP_ERRORS = {
         "error: unknown cpu 'cortex-m44'\n"
         "  at    chippy.toml\n"
         "  need  one of: cortex-m0, cortex-m0plus, cortex-m3, cortex-m4f, cortex-m7, cortex-m33, cortex-m55, "
-        "cortex-m85, rv32, hazard3, host\n"
+        "cortex-m85, rv32, hazard3, cv32e40p, host, computer\n"
         "  try   did you mean 'cortex-m4f'?",
     ),
     "unicorn": (

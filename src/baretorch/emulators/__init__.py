@@ -51,6 +51,10 @@ def _open(image: Image, run_symbol: str, emulator: str, timed: bool) -> Machine:
         from baretorch.emulators.qemu import QemuMachine
 
         return QemuMachine(image, run_symbol)
+    if emulator == "cluster":
+        from baretorch.emulators.cluster.machine import ClusterMachine
+
+        return ClusterMachine(image, run_symbol)
     from baretorch.emulators.native import NativeMachine
 
     return NativeMachine(image)

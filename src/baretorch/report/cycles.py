@@ -160,8 +160,21 @@ def shared_flash(reads: Sequence[FlashReads], core: Cycles) -> Flash:
     return replace(flash_of(reads), waits=waits)
 
 
+SIMULATED = "simulated cycle by cycle, as the core's RTL takes them; what is around it, as the chip's TOML says"
+
+
+def core_source(chip: Chip) -> str:
+    """Where the core's cycles come from."""
+    return SIMULATED if chip.cluster is not None else TIMINGS[chip.cpu.name].source
+
+
 def time_of(image: Image, run: Run) -> Time | None:
-    """An estimate; None where the emulator does not tell what was executed."""
+    """An estimate, but of a simulated cluster, which is exact; None where the emulator does not tell what was
+    executed."""
+    if image.board.chip.cluster is not None and run.emulator_cycles is not None:
+        slow = flash_of(run.flash or ())
+        core = run.emulator_cycles - slow.waits.expected
+        return Time(Cycles(core, core, core), slow)
     timing = TIMINGS.get(image.board.chip.cpu.name)
     if timing is None or not run.blocks:
         return None
@@ -185,7 +198,7 @@ def cycles_json(time: Time | None, chip: Chip) -> dict[str, Any]:
         **_range_json("flash_cycles", waits),
         "flash_bytes": flash.bytes if flash else None,
         "flash_misses": {"code": flash.code_misses, "data": flash.data_misses} if flash else None,
-        "cycles_source": TIMINGS[chip.cpu.name].source if time else None,
+        "cycles_source": core_source(chip) if time else None,
         "flash_source": flash_source(chip) if flash else None,
         "time_ms": milliseconds(time.all.expected, hz) if time else None,
         "time_ms_range": [milliseconds(c, hz) for c in (time.all.best, time.all.worst)] if time else None,

@@ -147,10 +147,11 @@ def _speed(table: Table, facts: RunFacts) -> None:
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
     if facts.run.cores is not None:
         _cores(table, facts.run.cores, facts)
+    exact = facts.image.board.chip.cluster is not None
     if facts.time is not None:
-        _time(table, facts.time, facts.image.board.chip.clock_hz)
+        _time(table, facts.time, facts.image.board.chip.clock_hz, exact)
     if facts.run.emulator_cycles is not None:
-        table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", _beside(facts))
+        table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", "exact" if exact else _beside(facts))
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
     if facts.layerwise is not None:
         table.add_row("  by layer", f"{facts.layerwise.largest} LSB", markup(facts.layerwise.words))
@@ -164,9 +165,9 @@ def _beside(facts: RunFacts) -> str:
     return f"by the table of {facts.run.emulator}{ours}"
 
 
-def _time(table: Table, time: Time, hz: int) -> None:
-    ms, about = time_words(time.all, hz)
-    table.add_row("  time", ms, f"{about}{unpaid_flash(time)}")
+def _time(table: Table, time: Time, hz: int, exact: bool) -> None:
+    ms, about = time_words(time.all, hz, f"ms at {frequency(hz)}" if exact else "")
+    table.add_row("  time", ms, about if exact else f"{about}{unpaid_flash(time)}")
     if time.flash is not None and time.flash.misses:
         table.add_row("    core", *time_words(time.core, hz, "computing"))
         table.add_row("    flash", *time_words(time.flash.waits, hz, f"waiting for {time.flash}"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from baretorch.errors import CompileError
 from baretorch.options import Console, Emulator
+from baretorch.targets.cluster import check_cluster, read_cluster
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
 from baretorch.targets.npu import check_npu, read_npu
@@ -94,6 +95,12 @@ def _board(path: Path) -> Board:
         raise CompileError(
             f"chip {chip.name!r} does not run natively", at=table.where, need='boot = "host" in its TOML'
         )
+    if "cluster" in board.emulators and chip.cluster is None:
+        raise CompileError(
+            f"the emulator cluster does not have the chip {chip.name!r}",
+            at=table.where,
+            need="[cluster] in its TOML: cores, scratchpad, what the units can do",
+        )
     if "pyocd" in board.flash_methods and board.pyocd_target is None:
         raise CompileError("flash method pyocd needs pyocd_target", at=table.where, try_="`pyocd list --targets`")
     if "uf2" in board.flash_methods and chip.uf2_family is None:
@@ -153,6 +160,7 @@ def _chip(name: str, beside: Path) -> Chip:
         alarm=_alarm(table.table("alarm")) if "alarm" in table.rows else None,
         usb=_usb(table.table("usb")) if "usb" in table.rows else None,
         npu=_npu(table.table("npu")) if "npu" in table.rows else None,
+        cluster=read_cluster(table.table("cluster")) if "cluster" in table.rows else None,
     )
     if "flash_path" in table.rows:
         chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
@@ -160,6 +168,7 @@ def _chip(name: str, beside: Path) -> Chip:
     _check_memories(chip, table.where)
     _check_registers(chip, table.where)
     check_npu(chip, table.where)
+    check_cluster(chip, table.where)
     return chip
 
 
@@ -335,6 +344,10 @@ def _check_registers(chip: Chip, where: str) -> None:
         registers += [("usb", chip.usb.base)]
     if chip.npu is not None:
         registers.append(("npu", chip.npu.base))
+    if chip.cluster is not None:
+        units = (("cluster.dma", chip.cluster.dma), ("cluster.gemm", chip.cluster.gemm))
+        registers += [("cluster.events", chip.cluster.barrier)]
+        registers += [(name, unit.base) for name, unit in units if unit is not None]
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("image_def_riscv", "riscv", "host"):

@@ -108,6 +108,19 @@ CPUS: tuple[Cpu, ...] = (
         elf_machine=_RISCV,
         gcc_link=("-march=rv32imac",),
     ),
+    Cpu(  # OpenHW's, with its own extensions (Xcv), which gcc 12 does not know
+        name="cv32e40p",
+        features=frozenset({Feature.RV32}),
+        gcc=("-march=rv32imc_zicsr", "-mabi=ilp32", "-mcmodel=medany"),
+        gcc_prefix="riscv64-unknown-elf-",
+        zig=(
+            *("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany"),
+            "-mcpu=generic_rv32+m+c+xcvalu+xcvbi+xcvbitmanip+xcvmac+xcvmem+xcvsimd",
+        ),
+        unicorn=None,
+        elf_machine=_RISCV,
+        gcc_link=("-march=rv32imc",),
+    ),
     Cpu(
         name="host",
         features=frozenset({Feature.FPU, Feature.DP}),

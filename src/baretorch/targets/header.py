@@ -35,6 +35,7 @@ def board_header(
         *_interrupts(board),
         *_watchdog(chip, watchdog),
         *_npu(chip),
+        *_cluster(chip),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
         *([("BT_APP", "1")] if app else []),
         *([("BT_SLOW_FLASH", "1")] if chip.flash_path else []),
@@ -76,3 +77,16 @@ def _watchdog(chip: Chip, ms: int | None) -> list[tuple[str, str]]:
     if chip.watchdog is None or ms is None:
         return []
     return [("BT_WATCHDOG_MS", f"{ms}u"), ("BT_WATCHDOG_COUNT", f"{chip.watchdog.count(ms)}u")]
+
+
+def _cluster(chip: Chip) -> list[tuple[str, str]]:
+    """For runtime/cluster/cluster.h."""
+    cluster = chip.cluster
+    if cluster is None:
+        return []
+    rows = [("BT_CLUSTER_CORES", f"{cluster.cores}u"), ("BT_EVENTS_BASE", f"0x{cluster.barrier:08x}u")]
+    if cluster.dma is not None:
+        rows += [("BT_DMA_BASE", f"0x{cluster.dma.base:08x}u"), ("BT_DMA_CHANNELS", f"{cluster.dma.channels}u")]
+    if cluster.gemm is not None:
+        rows += [("BT_GEMM_BASE", f"0x{cluster.gemm.base:08x}u")]
+    return rows

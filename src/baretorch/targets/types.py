@@ -182,6 +182,47 @@ class FlashPath:
 
 
 @dataclass(frozen=True)
+class Dma:
+    """An engine that copies rows of bytes while cores work. `start_cycles` pass before the first byte moves; of its
+    `channels` each has one copy at a time."""
+
+    base: int
+    bytes_per_cycle: int
+    start_cycles: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """A unit that multiplies int8 matrices in the scratchpad, with bias, requantization and clamp: each cycle a tile of
+    `rows` by `columns` of the result takes `depth` products more per number."""
+
+    base: int
+    rows: int
+    columns: int
+    depth: int
+    start_cycles: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Cores around a scratchpad, as the emulator `cluster` simulates them. Words that follow each other lie in banks
+    that do, each of which serves one core in a cycle; other memories let a core wait `slow_cycles`, registers
+    `register_cycles`. `barrier` is the address of the event unit, whose first word is granted to all cores in the cycle
+    after the last has asked, or `barrier_cycles` later."""
+
+    cores: int
+    scratchpad: str
+    banks: int
+    slow_cycles: int
+    register_cycles: int
+    barrier: int
+    barrier_cycles: int
+    dma: Dma | None
+    gemm: Gemm | None
+
+
+@dataclass(frozen=True)
 class Chip:
     """Silicon. `banks` name the memory for: "code" (image), "data" (.data, .bss, stack, arena)."""
 
@@ -206,6 +247,7 @@ class Chip:
     alarm: Alarm | None = None  # None: a frame that is never finished is waited for
     usb: Usb | None = None  # None: it has no controller, or none that we know
     npu: Npu | None = None  # None: it has none
+    cluster: Cluster | None = None  # None: its cores have no scratchpad
 
     @property
     def starts_clocks(self) -> bool:
@@ -219,7 +261,8 @@ class Chip:
     @property
     def cpus(self) -> str:
         """Its cores, for people."""
-        return self.cpu.name if self.cores is None else f"{self.cores.count} × {self.cpu.name}"
+        count = self.core_count if self.cluster is None else self.cluster.cores
+        return self.cpu.name if count == 1 else f"{count} × {self.cpu.name}"
 
     def memory(self, name: str) -> MemoryBank:
         return next(m for m in self.memories if m.name == name)

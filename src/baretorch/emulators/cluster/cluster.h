@@ -132,10 +132,12 @@ struct bt_cluster {
     uint64_t in_at, in_end, in_room;
     uint8_t out[BT_OUT];
     uint32_t out_bytes;
+    uint8_t line_control;
     uint32_t polls; /* looks at an empty console since something came or went */
     /* every access, if there is room for them: for the judge */
     struct bt_event *trace;
     uint64_t trace_count, trace_room;
+    bool trace_registers; /* only these */
     /* what was measured: calls of the run function, and the rows of the last */
     uint64_t *call_instructions, *call_cycles;
     uint64_t calls, call_room;
@@ -162,7 +164,8 @@ bool bt_cluster_load(struct bt_cluster *c, uint32_t address, const uint8_t *data
 bool bt_cluster_peek(struct bt_cluster *c, uint32_t address, uint8_t *data, uint32_t bytes);
 bool bt_cluster_input(struct bt_cluster *c, const uint8_t *data, uint64_t bytes);
 uint32_t bt_cluster_output(struct bt_cluster *c, uint8_t *data, uint32_t room);
-bool bt_cluster_trace(struct bt_cluster *c, uint64_t room);
+/* Keeps accesses: the first `room`; all, or those to registers. */
+bool bt_cluster_trace(struct bt_cluster *c, uint64_t room, bool registers);
 /* What Python looks at; `count` is how many there are. */
 const struct bt_report *bt_cluster_report(const struct bt_cluster *c);
 const struct bt_event *bt_cluster_events(const struct bt_cluster *c, uint64_t *count);

@@ -66,7 +66,7 @@ def load_library(path: Path) -> ctypes.CDLL:
         ("bt_cluster_peek", c_bool, (c_void_p, c_uint32, ctypes.POINTER(c_uint8), c_uint32)),
         ("bt_cluster_input", c_bool, (c_void_p, bytes_in, c_uint64)),
         ("bt_cluster_output", c_uint32, (c_void_p, ctypes.POINTER(c_uint8), c_uint32)),
-        ("bt_cluster_trace", c_bool, (c_void_p, c_uint64)),
+        ("bt_cluster_trace", c_bool, (c_void_p, c_uint64, c_bool)),
         ("bt_cluster_report", ctypes.POINTER(ReportStruct), (c_void_p,)),
         ("bt_cluster_events", ctypes.POINTER(EventStruct), (c_void_p, count)),
         ("bt_cluster_rows", ctypes.POINTER(RowStruct), (c_void_p, count)),

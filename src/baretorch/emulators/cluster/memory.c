@@ -367,7 +367,8 @@ static int64_t barrier(struct bt_cluster *c, unsigned core, uint64_t cycle, uint
 
 /* Console: what our driver of a 16550 uses of it. ------------------------------------------------------------------- */
 
-enum { UART_DATA = 0, UART_LINE_STATUS = 5, UART_RECEIVED = 0x01, UART_IDLE = 0x60 };
+enum { UART_DATA = 0, UART_LINE_CONTROL = 3, UART_LINE_STATUS = 5 };
+enum { UART_DIVIDER = 0x80, UART_RECEIVED = 0x01, UART_IDLE = 0x60 };
 
 static uint32_t uart_read(struct bt_cluster *c, uint32_t offset)
 {
@@ -381,7 +382,9 @@ static uint32_t uart_read(struct bt_cluster *c, uint32_t offset)
 
 static void uart_write(struct bt_cluster *c, uint32_t offset, uint8_t byte)
 {
-    if (offset == UART_DATA && c->out_bytes < BT_OUT) {
+    if (offset == UART_LINE_CONTROL) {
+        c->line_control = byte;
+    } else if (offset == UART_DATA && (c->line_control & UART_DIVIDER) == 0 && c->out_bytes < BT_OUT) {
         c->out[c->out_bytes++] = byte;
         c->polls = 0;
     }
@@ -477,8 +480,9 @@ static int64_t serve(struct bt_cluster *c, unsigned core, uint64_t cycle, uint32
     return (int64_t)(cycle + memory->wait);
 }
 
-bool bt_cluster_trace(struct bt_cluster *c, uint64_t room)
+bool bt_cluster_trace(struct bt_cluster *c, uint64_t room, bool registers_only)
 {
+    c->trace_registers = registers_only;
     c->trace = calloc(room, sizeof *c->trace);
     c->trace_room = room;
     return c->trace != NULL;
@@ -488,7 +492,8 @@ int64_t bt_access(struct bt_cluster *c, unsigned core, uint64_t cycle, uint32_t 
                   uint32_t *data)
 {
     int64_t answer = serve(c, core, cycle, address, bytes, write, data);
-    if (c->trace_count < c->trace_room) {
+    bool wanted = c->trace_count < c->trace_room;
+    if (wanted && (!c->trace_registers || bt_memory_at(c, address) == BT_MEMORIES)) {
         int32_t later = (int32_t)(answer < 0 ? answer : answer - (int64_t)cycle);
         c->trace[c->trace_count++] = (struct bt_event){cycle, core, address, bytes, write, *data, c->core[core].pc, later};
     }

@@ -123,9 +123,9 @@ class Simulator:
     def run(self, cycles: int) -> Stop:
         return Stop(self.library.bt_cluster_run(self.handle, cycles))
 
-    def trace(self, room: int) -> None:
-        """Keep so many requests; the first, if there are more."""
-        if not self.library.bt_cluster_trace(self.handle, room):
+    def trace(self, room: int, registers: bool = False) -> None:
+        """Keep so many requests, the first, if there are more; all, or those to registers."""
+        if not self.library.bt_cluster_trace(self.handle, room, registers):
             raise MemoryError("no memory for the trace")
 
     def events(self) -> list[Event]:

@@ -1,0 +1,97 @@
+/* A cluster's cores together: the barrier of its event unit, its DMA engine, its GEMM unit, and counters of a core.
+ * What is started must be waited for by a core before any core touches what it writes; the emulator tells if not. */
+#ifndef BT_CLUSTER_RUNTIME_H
+#define BT_CLUSTER_RUNTIME_H
+
+#include <stdint.h>
+
+#include "bt_board.h"
+
+#define BT_CLUSTER_REG(base, index) (*(volatile uint32_t *)(uintptr_t)((base) + 4u * (index)))
+
+static inline uint32_t bt_core_number(void)
+{
+    uint32_t number;
+    __asm__ volatile("csrr %0, mhartid" : "=r"(number));
+    return number;
+}
+
+/* Cycles since reset. */
+static inline uint32_t bt_cycles(void)
+{
+    uint32_t cycles;
+    __asm__ volatile("csrr %0, mcycle" : "=r"(cycles) : : "memory");
+    return cycles;
+}
+
+/* cv.elw: a load that is granted when what it waits for has come; the core sleeps until then. */
+static inline uint32_t bt_wait_at(uintptr_t address)
+{
+    uint32_t value;
+    __asm__ volatile(".insn i 0x0b, 3, %0, %1, 0" : "=r"(value) : "r"(address) : "memory");
+    return value;
+}
+
+/* All cores of the team are here; what they wrote before is there for all after. */
+static inline void bt_barrier(void)
+{
+    (void)bt_wait_at(BT_EVENTS_BASE);
+}
+
+/* Which cores a barrier waits for, a bit each; at reset all. */
+static inline void bt_barrier_team(uint32_t cores)
+{
+    BT_CLUSTER_REG(BT_EVENTS_BASE, 1) = cores;
+}
+
+#ifdef BT_DMA_BASE
+/* Copies `rows` rows of `bytes`, which lie `from_step` and `to_step` bytes apart; on a channel that nobody uses. */
+static inline void bt_dma_start(uint32_t channel, void *to, uint32_t to_step, const void *from, uint32_t from_step,
+                                uint32_t bytes, uint32_t rows)
+{
+    BT_CLUSTER_REG(BT_DMA_BASE, 0) = (uint32_t)(uintptr_t)from;
+    BT_CLUSTER_REG(BT_DMA_BASE, 1) = (uint32_t)(uintptr_t)to;
+    BT_CLUSTER_REG(BT_DMA_BASE, 2) = bytes;
+    BT_CLUSTER_REG(BT_DMA_BASE, 3) = rows;
+    BT_CLUSTER_REG(BT_DMA_BASE, 4) = from_step;
+    BT_CLUSTER_REG(BT_DMA_BASE, 5) = to_step;
+    __asm__ volatile("" : : : "memory");
+    BT_CLUSTER_REG(BT_DMA_BASE, 6) = channel;
+}
+
+static inline void bt_dma_wait(uint32_t channel)
+{
+    (void)bt_wait_at(BT_DMA_BASE + 0x40u + 4u * channel);
+}
+#endif
+
+#ifdef BT_GEMM_BASE
+/* out[i][j] = clamp(zero + requantize((bias[j] + sum of a[i][k] * b[j][k]) << shift, multiplier[j])); docs/arithmetic.md
+ * has the rule. All of it lies in the scratchpad. */
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *out;
+    const int32_t *bias, *multiplier;
+    uint32_t rows, columns, depth;
+    uint32_t a_step, out_step; /* bytes from row to row; rows of b follow each other */
+    int32_t zero, lo, hi;
+    uint32_t shift;
+} bt_gemm;
+
+static inline void bt_gemm_start(const bt_gemm *g)
+{
+    const uint32_t *word = (const uint32_t *)g;
+    for (uint32_t i = 0; i < sizeof *g / sizeof *word; i++) {
+        BT_CLUSTER_REG(BT_GEMM_BASE, i) = word[i];
+    }
+    __asm__ volatile("" : : : "memory");
+    BT_CLUSTER_REG(BT_GEMM_BASE, 14) = 1;
+}
+
+static inline void bt_gemm_wait(void)
+{
+    (void)bt_wait_at(BT_GEMM_BASE + 4u * 15u);
+}
+#endif
+
+#endif
