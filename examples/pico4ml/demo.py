@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -28,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "demo-mnist"
 FRAMES, JOBS = 500, 2
-SHOWN, HOLD = 10, 4  # digits in the animation, and how many frames each is shown
+SHOWN, HOLD = 8, 6  # digits in the animation, and how many frames each is shown
 FIRST = 1000  # of the test images that are photographed
 SEED = 2
 SCALE = 3
@@ -72,7 +73,7 @@ def _measured(network: Network, frames: list[np.ndarray], labels: np.ndarray) ->
     name = network.model.stem
     print(f"{network.title}: building the firmware", flush=True)
     image, run = built(network.model, OUT / name, network.weights)
-    print(f"{network.title}: ten digits, bit by bit at the pins of the camera", flush=True)
+    print(f"{network.title}: {SHOWN * HOLD} frames, bit by bit at the pins of the camera", flush=True)
     shown = _show(image, run, frames, OUT / f"{name}-pictures")
     print(f"{network.title}: {FRAMES} frames, by bytes", flush=True)
     watched = _judge(image, run, frames)
@@ -94,19 +95,28 @@ def _measured(network: Network, frames: list[np.ndarray], labels: np.ndarray) ->
 
 
 def _show(image: Image, run: str, frames: list[np.ndarray], pictures: Path) -> Watched:
-    """The first digits, with pictures of the display. The image with the best known name makes those of the docs."""
+    """The first digits, with pictures of the display; those of the first network are the docs'."""
     pictures.mkdir(exist_ok=True)
     for old in pictures.glob("*.png"):
         old.unlink()
-    file = write_frames(frames[:SHOWN], OUT / "shown.raw")
-    attached = Attached(file, By.PINS, HOLD, pictures)
-    shown = watch(image, run, attached, lambda w: len(w.pictures) > SHOWN * HOLD + 2)
+    file = write_frames(_held(frames[:SHOWN]), OUT / "shown.raw")
+    shown = watch(image, run, Attached(file, By.PINS, 1, pictures), lambda w: len(w.pictures) > SHOWN * HOLD)
     screens = [Picture.open(pictures / name) for _, name in shown.pictures if name]
     if image.name == NETWORKS[0].model.stem:
         _strip(screens[HOLD * SHOWN // 2 + HOLD - 1 :: HOLD][:4]).save(OUT / "screens.png", optimize=True)
-        large = [_large(s).quantize(64) for s in screens[: SHOWN * HOLD]]
-        large[0].save(OUT / "camera.gif", save_all=True, append_images=large[1:], duration=150, loop=0, optimize=True)
+        large = [_large(s).quantize(32) for s in screens[: SHOWN * HOLD]]
+        large[0].save(OUT / "camera.gif", save_all=True, append_images=large[1:], duration=120, loop=0, optimize=True)
+    file.unlink()
     return shown
+
+
+def _held(frames: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """Each several times, by a hand that is not quite still, with noise that is never the same."""
+    rng = np.random.default_rng(SEED)
+    for frame in frames:
+        for _ in range(HOLD):
+            moved = np.roll(frame, rng.integers(-4, 5, 2), (0, 1)).astype(np.float32)
+            yield np.clip(moved + rng.normal(0, 4, frame.shape), 0, 255).astype(np.uint8)
 
 
 def _large(screen: Picture.Image) -> Picture.Image:

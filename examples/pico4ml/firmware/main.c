@@ -8,10 +8,10 @@
 #include "drivers/rp2040.h"
 #include "screen.h"
 
-#define CELL 4 /* pixels across and down a cell of the view */
+#define CELL 4                   /* pixels across and down a cell of the view */
 #define RETRY_US 500000u         /* until a camera that fails is tried again */
-#define DISPLAY_RETRY_US 200000u
-#define RATE_US 1000000u /* over how long rates are counted */
+#define DISPLAY_RETRY_US 200000u /* the same for the display */
+#define RATE_US 1000000u         /* over how long rates are counted */
 #define DIGITS 10
 
 /* What the cores share. Who owns the rest is told by `turn`, which each side sets to the other's. */
@@ -152,10 +152,10 @@ void bt_core1_main(void)
     rest_init();
     tell(&display_silent, !display_start());
     screen_rates(0, 0);
-    r.began = bt_counter_read();
     for (;;) {
         uint8_t number;
         camera_state state = camera_start();
+        r = (rates){.began = bt_counter_read()};
         while (state == CAMERA_GOOD) {
             state = take_frame() ? camera_number(&number) : CAMERA_NO_FRAMES;
             if (state == CAMERA_GOOD) {
