@@ -8,7 +8,6 @@ and their strokes made thicker or thinner, because people draw with a mouse othe
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 
@@ -21,33 +20,14 @@ import baretorch
 from baretorch import frontends
 from baretorch.frontends.pte.export import write_programs
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples/mnist"))
+from cnn import network
+from data import images_and_labels
+from train import varied
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "src/baretorch/studio/bundled"
 EPOCHS, BATCH, CALIBRATION = 12, 128, 64
-TILT, SHEAR, SCALE, SHIFT = 15 * math.pi / 180, 0.2, 0.15, 2.0  # radians, radians, a part, pixels
-
-
-def network() -> nn.Module:
-    return nn.Sequential(
-        *(nn.Conv2d(1, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(12, 24, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(24, 32, 3), nn.ReLU(), nn.Flatten()),
-        nn.Linear(32 * 5 * 5, 10),
-    )
-
-
-def varied(images: torch.Tensor) -> torch.Tensor:
-    """The digits as others might have written them."""
-    n = len(images)
-    tilt, shear = (torch.rand(n) * 2 - 1) * TILT, (torch.rand(n) * 2 - 1) * SHEAR
-    wide, high = (1 + (torch.rand(n) * 2 - 1) * SCALE for _ in range(2))
-    x, y = ((torch.rand(n) * 2 - 1) * SHIFT / 14 for _ in range(2))
-    cos, sin = tilt.cos(), tilt.sin()
-    rows = torch.stack([wide * cos, -high * sin + shear, x, wide * sin, high * cos, y], 1).reshape(n, 2, 3)
-    moved = F.grid_sample(images, F.affine_grid(rows, list(images.shape), align_corners=False), align_corners=False)
-    thick, thin = F.max_pool2d(moved, 3, 1, 1), -F.max_pool2d(-moved, (1, 3), 1, (0, 1))
-    how = (torch.rand(n, 1, 1, 1) * 2.4 - 1.2).clamp(-0.6, 0.7)
-    return torch.where(how > 0, torch.lerp(moved, thick, how.abs()), torch.lerp(moved, thin, how.abs()))
 
 
 def train() -> nn.Module:
@@ -98,7 +78,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "examples/mnist"))
-    from data import images_and_labels
-
     measure() if sys.argv[1:] == ["measure"] else main()

@@ -13,20 +13,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import cnn
 import model as mlp
 import numpy as np
 import torch
-from data import FOLDER, images_and_labels
+from camera import kept_photographs, photographed
+from data import images_and_labels
 from torch import nn
 from torch.nn import functional as F
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pico4ml"))
-from photo import Vision, photographs, seen
-
-EPOCHS, BATCH, PHOTOS = 16, 128, 10_000
+EPOCHS, BATCH = 16, 128
 TILT, SHEAR, SCALE, SHIFT = 15 * math.pi / 180, 0.2, 0.15, 2.0  # radians, radians, a part, pixels
 NETWORKS = {"mlp": (mlp, (784,)), "cnn": (cnn, (1, 28, 28))}  # and the shape of an image
 
@@ -43,25 +40,6 @@ def varied(images: torch.Tensor) -> torch.Tensor:
     thick, thin = F.max_pool2d(moved, 3, 1, 1), -F.max_pool2d(-moved, (1, 3), 1, (0, 1))
     how = (torch.rand(n, 1, 1, 1) * 2.4 - 1.2).clamp(-0.6, 0.7)
     return torch.where(how > 0, torch.lerp(moved, thick, how.abs()), torch.lerp(moved, thin, how.abs()))
-
-
-def photographed(images: np.ndarray, digits: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """What the camera's firmware makes of photographs of images, float32[n, 784], and their digits."""
-    vision = Vision()
-    found = [(vision(seen(frame)), digit) for frame, digit in zip(photographs(images, seed), digits, strict=True)]
-    read = [(picture, digit) for picture, digit in found if picture is not None]
-    return np.stack([p for p, _ in read]).astype(np.float32) / 255, np.array([d for _, d in read], np.int64)
-
-
-def kept_photographs() -> tuple[np.ndarray, np.ndarray]:
-    """Those of the first training images, made once."""
-    path = FOLDER / "photographs.npz"
-    if not path.exists():
-        print(f"photographing {PHOTOS:,} digits", flush=True)
-        images, digits = photographed(*images_and_labels("train", PHOTOS))
-        np.savez_compressed(path, images=images, digits=digits)
-    with np.load(path) as kept:
-        return kept["images"], kept["digits"]
 
 
 def train(
