@@ -1,5 +1,5 @@
 # The two commands of the README: `make demo` and `make test`. Both do all the set-up they need.
-.PHONY: help demo demo-mnist play mnist test test-all check bench docs clean
+.PHONY: help setup demo demo-mnist play mnist test test-all check bench docs clean
 
 PY := .venv/bin/python
 # Two test processes on two cores: threads of PyTorch's own would only be in each other's way. Each takes whole
@@ -12,15 +12,20 @@ TORCH := $(addprefix tests/,cli debug emulators examples explore exports fronten
 OLD_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem
 
 help:
-	@echo "make demo      set up, train the sine model, build it for the Pico 2 W, emulate, plot"
+	@echo "make setup       install all that tests and demos need; what follows does so by itself"
+	@echo "make demo        set up, train the sine model, build it for the Pico 2 W, emulate, plot"
 	@echo "make demo-mnist  read digits through the camera of an emulated Pico4ML: pictures, accuracy, frame rates"
-	@echo "make play      rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee"
-	@echo "make mnist     fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
-	@echo "make test      set up, check the code, run all tests"
-	@echo "make test-all  the same with the long sweeps, and as on other CPUs"
-	@echo "make bench     measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
-	@echo "make docs      write the generated parts of the docs anew"
-	@echo "make clean     remove what was built (not .venv)"
+	@echo "make play        rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee"
+	@echo "make mnist       fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
+	@echo "make check       format, lint and types only"
+	@echo "make test        set up, check the code, run all tests"
+	@echo "make test-all    the same with the long sweeps, and as on other CPUs"
+	@echo "make bench       measure models x boards, write docs/benchmarks.md, benchmarks/results.json and boards.json"
+	@echo "make docs        write the generated parts of the docs anew"
+	@echo "make clean       remove what was built (not .venv)"
+
+setup:
+	@tools/setup.sh test
 
 demo:
 	@tools/setup.sh demo
