@@ -38,7 +38,11 @@ from baretorch.passes.order import FLOAT
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = [*sorted(p for p in ROOT.glob("zoo/*.py") if p.stem != "common"), *sorted(ROOT.glob("examples/*/model.py"))]
+EXAMPLES = ("rps", "sine")  # the digits of examples/mnist have been trained anew since pt2e quantized them
+FILES = [
+    *sorted(p for p in ROOT.glob("zoo/*.py") if p.stem != "common"),
+    *(ROOT / "examples" / name / "model.py" for name in EXAMPLES),
+]
 BEFORE, NOW = (ROOT / "benchmarks" / name for name in ("quantizer_before.json", "quantizer.json"))
 PAGE = ROOT / "docs" / "reference" / "quantizer.md"
 EQUAL_DB = 0.1
