@@ -104,7 +104,7 @@ def _show(image: Image, run: str, frames: list[np.ndarray], pictures: Path) -> W
     screens = [Picture.open(pictures / name) for _, name in shown.pictures if name]
     if image.name == NETWORKS[0].model.stem:
         _strip(screens[HOLD * SHOWN // 2 + HOLD - 1 :: HOLD][:4]).save(OUT / "screens.png", optimize=True)
-        large = [_large(s).quantize(32) for s in screens[: SHOWN * HOLD]]
+        large = [_large(s, 2).quantize(32) for s in screens[: SHOWN * HOLD]]
         large[0].save(OUT / "camera.gif", save_all=True, append_images=large[1:], duration=120, loop=0, optimize=True)
     file.unlink()
     return shown
@@ -119,8 +119,8 @@ def _held(frames: list[np.ndarray]) -> Iterator[np.ndarray]:
             yield np.clip(moved + rng.normal(0, 4, frame.shape), 0, 255).astype(np.uint8)
 
 
-def _large(screen: Picture.Image) -> Picture.Image:
-    return screen.convert("RGB").resize((screen.width * SCALE, screen.height * SCALE), Picture.Resampling.NEAREST)
+def _large(screen: Picture.Image, times: int = SCALE) -> Picture.Image:
+    return screen.convert("RGB").resize((screen.width * times, screen.height * times), Picture.Resampling.NEAREST)
 
 
 def _strip(screens: list[Picture.Image]) -> Picture.Image:

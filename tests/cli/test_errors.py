@@ -388,7 +388,8 @@ def test_watchdog(name: str, board: str, ms: int, folder: Path) -> None:
     ("name", "board"), [("missing", "pico"), ("empty", "pico"), ("host", "host"), ("idle", "pico")]
 )
 def test_app(name: str, board: str, folder: Path) -> None:
-    """A folder that is not there or has no C, a board that takes none, an application that never runs the model."""
+    """A folder that is not there or has no C, a board that takes none, an application that never runs the model, and
+    leaves core 1 alone."""
     app = folder / "app"
     if name != "missing":
         app.mkdir()

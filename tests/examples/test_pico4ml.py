@@ -42,7 +42,7 @@ def paper(level: int = 200) -> np.ndarray:
     return np.full((photo.VIEW, photo.VIEW), level, np.uint8)
 
 
-@pytest.mark.parametrize("toolchain", ["gcc", "zig"])
+@pytest.mark.parametrize("toolchain", ["gcc", pytest.param("zig", marks=pytest.mark.slow)])
 def test_the_c_is_clean(toolchain: str, tmp_path: Path) -> None:
     """With all the warnings that our own files are compiled with."""
     board = load_board("pico4ml")
@@ -102,7 +102,7 @@ def test_photographs_look_like_their_digits(vision: Any) -> None:
     assert near >= 10
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn"])
+@pytest.mark.parametrize("name", [pytest.param("mlp", marks=pytest.mark.slow), "cnn"])
 def test_training_on_a_small_budget(name: str, vision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It learns the few digits it is given."""
     import torch

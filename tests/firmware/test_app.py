@@ -108,11 +108,6 @@ def test_core_1_is_its_own(tmp_path: Path) -> None:
         machine.close()
 
 
-def test_core_1_may_be_left_alone(tmp_path: Path) -> None:
-    files = {"main.c": ASKS.replace('#include "words/words.h"', '#define words() ""')}
-    assert "bt_core1_main" in built(tmp_path, files).symbols
-
-
 @pytest.mark.parametrize(
     ("files", "what", "found"),
     [
