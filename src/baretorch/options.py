@@ -115,7 +115,7 @@ class Options:
     ] = None
     keep_float: Annotated[tuple[str, ...], About("Leave this layer in float; repeatable.", "LAYER")] = ()
     config: Annotated[
-        str | None, About("Give layers the precisions that this TOML says: int8, int4 or float.", "FILE")
+        str | None, About("Give layers the precisions that this TOML says: int8, int4, int16 or float.", "FILE")
     ] = None
     observer: Annotated[
         Observer, About("How scales follow from calibration data: without its outliers, or with all of it.")

@@ -36,6 +36,17 @@ def test_layers_get_their_precision(folder: Path) -> None:
     assert "--config c.toml" in (folder / "c" / "model.h").read_text()
 
 
+@pytest.mark.parametrize("io", ["float", "int8"])
+def test_layers_of_int16_meet_those_of_int8(io: str, folder: Path) -> None:
+    (folder / "c.toml").write_text('[layers]\n"0" = "int16"\n"3" = "int16"\n')
+    arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c", "--io", io)
+    assert baretorch(*arguments).code == 0
+    text = (folder / "c" / "model.c").read_text()
+    first = "bt_quantize16_ref(" if io == "float" else "bt_widen_ref("
+    called = [first, "bt_qconv2d16_dsp(", "bt_narrow_ref(", "bt_qconv2d16_rows_dsp("]
+    assert all(name in text for name in called)
+
+
 def test_float_is_what_keep_float_does(folder: Path) -> None:
     (folder / "c.toml").write_text('[layers]\n"0" = "int8"\n"3" = "float"\n')
     arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--out", "c")

@@ -36,6 +36,7 @@ from baretorch.ops import (
     qattention,
     qbinary,
     qconv2d,
+    qconv2d16,
     qconv_transpose2d,
     qelementwise,
     qlinear,
@@ -57,6 +58,7 @@ from baretorch.ops import (
     solve,
     special,
     upsample,
+    wide,
 )
 from baretorch.ops.int8 import Rule
 from baretorch.ops.kernel import Kernel
@@ -140,6 +142,8 @@ OPS: tuple[OpRow, ...] = (
     OpRow(lookup.Lookup, lookup.KERNELS),
     OpRow(qlinear.QLinear, qlinear.KERNELS),
     OpRow(qconv2d.QConv2d, qconv2d.KERNELS),
+    OpRow(qconv2d16.QConv2d16, qconv2d16.KERNELS),
+    *(OpRow(op, wide.kernels(op)) for op in wide.OPS),
     OpRow(qconv_transpose2d.QConvTranspose2d, qconv_transpose2d.KERNELS),
     OpRow(qmatmul.QMatmul, qmatmul.KERNELS),
     OpRow(qattention.QAttention, qattention.KERNELS),

@@ -18,6 +18,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.logic import Where
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.wide import FINER, Dequantize16, Narrow, Quantize16, Widen
 
 
 class StaysFloat(Exception):
@@ -46,6 +47,7 @@ class Walk:
     nodes: list[Node] = field(default_factory=list)
     new: dict[str, Tensor] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)  # tensor -> its int8 tensor
+    wide: dict[str, str] = field(default_factory=dict)  # tensor -> its int16 tensor
     floats: set[str] = field(default_factory=set)  # tensors that exist as float
     cut: dict[str, str] = field(default_factory=dict)  # float inputs of the graph -> the same within their scale
     found: dict[str, Quant] = field(default_factory=dict)  # scales of tensors without a note
@@ -131,6 +133,8 @@ class Walk:
             scale, zero = quant.scale[0], quant.zero_point[0]
             if t.data is not None:
                 self.stored[name] = self.constant(t, "int8", quantize(t.data, scale, zero))
+            elif name in self.wide:
+                self.stored[name] = self.add(Narrow(zero), name, t.shape, quant, self.wide[name])
             elif name in self.functions:
                 function = self.functions[name]
                 table = self.table(name, function.values, quant)
@@ -138,6 +142,30 @@ class Walk:
             else:
                 self.stored[name] = self.add(Quantize(scale, zero), name, t.shape, quant, name)
         return self.stored[name]
+
+    def int16(self, name: str) -> str:
+        """The tensor as int16: as it was made, or from what there is of it."""
+        if name not in self.wide:
+            t, quant = self.graph[name], self.scale(name)
+            if name in self.floats and name not in self.stored and t.data is None:
+                self.wide[name] = self.wider(Quantize16(self.finer(name)), name, self.real(name))
+            else:
+                self.wide[name] = self.wider(Widen(quant.zero_point[0]), name, self.int8(name))
+        return self.wide[name]
+
+    def finer(self, name: str) -> float:
+        """The scale of the tensor as int16."""
+        return self.scale(name).scale[0] / FINER
+
+    def wider(self, op: Op, like: str, *inputs: str) -> str:
+        """A node with a new int16 output in the finer scale of the tensor `like`."""
+        name = fresh(self.graph, self.new, f"{like}_int16")
+        (signature,) = op.infer([self.tensor(n) for n in inputs])
+        quant = Quant((self.finer(like),), (0,))
+        t = replace(self.graph[like], name=name, dtype=DType.INT16, shape=signature.shape, quant=quant)
+        self.new[name] = replace(t, data=None, value="")
+        self.nodes.append(Node(op, inputs, (name,)))
+        return name
 
     def rescaled(self, name: str, quant: Quant) -> str:
         """The tensor in another scale."""
@@ -160,8 +188,10 @@ class Walk:
             return self.stored.get(name, name)
         if name not in self.floats:
             quant = self.scale(name)
-            op = Dequantize(quant.scale[0], quant.zero_point[0])
-            self.nodes.append(Node(op, (self.stored[name],), (name,)))
+            op: Op = Dequantize(quant.scale[0], quant.zero_point[0])
+            if name in self.wide:
+                op = Dequantize16(self.finer(name))
+            self.nodes.append(Node(op, (self.wide.get(name) or self.stored[name],), (name,)))
             self.floats.add(name)
         return name
 

@@ -9,13 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
-from baretorch.ops import conv2d, cut, int4, pack_dsp, pack_mve, pack_triples
+from baretorch.ops import conv2d, cut, int4, pack_dsp, pack_mve, pack_triples, qconv2d16
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, with_pitch
 from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.wide import Narrow
 from baretorch.ops.window import Padding, Pair
 
 
@@ -70,6 +71,15 @@ def conv(walk: Walk, node: Node) -> None:
     """The int8 form of conv2d."""
     op = node.op
     assert isinstance(op, Conv2d)
+    (out,) = node.outputs
+    if walk.scale(out).bits == 16:
+        whole16 = qconv2d16.convolution(walk, node, op)
+        if op.pool == (1, 1):
+            walk.wide[out] = whole16
+            return
+        narrow, shape = Narrow(walk.scale(out).zero_point[0]), walk.tensor(whole16).shape
+        walk.emit(node, MaxPool2d(op.pool, op.pool), walk.add(narrow, out, shape, walk.quant(out), whole16))
+        return
     made = layer_of(walk, node, op.lo, op.hi)
     own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
     whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool, made.bits)
@@ -77,8 +87,7 @@ def conv(walk: Walk, node: Node) -> None:
     if made.bits == 8 or op.pool == (1, 1):
         walk.emit(node, whole, *inputs)
         return
-    (out,) = node.outputs  # kernels for fewer bits do not pool
-    plain = replace(whole, pool=(1, 1))
+    plain = replace(whole, pool=(1, 1))  # kernels for fewer bits do not pool
     (signature,) = plain.infer([walk.tensor(n) for n in inputs])
     walk.emit(node, MaxPool2d(op.pool, op.pool), walk.add(plain, out, signature.shape, walk.quant(out), *inputs))
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, int4, pack_dsp, pack_mve, pack_triples, qconv2d
+from baretorch.ops import cut, int4, pack_dsp, pack_mve, pack_triples, qconv2d, qconv2d16
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
@@ -71,6 +71,9 @@ def linear(walk: Walk, node: Node) -> None:
     """The int8 form of linear."""
     op = node.op
     assert isinstance(op, Linear)
+    if walk.scale(node.outputs[0]).bits == 16:
+        walk.wide[node.outputs[0]] = qconv2d16.linear(walk, node, op.lo, op.hi)
+        return
     made = layer_of(walk, node, op.lo, op.hi)
     walk.emit(
         node, QLinear(made.zero, made.shift, made.lo, made.hi, made.bits), walk.int8(node.inputs[0]), *made.constants

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import DType, Graph, Node, Quant, Tensor
+from baretorch.ir import DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.wide import Dequantize16, Narrow, Quantize16, Widen
 from baretorch.passes.rewrite import rebuilt
 
 
@@ -20,15 +21,18 @@ def bare_io(graph: Graph) -> Graph:
         readers = uses.get(name, [])
         if graph[name].dtype is not DType.FLOAT32 or not readers:
             continue
-        if not all(r.op == readers[0].op and isinstance(r.op, Quantize) for r in readers):
-            floats = [r for r in readers if not isinstance(r.op, Quantize)]
+        kinds = {quant for r in readers if (quant := _taken(graph[name], r.op)) is not None}
+        floats = [r for r in readers if _taken(graph[name], r.op) is None]
+        if floats or len(kinds) != 1:
             raise _float_border(graph, f"input {name}", (floats or readers)[0])
-        op = readers[0].op
-        assert isinstance(op, Quantize)
-        new[name] = replace(graph[name], dtype=DType.INT8, quant=Quant((op.scale,), (op.zero,)))
+        (quant,) = kinds
+        new[name] = replace(graph[name], dtype=DType.INT8, quant=quant)
         for r in readers:
-            nodes.remove(r)
-            rename[r.outputs[0]] = name
+            if isinstance(r.op, Quantize16):
+                nodes[nodes.index(r)] = replace(r, op=Widen(quant.zero_point[0]))
+            else:
+                nodes.remove(r)
+                rename[r.outputs[0]] = name
     outputs = []
     for name in graph.outputs:
         made = producer.get(name)
@@ -39,9 +43,21 @@ def bare_io(graph: Graph) -> Graph:
             quant = Quant((made.op.scale,), (made.op.zero,))
             new[stored] = replace(new.get(stored, graph[stored]), quant=quant)
             outputs.append(stored)
+        elif made is not None and isinstance(made.op, Dequantize16) and (quant := graph[name].quant) is not None:
+            narrow = fresh(graph, new, f"{name}_int8")
+            new[narrow] = replace(graph[name], name=narrow, dtype=DType.INT8)
+            nodes.append(Node(Narrow(quant.zero_point[0]), made.inputs, (narrow,)))
+            outputs.append(narrow)
         else:
             raise _float_border(graph, f"output {name}", made)
     return rebuilt(replace(graph, outputs=tuple(outputs)), nodes, new.values(), rename)
+
+
+def _taken(x: Tensor, op: Op) -> Quant | None:
+    """The scale in which this takes a float input that could come as int8."""
+    if isinstance(op, Quantize16):
+        return replace(x.quant, bits=8) if x.quant is not None else None
+    return Quant((op.scale,), (op.zero,)) if isinstance(op, Quantize) else None
 
 
 def _float_border(graph: Graph, what: str, layer: Node | None) -> CompileError:

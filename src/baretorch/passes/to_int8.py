@@ -39,7 +39,9 @@ def to_int8(graph: Graph) -> Graph:
             walk.new |= {name: replace(graph[name], in_float=why) for name in node.outputs}
     outputs = tuple(_real(walk, name) for name in graph.outputs)
     state = tuple(replace(s, next=walk.real(s.next)) for s in graph.state)
-    for name, stored in reversed(walk.stored.items()):  # the first that a tensor stands for is what was computed
+    for name, stored in reversed(
+        [*walk.wide.items(), *walk.stored.items()]
+    ):  # the first that a tensor stands for is what was computed
         if stored in walk.new:
             walk.new[stored] = replace(walk.new[stored], value=graph[name].holds)
     return rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())

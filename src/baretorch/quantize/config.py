@@ -26,6 +26,7 @@ LARGEST = 1 << 20  # bytes of a file that people write
 class Precision(StrEnum):
     INT8 = "int8"  # as all others
     INT4 = "int4"  # weights of 4 bits
+    INT16 = "int16"  # weights of 8 bits, inputs and outputs of 16
     FLOAT = "float"  # as --keep-float leaves it
 
 
@@ -61,30 +62,39 @@ def _precision(file: str, layer: str, value: object) -> Precision:
 
 
 def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]]]) -> Graph:
-    """The notes of a quantized graph, with those of weights in the precision of their layer. Of each layer, what it
-    makes is given."""
+    """The notes of a quantized graph, in the precisions of its layers. Of each layer, what it makes is given."""
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
     for layer, (precision, made) in layers.items():
-        if precision is not Precision.INT4:
+        if precision not in (Precision.INT4, Precision.INT16):
             continue
-        found = [i for i, n in enumerate(nodes) if made.intersection(n.outputs) and _takes_int4(graph, n)]
+        found = [i for i, n in enumerate(nodes) if made.intersection(n.outputs) and _has_weights(graph, n)]
         if not found:
             ops = sorted({n.op.name for n in nodes if made.intersection(n.outputs)})
             raise CompileError(
-                f"--config: {layer!r} = 'int4': it has no weights that could be int4",
-                have=", ".join(ops) or "nothing in int8",
-                need="a linear layer or a convolution",
+                f"--config: {layer!r} = {precision.value!r}: it has no weights in int8",
+                have=", ".join(ops) or None,
+                need="a linear layer or a convolution that is quantized",
             )
         for i in found:
-            weight = _in_int4(graph[nodes[i].inputs[1]], fresh(graph, tensors, f"{nodes[i].inputs[1]}_int4"))
-            tensors[weight.name] = weight
-            nodes[i] = replace(nodes[i], inputs=(nodes[i].inputs[0], weight.name, *nodes[i].inputs[2:]))
+            x, weight, *rest = nodes[i].inputs
+            if precision is Precision.INT4:
+                own = _in_int4(graph[weight], fresh(graph, tensors, f"{weight}_int4"))
+                tensors[own.name] = own
+                nodes[i] = replace(nodes[i], inputs=(x, own.name, *rest))
+            for name in (*nodes[i].outputs, *graph.inputs) if precision is Precision.INT16 else ():
+                quant = tensors[name].quant
+                if quant is not None and (name == x or name in nodes[i].outputs):
+                    tensors[name] = replace(tensors[name], quant=replace(quant, bits=16))
     return replace(graph, tensors=tensors, nodes=tuple(nodes))
 
 
-def _takes_int4(graph: Graph, node: Node) -> bool:
-    return isinstance(node.op, (Linear, Conv2d)) and graph[node.inputs[1]].quant is not None
+def _has_weights(graph: Graph, node: Node) -> bool:
+    return (
+        isinstance(node.op, (Linear, Conv2d))
+        and graph[node.inputs[1]].quant is not None
+        and graph[node.outputs[0]].quant is not None
+    )
 
 
 def _in_int4(weight: Tensor, name: str) -> Tensor:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh
+from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.wide import FINER, Dequantize16, Quantize16
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,14 @@ def simulated(graph: Graph) -> Simulated:
         if t.quant is None or t.dtype is not DType.FLOAT32:
             return
         scale, zero = t.quant.scale[0], t.quant.zero_point[0]
+        wide = t.quant.bits == 16
+        there: Op = Quantize16(scale / FINER) if wide else Quantize(scale, zero)
+        back: Op = Dequantize16(scale / FINER) if wide else Dequantize(scale, zero)
         stored, again = (fresh(graph, new, f"{name}_{suffix}") for suffix in ("steps", "rounded"))
-        new[stored] = replace(t, name=stored, dtype=DType.INT8)
+        new[stored] = replace(t, name=stored, dtype=DType.INT16 if wide else DType.INT8)
         new[again] = replace(t, name=again)
-        nodes.append(Node(Quantize(scale, zero), (name,), (stored,)))
-        nodes.append(Node(Dequantize(scale, zero), (stored,), (again,)))
+        nodes.append(Node(there, (name,), (stored,)))
+        nodes.append(Node(back, (stored,), (again,)))
         rounded[name] = again
 
     for name in (*graph.inputs, *(s.name for s in graph.state)):

@@ -1,0 +1,23 @@
+/* As qconv2d, of int16 with zero points of 0: x is 0 outside of its bounds, and lo and hi are int16. */
+#ifndef BT_QCONV2D16_H
+#define BT_QCONV2D16_H
+
+#include "../qconv2d/qconv2d.h"
+
+#ifndef BT_INLINE_KERNELS
+/* weight: [out][kernel_h][kernel_w][in / groups] */
+void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const int8_t *weight, const int32_t *bias,
+                      const int32_t *multiplier, int16_t *y);
+
+/* One group, no pool, no shift, an even number of outputs. weight: for each two outputs their biases, words [taps / 4][2]
+ * and their multipliers; the first count is rounded up to an even number. A word has the bytes of taps t, t + 2, t + 1
+ * and t + 3; a tap is (kh, kw, i). scratch: 6 bytes a tap, taps rounded up to a multiple of eight, and 32. */
+void bt_qconv2d16_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weight, int16_t *y, void *scratch);
+
+/* A kernel of 1 x 1 that meets every pixel, one group, fours of inputs. weight: [out / 4][in / 4][4] words, the first
+ * count rounded up, with bytes as above. */
+void bt_qconv2d16_rows_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weight, const int32_t *bias,
+                           const int32_t *multiplier, int16_t *y);
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+"""Cases of int16 activations with int8 weights, and of the ways to and from int16. The torch side follows
+docs/arithmetic.md, with 64-bit integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from baretorch.ir import Shape
+from baretorch.ops.qconv2d16 import QConv2d16
+from baretorch.ops.wide import Dequantize16, Narrow, Quantize16, Widen
+from tests.ops.case import Case, Inputs, nchw, nhwc, values
+
+
+def layer(x: Shape, weight: Shape, factor: float) -> Inputs:
+    """Random numbers, with biases and multipliers that spread the outputs over most of the range."""
+
+    def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        out = weight[0]
+        return (
+            rng.integers(-32768, 32768, x).astype(np.int16),
+            rng.integers(-127, 128, weight).astype(np.int8),
+            rng.integers(-(1 << 20), 1 << 20, out).astype(np.int32),
+            (rng.uniform(0.3, 1.0, out) * factor * 2**32).astype(np.int32),
+        )
+
+    return build
+
+
+def largest(taps: int) -> Inputs:
+    """Sums as large as they may be."""
+
+    def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        weight = np.full((2, 1, 1, taps), 127, np.int8)
+        weight[1] = -127
+        multiplier = np.full(2, 1 << 16, np.int32)
+        return np.full((1, 1, 4, taps), -32768, np.int16), weight, np.zeros(2, np.int32), multiplier
+
+    return build
+
+
+def conv(name: str, op: QConv2d16, inputs: Inputs) -> Case:
+    top, bottom, left, right = op.padding
+
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, multiplier: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(nchw(x.double()), (left, right, top, bottom))
+        acc = F.conv2d(padded, nchw(weight.double()), None, op.stride, 0, op.dilation, op.groups)
+        sums = (nhwc(acc).round().long() + bias) * (1 << op.shift)
+        scaled = torch.div(sums * multiplier + (1 << 31), 1 << 32, rounding_mode="floor")
+        return scaled.clamp(op.lo, op.hi).short()
+
+    return Case(f"qconv2d16 {name}", op, inputs, run, activations=1)
+
+
+def ints(dtype: type[np.int8] | type[np.int16], *shape: int) -> Inputs:
+    limits = np.iinfo(dtype)
+    return lambda rng: (rng.integers(limits.min, limits.max + 1, shape).astype(dtype),)
+
+
+def narrow(x: torch.Tensor) -> torch.Tensor:
+    return (torch.div(x.int() + 64, 128, rounding_mode="floor") - 5).clamp(-128, 127).char()
+
+
+def quantize16(x: torch.Tensor) -> torch.Tensor:
+    scaled = (x * torch.tensor(1 / 0.001, dtype=torch.float32)).double().nan_to_num(0.0, torch.inf, -torch.inf)
+    return scaled.round().clamp(-32768, 32767).short()
+
+
+REALS = values([-np.inf, -40.0, -32.768, -1.0, -0.0005, -0.0, 0.0005, 0.0015, 0.3, 32.767, 33.0, np.inf, np.nan])
+SAME = (1, 1, 1, 1)
+CASES = (
+    conv("one by one", QConv2d16(), layer((1, 3, 5, 8), (4, 1, 1, 8), 0.003)),
+    conv("one by one, one pixel", QConv2d16(lo=0), layer((1, 1, 1, 12), (6, 1, 1, 12), 0.003)),
+    conv("3x3", QConv2d16(padding=SAME, hi=20000), layer((2, 4, 5, 3), (6, 3, 3, 3), 0.002)),
+    conv("3x3, strided", QConv2d16(stride=(2, 1), padding=SAME), layer((1, 6, 5, 4), (2, 3, 3, 4), 0.002)),
+    conv("dilated", QConv2d16(dilation=(2, 1)), layer((1, 7, 5, 2), (2, 3, 2, 2), 0.003)),
+    conv("odd", QConv2d16(), layer((1, 4, 4, 5), (3, 2, 2, 5), 0.003)),
+    conv("shifted", QConv2d16(shift=2), layer((1, 2, 2, 4), (4, 1, 1, 4), 0.001)),
+    conv("groups", QConv2d16(groups=2), layer((1, 4, 4, 6), (4, 3, 3, 3), 0.003)),
+    conv("depthwise", QConv2d16(padding=SAME, groups=4), layer((1, 4, 5, 4), (4, 3, 3, 1), 0.005)),
+    conv("largest", QConv2d16(), largest(512)),
+    Case("widen", Widen(-7), ints(np.int8, 3, 90), lambda x: ((x.int() + 7) * 128).short()),
+    Case("narrow", Narrow(-5), ints(np.int16, 7, 90), narrow),
+    Case("quantize16", Quantize16(0.001), REALS, quantize16),
+    Case("dequantize16", Dequantize16(0.25), ints(np.int16, 40), lambda x: x.float() / 4),
+)
