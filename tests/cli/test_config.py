@@ -36,15 +36,27 @@ def test_layers_get_their_precision(folder: Path) -> None:
     assert "--config c.toml" in (folder / "c" / "model.h").read_text()
 
 
-@pytest.mark.parametrize("io", ["float", "int8"])
-def test_layers_of_int16_meet_those_of_int8(io: str, folder: Path) -> None:
+def test_layers_of_int16_meet_those_of_int8(folder: Path) -> None:
     (folder / "c.toml").write_text('[layers]\n"0" = "int16"\n"3" = "int16"\n')
-    arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c", "--io", io)
+    arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c")
     assert baretorch(*arguments).code == 0
     text = (folder / "c" / "model.c").read_text()
-    first = "bt_quantize16_ref(" if io == "float" else "bt_widen_ref("
-    called = [first, "bt_qconv2d16_dsp(", "bt_narrow_ref(", "bt_qconv2d16_rows_dsp("]
+    called = ["bt_widen_ref(", "bt_qconv2d16_dsp(", "bt_narrow_ref(", "bt_qconv2d16_rows_dsp("]
     assert all(name in text for name in called)
+
+
+@pytest.mark.parametrize(
+    ("io", "called"),
+    [("float", ("bt_quantize16_ref(", "bt_dequantize16_ref(")), ("int8", ("bt_widen_ref(", "bt_narrow_ref("))],
+)
+def test_what_a_model_of_int16_takes_and_gives(io: str, called: tuple[str, str], folder: Path) -> None:
+    layer = "def model(): return nn.Linear(8, 4)\ndef inputs(): return (torch.ones(1, 8),)\n"
+    (folder / "net.py").write_text(f"import torch\nfrom torch import nn\n{layer}def calibration(): return [inputs()]\n")
+    (folder / "c.toml").write_text('[layers]\n"linear" = "int16"\n')
+    arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c", "--io", io)
+    result = baretorch(*arguments)
+    assert result.code == 0, result.err
+    assert all(name in (folder / "c" / "model.c").read_text() for name in called)
 
 
 def test_float_is_what_keep_float_does(folder: Path) -> None:
