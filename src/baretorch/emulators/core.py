@@ -74,6 +74,7 @@ class Core:
         self._bad_access: tuple[str, int] | None = None
         self.explain: Callable[[int], list[str]] = lambda address: []  # why a write there is bad
         self.handled: Callable[[], None] = lambda: None  # called when an interrupt has been
+        self.before_sleep: Callable[[], object] = lambda: None  # called before it sleeps
         self.stepping = False  # stop behind each instruction
         self._breakpoints: dict[int, int] = {}  # the hooks, by address
         self._passed: int | None = None  # the breakpoint that it goes on from
@@ -263,6 +264,7 @@ class Core:
 
     def _doze(self) -> Stop:
         """WFI: what comes of it."""
+        self.before_sleep()
         dozing = Doze(self._hooks.bt_doze(ctypes.byref(self.state)))
         self.state.halted = dozing is Doze.FOR_EVER
         return DOZING[dozing]
@@ -320,8 +322,10 @@ class Core:
         uclib.uc_hook_add(self.uc._uch, ctypes.byref(ctypes.c_size_t()), kind, place, data, begin, end)
 
     def _map_registers(self) -> None:
-        self._ranges = [Range(ctypes.pointer(self.state), origin) for origin, _ in self._chip.peripherals]
-        for (origin, size), one in zip(self._chip.peripherals, self._ranges, strict=True):
+        npu = self._chip.npu
+        spaces = [space for space in self._chip.peripherals if npu is None or space[0] != npu.base]  # which maps itself
+        self._ranges = [Range(ctypes.pointer(self.state), origin) for origin, _ in spaces]
+        for (origin, size), one in zip(spaces, self._ranges, strict=True):
             is_usb = self._usb is not None and self._usb.base == origin
             names = ("bt_on_usb_read", "bt_on_usb_write") if is_usb else ("bt_on_read", "bt_on_write")
             read, write = (ctypes.cast(self._hooks[name], ctypes.c_void_p) for name in names)

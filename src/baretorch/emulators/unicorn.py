@@ -25,6 +25,7 @@ from baretorch.emulators.code import read_code
 from baretorch.emulators.core import PAGE, Core, SharedMemory
 from baretorch.emulators.flash_chip import FlashKind
 from baretorch.emulators.flash_path import FlashSimulation
+from baretorch.emulators.npu.unicorn import NpuPort
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
 from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang, FlashReads
 from baretorch.emulators.usb_port import UsbPort
@@ -93,6 +94,10 @@ class UnicornMachine:
         self.usb = UsbPort(usb, self._wiring, bool(left)) if usb is not None else None
         if self.usb is not None:
             self.usb.attach(self._state, self._cores[0])
+        self.npu = NpuPort(chip.npu, chip, self._memories, self._state) if chip.npu is not None else None
+        if self.npu is not None:
+            for core in self._cores:
+                self.npu.attach(core)
         self._watches: list[tuple[Core, int]] = []
         if self._wiring is not None:
             for core in self._cores:
@@ -242,6 +247,8 @@ class UnicornMachine:
         """Whether that was the end; else memories can be written that could not."""
         if self.usb is not None:
             self._fault = self.usb.stopped(self._where())
+        if self.npu is not None and self._fault is None:
+            self._fault = self.npu.stopped(self._where())
         if self._wiring is None or self._fault is not None:
             return self._fault is not None
         self._fault = self._wiring.stopped(self._where())

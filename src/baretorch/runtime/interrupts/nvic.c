@@ -44,7 +44,7 @@ void bt_sleep(void)
     __asm__ volatile("dsb\n\twfi" : : : "memory");
 }
 #else
-/* Nobody handles the interrupts of console, alarm and NPU: they are enabled while the core sleeps, and no longer pending when
+/* Nobody handles the interrupts of console and alarm: they are enabled while the core sleeps, and no longer pending when
  * others are let in. If one is still raised, clearing it does nothing. */
 void bt_sleep(void)
 {
@@ -52,24 +52,38 @@ void bt_sleep(void)
 #ifdef BT_ALARM_IRQ
     ISER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
 #endif
-#ifdef BT_NPU_IRQ
-    ISER(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
-#endif
     __asm__ volatile("dsb\n\twfi" : : : "memory");
     ICER(BT_UART_IRQ) = BIT(BT_UART_IRQ);
 #ifdef BT_ALARM_IRQ
     ICER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
-#endif
-#ifdef BT_NPU_IRQ
-    ICER(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
 #endif
     __asm__ volatile("dsb\n\tisb" : : : "memory");
     ICPR(BT_UART_IRQ) = BIT(BT_UART_IRQ);
 #ifdef BT_ALARM_IRQ
     ICPR(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
 #endif
+}
+#endif
+
 #ifdef BT_NPU_IRQ
+/* The same for the NPU and the alarm alone: what the console has got must not keep the core awake. */
+void bt_npu_sleep(void);
+
+void bt_npu_sleep(void)
+{
+    ISER(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
+#ifdef BT_ALARM_IRQ
+    ISER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
+#endif
+    __asm__ volatile("dsb\n\twfi" : : : "memory");
+    ICER(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
+#ifdef BT_ALARM_IRQ
+    ICER(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
+#endif
+    __asm__ volatile("dsb\n\tisb" : : : "memory");
     ICPR(BT_NPU_IRQ) = BIT(BT_NPU_IRQ);
+#ifdef BT_ALARM_IRQ
+    ICPR(BT_ALARM_IRQ) = BIT(BT_ALARM_IRQ);
 #endif
 }
 #endif

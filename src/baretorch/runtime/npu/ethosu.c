@@ -45,6 +45,7 @@
 #define U85_LIMITS(reads, writes) (2u << 16 | ((writes)-1u) << 8 | ((reads)-1u)) /* bursts of 256 bytes */
 
 void bt_npu_run(uint32_t config, const int32_t *commands, uint32_t command_bytes, const void *const *regions);
+void bt_npu_sleep(void);
 
 static const struct {
     uint32_t bit;
@@ -115,14 +116,14 @@ static int ended(void)
     int late = 0;
 #ifdef BT_NPU_IRQ
     bt_alarm_start(LIMIT_MS);
-    bt_alarm_wakes(1);
     bt_mask_interrupts();
     while ((STATUS & STATUS_IRQ) == 0 && !late) {
-        bt_sleep();
+        bt_alarm_wakes(1);
+        bt_npu_sleep();
+        bt_alarm_wakes(0); /* else it stays pending, and the core awake */
         late = bt_alarm_rang();
     }
     CMD = CMD_CLEAR_IRQ;
-    bt_alarm_wakes(0);
     bt_unmask_interrupts();
     bt_alarm_stop();
 #else

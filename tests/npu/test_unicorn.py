@@ -1,0 +1,123 @@
+"""An image with our driver and an NPU in a chip on Unicorn: with and without its interrupt, and when it goes wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch import pipeline
+from baretorch.emulators.run import run_on
+from baretorch.emulators.types import DeviceFault
+from baretorch.emulators.unicorn import UnicornMachine
+from baretorch.firmware.types import Image
+from baretorch.frontends import Source
+from baretorch.ir import interpret
+from baretorch.npu import vela
+from baretorch.options import Io, Options, UseNpu
+from baretorch.pipeline import Compiled
+from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board, Npu
+from tests.npu.test_judge import chain
+
+BASE = 0x48102000
+
+
+def board(irq: int | None) -> Board:
+    """Arm's AN505, if it had an Ethos-U55 beside its Cortex-M33."""
+    plain = load_board("mps2-an505")
+    npu = Npu("ethosu", "ethos-u55-128", BASE, "Ethos_U55_High_End_Embedded", "Shared_Sram", "SRAM", "CODE", irq)
+    chip = replace(plain.chip, npu=npu, peripherals=((BASE, 0x1000), *plain.chip.peripherals))
+    return replace(plain, chip=chip)
+
+
+def built(irq: int | None, folder: Path) -> tuple[Compiled, Image]:
+    if not vela.installed():
+        pytest.skip("Vela is not installed: tools/setup.sh test does that")
+    graph = chain()
+    given = tuple(np.zeros(graph[name].shape, np.int8) for name in graph.inputs)
+    source = Source("chain", {"forward": graph}, given)
+    compiled = pipeline.compile_graph(source, graph, board(irq), Options(io=Io.INT8, npu=UseNpu.REQUIRE))
+    return compiled, pipeline.build_image(compiled, folder)
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> tuple[Compiled, Image]:
+    return built(56, tmp_path_factory.mktemp("image"))
+
+
+def check(compiled: Compiled, image: Image) -> int:
+    """Instructions of a call that answers as the graph does."""
+    graph, rng = compiled.graph, np.random.default_rng(5)
+    machine = UnicornMachine(image, compiled.c.run)
+    for _ in range(2):
+        inputs = [rng.integers(-128, 128, graph[name].shape).astype(np.int8) for name in graph.inputs]
+        run = run_on(machine, graph, inputs)
+        (name,) = graph.outputs
+        assert np.array_equal(run.outputs[0], interpret(chain(), inputs)[name])
+    assert machine.npu is not None and machine.npu.device.runs >= 4
+    return machine.instructions()[-1]
+
+
+def test_with_an_interrupt(image: tuple[Compiled, Image]) -> None:
+    assert check(*image) < 3000
+
+
+def test_looking_again_and_again(tmp_path: Path) -> None:
+    assert check(*built(None, tmp_path)) < 3000
+
+
+@pytest.fixture
+def machine(image: tuple[Compiled, Image]) -> UnicornMachine:
+    compiled, built_image = image
+    return UnicornMachine(built_image, compiled.c.run)
+
+
+def said(machine: UnicornMachine, compiled: Compiled) -> str:
+    """What the image prints instead of an answer."""
+    inputs = [np.zeros(compiled.graph[name].shape, np.int8) for name in compiled.graph.inputs]
+    with pytest.raises(DeviceFault) as fault:
+        run_on(machine, compiled.graph, inputs)
+    return fault.value.render()
+
+
+def flip(machine: UnicornMachine, old: bytes, new: bytes) -> None:
+    """Change what is in flash."""
+    core = machine._cores[0]
+    flash = next(m for m in machine._memories if m.name == "CODE")
+    at = flash.bytes.find(old)
+    assert at >= 0
+    flash.bytes[at : at + len(new)] = new
+    core.uc.ctl_flush_tb()
+
+
+def test_a_flipped_bit(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
+    commands = stream(image[0])
+    flip(machine, commands, bytes([commands[0] ^ 0x40]))
+    assert "found a command that it does not know" in said(machine, image[0])
+
+
+def test_a_bus_error(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
+    assert machine.npu is not None
+    machine.npu.device._banks = machine.npu.device._banks[:1]
+    assert "read or wrote where nothing answers" in said(machine, image[0])
+
+
+def test_a_timeout(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
+    assert machine.npu is not None
+    machine.npu.device._stuck = True
+    assert "did not end in time" in said(machine, image[0])
+
+
+def test_a_stream_that_depends_on_chance(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
+    commands = stream(image[0])
+    wait = commands.index(b"\x11\0\0\0")
+    flip(machine, commands, commands[:wait] + b"\x13" + commands[wait + 1 :])  # PMU_MASK instead
+    assert "no DMA_WAIT is between them" in said(machine, image[0])
+
+
+def stream(compiled: Compiled) -> bytes:
+    graph = compiled.plans["forward"].graph
+    return next(t.data.tobytes() for t in graph.constants() if t.name.endswith(".commands") and t.data is not None)
