@@ -238,7 +238,29 @@ CLUSTER = Notes(
 NOTES: dict[str, Notes] = {
     "cluster4-soc": CLUSTER,
     "cluster8": CLUSTER,
-    "corstone-300": CORSTONE,
+    "corstone-300": Notes(
+        CORSTONE.wiring,
+        CORSTONE.flashing,
+        CORSTONE.console,
+        (
+            f"`baretorch run {SINE} --board corstone-300`; then the ELF in Arm's FVP: the console should say "
+            "`baretorch: sine on corstone-300, ready`",
+            "an int8 model with `--npu require` in the FVP, whose NPU is Arm's",
+        ),
+        (
+            (
+                "start-up code, console, counter, kernels",
+                "QEMU's machine `mps3-an547`, an FPGA image of Corstone-300: it has more SRAM than we use, and its "
+                "clocks and protection units need no set-up",
+            ),
+            (
+                "NPU",
+                "an Ethos-U55 of ours beside QEMU: registers, interrupt and every command, [bit for bit as TOSA "
+                "says](../how-to/use-an-npu.md); it takes no time, and reaches SRAM only",
+            ),
+            ("on the board itself", "nothing yet"),
+        ),
+    ),
     "corstone-320": CORSTONE,
     "host": Notes(
         ("None.",),

@@ -195,7 +195,7 @@ def test_missing_toolchains(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_board_without_emulator(folder: Path) -> None:
-    check_error("no_emulator", "run", copy_model("tiny", folder), "--board", "corstone-300")
+    check_error("no_emulator", "run", copy_model("tiny", folder), "--board", "corstone-320")
 
 
 def test_board_without_usb(folder: Path) -> None:

@@ -23,6 +23,9 @@ class GdbClient:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    def close(self) -> None:
+        self._socket.close()
+
     def greet(self) -> None:
         """QEMU tells of registers only after it was asked what there are."""
         self.ask("qSupported:xmlRegisters=arm")

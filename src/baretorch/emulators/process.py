@@ -16,6 +16,16 @@ from baretorch.emulators.types import Cores, DeviceFault, DeviceHang, FlashReads
 CHUNK = 1 << 16
 
 
+class HasFileno(Protocol):
+    """An open file, or a socket."""
+
+    def fileno(self) -> int: ...
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
 class Beside(Protocol):
     """What stands beside a process and acts when it is spoken to, or after some seconds of silence."""
 
@@ -33,8 +43,8 @@ class Process:
     def __init__(
         self,
         command: Sequence[str],
-        inherit: Sequence[IO[bytes]] = (),
-        keep: Sequence[IO[bytes]] = (),
+        inherit: Sequence[HasFileno] = (),
+        keep: Sequence[Closes] = (),
         apart: bool = False,
     ) -> None:
         """`inherit` are open files that the child gets too; `keep` are closed after it has ended. If it is `apart`, a
@@ -109,7 +119,7 @@ class Process:
         raise DeviceFault(f"the image's process ended {how}", have=said)
 
 
-def _end(child: subprocess.Popen[bytes], *files: IO[bytes]) -> None:
+def _end(child: subprocess.Popen[bytes], *files: Closes) -> None:
     child.kill()
     child.wait()
     for file in (child.stdin, child.stdout, *files):

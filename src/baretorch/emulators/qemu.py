@@ -12,12 +12,15 @@ from pathlib import Path
 
 from baretorch.emulators.code import read_code
 from baretorch.emulators.hooks import shared_library
-from baretorch.emulators.process import Process
+from baretorch.emulators.npu.qemu import Beside
+from baretorch.emulators.npu.qemu import Place as NpuPlace
+from baretorch.emulators.process import HasFileno, Process
 from baretorch.emulators.rows import ROW_ROOM, ROWS, read_rows
 from baretorch.emulators.types import Block
 from baretorch.errors import CompileError
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.types import Image
+from baretorch.npu.accelerators import by_name
 from baretorch.targets.types import Board
 
 CALL_ROOM = 1 << 12  # of bt_counts in hooks/qemu.c
@@ -48,9 +51,16 @@ class QemuMachine(Process):
         )
         with lifeline, counts:
             command = [program, *_machine(image.board), "-kernel", str(image.elf), "-plugin", plugin]
+            npu = _npu(image.board) if gdb is None else None
             if gdb is not None:
                 command += ["-S", "-gdb", f"unix:{_escaped(gdb)},server=on,wait=off"]
-            super().__init__(command, inherit=(counts, lifeline), keep=(held,), apart=gdb is not None)
+            elif npu is not None:
+                command += npu.options
+            files: list[HasFileno] = [counts, lifeline, *(npu.files if npu is not None else ())]
+            super().__init__(command, inherit=files, keep=(held, *([npu] if npu else ())), apart=gdb is not None)
+            if npu is not None:
+                npu.start()
+                self._beside = npu
         self._listens = False  # bytes that reach QEMU's UARTs before the image has set them up are lost
 
     def instructions(self) -> tuple[int, ...]:
@@ -83,6 +93,18 @@ def _machine(board: Board) -> tuple[str, ...]:
     bare = ("-bios", "none") if board.chip.boot == "riscv" else ()
     quiet = ("-nodefaults", "-display", "none", "-monitor", "none")
     return ("-M", board.qemu_machine or "", *bare, *quiet, *console, "-icount", f"shift={shift}")
+
+
+def _npu(board: Board) -> Beside | None:
+    """The chip's NPU, which none of QEMU's machines has."""
+    npu, chip = board.chip.npu, board.chip
+    if npu is None:
+        return None
+    accelerator = by_name(npu.accelerator)
+    assert accelerator is not None, npu.accelerator
+    reached = (chip.memory(name) for name in dict.fromkeys((npu.ram, npu.constants)))
+    place = NpuPlace(npu.base, npu.irq, tuple((m.origin, m.size) for m in reached))
+    return Beside(accelerator, place, board.qemu_machine or "")
 
 
 def _escaped(path: Path) -> str:

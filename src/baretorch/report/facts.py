@@ -57,8 +57,9 @@ class RunFacts:
 
     @cached_property
     def time(self) -> Time | None:
-        """An estimate; None where the emulator does not tell what was executed."""
-        return time_of(self.image, self.run)
+        """An estimate; None where the emulator does not tell what was executed, or an NPU computes meanwhile."""
+        partition = self.compiled.partition
+        return None if partition is not None and partition.regions else time_of(self.image, self.run)
 
     @property
     def error_words(self) -> str:

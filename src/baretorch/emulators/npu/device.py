@@ -83,6 +83,11 @@ class Device:
     def busy(self) -> bool:
         return self._state is not State.IDLE
 
+    @property
+    def seen(self) -> bool:
+        """It is busy, and the core knows."""
+        return self._state is State.SEEN_RUNNING
+
     def read(self, offset: int) -> int:
         if offset == STATUS:
             return self._read_status()

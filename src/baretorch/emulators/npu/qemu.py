@@ -2,6 +2,9 @@
 
 QEMU's gdb stub stops the core before each access to the NPU's page; what the access would do is done here, and the core
 goes on behind it. The interrupt line is driven through QEMU's test interface. Nothing of the image knows of that.
+
+QEMU fails if it is stopped from outside just when an access stops it. So an NPU with an interrupt does its work when
+the core has looked and seen it run: the core may sleep next, and is woken. One without is looked at until it is done.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from baretorch.emulators.types import DeviceFault
 from baretorch.npu.accelerators import Accelerator
 
 PAGE = 1 << 11  # bytes that are fetched at once
-SILENCE = 0.002  # seconds without an access, after which the core is taken to sleep
+SILENCE = 0.5  # seconds without an access, after which the core is taken to sleep without having looked
 LINES = {  # of QEMU's machines: the device that takes interrupts from outside, its input, and the number of the first
     "mps3-an547": ("/machine/iotkit", "EXP_IRQ", 32),
 }
@@ -91,6 +94,10 @@ class Beside:
     def fileno(self) -> int:
         return self._stub.fileno()
 
+    def close(self) -> None:
+        self._stub.close()
+        self._lines.close()
+
     def start(self) -> None:
         """QEMU runs, and waits."""
         for file in self.files:
@@ -101,13 +108,14 @@ class Beside:
 
     def patience(self) -> float | None:
         """Seconds until the core is taken to sleep; None if it does not matter."""
-        return max(0.0, self._last + SILENCE - time.monotonic()) if self.device.busy else None
+        sleeps = self.device.busy and self._place.irq is not None
+        return max(0.0, self._last + SILENCE - time.monotonic()) if sleeps else None
 
     def look(self) -> None:
         """An access came, or silence."""
         if (why := self._stub.poll()) is not None:
             self._stopped(why)
-        elif self.device.busy and time.monotonic() >= self._last + SILENCE:
+        elif self.patience() is not None and time.monotonic() >= self._last + SILENCE:
             self._stub.interrupt()
             self._settle(self.device.work)
             self._stub.send("c")
@@ -127,6 +135,8 @@ class Beside:
         offset = what.address - self._place.base
         if what.load:
             self._settle(lambda: stub.set_register(what.register, self.device.read(offset)))
+            if self.device.seen and self._place.irq is not None:
+                self._settle(self.device.work)
         else:
             value = stub.register(what.register)
             self._settle(lambda: self.device.write(offset, value))

@@ -1,0 +1,139 @@
+"""corstone-300 as QEMU has it, with the emulated NPU beside it: the image as built, its driver, its interrupt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.emulators import open_machine, qemu
+from baretorch.emulators.npu.qemu import Beside
+from baretorch.emulators.run import Run, run_on
+from baretorch.emulators.types import DeviceFault
+from baretorch.firmware.types import Image
+from baretorch.frontends import Source
+from baretorch.ir import Array, DType, Graph, interpret
+from baretorch.ops.delegate import Delegate
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.options import Options, UseNpu
+from baretorch.pipeline import Compiled, build_image, compile_graph
+from baretorch.ports import stored
+from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
+from tests.npu.test_partition import Net, Q
+
+
+def net() -> Graph:
+    """A convolution, a max pool, a table and a sum."""
+    lot = np.random.default_rng(3)
+    g = Net("net")
+    x = g.input("x", (1, 8, 8, 3), DType.INT8, Q)
+    constants = (
+        g.const("w", lot.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8)),
+        g.const("b", lot.integers(-5000, 5000, 8).astype(np.int32)),
+        g.const("m", lot.integers(2**21, 2**23, 8).astype(np.int32)),
+    )
+    y = g.kept(g.add(QConv2d(3, 3, padding=(1, 1, 1, 1), pool=(2, 2)), x, *constants))
+    return g.graph((x,), (g.sum(g.table(y), y),))
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    graph = net()
+    lot = np.random.default_rng(4)
+    x = lot.integers(-128, 128, graph["x"].shape).astype(np.float32)
+    source = Source("net", {"forward": graph}, ((x - 3) * np.float32(0.1),))
+    return compile_graph(source, graph, load_board("corstone-300"), Options(npu=UseNpu.REQUIRE))
+
+
+@pytest.fixture(scope="module")
+def image(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    return build_image(compiled, tmp_path_factory.mktemp("npu"))
+
+
+def ran(compiled: Compiled, image: Image) -> Run:
+    machine = open_machine(image, compiled.c.run)
+    try:
+        return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
+    finally:
+        machine.close()
+
+
+def commands_of(compiled: Compiled) -> Array:
+    (node,) = (n for n in compiled.plan.graph.nodes if isinstance(n.op, Delegate))
+    commands = compiled.plan.graph[node.inputs[1]].data
+    assert commands is not None
+    return commands
+
+
+def damaged(image: Image, compiled: Compiled, folder: Path, word: int, value: int) -> Image:
+    """The image with another word in the command stream."""
+    whole, stream = image.elf.read_bytes(), commands_of(compiled).tobytes()
+    assert whole.count(stream) == 1
+    at = whole.index(stream) + 4 * word
+    (folder / "damaged.elf").write_bytes(whole[:at] + value.to_bytes(4, "little") + whole[at + 4 :])
+    return replace(image, elf=folder / "damaged.elf")
+
+
+def test_the_npu_answers_as_the_graph_means(compiled: Compiled, image: Image) -> None:
+    assert compiled.partition is not None and not compiled.partition.left
+    run = ran(compiled, image)
+    want = interpret(compiled.graph, stored(compiled.graph, compiled.source.examples))
+    for got in (run.first, run.outputs):
+        np.testing.assert_array_equal(got[0], want[compiled.graph.outputs[0]])
+    assert run.instructions is not None and 100 < run.instructions < 3000
+
+
+def test_an_unknown_command_ends_in_words(compiled: Compiled, image: Image, tmp_path: Path) -> None:
+    with pytest.raises(DeviceFault) as fault:
+        ran(compiled, damaged(image, compiled, tmp_path, 0, 0x000003FF))
+    assert "the NPU found a command that it does not know" in fault.value.render()
+    assert "of the command stream" in fault.value.render()
+
+
+def test_an_address_where_nothing_is_ends_in_words(compiled: Compiled, image: Image, tmp_path: Path) -> None:
+    words = commands_of(compiled).view(np.uint32).tolist()
+    base = next(i for i, word in enumerate(words) if word & 0xFFFF == 0x4000)  # IFM_BASE0, and its address
+    with pytest.raises(DeviceFault) as fault:
+        ran(compiled, damaged(image, compiled, tmp_path, base + 1, 0x7000_0000))
+    assert "the NPU read or wrote where nothing answers" in fault.value.render()
+
+
+def test_another_npu_is_refused(compiled: Compiled, image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver compares what it finds with what the stream is for."""
+    found = qemu._npu
+
+    def smaller(board: Board) -> Beside | None:
+        npu = board.chip.npu
+        assert npu is not None
+        return found(replace(board, chip=replace(board.chip, npu=replace(npu, accelerator="ethos-u55-128"))))
+
+    monkeypatch.setattr(qemu, "_npu", smaller)
+    with pytest.raises(DeviceFault) as fault:
+        ran(compiled, image)
+    assert "the NPU is not the one that the model was compiled for" in fault.value.render()
+
+
+@pytest.mark.slow
+def test_one_that_never_ends_is_given_up(compiled: Compiled, image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = qemu._npu
+
+    def stuck(board: Board) -> Beside | None:
+        beside = found(board)
+        assert beside is not None
+        beside.device._stuck = True
+        return beside
+
+    monkeypatch.setattr(qemu, "_npu", stuck)
+    with pytest.raises(DeviceFault) as fault:
+        ran(compiled, image)
+    assert "the NPU did not end in time" in fault.value.render()
+
+
+def test_the_driver_is_for_all_of_them() -> None:
+    """Both boards name it; what differs is data."""
+    for name, base in (("corstone-300", 0x58102000), ("corstone-320", 0x50004000)):
+        npu = load_board(name).chip.npu
+        assert npu is not None and (npu.driver, npu.base) == ("ethosu", base)
