@@ -38,6 +38,7 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" = test ]; then
     command -v cmake >/dev/null || need="$need cmake make"
+    command -v ninja >/dev/null || need="$need ninja-build"
     [ -e "$(arm-none-eabi-g++ -print-file-name=librdimon.a 2>/dev/null)" ] \
         || need="$need libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib"
 fi

@@ -363,8 +363,6 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
     assert [path.name for path in (folder / "p").iterdir()] == ["README.md"]
     (folder / "file").write_text("")
     check_error("project_file", "project", "net.py", "--sdk", "make", "--board", "host", "--out", "file")
-    large = copy_model("large_arena", folder)
-    check_error("project_large", "project", large, "--sdk", "zephyr", "--board", "microbit", "--out", "l")
 
 
 def test_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,7 @@ def test_a_layer_and_its_tensors(board: str, emulator: str, tmp_path: Path) -> N
     assert printed.count("Breakpoint 2, ") == 2, "the example comes again"
 
 
+@pytest.mark.slow
 def test_without_python(tmp_path: Path) -> None:
     model = compiled(load_board("mps2-an386"), Optimize.SIZE)
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
@@ -135,6 +136,7 @@ def test_the_stub_steps_and_changes_things(tmp_path: Path) -> None:
     assert re.findall(r"^\$\d = (.*)$", printed, re.MULTILINE) == ["1", "1", "42", "1.5", "0"]
 
 
+@pytest.mark.slow
 def test_a_fault_is_seen_where_it_happens(tmp_path: Path) -> None:
     model = compiled(load_board("pico2w"))
     files = dict(model.c.files)

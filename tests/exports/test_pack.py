@@ -10,7 +10,7 @@ import pytest
 
 from baretorch.exports import BY_NAME, project
 from tests.exports.pdsc import faults
-from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder
+from tests.exports.test_projects import FIGURES, MODELS, answers, compiled, exact, in_folder, numbers
 
 
 @pytest.mark.parametrize("model", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
@@ -23,10 +23,11 @@ def test_a_pack(model: str, tmp_path: Path) -> None:
     below = {e.attrib["name"] for e in listed if e.attrib["category"] in ("source", "header")}
     assert below == {f for f in files if f.startswith(f"{model}/") and f.endswith((".c", ".h", ".inc"))}
     folder = in_folder(files, tmp_path)
+    exact(folder / "example/main.c")
     command = ["cc", "-O2", "-fno-strict-aliasing", "-ffp-contract=fast", f"-I{model}", "example/main.c", *sources]
     subprocess.run([*command, "-o", "example/run"], cwd=folder, check=True)
     done = subprocess.run(["example/run"], cwd=folder, check=True, capture_output=True, text=True)
-    assert f"{model}: right" in done.stdout
+    assert f"{model}: right" in done.stdout and numbers(done.stdout) == answers(model, "host")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
 from baretorch import pipeline
@@ -49,6 +52,33 @@ def run(*command: str | Path, folder: Path) -> str:
     return done.stdout
 
 
+def readme_commands(folder: Path) -> list[str]:
+    """Those that README.md gives to build."""
+    block = re.search(r"## Build\n\n```sh\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    return [line.partition("#")[0].strip() for line in block[1].splitlines() if not line.startswith("#")]
+
+
+def exact(main: Path) -> None:
+    """Let a program print as many digits of its answer as tell all bits."""
+    text = main.read_text()
+    assert re.search(r'printf\("%d: %[gf]\\n"', text)
+    main.write_text(re.sub(r'printf\("%d: %[gf]\\n"', r'printf("%d: %.9g\\n"', text))
+
+
+def numbers(said: str) -> list[float]:
+    return [float(np.float32(word)) for word in re.findall(r"^\d+: (\S+)", said, re.MULTILINE)]
+
+
+@cache
+def answers(model: str, board: str) -> list[float]:
+    """What our own image answers on the board, emulated, in the first run."""
+    with TemporaryDirectory() as folder:
+        image = pipeline.build_image(compiled(model, board), Path(folder))
+        first = pipeline.run_image(compiled(model, board), image).first[0].ravel()
+    return [float(number) for number in first[:16]]
+
+
 def test_the_command_knows_all() -> None:
     assert tuple(sdk.name for sdk in SDKS) == SDK_NAMES
 
@@ -70,32 +100,70 @@ def test_every_board_of_an_sdk_is_one(sdk: Sdk) -> None:
     assert [load_board(board).name for board in sdk.boards or {}] == list(sdk.boards or {})
 
 
+@pytest.mark.parametrize("name", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
 @pytest.mark.parametrize("sdk", SDK_NAMES)
-def test_a_project_is_whole_and_always_the_same(sdk: str) -> None:
-    model = compiled("sine", a_board(sdk))
+def test_a_project_is_whole_and_always_the_same(sdk: str, name: str) -> None:
+    model = compiled(name, a_board(sdk))
     files = project(model, BY_NAME[sdk], FIGURES)
     assert files == project(model, BY_NAME[sdk], FIGURES)
     assert {"README.md"} < set(files)
-    for name, text in files.items():
-        assert not re.search(r"@[A-Z_]+@", name + text), name
-        assert not re.search(r"/(home|root|work|tmp)/", text), name
-    library = next(Path(name).parent for name in files if name.endswith("/sine.h"))
+    for path, text in files.items():
+        assert not re.search(r"@[A-Z_]+@", path + text), path
+        assert not re.search(r"/(home|root|work|tmp)/", text), path
+    library = Path(min((path for path in files if path.endswith(f"/{name}.h")), key=len)).parent
     assert {"model.h", "model.c", "weights.h", "weights.c", "example.h", "example.c"} <= {
-        Path(name).name for name in files if Path(name).parent == library / "sine"
+        Path(path).name for path in files if Path(path).parent == library / name
     }
-    assert all((ROOT / "LICENSE").read_text() == files[name] for name in files if name.endswith("LICENSE"))
-    assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in files}
-    assert "code bytes: 1,234" in files[f"{library}/sine.h"] and json.loads(files[f"{library}/model.json"]) == FIGURES
-    for name in files:
-        if name.endswith(".json"):
-            json.loads(files[name])
+    assert all((ROOT / "LICENSE").read_text() == files[path] for path in files if path.endswith("LICENSE"))
+    assert {"LICENSE", "NOTICE"} <= {Path(path).name for path in files}
+    assert "code bytes: 1,234" in files[f"{library}/{name}.h"] and json.loads(files[f"{library}/model.json"]) == FIGURES
+    for path in files:
+        if path.endswith(".json"):
+            json.loads(files[path])
     assert "1,234" in files["README.md"] and f"baretorch project --sdk {sdk} MODEL" in files["README.md"]
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_make_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
+    """With the commands of its README; and all bits of the answer are those of board host."""
     folder = in_folder(project(compiled(model, "host"), BY_NAME["make"], FIGURES), tmp_path)
-    assert f"{model}: right" in run("make", "check", folder=folder)
+    exact(folder / "main.c")
+    said = [run(*command.split(), folder=folder) for command in readme_commands(folder)]
+    assert len(said) == 2 and f"{model}: right" in said[1]
+    assert numbers(said[1]) == answers(model, "host")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_cmake_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
+    folder = in_folder(project(compiled(model, "host"), BY_NAME["cmake"], FIGURES), tmp_path)
+    exact(folder / "main.c")
+    for command in readme_commands(folder):
+        run(*command.split(), folder=folder)
+    said = run(f"build/{model}_example", folder=folder)
+    assert f"{model}: right" in said and numbers(said) == answers(model, "host")
+
+
+@pytest.mark.slow
+def test_the_same_command_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In two processes, that see everything in another order, in two folders."""
+    trees = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        arguments = ["project", str(ZOO / "kws.py"), "--int8", "--sdk", "vscode", "--board", "mps2-an386"]
+        run(
+            "env",
+            f"PYTHONHASHSEED={seed}",
+            sys.executable,
+            "-m",
+            "baretorch",
+            *arguments,
+            "--out",
+            folder,
+            folder=tmp_path,
+        )
+        trees.append({p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()})
+    assert trees[0] == trees[1] and len(trees[0]) > 30
 
 
 def test_a_wrong_answer_is_called_wrong(tmp_path: Path) -> None:

@@ -42,12 +42,13 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     from baretorch.cli.work import compiled_model
     from baretorch.exports import BY_NAME, figures_of, need_board
     from baretorch.exports import project as files_of
-    from baretorch.exports.files import write
+    from baretorch.exports.files import need_folder, write
     from baretorch.pipeline import build_image
     from baretorch.report.facts import warnings_of
     from baretorch.report.tables import project_screen
 
     need_board(BY_NAME[sdk], board)
+    need_folder(Path(out))  # before all that takes long
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options.for_own_build(), stage)
         stage("build, for the figures")

@@ -29,6 +29,7 @@ from baretorch.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
 RTOS_BYTES = 512  # of a thread's stack: a Cortex-M with an FPU saves 204, and calls that wait take some
+UNKNOWN_BYTES = 4096  # of stack, where no bound is known
 _WORD = re.compile(r"@([A-Z_]+)@")
 
 
@@ -91,6 +92,7 @@ SDKS: tuple[Sdk, ...] = (
                 "SDK_BOARD": "NUCLEO_WB55RG",
                 "PYOCD": "STM32WB55RGVx",
             },
+            "host": {"SDK_BOARD": "YOUR_TARGET"},
             "nucleo-h743zi": {
                 "SDK_BOARD": "NUCLEO_H743ZI2",
                 "PYOCD": "STM32H743ZITx",
@@ -120,6 +122,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
     kept = {**compiled.c.files, "example.h": example_h(example), "example.c": example_c(example)}
     below = board_files(board) if sdk.bare else {}
     interface, target = OPENOCD.get(board.chip.name, ("", ""))
+    stack, why = _stack(board, figures)
     words = {
         "NAME": name,
         "UP": name.upper(),
@@ -135,8 +138,8 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
         "COMMAND": compiled.options.command(board.name, f"project --sdk {sdk.name}"),
         "JUDGE": example.judge,
-        "STACK": str(_stack(board, figures)),
-        "STACK_WHY": _why_stack(board, figures),
+        "STACK": str(stack),
+        "STACK_WHY": why,
         "STACK_MORE": str(RTOS_BYTES),
         "FIGURES": "\n".join(f"| {what} | {value} |" for what, value in _shown(figures)),
         **(sdk.boards or {}).get(board.name, {}),
@@ -191,16 +194,12 @@ def need_board(sdk: Sdk, board: Board) -> None:
         )
 
 
-def _stack(board: Board, figures: Mapping[str, object]) -> int:
-    """Bytes, a multiple of 8, that a call of the model needs; what the board's images reserve if no bound is known."""
+def _stack(board: Board, figures: Mapping[str, object]) -> tuple[int, str]:
+    """Bytes, a multiple of 8, that a call of the model needs, and why so many."""
     known = figures.get("stack_bytes")
-    return -(-(known if isinstance(known, int) else board.chip.stack_bytes) // 8) * 8
-
-
-def _why_stack(board: Board, figures: Mapping[str, object]) -> str:
-    if "stack_bytes" in figures:
-        return f"No chain of its calls needs more than {figures['stack_bytes']} bytes of stack."
-    return f"There is no bound on its stack, so it gets what images for {board.name} have."
+    if isinstance(known, int) and board.chip.boot != "host":
+        return -(-known // 8) * 8, f"No chain of its calls needs more than {known} bytes of stack."
+    return UNKNOWN_BYTES, f"No bound is known here: {UNKNOWN_BYTES} bytes are a guess, look at what is printed."
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:

@@ -17,8 +17,7 @@ RECORD = ".baretorch.json"
 
 def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
     """Write all files, or none. With `force` what others changed is kept under another name: gives those."""
-    if folder.exists() and not folder.is_dir():
-        raise CompileError(f"cannot write to {folder}", have="a file", try_="another place with --out")
+    need_folder(folder)
     ours = _record(folder)
     changed = [name for name in sorted(files) if not _replaceable(folder, name, ours.get(name), files[name])]
     if changed and not force:
@@ -39,6 +38,12 @@ def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
     except OSError as error:
         raise CompileError(f"cannot write to {folder}", have=str(error), try_="another place with --out") from error
     return kept
+
+
+def need_folder(folder: Path) -> None:
+    """CompileError if there is something else."""
+    if folder.exists() and not folder.is_dir():
+        raise CompileError(f"cannot write to {folder}", have="a file", try_="another place with --out")
 
 
 def _drop(folder: Path, marks: Mapping[str, str]) -> None:
