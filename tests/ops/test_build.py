@@ -16,7 +16,7 @@ PORTABLE = sorted({kernel.source for kernel in ALL if not kernel.needs})
 CPU = {cpu.name: cpu for cpu in CPUS}
 M0 = (*CLANG, *CPU["cortex-m0plus"].zig, "-fno-unwind-tables")
 PORTABLY = {"gcc": ("gcc",), "clang": CLANG, "cortex-m0plus": M0}
-VARIANTS = ("cortex-m0plus", "cortex-m55", "rv32", "computer")  # which together run every kernel there is
+VARIANTS = ("cortex-m0plus", "cortex-m55", "rv32", "cv32e40p", "computer")  # which together run every kernel there is
 CPP17 = ("-std=gnu++17", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror")  # what is not said is zero
 FORMS = pytest.mark.parametrize("form", [(), ("-DBT_INLINE_KERNELS",)], ids=["out-of-line", "inlined"])
 

@@ -24,7 +24,7 @@ from tests.ops.cutting import WHOLE, Trial, in_parts, some_of_each, trials
 from tests.ops.emulated import run_emulated
 from tests.ops.host import run_host
 
-BOARDS = ("mps2-an385-v6m", "mps2-an386", "mps3-an547", "virt-rv32")
+BOARDS = ("mps2-an385-v6m", "mps2-an386", "mps3-an547", "virt-rv32", "cluster8")
 FAST = ("-O2", "-fno-strict-aliasing")
 PLACES, ALL_PLACES = 3, 17  # of an axis, in `make test` and in the sweep; the sweep has odd ones
 PER_IMAGE = 60  # trials in an image, which has as many cases at most: the protocol counts outputs in a byte
@@ -133,7 +133,7 @@ def test_portable_kernels_make_parts() -> None:
     check(some_of_each(trials(TABLE, load_board("host"), PLACES), 1), on_host(inline=False), 500)
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", [*BOARDS[:-1], pytest.param(BOARDS[-1], marks=pytest.mark.slow)])
 def test_kernels_for_a_cpu_make_parts(board: str, tmp_path: Path) -> None:
     check(some_of_each(trials(TABLE, load_board(board), PLACES), 2), on(board, tmp_path, "speed"))
 

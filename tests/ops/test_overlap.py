@@ -38,7 +38,10 @@ def test_kernels_for_computers() -> None:
 
 @pytest.mark.parametrize(
     "board",
-    ["mps2-an385-v6m", "mps2-an386", *(pytest.param(b, marks=pytest.mark.slow) for b in ("mps3-an547", "virt-rv32"))],
+    [
+        *("mps2-an385-v6m", "mps2-an386"),
+        *(pytest.param(b, marks=pytest.mark.slow) for b in ("mps3-an547", "virt-rv32", "cluster4-soc")),
+    ],
 )
 def test_kernels_for_a_cpu(board: str, tmp_path: Path) -> None:
     cases = overlappable(TABLE, load_board(board))

@@ -31,6 +31,10 @@ BT_INLINE int32_t bt_clamp_i32_any(int32_t v, int32_t lo, int32_t hi)
 #include "int8_v6m.h"
 #define bt_scale bt_scale_v6m
 #define bt_scale_small bt_scale_small_v6m
+#elif defined(BT_XCV)
+#include "int8_xcv.h"
+#define bt_scale bt_scale_xcv
+#define bt_scale_small bt_scale_small_any
 #else
 #define bt_scale bt_scale_any
 #define bt_scale_small bt_scale_small_any
@@ -39,6 +43,8 @@ BT_INLINE int32_t bt_clamp_i32_any(int32_t v, int32_t lo, int32_t hi)
 #if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT
 #include "int8_v7m.h"
 #define bt_clamp_i32 bt_clamp_i32_v7m
+#elif defined(BT_XCV)
+#define bt_clamp_i32 bt_clamp_i32_xcv
 #else
 #define bt_clamp_i32 bt_clamp_i32_any
 #endif

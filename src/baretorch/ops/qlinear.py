@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, int4, pack_dsp, pack_mve, pack_triples, qconv2d, qconv2d16
+from baretorch.ops import cut, int4, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d, qconv2d16
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
@@ -158,6 +158,7 @@ KERNELS: tuple[Kernel[QLinear], ...] = (
     *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs),
     *int4.linears(_params),
     *pack_mve.linears(_params),
+    *pack_xcv.linears(_params),
     replace(_REF, needs=DSP, fits=_thin),
     *pack_dsp.linears(_params),
     *pack_triples.linears(_params),

@@ -110,12 +110,12 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(  # OpenHW's, with its own extensions (Xcv), which gcc 12 does not know
         name="cv32e40p",
-        features=frozenset({Feature.RV32}),
-        gcc=("-march=rv32imc_zicsr", "-mabi=ilp32", "-mcmodel=medany"),
+        features=frozenset({Feature.RV32, Feature.XCV}),
+        gcc=("-march=rv32imc_zicsr", "-mabi=ilp32", "-mcmodel=medany", "-DBT_XCV"),
         gcc_prefix="riscv64-unknown-elf-",
         zig=(
             *("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany"),
-            "-mcpu=generic_rv32+m+c+xcvalu+xcvbi+xcvbitmanip+xcvmac+xcvmem+xcvsimd",
+            *("-mcpu=generic_rv32+m+c+xcvalu+xcvbi+xcvbitmanip+xcvmac+xcvmem+xcvsimd", "-DBT_XCV"),
         ),
         unicorn=None,
         elf_machine=_RISCV,

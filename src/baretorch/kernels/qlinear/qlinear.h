@@ -43,6 +43,10 @@ void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight
 /* No shift. constants: as in int8_mve.h */
 void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
+/* weight, bias, multiplier: as in xcv.h */
+void bt_qlinear_xcv(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                    const int32_t *multiplier, int8_t *y, void *scratch);
+
 /* weight: [out / 4][in][4] with 128 added, the first count rounded up. terms: [out][2], bias and multiplier << shift.
  * Outputs stay below 2^15 before the limits. */
 void bt_qlinear_fours(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *terms, int8_t *y);
