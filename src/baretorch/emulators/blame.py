@@ -9,7 +9,7 @@ from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
 from baretorch.firmware.elf import ARM
 from baretorch.targets.kinds import CALLS
 
-COPY = "mem"  # memcpy, __aeabi_memcpy4 …: in no name of ours
+COPIES = ("mem", "bt_stream")  # memcpy, __aeabi_memcpy4 …: in no name of a layer
 
 
 def step_at(code: Code, addresses: Iterable[int], steps: int) -> int | None:
@@ -25,10 +25,10 @@ def step_at(code: Code, addresses: Iterable[int], steps: int) -> int | None:
 
 
 def _returns(code: Code, first: int, end: int) -> Iterator[int]:
-    """Where the function's calls return to, in the order of its code, but those that copy a caller's data."""
+    """Where the function's calls return to, in the order of its code, but those that copy."""
     raw = code.elf.bytes_at(first, end - first)
     for behind, target in _thumb(raw, first) if code.elf.machine == ARM else _riscv(raw, first):
-        if target is None or COPY not in code.function_at(target & ~1):
+        if target is None or not any(name in code.function_at(target & ~1) for name in COPIES):
             yield behind
 
 

@@ -226,6 +226,7 @@ class ChipState(ctypes.Structure):
         ("flash", POINTER(CFlash)),
         ("usb", USB),
         ("usb_memory", POINTER(c_uint8)),
+        ("dma", USB),
         ("registers", POINTER(CRegister)),
         ("values", POINTER(c_uint32)),
         ("code", c_char_p),
@@ -273,6 +274,7 @@ class ChipState(ctypes.Structure):
         ("turn", c_uint32),
         ("watching", c_uint32),
         ("closing", c_uint32),
+        ("dma_base", c_uint32 * 2),
         ("race", Race),
     ]
 

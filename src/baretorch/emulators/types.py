@@ -84,7 +84,8 @@ class Block:
 @dataclass(frozen=True)
 class FlashReads:
     """What a core read from flash in a call of the run function, past its caches, and how many cycles it waited for it.
-    `site` is as in a Block."""
+    `site` is as in a Block. What was `copied` beside the core takes so many cycles from the call behind which that
+    address is, and at `site` the core waits for what is left of it then."""
 
     core: int
     site: int
@@ -92,6 +93,7 @@ class FlashReads:
     data_misses: int
     bytes: int
     waits: Waits
+    copied: int = 0
 
 
 class Machine(Protocol):

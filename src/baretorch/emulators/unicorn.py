@@ -23,6 +23,7 @@ import unicorn as uc
 from baretorch.emulators.boot_rom import WANTED
 from baretorch.emulators.code import read_code
 from baretorch.emulators.core import PAGE, Core, SharedMemory
+from baretorch.emulators.dma import DmaEngine
 from baretorch.emulators.flash_chip import FlashKind
 from baretorch.emulators.flash_path import FlashSimulation
 from baretorch.emulators.npu.unicorn import NpuPort
@@ -34,6 +35,7 @@ from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import decode_uf2, flash_contents
+from baretorch.targets.flash import Waits
 from baretorch.targets.types import Chip
 
 BOOT2_ADDRESS = 0x20041F00  # where the RP2040's boot ROM copies the second stage to
@@ -98,6 +100,7 @@ class UnicornMachine:
         if self.npu is not None:
             for core in self._cores:
                 self.npu.attach(core)
+        self._dma = self._engine(chip)
         self._watches: list[tuple[Core, int]] = []
         if self._wiring is not None:
             for core in self._cores:
@@ -175,13 +178,34 @@ class UnicornMachine:
         return tuple(block for core in self._cores for block in core.blocks())
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
-        return None if self.path is None else self.path.reads()
+        reads = self.path.reads() if self.path is not None else None
+        if reads is None or self._dma is None:
+            return reads
+        return (*reads, *self._dma.reads)
 
     def close(self) -> None:
         """Free the chip's memories; what was counted stays."""
         self._fault = DeviceFault("the emulation was closed")
         for core in self._cores:
             core.__dict__.pop("uc", None)
+
+    def _engine(self, chip: Chip) -> DmaEngine | None:
+        path, wiring = chip.flash_path, self._wiring
+        if chip.dma is None or path is None:
+            return None
+
+        def answers() -> bool:
+            return wiring is None or bool(wiring.model.number("RESETS.RESET_DONE.DMA"))
+
+        def word() -> Waits:
+            """What one takes."""
+            if self.path is None or not self.path.prices:
+                return Waits(*(4 * path.cycles_per_byte,) * 3)
+            return Waits(*(4 * cycles / path.fills[0] for cycles in self.path.prices[0].next_data))
+
+        engine = DmaEngine(chip.dma, self._memories, answers, word)
+        engine.attach(self._state, self._cores[0])
+        return engine
 
     def _time_flash(self, flash: FlashSimulation) -> None:
         self._state.flash = ctypes.pointer(flash.state)
@@ -249,6 +273,8 @@ class UnicornMachine:
             self._fault = self.usb.stopped(self._where())
         if self.npu is not None and self._fault is None:
             self._fault = self.npu.stopped(self._where())
+        if self._dma is not None and self._fault is None:
+            self._fault = self._dma.stopped(self._where())
         if self._wiring is None or self._fault is not None:
             return self._fault is not None
         self._fault = self._wiring.stopped(self._where())

@@ -23,6 +23,7 @@ from baretorch.targets.types import (
     Cores,
     Counter,
     Cpu,
+    FlashDma,
     Interrupts,
     MemoryBank,
     Npu,
@@ -37,6 +38,7 @@ _BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "host")
 _EMULATORS = tuple(map(str, Emulator))
 _FLASH_METHODS = ("uf2", "pyocd")
 IRQS = 256
+DREQS = 64
 TICKS = 1000  # per second, of an alarm: it is set in milliseconds
 MOST_PINS = 256
 _LINKER_WORDS = """
@@ -161,6 +163,7 @@ def _chip(name: str, beside: Path) -> Chip:
         usb=_usb(table.table("usb")) if "usb" in table.rows else None,
         npu=_npu(table.table("npu")) if "npu" in table.rows else None,
         cluster=read_cluster(table.table("cluster")) if "cluster" in table.rows else None,
+        dma=_dma(table.table("dma")) if "dma" in table.rows else None,
     )
     if "flash_path" in table.rows:
         chip = replace(chip, flash_path=read_flash_path(table.table("flash_path"), chip))
@@ -221,6 +224,15 @@ def _usb(table: Table) -> Usb:
 
 def _npu(table: Table) -> Npu:
     return read_npu(table, _irq(table))
+
+
+def _dma(table: Table) -> FlashDma:
+    driver, base = table.source("driver", "dma"), table.number("base")
+    dma = FlashDma(driver, base, table.number("stream"), table.number("fifo"), table.number("dreq"))
+    table.end()
+    if dma.dreq >= DREQS:
+        raise CompileError(f"there is no request {dma.dreq}", at=table.where, need=f"a number below {DREQS}")
+    return dma
 
 
 def _irq(table: Table) -> int | None:
@@ -348,6 +360,10 @@ def _check_registers(chip: Chip, where: str) -> None:
         units = (("cluster.dma", chip.cluster.dma), ("cluster.gemm", chip.cluster.gemm))
         registers += [("cluster.events", chip.cluster.barrier)]
         registers += [(name, unit.base) for name, unit in units if unit is not None]
+    if chip.dma is not None:
+        registers += [("dma", chip.dma.base), ("dma stream", chip.dma.stream)]
+        if chip.flash_path is None:
+            raise CompileError("[dma] copies from slow flash", at=where, need="a [flash_path]", try_="remove [dma]")
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
         if chip.boot in ("image_def_riscv", "riscv", "host"):

@@ -36,6 +36,7 @@ def board_header(
         *_watchdog(chip, watchdog),
         *_npu(chip),
         *_cluster(chip),
+        *_dma(chip),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
         *([("BT_APP", "1")] if app else []),
         *([("BT_SLOW_FLASH", "1")] if chip.flash_path else []),
@@ -71,6 +72,13 @@ def _npu(chip: Chip) -> list[tuple[str, str]]:
     rows = [("BT_NPU_BASE", f"0x{npu.base:08x}u")]
     rows += [("BT_NPU_IRQ", f"{npu.irq}u")] if npu.irq is not None else []
     return rows + ([("BT_NPU_CONSTANTS_APART", "1")] if npu.constants != npu.ram else [])
+
+
+def _dma(chip: Chip) -> list[tuple[str, str]]:
+    if chip.dma is None:
+        return []
+    places = (("BASE", chip.dma.base), ("STREAM", chip.dma.stream), ("FIFO", chip.dma.fifo))
+    return [*((f"BT_DMA_{name}", f"0x{at:08x}u") for name, at in places), ("BT_DMA_DREQ", f"{chip.dma.dreq}u")]
 
 
 def _watchdog(chip: Chip, ms: int | None) -> list[tuple[str, str]]:

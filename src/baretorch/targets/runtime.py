@@ -34,6 +34,7 @@ def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False, app: b
     dog = (f"watchdog/{chip.watchdog.driver}.c",) if chip.watchdog and watchdog else ()
     npu = (f"npu/{chip.npu.driver}.c",) if chip.npu else ()
     server = () if app else ("serve.c",)
+    dma = (f"dma/{chip.dma.driver}.c",) if chip.dma else ()
     names = (
         *_START[chip.boot],
         *hardware,
@@ -45,6 +46,7 @@ def runtime_sources(board: Board, cores: int = 1, watchdog: bool = False, app: b
         "console.c",
         "text.c",
         *server,
+        *dma,
         *second,
     )
     return tuple(RUNTIME / name for name in names)

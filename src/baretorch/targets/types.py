@@ -223,6 +223,18 @@ class Cluster:
 
 
 @dataclass(frozen=True)
+class FlashDma:
+    """An engine that copies from flash beside the cores: runtime/dma/<driver>.c. Flash is read by its controller's
+    stream, set up at `stream`, whose words come at `fifo` when the request `dreq` says so."""
+
+    driver: str
+    base: int
+    stream: int
+    fifo: int
+    dreq: int
+
+
+@dataclass(frozen=True)
 class Chip:
     """Silicon. `banks` name the memory for: "code" (image), "data" (.data, .bss, stack, arena)."""
 
@@ -248,6 +260,7 @@ class Chip:
     usb: Usb | None = None  # None: it has no controller, or none that we know
     npu: Npu | None = None  # None: it has none
     cluster: Cluster | None = None  # None: its cores have no scratchpad
+    dma: FlashDma | None = None  # None: there is none, or none that we know
 
     @property
     def starts_clocks(self) -> bool:

@@ -60,12 +60,20 @@ static int is_nvic(uint32_t address)
     return address - NVIC < NVIC_BYTES;
 }
 
+static int is_dma(const bt_chip *m, uint32_t address)
+{
+    enum { CHANNEL = 0x10, STREAM = 0x8 };
+    return m->dma != NULL && (address - m->dma_base[0] < CHANNEL || address - m->dma_base[1] < STREAM);
+}
+
 static uint64_t read_register(bt_core *c, void *unicorn, uint32_t address)
 {
     bt_chip *m = c->chip;
     look_at_lines(c);
     if (is_nvic(address))
         return read_nvic(c, address - NVIC);
+    if (is_dma(m, address))
+        return m->dma(address, 0, READ, clock_of(c));
     uint32_t value;
     if (ask_alarm(c, address, &value) || ask_watchdog(c, address, &value))
         return value;
@@ -119,6 +127,8 @@ static void write_register(bt_core *c, void *unicorn, uint32_t address, uint64_t
         tell_console(c, address, (uint32_t)value);
     tell_alarm(c, address, (uint32_t)value);
     tell_watchdog(c, address, (uint32_t)value);
+    if (is_dma(c->chip, address) && c->chip->dma(address, (uint32_t)value, WRITTEN, clock_of(c)))
+        stop(c->chip, unicorn, CHIP_CHANGED);
     const bt_register *r = find(c->chip, address);
     if (r == NULL)
         return;

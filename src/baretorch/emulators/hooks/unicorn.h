@@ -157,6 +157,7 @@ typedef struct {
     bt_flash *flash; /* NULL: reading it takes no time, or nobody asks */
     uint32_t (*usb)(uint32_t offset, uint32_t value, uint32_t why, uint64_t clock); /* a register's value, or: stop */
     uint8_t *usb_memory;
+    uint32_t (*dma)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* as well */
     const bt_register *registers;
     const uint32_t *values; /* of MODELLED registers */
     const uint16_t *code;
@@ -195,6 +196,7 @@ typedef struct {
     uint32_t turn;        /* instructions, after which the other core may run, and the clock gets a look */
     uint32_t watching;    /* for races: while the run function runs */
     uint32_t closing;     /* it has returned, and what core 1 did is not yet settled */
+    uint32_t dma_base[2]; /* its registers, and those of the stream from flash */
     bt_race race;
 } bt_chip;
 

@@ -10,6 +10,7 @@ import { RAM, about, chip, clock, complain, faults, give_up, hex } from './chip.
 import { cores, signal } from './cores.mjs';
 import { SIGNALS, special } from './counting.mjs';
 import { flash } from './flash.mjs';
+import './stream.mjs';
 import { line } from './line.mjs';
 import { attached } from './attached.mjs';
 import { attach_camera } from './camera.mjs';
