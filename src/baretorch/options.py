@@ -45,6 +45,7 @@ class Weights(StrEnum):
     AUTO = "auto"
     FLASH = "flash"
     RAM = "ram"
+    STREAM = "stream"
 
 
 class CodeIn(StrEnum):
@@ -136,8 +137,8 @@ class Options:
     weights: Annotated[
         Weights | None,
         About(
-            "Copy weights from flash to RAM at start: those that pay, none, or as many as there is room for. Default: "
-            "auto for images, flash for C."
+            "Copy weights from flash to RAM: those that pay, none, as many as there is room for at start, or by DMA "
+            "during a run too. Default: auto for images, flash for C."
         ),
     ] = None
     code: Annotated[
@@ -187,7 +188,16 @@ class Options:
 
     def for_own_build(self) -> Options:
         """For C that others build: only they know what RAM is left for weights, and have a driver for an NPU."""
+        if self.weights is Weights.STREAM:
+            raise CompileError(
+                "--weights stream is for images: C that others build has no driver for it",
+                try_="`--weights auto`, or leave it out",
+            )
         return replace(self, weights=self.weights or Weights.FLASH, npu=self.npu or UseNpu.OFF)
+
+    def for_sizes(self) -> Options:
+        """For an image that is only measured, where there is more room than on the board: nothing is streamed."""
+        return replace(self, weights=None if self.weights is Weights.STREAM else self.weights).for_own_build()
 
     @property
     def used_cores(self) -> int:

@@ -160,8 +160,8 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     default = Weights.FLASH if options.app else Weights.AUTO  # only the application knows what RAM is left
     with timed("plan"):
         before = plans
-        plans = in_ram(plans, board, options.weights or default, options.used_cores, code)
-        if options.weights is None and any(p.layout.copies != before[n].layout.copies for n, p in plans.items()):
+        plans = in_ram(plans, board, options.weights or default, options.used_cores, code, options.ram)
+        if options.weights is None and any(p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()):
             options = replace(options, weights=Weights.AUTO)
     return replace(_emitted(source, graphs, plans, board, options), partitions=partitions)
 

@@ -47,6 +47,20 @@ def test_ram_for_nothing(what: str, folder: Path) -> None:
     check_error(f"{what}_in_ram", "build", "net.py", "--board", "mps2-an386", f"--{what}", "ram")
 
 
+@pytest.mark.parametrize(
+    ("name", "verb", "more"),
+    [
+        ("compile", "compile", ["--board", "pico", "--out", "c"]),
+        ("nothing", "build", ["--board", "pico"]),
+        ("no_engine", "build", ["--board", "nucleo-h743zi"]),
+        ("two_cores", "build", ["--board", "pico", "--cores", "2"]),
+    ],
+)
+def test_nothing_to_stream(name: str, verb: str, more: list[str], folder: Path) -> None:
+    (folder / "net.py").write_text(HEAD)
+    check_error(f"stream_{name}", verb, "net.py", "--weights", "stream", *more)
+
+
 def test_syntax_error(folder: Path) -> None:
     (folder / "syntax_error.py").write_text("def model(:\n")
     check_error("syntax_error", "run", "syntax_error.py", "--board", "pico")

@@ -11,6 +11,7 @@ from baretorch.emit.glue import RUN_ALONE, glue_c
 from baretorch.emit.header import model_h
 from baretorch.emit.model import included, model_c
 from baretorch.emit.names import make_names
+from baretorch.emit.streams import streams
 from baretorch.emit.weights import weights_c, weights_h
 from baretorch.options import Optimize
 from baretorch.plan.types import Plan
@@ -61,7 +62,13 @@ def emit(
     inline = optimize == Optimize.SPEED
     kernel_sources = sorted({s.kernel.source for plan in plans.values() for s in plan.steps})
     for path in _with_includes(
-        [*kernel_sources, "bt.h", *(["finite.h"] if checked else []), *(["cores.h"] if cores > 1 else [])]
+        [
+            *kernel_sources,
+            "bt.h",
+            *(["finite.h"] if checked else []),
+            *(["cores.h"] if cores > 1 else []),
+            *(["stream.h"] if streams(names) else []),
+        ]
     ):
         files[f"kernels/{included(path) if inline else path}"] = (KERNELS / path).read_text()
     sources = ["model.c", "weights.c"]

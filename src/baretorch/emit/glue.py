@@ -5,6 +5,7 @@ from __future__ import annotations
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import banner, tensor_of, word_count
+from baretorch.emit.streams import streams
 from baretorch.escape import c_string, comment
 
 RUN_ALONE = "bt_model_on_core1"  # asks core 1 for a run, and waits
@@ -16,6 +17,7 @@ def glue_c(names: Names, method: Method) -> str:
 
     arguments = ", ".join(_argument(method, p) for p in method.ports)
     events = '#include "kernels/cores.h"\n' if names.alone else ""
+    events += '#include "kernels/stream.h"\n' if streams(names) else ""
     run = f"{RUN_ALONE}()" if names.alone else f"{method.run}({arguments})"
     sources = "".join(_own(method, p) for p in method.ports)
     return f"""{banner(names, "its place in the image")}
@@ -43,6 +45,7 @@ __attribute__((noinline)) void bt_model_call(void)
 
 void bt_model_reset(void)
 {{
+{"    bt_stream_start();" + chr(10) if streams(names) else ""}\
     {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
 }}
 {_wrong_input(method) if names.checked else ""}"""

@@ -11,6 +11,7 @@ from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.cores import ask_core1, core1, core1_part, job, meet, shares, uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
+from baretorch.emit.streams import copying, streams
 from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.ops.kernel import Params
@@ -56,6 +57,7 @@ def model_c(names: Names, optimize: Optimize) -> ModelC:
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
     helpers = '#include "kernels/finite.h"\n' if names.checked else ""
     helpers += '#include "kernels/cores.h"\n' if uses_core1(names) else ""
+    helpers += '#include "kernels/stream.h"\n' if streams(names) else ""
     text = f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
 {helpers}{includes}
@@ -133,6 +135,7 @@ def _idle(method: Method) -> Iterator[str]:
     layout, steps = method.plan.layout, method.plan.steps
     places: list[Place] = [layout.place(o) for o in (*copied, *(o for step in steps for o in step.uses))]
     places += [layout.scratch(step.scratch) for step in steps if step.scratch]
+    places += [layout.place(o) for step in steps for o in step.operands if o.buffer]
     banks = {place.bank for place in places if isinstance(place, InArena)}
     yield from (a.parameter for a in method.arenas if a.bank not in banks)
     used = {place.buffer for place in places if isinstance(place, WithCaller)}
@@ -195,9 +198,9 @@ class _Writer:
         lines: list[str] = []
         open_: tuple[Guard, ...] = ()
         for step in method.plan.schedule.on(executor):
-            if step is None:
+            if not isinstance(step, Step):
                 lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
-                lines.append(meet(self.names, executor.value))
+                lines.append(meet(self.names, executor.value) if step is None else copying(method, step))
                 open_ = ()
                 continue
             shared = shared_start(open_, step.guards)
@@ -225,6 +228,9 @@ class _Writer:
         return f"{about}\n    {step.kernel.function(step.call)}(&{self.parameters(step)}, {arguments});"
 
     def argument(self, method: Method, operand: Operand) -> str:
+        if operand.buffer:
+            kind = c_type(method.plan.layout.constant(operand.storage).data)
+            return at(method, method.plan.layout.place(operand), f"const {kind}")
         tensor = method.plan.graph.tensors.get(operand.tensor)  # packed constants are none
         return at(method, method.plan.layout.place(operand), tensor.dtype.c if tensor else "void")
 

@@ -26,11 +26,13 @@ def weights_h(names: Names) -> str:
 
 def weights_c(names: Names, blank: bool = False) -> str:
     """The constants; with `blank` all zeros, which take as many bytes."""
+    streamed = {m.constants[c.source.storage] for m in names.methods.values() for c in m.plan.schedule.copies.values()}
     parts = [f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
     for name, constant in names.constants.items():
         data = constant.data
         section = f"BT_WEIGHTS_IN({constant.bank}, {name})" if constant.bank else f"BT_WEIGHTS({name})"
-        section += f" __attribute__((aligned({constant.align})))" if constant.align else ""
+        align = max(constant.align, 4 if name in streamed else 0)  # copies are of words
+        section += f" __attribute__((aligned({align})))" if align else ""
         shape = ", ".join(map(str, data.shape))
         content = "0" if blank else values(data)
         parts.append(

@@ -25,7 +25,7 @@ def find_worksheet(
 ) -> Worksheet | tuple[Board, CompileError]:
     """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
     try:
-        compiled = compile_graph(source, graph, planning_board(board), options.for_own_build())
+        compiled = compile_graph(source, graph, planning_board(board), options.for_sizes())
         with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
             return make_worksheet(board, build_image(compiled, Path(folder)))
     except CompileError as error:

@@ -10,6 +10,7 @@ from baretorch.errors import InternalError
 from baretorch.ir import Tensor
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import PlaceSlice
+from baretorch.plan.check_copies import check_copies
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.check_order import check_order
 from baretorch.plan.types import Buffer, Executor, InArena, Plan, Step
@@ -17,7 +18,8 @@ from baretorch.plan.types import Buffer, Executor, InArena, Plan, Step
 
 def check_plan(plan: Plan) -> Plan:
     """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
-    all lie in the arena; what runs at the same time never touches the same byte, but to read it."""
+    all lie in the arena; what runs at the same time never touches the same byte, but to read it; what is copied during
+    the run is there when it is read."""
     layout = plan.layout
     buffers = {b.name: b for b in layout.buffers}
     written = {o.storage for step in plan.steps for o in step.writes}
@@ -50,6 +52,7 @@ def check_plan(plan: Plan) -> Plan:
         live.difference_update(ends.get(time, ()))
     _need_old_state_unread(plan)
     check_order(plan)
+    check_copies(plan)
     if any(step.guards for step in plan.steps):
         check_guards(plan)
     return plan

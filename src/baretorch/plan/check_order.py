@@ -13,7 +13,7 @@ from baretorch.plan.types import InArena, Operand, Plan, Step, WithCaller
 
 
 @dataclass(frozen=True)
-class _Touch:
+class Touch:
     """Bytes of a memory: `rows` stretches of `width` bytes, `pitch` apart, from `start` on."""
 
     memory: str
@@ -28,7 +28,7 @@ class _Touch:
     def end(self) -> int:
         return self.start + (self.rows - 1) * self.pitch + self.width
 
-    def meets(self, other: _Touch) -> bool:
+    def meets(self, other: Touch) -> bool:
         """Both touch some byte, and one of them writes it."""
         if self.memory != other.memory or not (self.writes or other.writes):
             return False
@@ -45,7 +45,7 @@ class _Touch:
 def check_order(plan: Plan) -> None:
     if len({step.executor for step in plan.steps}) < 2:
         return  # all is done in the order of the steps
-    open_: list[tuple[Step, list[_Touch]]] = []  # since the executors met
+    open_: list[tuple[Step, list[Touch]]] = []  # since the executors met
     for phase in plan.phases:
         executors = [step.executor for step in phase.steps]
         if len(set(executors)) < len(executors):
@@ -53,14 +53,14 @@ def check_order(plan: Plan) -> None:
         if phase.meet:
             open_ = []
         for step in phase.steps:
-            touches = list(_touches(plan, step))
+            touches = list(touches_of(plan, step))
             for earlier, others in open_:
                 if earlier.executor is not step.executor:
                     _need_apart(step, touches, earlier, others)
             open_.append((step, touches))
 
 
-def _need_apart(step: Step, touches: list[_Touch], earlier: Step, others: list[_Touch]) -> None:
+def _need_apart(step: Step, touches: list[Touch], earlier: Step, others: list[Touch]) -> None:
     for a in touches:
         for b in others:
             if a.meets(b):
@@ -71,7 +71,7 @@ def _need_apart(step: Step, touches: list[_Touch], earlier: Step, others: list[_
                 )
 
 
-def _touches(plan: Plan, step: Step) -> Iterator[_Touch]:
+def touches_of(plan: Plan, step: Step) -> Iterator[Touch]:
     for o in (*(g.condition for g in step.guards), *step.reads):
         yield from _touch(plan, o, o.size, o.size, False)
     for o, t in zip(step.writes, step.call.outputs, strict=True):
@@ -79,15 +79,15 @@ def _touches(plan: Plan, step: Step) -> Iterator[_Touch]:
         yield from _touch(plan, o, width, step.call.pitch * t.dtype.size or o.size, True)
     if step.scratch:
         place = plan.layout.scratch(step.scratch)
-        yield _Touch(place.bank, place.offset, 1, step.scratch.size, step.scratch.size, True, step.scratch.name)
+        yield Touch(place.bank, place.offset, 1, step.scratch.size, step.scratch.size, True, step.scratch.name)
 
 
-def _touch(plan: Plan, o: Operand, width: int, pitch: int, writes: bool) -> Iterator[_Touch]:
+def _touch(plan: Plan, o: Operand, width: int, pitch: int, writes: bool) -> Iterator[Touch]:
     rows = -(-o.size // pitch) if pitch else 0
     match plan.layout.place(o):
         case InArena(bank, offset) if rows:
-            yield _Touch(bank, offset, rows, width, pitch, writes, o.tensor)
+            yield Touch(bank, offset, rows, width, pitch, writes, o.tensor)
         case WithCaller(buffer, offset) if rows:
-            yield _Touch(f"the caller's {buffer}", offset, rows, width, pitch, writes, o.tensor)
+            yield Touch(f"the caller's {buffer}", offset, rows, width, pitch, writes, o.tensor)
         case _:
             pass

@@ -18,11 +18,12 @@ class Executor(Enum):
     CORE0 = 0
     CORE1 = 1
     NPU = 2
+    DMA0 = 3  # copies
 
     @property
     def host(self) -> Executor:
         """The core whose code starts its steps, and waits for them."""
-        return Executor.CORE0 if self is Executor.NPU else self
+        return Executor.CORE0 if self in (Executor.NPU, Executor.DMA0) else self
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class View:
 @dataclass(frozen=True)
 class Operand:
     """What a step reads or writes: `size` bytes from `offset` on of the buffer or the constant `storage`, seen as
-    `tensor`. The `role` is what a constant is to its step, for people: a weight, a bias."""
+    `tensor`. The `role` is what a constant is to its step, for people: a weight, a bias. A constant that a Copy has
+    brought to RAM is read from the `buffer`."""
 
     tensor: str
     storage: str
@@ -44,6 +46,7 @@ class Operand:
     offset: int = 0
     constant: bool = False
     role: str = ""
+    buffer: str = ""
 
     @property
     def end(self) -> int:
@@ -69,7 +72,7 @@ class Guard:
 @dataclass(frozen=True)
 class Step:
     """One kernel call. It runs only if all `guards` hold, the outermost first; one is looked at only if those before it
-    hold."""
+    hold. It begins when the copies that it `awaits`, by name, are done."""
 
     kernel: Kernel[Any]
     call: Call[Any]
@@ -79,6 +82,7 @@ class Step:
     scratch: Scratch | None = None
     guards: tuple[Guard, ...] = ()
     executor: Executor = Executor.CORE0
+    awaits: tuple[str, ...] = ()
 
     @property
     def reads(self) -> tuple[Operand, ...]:
@@ -96,12 +100,31 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """All of `source` goes to `target` while the cores go on. It begins with its phase, once the phase's steps have
+    what they await, and is done when a step awaits it. An executor makes one at a time."""
+
+    name: str
+    source: Operand
+    target: Operand
+    executor: Executor = Executor.DMA0
+
+
+@dataclass(frozen=True)
+class Await:
+    """Until a copy is done."""
+
+    copy: Copy
+
+
+@dataclass(frozen=True)
 class Phase:
-    """Steps that run at the same time, each on an executor of its own. If they `meet`, none of them begins before all
-    that came earlier is done; else each only waits for its own executor."""
+    """Steps that run at the same time, each on an executor of its own, and copies that begin then. If they `meet`, none
+    of them begins before all that came earlier is done; else each only waits for its own executor."""
 
     steps: tuple[Step, ...]
     meet: bool = False
+    copies: tuple[Copy, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,12 +139,20 @@ class Schedule:
     def steps(self) -> tuple[Step, ...]:
         return tuple(step for phase in self.phases for step in phase.steps)
 
-    def on(self, executor: Executor) -> Iterator[Step | None]:
-        """What a core does: its steps and those that it starts, and None where it meets the other core."""
+    @cached_property
+    def copies(self) -> dict[str, Copy]:
+        return {copy.name: copy for phase in self.phases for copy in phase.copies}
+
+    def on(self, executor: Executor) -> Iterator[Step | Copy | Await | None]:
+        """What a core does: its steps and those that it starts, with what they await, the copies that it begins, and
+        None where it meets the other core."""
         for phase in self.phases:
             if phase.meet and Executor.CORE1 in self.executors:
                 yield None
-            yield from (step for step in phase.steps if step.executor.host is executor)
+            steps = [step for step in phase.steps if step.executor.host is executor]
+            yield from (Await(self.copies[name]) for step in steps for name in step.awaits)
+            yield from (copy for copy in phase.copies if copy.executor.host is executor)
+            yield from steps
 
 
 def one_by_one(steps: Iterable[Step]) -> Schedule:
@@ -239,6 +270,9 @@ class Layout:
     copies: Mapping[str, str] = field(default_factory=dict)  # constants that are copied to RAM, and the bank
 
     def place(self, operand: Operand) -> Place:
+        if operand.buffer:
+            buffer = self.buffer(operand.buffer)
+            return InArena(buffer.bank, buffer.offset)
         if operand.constant:
             bank = self.copies.get(operand.storage)
             return InFlash(operand.storage) if bank is None else InRam(operand.storage, bank)

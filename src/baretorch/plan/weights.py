@@ -1,4 +1,4 @@
-"""Weights that are copied to RAM when the chip starts, because its flash is slow.
+"""Weights that are copied to RAM because flash is slow: when the chip starts, or where that pays more, during a run.
 
 Those come first whose bytes save most cycles of a run there, as far as there is room beside the arena and the stacks.
 Banks that hold nothing else are filled first. What is chosen without being asked for must pay, and leaves some room.
@@ -15,11 +15,13 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.options import Weights
 from baretorch.plan.banks import room
+from baretorch.plan.streams import Room, best, can_stream, waiting
 from baretorch.plan.types import Constant, Plan, Step
 from baretorch.targets.types import Board, Chip, FlashPath
 
 STATIC = 1024  # bytes that are left for the program's own data
 RESERVE = 16384  # and by automatic choice for what is added to the program, a share of small memories
+WORTH, MARGIN = 0.95, 1000  # copies during a run save that share of what the core waits, and so many cycles
 PAYS = 1.0  # cycles of a run that a byte must save for that
 AT_ONCE = 4  # outputs that kernels make of a weight they have read, about
 ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold weights and arena
@@ -27,27 +29,85 @@ ALIGNMENT, SECTION = 8, 16  # of an array at most, and of the sections that hold
 Content = tuple[str, bytes]  # equal constants of all methods are one array
 
 
-def in_ram(plans: Mapping[str, Plan], board: Board, weights: Weights, cores: int = 1, code: int = 0) -> dict[str, Plan]:
-    """The plans of all methods, with the banks of those constants that are copied. `code` are bytes of RAM that the
-    model's code takes; what is chosen automatically leaves room for it anyway."""
+def in_ram(
+    plans: Mapping[str, Plan],
+    board: Board,
+    weights: Weights,
+    cores: int = 1,
+    code: int = 0,
+    arena: int | None = None,
+) -> dict[str, Plan]:
+    """The plans of all methods, with the banks of those constants that are copied at start, and the copies of those
+    that are during a run. `code` are bytes of RAM that the model's code takes; what is chosen automatically leaves
+    room for it anyway. `arena` is how large that may be."""
     chip = board.chip
     flash = chip.memory(chip.code)
     if weights is Weights.FLASH or (weights is Weights.AUTO and chip.flash_path is None):
         return dict(plans)
     if not flash.slow:
         raise CompileError(
-            f"--weights ram gains nothing on {board.name}",
+            f"--weights {weights} gains nothing on {board.name}",
             have=f"{flash.name} answers as fast as RAM",
             need='a chip whose flash is slower: its TOML says why, as in slow = "QSPI flash behind a cache"',
         )
+    if weights is Weights.STREAM:
+        need_streams(plans, board, cores)
+    (name, plan), *others = plans.items()
+    path = chip.flash_path
+    found = resident(plans, chip, weights, cores, code)
+    if weights is Weights.RAM or path is None or others or cores > 1 or not can_stream(plan, chip):
+        return found
+
+    def copied(planned: Plan) -> Plan | None:
+        small = arena is None or planned.arena <= arena
+        fits = small and min(_spared(_free({name: planned}, chip, cores), chip, path).values()) >= 0
+        return resident({name: planned}, chip, Weights.AUTO, cores)[name] if fits else None
+
+    def reads(planned: Plan, step: Step) -> float:
+        return _reading(planned, step, path)
+
+    most = _free(plans, chip, cores)[chip.data] // 2
+    better = best(plan, found[name], Room(chip, path, copied, reads, most))
+    if weights is Weights.STREAM:
+        if better is None:
+            raise CompileError(
+                f"--weights stream: {plan.graph.name} has no weights to stream on {board.name}",
+                have=f"{plan.weight_bytes():,} bytes of weights, of which the start-up code copies all that pay",
+                try_="leave it out",
+            )
+        return {name: better}
+    before, after = (waiting(p, chip, path, reads) for p in (found[name], better or found[name]))
+    return {name: better} if better is not None and after < WORTH * before - MARGIN else found
+
+
+def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
+    """CompileError if nothing can be streamed there."""
+    plan, *others = plans.values()
+    if board.chip.dma is None:
+        raise CompileError(
+            f"--weights stream: {board.name} has no engine for it that is known here",
+            need="a chip whose TOML has [dma], as those of pico and pico2w do",
+        )
+    if others or cores > 1 or not can_stream(plan, board.chip):
+        kinds = {f"{len(plans)} methods": others, "two cores": cores > 1, "layers that may not run": True}
+        raise CompileError(
+            "--weights stream is for models of one method without branches, on one core",
+            have=next(text for text, is_so in kinds.items() if is_so),
+            try_="leave it out",
+        )
+
+
+def resident(plans: Mapping[str, Plan], chip: Chip, weights: Weights, cores: int, code: int = 0) -> dict[str, Plan]:
+    """With the banks of those constants that are copied at start."""
+    path = chip.flash_path
     reads = _reads(plans)
-    saved = _saved(plans, chip.flash_path) if chip.flash_path is not None else dict.fromkeys(reads, 0.0)
+    saved = _saved(plans, path) if path is not None else dict.fromkeys(reads, 0.0)
     order = sorted(reads, key=lambda content: (-saved[content], -reads[content], -len(content[1])))
     free = _free(plans, chip, cores)
     free[chip.data] -= code if weights is Weights.RAM else 0
-    if weights is Weights.AUTO and chip.flash_path is not None:
-        order = list(_paying(order, saved, chip.flash_path))
-        free = _spared(free, chip, chip.flash_path)
+    if weights is not Weights.RAM and path is not None:
+        order = list(_paying(order, saved, path))
+        free = _spared(free, chip, path)
     banks: dict[Content, str] = {}
     for content in order:
         size = -(-len(content[1]) // ALIGNMENT) * ALIGNMENT
@@ -105,16 +165,32 @@ def _kept(path: FlashPath) -> int:
 
 
 def _saved(plans: Mapping[str, Plan], path: FlashPath) -> dict[Content, float]:
-    """Cycles of a run that each byte saves in RAM. A layer reads its constants from flash once if the cache keeps them
-    meanwhile, and else again for every few outputs."""
+    """Cycles of a run that each byte saves in RAM."""
     saved: dict[Content, float] = defaultdict(float)
     for step, contents in _steps(plans):
-        fits = sum(len(data) for _, data in contents) <= _kept(path)
-        outputs = min((_times(step, content) for content in contents), default=0.0)  # for each of them
-        times = 1.0 if fits else max(1.0, outputs / AT_ONCE)
+        times = _readings(step, contents, path)
         for content in contents:
             saved[content] += times * path.cycles_per_byte
     return saved
+
+
+def _readings(step: Step, contents: Sequence[Content], path: FlashPath) -> float:
+    """How often a layer reads its constants from flash: once if the cache keeps them meanwhile, and else again for
+    every few outputs."""
+    fits = sum(len(data) for _, data in contents) <= _kept(path)
+    outputs = min((_times(step, content) for content in contents), default=0.0)  # for each of them
+    return 1.0 if fits else max(1.0, outputs / AT_ONCE)
+
+
+def _reading(plan: Plan, step: Step, path: FlashPath) -> float:
+    """Cycles that a step waits for constants that are in flash. If these are few, the cache keeps them."""
+    layout = plan.layout
+    elsewhere = {*layout.copies, *(copy.source.storage for copy in plan.schedule.copies.values())}
+    if sum(c.data.nbytes for c in layout.constants if c.name not in elsewhere) <= _kept(path):
+        return 0.0
+    there = [o.storage for o in step.operands if o.constant and not o.buffer and o.storage not in layout.copies]
+    contents = [_content(layout.constant(name)) for name in there]
+    return _readings(step, contents, path) * path.cycles_per_byte * sum(len(data) for _, data in contents)
 
 
 def _reads(plans: Mapping[str, Plan]) -> dict[Content, float]:
@@ -137,7 +213,7 @@ def _steps(plans: Mapping[str, Plan]) -> Iterator[tuple[Step, list[Content]]]:
     for plan in plans.values():
         contents = {c.name: _content(c) for c in plan.layout.constants}
         for step in plan.steps:
-            yield step, [contents[operand.storage] for operand in step.operands if operand.constant]
+            yield step, [contents[o.storage] for o in step.operands if o.constant and not o.buffer]
 
 
 def _content(constant: Constant) -> Content:

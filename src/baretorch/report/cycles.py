@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -29,6 +29,12 @@ class Cycles:
 
     def __add__(self, other: Cycles) -> Cycles:
         return Cycles(self.expected + other.expected, self.best + other.best, self.worst + other.worst)
+
+    def without(self, other: Cycles) -> Cycles:
+        """What is left of it when so many have passed."""
+        return Cycles(
+            max(0, self.expected - other.expected), max(0, self.best - other.best), max(0, self.worst - other.worst)
+        )
 
     def times(self, n: float) -> Cycles:
         return Cycles(self.expected * n, self.best * n, self.worst * n)
@@ -141,9 +147,36 @@ def _cycles(work: Work, before: Kind | None, timing: Timing) -> Cycles:
 
 
 def flash_of(reads: Iterable[FlashReads]) -> Flash:
-    """Of one core, added up."""
-    parts = (Flash(Cycles(*r.waits), r.bytes, r.code_misses, r.data_misses) for r in reads)
+    """Of one core, added up, without what was copied beside it."""
+    parts = (Flash(Cycles(*r.waits), r.bytes, r.code_misses, r.data_misses) for r in reads if not r.copied)
     return sum(parts, Flash())
+
+
+def copies_of(run: Run, core: Callable[[Sequence[Block]], Cycles]) -> dict[int, Flash]:
+    """By the site of a layer, what it waits for copies beside the core: for what is left of one where it is awaited,
+    and for one word of it at each miss of the core's own meanwhile, half of one as expected. A copy goes on while the
+    core computes, and stands still while that waits for flash."""
+    copies = {r.site: r for r in run.flash or () if r.copied}
+    if not copies:
+        return {}
+    began = {r.copied: r for r in copies.values()}
+    sites: dict[int, list[Block]] = {}
+    for block in run.blocks:
+        sites.setdefault(block.site, []).append(block)
+    sites.pop(0, None)
+    found: dict[int, Flash] = {}
+    left, late, word, bytes_ = Cycles(), Cycles(), Cycles(), 0
+    for site, blocks in sites.items():  # in the order of their visits
+        if (copy := copies.get(site)) is not None:
+            late, left, bytes_ = left, Cycles(), copy.bytes
+        elif (copy := began.get(site)) is not None:
+            left, word = Cycles(*copy.waits), Cycles(*copy.waits).times(4 / copy.bytes)
+        else:
+            misses = flash_of(r for r in run.flash or () if r.site == site).misses if left.worst else 0
+            between = Cycles(word.expected / 2, 0, word.worst).times(misses)
+            found[site] = Flash(late + between, bytes_)
+            late, bytes_, left = Cycles(), 0, left.without(core(blocks))
+    return found
 
 
 def shared_flash(reads: Sequence[FlashReads], core: Cycles) -> Flash:
@@ -181,7 +214,9 @@ def time_of(image: Image, run: Run) -> Time | None:
     found = cycles_of(run.blocks, read_listing(image), timing)
     cores, reads = run.cores, run.flash  # all of the cores' instructions are in the blocks
     if cores is None:
-        return Time(found, None if reads is None else flash_of(reads))
+        listing = read_listing(image)
+        late = sum(copies_of(run, lambda blocks: cycles_of(blocks, listing, timing)).values(), Flash())
+        return Time(found, None if reads is None else flash_of(reads) + late)
     path = found.times(cores.critical_path / sum(cores.instructions))
     return Time(path, None if reads is None else shared_flash(reads, path))
 

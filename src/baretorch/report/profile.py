@@ -20,7 +20,7 @@ from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
 from baretorch.plan.types import Step
 from baretorch.ports import stored
-from baretorch.report.cycles import Listing, Time, cycles_json, cycles_of, flash_of, read_listing
+from baretorch.report.cycles import Flash, Listing, Time, copies_of, cycles_json, cycles_of, flash_of, read_listing
 from baretorch.report.loops import InnerLoop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
 from baretorch.targets.types import Chip
@@ -96,13 +96,16 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     sites: dict[int, list[Block]] = {0: []}
     for block in _summed(run.blocks):
         sites.setdefault(block.site, []).append(block)
-    own, *called = sites.values()
+    copying = {site for r in run.flash or () if r.copied for site in (r.site, r.copied)}
+    own = [block for site in (0, *sorted(copying)) for block in sites.pop(site, [])]
+    called = list(sites.values())
+    late = copies_of(run, lambda blocks: cycles_of(blocks, listing, timing))
     ran = _ran(compiled)
     if len(called) != sum(ran):
         raise InternalError(f"the run function makes {len(called)} calls for {sum(ran)} steps")
     calls = iter(called)
     blocks = [next(calls) if run else [] for run in ran]
-    timed = [(b, _time(b, run.flash, listing, timing)) for b in (own, *blocks)]
+    timed = [(b, _time(b, run.flash, late, listing, timing)) for b in (own, *blocks)]
     layers = tuple(_layer(step, *b, listing) for step, b in zip(compiled.plan.steps, timed[1:], strict=True))
     profile = Profile(layers, run.instructions, timed[0][1], image.board.chip)
     if profile.rest != _instructions(own):
@@ -137,11 +140,18 @@ def _instructions(blocks: Iterable[Block]) -> int:
     return sum(b.instructions * b.executed for b in blocks)
 
 
-def _time(blocks: Sequence[Block], reads: Sequence[FlashReads] | None, listing: Listing, timing: Timing) -> Time:
-    """Of blocks of one site."""
+def _time(
+    blocks: Sequence[Block],
+    reads: Sequence[FlashReads] | None,
+    late: Mapping[int, Flash],
+    listing: Listing,
+    timing: Timing,
+) -> Time:
+    """Of blocks of one site, or of the run function's own, with what it waits for copies that come `late`."""
     core = cycles_of(blocks, listing, timing)
     sites = {block.site for block in blocks}
-    return Time(core, None if reads is None else flash_of(r for r in reads if r.site in sites))
+    waits = sum((late[site] for site in sites if site in late), Flash())
+    return Time(core, None if reads is None else flash_of(r for r in reads if r.site in sites) + waits)
 
 
 def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) -> Layer:

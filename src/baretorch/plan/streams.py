@@ -1,0 +1,145 @@
+"""Weights that an engine copies from flash to RAM during a run, while the layers before compute.
+
+The largest constant of a layer is copied to a buffer, which lives from when its copy begins until the layer has run:
+the arena holds it beside the activations, and several of them one after the other at the same place. One copy begins as
+soon as the one before is awaited, so that the engine has all of the time that there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+
+from baretorch.ir import DType
+from baretorch.plan.banks import Wishes, place_in_banks
+from baretorch.plan.check import check_plan
+from baretorch.plan.lifetimes import find_overlaps
+from baretorch.plan.offsets import lower_bound
+from baretorch.plan.types import Buffer, Copy, Operand, Plan, Schedule, Step
+from baretorch.targets.features import Feature
+from baretorch.targets.types import Chip, Cpu, FlashPath
+
+LEAST = 1024  # bytes that are worth a copy
+OVERHEAD = 200  # cycles of a copy, at begin and end
+ROUNDS = 6
+PER_OUTPUT = 6  # cycles
+
+Flash = Callable[[Plan, Step], float]  # cycles that a step waits for constants that it reads from flash
+
+
+def largest(step: Step) -> Operand | None:
+    """What is copied of a step's constants."""
+    whole = [o for o in step.operands if o.constant and not o.offset]
+    return max(whole, key=lambda o: o.size, default=None)
+
+
+def streamed(plan: Plan, chosen: Collection[int], chip: Chip) -> Plan:
+    """With copies for the steps of these phases, each of one step; not of the first, which has nothing before it."""
+    schedule, added = _with_copies(plan.schedule, chosen)
+    buffers = [*plan.layout.buffers, *added]
+    main, *_ = plan.layout.banks
+    elsewhere = {b.name: b.bank for b in plan.layout.buffers if b.bank != main.name}
+    overlaps = find_overlaps(schedule, buffers)
+    state = {s.operand.storage for s in plan.state}
+    placed = place_in_banks(buffers, overlaps, state, chip, Wishes(main.name, elsewhere))
+    layout = replace(
+        plan.layout,
+        buffers=tuple(placed.buffers),
+        banks=placed.banks,
+        lower_bound=lower_bound(buffers, overlaps),
+        optimal=placed.optimal,
+    )
+    return check_plan(replace(plan, schedule=schedule, layout=layout))
+
+
+def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule, list[Buffer]]:
+    phases, buffers, begin = list(schedule.phases), list[Buffer](), 0
+    for time in sorted(chosen):
+        (step,) = phases[time].steps
+        source = largest(step)
+        assert source is not None
+        target = Operand(source.tensor, f"{source.storage} for {step.call.y.name}", -(-source.size // 4) * 4)
+        copy = Copy(target.storage, source, target)
+        phases[begin] = replace(phases[begin], copies=(*phases[begin].copies, copy))
+        operands = tuple(replace(o, buffer=target.storage) if o is source else o for o in step.operands)
+        phases[time] = replace(phases[time], steps=(replace(step, operands=operands, awaits=(copy.name,)),))
+        buffers.append(Buffer(target.storage, target.size, begin, time))
+        begin = time
+    return replace(schedule, phases=tuple(phases)), buffers
+
+
+def can_stream(plan: Plan, chip: Chip) -> bool:
+    """Whether there is an engine, and nothing else than one core's steps, one after the other."""
+    return chip.dma is not None and all(len(p.steps) == 1 and not p.steps[0].guards for p in plan.phases)
+
+
+def waiting(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> float:
+    """About how many cycles of a run the core waits: for flash, and for copies."""
+    return sum(_waits(plan, chip, path, flash))
+
+
+def _waits(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> Iterator[float]:
+    left = 0.0  # cycles of work that the engine has
+    for phase in plan.phases:
+        (step,) = phase.steps
+        if step.awaits:
+            yield left + OVERHEAD
+            left = 0.0
+        left += sum(copy.target.size for copy in phase.copies) * path.cycles_per_byte
+        reads = flash(plan, step)
+        yield reads
+        left = max(0.0, left - _work(step, chip.cpu))
+
+
+def _work(step: Step, cpu: Cpu) -> float:
+    """Cycles that a step takes at least."""
+    call = step.call
+    per_mac = 1.0 if Feature.DSP in cpu.features else 4.0
+    if call.y.dtype is DType.FLOAT32 and not cpu.has_fpu:
+        per_mac = 60.0
+    macs: int = call.op.macs(call.inputs, call.outputs)
+    return per_mac * macs + PER_OUTPUT * call.y.count
+
+
+@dataclass(frozen=True)
+class Room:
+    """How plans with copies are judged: constants that start-up code copies are chosen by `resident`, which gives None
+    if there is no room; `flash` is what the rest costs."""
+
+    chip: Chip
+    path: FlashPath
+    resident: Callable[[Plan], Plan | None]
+    flash: Flash
+    most: int  # bytes of a buffer
+
+
+def best(plan: Plan, without: Plan, room: Room) -> Plan | None:
+    """The plan with the copies for which the core waits least, if any can be made; `without` is the one with none."""
+    found: list[tuple[float, Plan]] = []
+    chosen: set[int] = set()
+    last = without
+    for _ in range(ROUNDS):
+        left = {time for time, step in _in_flash(last) if _fits(step, room) and time > 0} - chosen
+        if not left:
+            break
+        chosen |= left
+        planned = room.resident(streamed(plan, chosen, room.chip))
+        if planned is None:
+            break
+        found.append((waiting(planned, room.chip, room.path, room.flash), planned))
+        last = planned
+    return min(found, key=lambda f: f[0], default=(0.0, None))[1]
+
+
+def _in_flash(plan: Plan) -> Iterator[tuple[int, Step]]:
+    """The steps whose largest constant is read from flash."""
+    for time, phase in enumerate(plan.phases):
+        for step in phase.steps:
+            o = largest(step)
+            if o is not None and not o.buffer and o.storage not in plan.layout.copies:
+                yield time, step
+
+
+def _fits(step: Step, room: Room) -> bool:
+    o = largest(step)
+    return o is not None and LEAST <= o.size <= room.most
