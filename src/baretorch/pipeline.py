@@ -161,7 +161,9 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     with timed("plan"):
         before = plans
         plans = in_ram(plans, board, options.weights or default, options.used_cores, code, options.ram)
-        if options.weights is None and any(p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()):
+        if options.weights is None and any(
+            p.layout.copies != before[n].layout.copies or p.schedule.copies for n, p in plans.items()
+        ):
             options = replace(options, weights=Weights.AUTO)
     return replace(_emitted(source, graphs, plans, board, options), partitions=partitions)
 
