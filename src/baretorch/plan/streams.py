@@ -16,7 +16,6 @@ from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.types import Buffer, Copy, Operand, Plan, Schedule, Step
-from baretorch.targets.features import Feature
 from baretorch.targets.types import Chip, Cpu, FlashPath
 
 LEAST = 1024  # bytes that are worth a copy
@@ -94,7 +93,7 @@ def _waits(plan: Plan, chip: Chip, path: FlashPath, flash: Flash) -> Iterator[fl
 def _work(step: Step, cpu: Cpu) -> float:
     """Cycles that a step takes at least."""
     call = step.call
-    per_mac = 1.0 if Feature.DSP in cpu.features else 4.0
+    per_mac = 1.0 if cpu.has_dsp else 4.0
     if call.y.dtype is DType.FLOAT32 and not cpu.has_fpu:
         per_mac = 60.0
     macs: int = call.op.macs(call.inputs, call.outputs)

@@ -24,6 +24,10 @@ class Cpu:
     gcc_link: tuple[str, ...] = ()  # what the linker must be told instead, for gcc to find its library
 
     @property
+    def has_dsp(self) -> bool:
+        return Feature.DSP in self.features
+
+    @property
     def has_fpu(self) -> bool:
         return Feature.FPU in self.features
 
