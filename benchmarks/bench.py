@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import beside_tinygrad
+import precisions
 import ram
 from page import markdown
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
@@ -177,7 +178,13 @@ def main() -> None:
         rows = [row for part in track(chain(parts, both), "measuring", total=total) for row in part]
     beside = beside_tinygrad.measure_all()
     (ROOT / "benchmarks" / "results.json").write_text(json.dumps([*rows, *beside], indent=1) + "\n")
-    rest = f"{beside_tinygrad.section(beside)}\n{ram.section(ram.measure_all())}"
+    rest = "\n".join(
+        [
+            beside_tinygrad.section(beside),
+            precisions.section(precisions.measure_all()),
+            ram.section(ram.measure_all()),
+        ]
+    )
     (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{rest}")
     print(rest)
     print("wrote docs/benchmarks.md and benchmarks/results.json")

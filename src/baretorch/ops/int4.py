@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
         splits=cut.rows_or_channels(2),
     )
     return (
+        replace(ref, symbol="bt_qlinear4_mve", source="qlinear/int4_mve.c", needs=MVE),
         Kernel(
             "bt_qlinear4_dsp",
             "qlinear/int4_dsp.c",
@@ -49,14 +51,29 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
             overlap=overlap.rows(1),
             splits=cut.rows_or_channels(4),
         ),
-        replace(ref, symbol="bt_qlinear4_mve", source="qlinear/int4_mve.c", needs=MVE),
         ref,
     )
 
 
 def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QConv2d], ...]:
     """The rows of qconv2d."""
+    ref = Kernel(
+        "bt_qconv2d4_ref",
+        "qconv2d/int4_ref.c",
+        params,
+        fits=_fits,
+        pack=lambda call: _packed(call, _nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+        splits=cut.rows,
+    )
+    windows = replace(
+        ref,
+        symbol="bt_qconv2d4_windows_ref",
+        source="qconv2d/int4_windows_ref.c",
+        fits=lambda call: _fits(call) and call.op.groups == 1 and call.op.pool == (1, 1),
+        scratch=lambda call: prod(call.inputs[1].shape[1:]),
+    )
     return (
+        replace(windows, symbol="bt_qconv2d4_windows_mve", source="qconv2d/int4_windows_mve.c", needs=MVE),
         Kernel(
             "bt_qconv2d_depthwise4_dsp",
             "qconv2d/depthwise4_dsp.c",
@@ -78,14 +95,8 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             overlap=lambda call: pack_dsp.overlap_positions(call, 3),
             splits=cut.rows,
         ),
-        Kernel(
-            "bt_qconv2d4_ref",
-            "qconv2d/int4_ref.c",
-            params,
-            fits=_fits,
-            pack=lambda call: _packed(call, _nibbles(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
-            splits=cut.rows,
-        ),
+        windows,
+        ref,
     )
 
 

@@ -19,7 +19,7 @@ from baretorch.ops.int8_layer import reachable, weight_scales
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.layout import Reshape
 from baretorch.ops.window import Padding, Pair
-from baretorch.targets.features import DSP
+from baretorch.targets.features import DSP, MVE
 
 LOWEST, HIGHEST = -32768, 32767
 
@@ -169,6 +169,15 @@ def _pack_rows(call: Call[QConv2d16]) -> tuple[Packed, ...]:
 
 
 KERNELS: tuple[Kernel[QConv2d16], ...] = (
+    Kernel(
+        "bt_qconv2d16_mve",
+        "qconv2d16/mve.c",
+        _params,
+        needs=MVE,
+        fits=lambda call: _constant(call) and call.op.groups == 1 and call.y.shape[3] >= 4,
+        pack=_pack,
+        scratch=lambda call: 2 * prod(call.inputs[1].shape[1:]),
+    ),
     Kernel("bt_qconv2d16_rows_dsp", "qconv2d16/rows_dsp.c", _params, needs=DSP, fits=_fits_rows, pack=_pack_rows),
     Kernel(
         "bt_qconv2d16_dsp",

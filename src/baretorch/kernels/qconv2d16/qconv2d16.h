@@ -18,6 +18,10 @@ void bt_qconv2d16_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weig
  * count rounded up, with bytes as above. */
 void bt_qconv2d16_rows_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weight, const int32_t *bias,
                            const int32_t *multiplier, int16_t *y);
+
+/* One group, at least four channels. weight: [out][taps]. scratch: 2 bytes a tap */
+void bt_qconv2d16_mve(const bt_qconv2d *p, const int16_t *x, const int8_t *weight, const int32_t *bias,
+                      const int32_t *multiplier, int16_t *y, void *scratch);
 #endif
 
 #endif

@@ -1,0 +1,43 @@
+/* Rows of weights of 4 bits, two in a byte: 16 * second + first, with 8 added to each, which the sum of the inputs takes
+ * back. Around a function that multiplies two rows. */
+#ifndef BT_INT4_H
+#define BT_INT4_H
+
+#include "int8.h"
+
+/* sums[0] += the low nibbles of w times x, sums[1] += the high ones, over n inputs */
+typedef void bt_int4_two(int32_t sums[2], const int8_t *x, const uint8_t *w, int32_t n);
+
+BT_INLINE void bt_int4_two_ref(int32_t sums[2], const int8_t *x, const uint8_t *w, int32_t n)
+{
+    int32_t first = sums[0], second = sums[1];
+    for (int32_t i = 0; i < n; i++) {
+        first += (w[i] & 15) * x[i];
+        second += (w[i] >> 4) * x[i];
+    }
+    sums[0] = first;
+    sums[1] = second;
+}
+
+/* What is the same for all rows. */
+typedef struct {
+    int32_t in, out, shift, zero, lo, hi;
+} bt_int4_layer;
+
+/* All outputs of a row of inputs, or of a window. */
+BT_INLINE void bt_int4_rows(bt_int4_two *two, const bt_int4_layer *l, const int8_t *x, const uint8_t *w,
+                            const int32_t *bias, const int32_t *multiplier, int8_t *y)
+{
+    int32_t start = 0;
+    for (int32_t i = 0; i < l->in; i++)
+        start -= x[i];
+    start *= 8;
+    for (int32_t o = 0; o < l->out; o += 2, w += l->in) {
+        int32_t sums[2] = { start, start };
+        two(sums, x, w, l->in);
+        for (int32_t k = 0; k < 2 && o + k < l->out; k++)
+            y[o + k] = bt_requantize(sums[k] + bias[o + k], multiplier[o + k], l->shift, l->zero, l->lo, l->hi);
+    }
+}
+
+#endif
