@@ -19,19 +19,35 @@ BT_INLINE void bt_int4_two_ref(int32_t sums[2], const int8_t *x, const uint8_t *
     sums[1] = second;
 }
 
+/* The sum of n inputs */
+typedef int32_t bt_int4_sum(const int8_t *x, int32_t n);
+
+BT_INLINE int32_t bt_int4_sum_ref(const int8_t *x, int32_t n)
+{
+    int32_t sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+typedef void bt_int4_copy(int8_t *to, const int8_t *from, int32_t n);
+
+BT_INLINE void bt_int4_copy_ref(int8_t *to, const int8_t *from, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
 /* What is the same for all rows. */
 typedef struct {
     int32_t in, out, shift, zero, lo, hi;
 } bt_int4_layer;
 
 /* All outputs of a row of inputs, or of a window. */
-BT_INLINE void bt_int4_rows(bt_int4_two *two, const bt_int4_layer *l, const int8_t *x, const uint8_t *w,
-                            const int32_t *bias, const int32_t *multiplier, int8_t *y)
+BT_INLINE void bt_int4_rows(bt_int4_two *two, bt_int4_sum *sum, const bt_int4_layer *l, const int8_t *x,
+                            const uint8_t *w, const int32_t *bias, const int32_t *multiplier, int8_t *y)
 {
-    int32_t start = 0;
-    for (int32_t i = 0; i < l->in; i++)
-        start -= x[i];
-    start *= 8;
+    const int32_t start = -8 * sum(x, l->in);
     for (int32_t o = 0; o < l->out; o += 2, w += l->in) {
         int32_t sums[2] = { start, start };
         two(sums, x, w, l->in);

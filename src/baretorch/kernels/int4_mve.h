@@ -26,4 +26,24 @@ BT_INLINE void bt_int4_two_mve(int32_t sums[2], const int8_t *x, const uint8_t *
     sums[1] = b;
 }
 
+BT_INLINE int32_t bt_int4_sum_mve(const int8_t *x, int32_t n)
+{
+    int32_t sum = 0;
+    int8x16_t v;
+    __asm__ volatile("dlstp.8 lr, %[n]\n"
+                     "1:\n\t"
+                     "vldrb.u8 %q[v], [%[x]], #16\n\t"
+                     "vaddva.s8 %[sum], %q[v]\n\t"
+                     "letp lr, 1b"
+                     : [x] "+r"(x), [sum] "+Te"(sum), [v] "=&w"(v)
+                     : [n] "r"(n)
+                     : "lr", "cc", "memory");
+    return sum;
+}
+
+BT_INLINE void bt_int4_copy_mve(int8_t *to, const int8_t *from, int32_t n)
+{
+    bt_mve_copy(to, from, n);
+}
+
 #endif

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits, limits
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.loops import Dims
 from baretorch.ops.matmul import Matmul
+from baretorch.targets.features import DSP
 
 
 @dataclass(frozen=True)
@@ -86,4 +87,25 @@ def _fits(call: Call[QMatmul]) -> bool:
     return matmul.loops_fit(call.op.geometry, call.inputs)
 
 
-KERNELS: tuple[Kernel[QMatmul], ...] = (Kernel("bt_qmatmul_ref", "qmatmul/ref.c", _params, fits=_fits),)
+def _fields(call: Call[QMatmul]) -> dict[str, Any]:
+    return dict(_params(call).fields)
+
+
+def _side_by_side(call: Call[QMatmul]) -> bool:
+    """Columns of b are, or rows of four numbers and more."""
+    fields = _fields(call)
+    down, right = fields["b_step"][3:]
+    return bool(down == 1 or (right == 1 and fields["n"] >= 4))
+
+
+KERNELS: tuple[Kernel[QMatmul], ...] = (
+    Kernel(
+        "bt_qmatmul_dsp",
+        "qmatmul/dsp.c",
+        _params,
+        needs=DSP,
+        fits=lambda call: _fits(call) and _side_by_side(call),
+        scratch=lambda call: 2 * (-(-_fields(call)["k"] // 4) * 4),
+    ),
+    Kernel("bt_qmatmul_ref", "qmatmul/ref.c", _params, fits=_fits),
+)

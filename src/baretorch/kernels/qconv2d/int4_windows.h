@@ -5,8 +5,9 @@
 #include "../int4.h"
 #include "qconv2d.h"
 
-BT_INLINE void bt_int4_windows(bt_int4_two *two, const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
-                               const int32_t *bias, const int32_t *multiplier, int8_t *y, int8_t *window)
+BT_INLINE void bt_int4_windows(bt_int4_two *two, bt_int4_sum *sum, bt_int4_copy *copy, const bt_qconv2d *p,
+                               const int8_t *x, const uint8_t *weight, const int32_t *bias, const int32_t *multiplier,
+                               int8_t *y, int8_t *window)
 {
     const int32_t taps = p->kernel_h * p->kernel_w * p->in;
     const bt_int4_layer layer = { taps, p->out, p->shift, p->zero, p->lo, p->hi };
@@ -19,12 +20,15 @@ BT_INLINE void bt_int4_windows(bt_int4_two *two, const bt_qconv2d *p, const int8
                 const int32_t h = top + kh * p->dilation_h;
                 for (int32_t kw = 0; kw < p->kernel_w; kw++, to += p->in) {
                     const int32_t w = left + kw * p->dilation_w;
-                    const int inside = h >= 0 && h < p->in_h && w >= 0 && w < p->in_w;
-                    for (int32_t i = 0; i < p->in; i++)
-                        to[i] = (int8_t)(inside ? x[(h * p->in_w + w) * p->in + i] : p->x_zero);
+                    if (h >= 0 && h < p->in_h && w >= 0 && w < p->in_w) {
+                        copy(to, x + (h * p->in_w + w) * p->in, p->in);
+                    } else {
+                        for (int32_t i = 0; i < p->in; i++)
+                            to[i] = (int8_t)p->x_zero;
+                    }
                 }
             }
-            bt_int4_rows(two, &layer, window, weight, bias, multiplier, y);
+            bt_int4_rows(two, sum, &layer, window, weight, bias, multiplier, y);
         }
     }
 }

@@ -55,9 +55,12 @@ BT_KERNEL void bt_qconv2d16_mve(const bt_qconv2d *p, const int16_t *x, const int
                 const int32_t h = top + kh * p->dilation_h;
                 for (int32_t kw = 0; kw < p->kernel_w; kw++, to += p->in) {
                     const int32_t w = left + kw * p->dilation_w;
-                    const int inside = h >= 0 && h < p->in_h && w >= 0 && w < p->in_w;
-                    for (int32_t i = 0; i < p->in; i++)
-                        to[i] = (int16_t)(inside ? x[(h * p->in_w + w) * p->in + i] : 0);
+                    if (h >= 0 && h < p->in_h && w >= 0 && w < p->in_w) {
+                        bt_mve_copy((int8_t *)to, (const int8_t *)(x + (h * p->in_w + w) * p->in), 2 * p->in);
+                    } else {
+                        for (int32_t i = 0; i < p->in; i++)
+                            to[i] = 0;
+                    }
                 }
             }
             bt_qconv2d16_window_mve(p, (const int16_t *)scratch, weight, bias, multiplier, y);
