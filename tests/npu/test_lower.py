@@ -15,6 +15,7 @@ from baretorch.npu.tosa import Kind
 from baretorch.ops.layout import Expand, Reshape
 from baretorch.ops.move import Cat
 from baretorch.ops.qbinary import QAdd, sum_of
+from baretorch.ops.upsample import UpsampleNearest2d
 from tests.npu.tosa_model import run
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
@@ -44,6 +45,7 @@ OWN = [
     _moved(Cat(3), (1, 2, 3, 4), (1, 2, 3, 7), (1, 2, 3, 1)),
     _moved(Reshape((2, 12)), (1, 2, 3, 4)),
     _moved(Expand((5, 2, 4)), (1, 4)),
+    _moved(UpsampleNearest2d((6, 12), (0.5, 1 / 3)), (2, 3, 4, 5)),
 ]
 
 

@@ -32,6 +32,7 @@ from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qmatmul import QMatmul
 from baretorch.ops.qpool import QAvgPool2d
+from baretorch.ops.upsample import UpsampleNearest2d
 
 LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions
 MOST_GROUPS = 16  # each is a convolution of its own
@@ -311,6 +312,19 @@ def _flip(region: Region, op: Flip, inputs: tuple[Tensor, ...], y: Tensor) -> Va
     return x
 
 
+def _upsample_nearest2d(region: Region, op: UpsampleNearest2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    """Whole numbers of times as many rows and columns: each is put beside itself, so nothing can round."""
+    x = region.value(inputs[0])
+    n, h, w, c = x.shape
+    tall, wide = op.size[0] // h, op.size[1] // w
+    for axis, times in ((0, tall), (1, wide)):
+        if op.sources(axis, x.shape[1 + axis]).tolist() != [i // max(times, 1) for i in range(op.size[axis])]:
+            raise NotTaken("its rows or columns are not repeated a whole number of times")
+    rows = region.reshaped(x, (n * h, 1, w * c))
+    high = region.reshaped(region.joined([rows] * tall, 1), (n * h * tall * w, 1, c))
+    return region.reshaped(region.joined([high] * wide, 1), y.shape)
+
+
 ROWS: dict[type[Op], Row] = {
     QConv2d: _conv2d,
     QLinear: _linear,
@@ -331,4 +345,5 @@ ROWS: dict[type[Op], Row] = {
     Pad: _pad,
     Expand: _expand,
     Flip: _flip,
+    UpsampleNearest2d: _upsample_nearest2d,
 }
