@@ -15,7 +15,8 @@ help:
 	@echo "make setup       install all that tests and demos need; what follows does so by itself"
 	@echo "make demo        set up, train the sine model, build it for the Pico 2 W, emulate, plot"
 	@echo "make demo-mnist  read digits through the camera of an emulated Pico4ML: pictures, accuracy, frame rates"
-	@echo "make play        rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee"
+	@echo "make play        rock, paper, scissors in the terminal, with an emulated Cortex-M55 as the referee;"
+	@echo "                 BOARD=corstone-300: with its NPU"
 	@echo "make mnist       fetch the MNIST digits, measure an int8 model's accuracy on the emulated chip"
 	@echo "make check       format, lint and types only"
 	@echo "make test        set up, check the code, run all tests"
@@ -37,8 +38,8 @@ demo-mnist:
 	@$(PY) examples/pico4ml/demo.py
 
 play:
-	@tools/setup.sh demo
-	@$(PY) examples/rps/play.py
+	@tools/setup.sh $(if $(filter corstone%,$(BOARD)),npu,demo)
+	@$(PY) examples/rps/play.py $(if $(BOARD),--board $(BOARD))
 
 mnist:
 	@tools/setup.sh demo

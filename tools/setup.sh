@@ -2,14 +2,15 @@
 # Sets up what `make demo` and `make test` need, and does nothing when it is there already.
 #   tools/setup.sh demo   .venv with PyTorch and the plot; compilers and emulators where we may install them
 #   tools/setup.sh camera the same, with rp2040js in node, for `make demo-mnist`
+#   tools/setup.sh npu    as demo, with Arm's compiler for Ethos-U
 #   tools/setup.sh test   the same, with ExecuTorch, ONNX, TFLite, tinygrad, their runtimes and the test tools
 set -eu
 cd "$(dirname "$0")/.."
 kind=$1
 case $kind in
-    demo | camera) extras=torch,plot ;;
+    demo | camera | npu) extras=torch,plot ;;
     test) extras=executorch,onnx,tflite,tinygrad,plot,dev,judges ;;
-    *) echo "usage: tools/setup.sh demo|camera|test" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh demo|camera|npu|test" >&2; exit 2 ;;
 esac
 
 # The pip packages alone suffice: Zig's clang compiles and Unicorn emulates. With GNU compilers and QEMU images get
@@ -64,12 +65,12 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] || [ tools/setup.sh -nt 
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$extras]"
     touch "$stamp"
 fi
-if [ "$kind" != demo ] && [ ! -e .venv/lib/node_modules/rp2040js ]; then
+if [ "$kind" != demo ] && [ "$kind" != npu ] && [ ! -e .venv/lib/node_modules/rp2040js ]; then
     echo "setup: npm install rp2040js into .venv"
     npm install --silent --no-audit --no-fund --global --prefix "$PWD/.venv" rp2040js@1.4.1
 fi
 # Arm's compiler for Ethos-U and its TOSA reference model need another ml_dtypes than ONNX: an environment of their own.
-if [ "$kind" = test ] && [ ! -e .venv/vela/bin/vela ]; then
+if { [ "$kind" = test ] || [ "$kind" = npu ]; } && [ ! -e .venv/vela/bin/vela ]; then
     echo "setup: pip install ethos-u-vela tosa-tools into .venv/vela"
     python3 -m venv .venv/vela
     .venv/vela/bin/python -m pip install --quiet --disable-pip-version-check ethos-u-vela==5.2.0 tosa-tools==2026.8.0

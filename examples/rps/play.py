@@ -134,9 +134,14 @@ def main() -> int:
         return 1
     image = referee.model.build()
     flash, ram = image.flash, image.ram
+    for warning in referee.model.warnings:
+        console.print(f"[yellow]warning:[/] {warning}")
+    partition = referee.model.compiled.partition
+    delegated = sum(len(region.layers) for region in partition.regions) if partition else 0
+    npu = f" {delegated} of the network's operators run on its NPU." if delegated else ""
     console.print(
         f"Rock, paper, scissors. The referee is a [bold]{given.board}[/] with {flash.total:,} bytes of flash and "
-        f"{ram.total:,} bytes of RAM in use, emulated instruction by instruction.\n"
+        f"{ram.total:,} bytes of RAM in use, emulated instruction by instruction.{npu}\n"
         "Your hand is drawn as a noisy letter and sent over its UART; it must tell what it sees."
     )
     try:

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PLAY = ROOT / "examples" / "rps" / "play.py"
 PATIENCE = 200.0  # the first game trains the network
@@ -102,3 +104,15 @@ def test_a_board_that_is_not_there() -> None:
         game.until("error: ")
         game.until("mps4")
         assert game.code() == 1
+
+
+@pytest.mark.slow
+def test_the_npu_as_the_referee() -> None:
+    with Game("--board", "corstone-300", "--best-of", "3", "--seed", "1") as game:
+        assert "6 of the network's operators run on its NPU" in re.sub(r"\s+", " ", game.until("uit? "))
+        game.press("p")
+        taken = re.search(r"The chip took\s+([\d,]+)", game.until("instructions."))
+        assert taken and int(taken[1].replace(",", "")) < 60_000  # both pictures, with their way from and to float
+        game.until("uit? ")
+        game.press("q")
+        assert game.code() == 0
