@@ -106,9 +106,7 @@ def _differs(graph: Graph, name: str, right: Array, answer: bytes, first: Node) 
     got = np.frombuffer(answer, right.dtype).reshape(right.shape).astype(np.int64)
     distance = np.abs(got - right)
     have = f"{np.count_nonzero(distance):,} of {distance.size:,} values of {name} differ, by up to {distance.max()}"
-    return CompileError(
-        WRONG, at=_named(graph, first), have=[have, "the first operation that differs is named"], try_=TRY
-    )
+    return CompileError(WRONG, at=f"{_named(graph, first)}, the first operation that differs", have=have, try_=TRY)
 
 
 def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> Node:
