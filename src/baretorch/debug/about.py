@@ -16,7 +16,7 @@ import numpy as np
 from baretorch.emit.names import Method, make_names
 from baretorch.ir import Array, interpret
 from baretorch.pipeline import Compiled
-from baretorch.plan.types import InArena, Operand, Plan, WithCaller
+from baretorch.plan.types import Buffer, InArena, Operand, Plan, WithCaller
 from baretorch.ports import stored
 
 FACTS, VALUES = "debug.json", "debug.hex"
@@ -124,8 +124,15 @@ def held(plan: Plan, operand: Operand) -> Held:
     reads = [i for i, s in enumerate(plan.steps) for o in s.uses if o.tensor == operand.tensor]
     before = len(plan.steps) if operand in plan.outputs else min(reads, default=0)
     made = max(own or [i for i, _ in written if i < before], default=-1)
-    alive = [b.last for b in plan.layout.buffers if b.name == operand.storage] or [len(plan.steps)]
+    alive = [_last(plan, b) for b in plan.layout.buffers if b.name == operand.storage] or [len(plan.steps)]
     return Held(operand, made, min([*alive, *(i for i, _ in written if i > made)]))
+
+
+def _last(plan: Plan, buffer: Buffer) -> int:
+    """The last step at whose beginning a buffer is alive; their number if it is when all are done."""
+    if buffer.last >= len(plan.phases):
+        return len(plan.steps)
+    return sum(len(phase.steps) for phase in plan.phases[: buffer.last + 1]) - 1
 
 
 def _operands(plan: Plan) -> Iterator[Operand]:
