@@ -109,12 +109,12 @@ KERNELS = (
 SILICON = ("on the board itself", "nothing yet")
 
 
-def _pico(wiring: tuple[str, ...]) -> Notes:
+def _pico(wiring: tuple[str, ...], first: tuple[str, ...] = (), verified: tuple[tuple[str, str], ...] = ()) -> Notes:
     return Notes(
         wiring,
         PLUG,
         ADAPTER,
-        RP_FIRST,
+        RP_FIRST + first,
         (
             RP_START,
             (
@@ -133,6 +133,7 @@ def _pico(wiring: tuple[str, ...]) -> Notes:
                 "time that flash takes",
                 "a model of cache and controller by the data sheet: not measured by anybody here",
             ),
+            *verified,
             SILICON,
         ),
     )
@@ -331,7 +332,18 @@ NOTES: dict[str, Notes] = {
         (
             "An adapter of 3.3 V levels: its RX to GP0, its TX to GP1, and GND. Camera and display are for",
             "[applications](../how-to/your-own-application.md), as [the demo's](../../examples/pico4ml/README.md) is.",
-        )
+        ),
+        (
+            "`baretorch flash examples/pico4ml/digits.py --board pico4ml --int8 --weights ram --app "
+            "examples/pico4ml/firmware`: the display shows what the camera sees, and reads digits; a digit in front of "
+            "it looks upright and not mirrored; the console tells what fails",
+        ),
+        (
+            (
+                "camera and display",
+                "models of ours at the pins of rp2040js; values of registers are those of ArduCAM's and Arm's examples",
+            ),
+        ),
     ),
     "virt-hazard3": Notes(
         ("None: it is a machine of QEMU, and no board.",),

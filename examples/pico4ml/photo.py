@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -82,9 +84,9 @@ class Vision:
     def __init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "vision.so"
-            subprocess.run(
-                ["gcc", "-O2", "-shared", "-fPIC", str(FIRMWARE / "vision.c"), "-o", str(library)], check=True
-            )
+            compiler = ["gcc"] if shutil.which("gcc") else [sys.executable, "-m", "ziglang", "cc"]
+            source = FIRMWARE / "vision.c"
+            subprocess.run([*compiler, "-O2", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
             self._read = ctypes.CDLL(str(library)).vision_read
 
     def __call__(self, view: np.ndarray) -> np.ndarray | None:

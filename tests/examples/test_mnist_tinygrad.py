@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +51,25 @@ def test_int8_on_the_pico() -> None:
     assert np.abs(answer - expected).max() < 0.02 * np.abs(expected).max()
     assert facts["flash"]["weights"] < 330_000
     assert facts["instructions"] < 1_500_000
+
+
+LEARNS = """
+import numpy as np
+from train_in_tinygrad import accuracy, network, train
+with np.load("sample.npz") as sample:
+    images = sample["t10k_images"][:64].reshape(-1, 784).astype(np.float32) / 255
+    part = images, sample["t10k_labels"][:64].astype(np.int64)
+layers = network(hidden=16)
+before = accuracy(layers, part)
+train(layers, part, part, 15, 32, lambda epoch: None)
+print(before, accuracy(layers, part))
+"""
+
+
+@pytest.mark.slow
+def test_training_in_tinygrad_on_a_small_budget() -> None:
+    """It learns the few digits it is given. In a process of its own: nobody has prepared tinygrad for being traced."""
+    done = subprocess.run([sys.executable, "-c", LEARNS], cwd=EXAMPLE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    before, after = map(float, done.stdout.split())
+    assert before < 0.5 and after > 0.7

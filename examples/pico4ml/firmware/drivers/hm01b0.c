@@ -30,7 +30,7 @@ static const uint16_t set_up[][2] = {
     {0x2101, 0x5f},
     {0x2105, (FRAME_LINES - 2) >> 8},
     {0x2106, (FRAME_LINES - 2) & 0xff},
-    {0x0101, 0x01}, /* mirrored, as one sees it */
+    {0x0101, 0x01}, /* mirrored, as ArduCAM's own example has it */
     {0x0104, 0x01}, /* all that from the next frame on */
     {0x0100, 0x01}, /* begin */
 };
@@ -126,7 +126,7 @@ static void start_capture(void)
     SM0_CLKDIV = 1u << 16;
     SM0_EXECCTRL = (LAST << 12) | (FIRST_OF_LINE << 7);
     SM0_PINCTRL = BT_PIN_CAMERA_D0 << 15;
-    SM0_SHIFTCTRL = 1u << 17 | 1u << 18; /* room to send: the program gets its one number */
+    SM0_SHIFTCTRL = 0; /* room to send: the program gets its one number */
     PIO_TXF0 = CAMERA_WIDE * 8u - 1u;
     SM0_INSTR = PULL;
     SM0_INSTR = MOV_Y_OSR;

@@ -42,18 +42,17 @@ void i2c_start(uint32_t sda, uint32_t scl)
 /* Who was interrupted in the middle of a byte holds SDA low, and lets go within nine clocks. */
 static int free_bus(void)
 {
-    rp_output(scl_pin, 1);
+    rp_input(scl_pin); /* pulled up: nobody ever drives a line high */
     rp_input(sda_pin);
     rp_pin(scl_pin, PIN_SIO, PAD_PULL_UP);
     rp_pin(sda_pin, PIN_SIO, PAD_PULL_UP);
     for (int clocks = 0; clocks < 9 && !rp_level(sda_pin); clocks++) {
         rp_output(scl_pin, 0);
         pause_us(HALF_CLOCK_US);
-        rp_output(scl_pin, 1);
+        rp_input(scl_pin);
         pause_us(HALF_CLOCK_US);
     }
     const int is_free = rp_level(sda_pin);
-    rp_input(scl_pin);
     i2c_start(sda_pin, scl_pin);
     return is_free;
 }
