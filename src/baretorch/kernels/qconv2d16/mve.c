@@ -2,7 +2,7 @@
 #include "../int8_mve.h"
 #include "qconv2d16.h"
 
-/* Sums of four rows of weights: 10 instructions for 32 products. */
+/* Sums of four rows of weights: 10 instructions for 32 products. Loads that extend take low registers. */
 BT_INLINE int32x4_t bt_qconv2d16_four_mve(const int16_t *x, const int8_t *w, int32_t n)
 {
     const int8_t *w1 = w + n, *w2 = w1 + n, *w3 = w2 + n;
@@ -22,7 +22,7 @@ BT_INLINE int32x4_t bt_qconv2d16_four_mve(const int16_t *x, const int8_t *w, int
                      "letp lr, 1b\n\t"
                      "vmov %q[u][2], %q[u][0], %[a], %[c]\n\t"
                      "vmov %q[u][3], %q[u][1], %[b], %[d]"
-                     : [x] "+r"(x), [w0] "+r"(w), [w1] "+r"(w1), [w2] "+r"(w2), [w3] "+r"(w3), [a] "+Te"(a),
+                     : [x] "+r"(x), [w0] "+l"(w), [w1] "+l"(w1), [w2] "+l"(w2), [w3] "+l"(w3), [a] "+Te"(a),
                        [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [u] "=&w"(u), [v] "=&w"(v)
                      : [n] "r"(n)
                      : "lr", "cc", "memory");
