@@ -15,7 +15,7 @@ from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights, nowhere, with_pitch
 from baretorch.ops.limits import both
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, per_group
-from baretorch.targets.features import FPU, MVE, WIDE, Needs
+from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
@@ -246,7 +246,7 @@ def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Con
 KERNELS: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
-    *(replace(kernel, splits=nowhere) for kernel in _in_eights("wide", WIDE, 4)),  # what is watched stays whole
+    *(replace(kernel, splits=nowhere) for kernel in _in_eights("vectors", VECTORS, 4)),  # what is watched stays whole
     Kernel(
         "bt_conv2d_f32_ref",
         "conv2d/ref.c",

@@ -14,7 +14,7 @@ from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Te
 from baretorch.ops import cut, overlap
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
 from baretorch.ops.limits import both
-from baretorch.targets.features import FPU, MVE, WIDE, Needs
+from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ KERNELS: tuple[Kernel[Linear], ...] = (
     ),
     _in_eights("mve", MVE),
     _in_eights("fpu", FPU),
-    replace(_in_eights("wide", WIDE, 4), splits=nowhere),  # what is watched stays whole
+    replace(_in_eights("vectors", VECTORS, 4), splits=nowhere),  # what is watched stays whole
     Kernel(
         "bt_linear_f32_ref",
         "linear/ref.c",

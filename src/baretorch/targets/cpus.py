@@ -132,7 +132,7 @@ CPUS: tuple[Cpu, ...] = (
     ),
     Cpu(
         name="computer",  # the same, in a hurry: what watches models while they are calibrated
-        features=frozenset({Feature.FPU, Feature.DP, Feature.WIDE}),
+        features=frozenset({Feature.FPU, Feature.DP, Feature.VECTORS}),
         gcc=(),
         gcc_prefix="",
         zig=(),

@@ -21,7 +21,7 @@ class Feature(Enum):
     MVE = "mve"  # Helium: vectors of 128 bits, integer and float
     RV32 = "rv32"
     XCV = "xcv"  # CORE-V's own: four products of 8 bits at a time, loads that increment, hardware loops
-    WIDE = "wide"  # vectors of four floats, which compilers find by themselves: a computer
+    VECTORS = "vectors"  # of four floats, as a computer has
 
 
 def feature_names(features: Set[Feature]) -> list[str]:
@@ -64,6 +64,6 @@ DSP = needs(Feature.DSP)
 FPU = needs(Feature.V7M, Feature.FPU)
 MVE = needs(Feature.MVE)
 XCV = needs(Feature.XCV)
-WIDE = needs(Feature.WIDE)
+VECTORS = needs(Feature.VECTORS)
 TRIPLES = needs(Feature.V6M) | needs(Feature.V7M) | needs(Feature.RV32)  # multiplies 32 bits; needs no DSP extension
 SOFT = needs(Feature.V6M)  # never has an FPU

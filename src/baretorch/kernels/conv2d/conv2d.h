@@ -36,10 +36,10 @@ void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x,
 
 /* For dilation_w of 1, or kernels one wide. weight: packed in eights, see windows.h.
  * pool: groups of 1; scratch: [pool_h][pool_w][out]. depthwise: groups and out that are in, no pool. */
-void bt_conv2d_f32_wide(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
-void bt_conv2d_pool_f32_wide(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
-                             void *scratch);
-void bt_conv2d_depthwise_f32_wide(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+void bt_conv2d_f32_vectors(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_pool_f32_vectors(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                float *y, void *scratch);
+void bt_conv2d_depthwise_f32_vectors(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                   float *y);
 void bt_conv2d_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_conv2d_channels_f32_fpu(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,

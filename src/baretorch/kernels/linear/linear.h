@@ -22,7 +22,7 @@ void bt_linear_f32_banded(const bt_linear_f32 *p, const float *x, const float *w
                           const int16_t *bands, float *y);
 
 /* weight: packed in eights, see windows.h */
-void bt_linear_f32_wide(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_linear_f32_vectors(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_linear_f32_fpu(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_linear_f32_mve(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 #endif

@@ -2,8 +2,8 @@
  * the portable convolution, its bias last, so that it has the same bits; but many of them at a time.
  *
  * Four windows together use each vector of weights four times: 24 instructions for 32 products. */
-#ifndef BT_WIDE_H
-#define BT_WIDE_H
+#ifndef BT_VECTORS_H
+#define BT_VECTORS_H
 
 #include "windows.h"
 
@@ -11,8 +11,8 @@ typedef float bt_four __attribute__((vector_size(16), aligned(4), may_alias)); /
 
 /* y[together][8] of eight outputs, whose windows begin x_next apart; gives where their weights end. `together` is a
  * literal. */
-BT_INLINE const float *bt_wide_windows(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
-                                       int32_t together)
+BT_INLINE const float *bt_vectors_windows(const bt_windows *s, const float *x, const float *w, const float *bias,
+                                          float *y, int32_t together)
 {
     bt_four low[4], high[4];
     for (int32_t k = 0; k < together; k++)
@@ -34,7 +34,7 @@ BT_INLINE const float *bt_wide_windows(const bt_windows *s, const float *x, cons
 }
 
 /* y[0..rest) of one window: outputs that fill no eight. `w`: [rest][weights], from the first weight used. */
-BT_INLINE void bt_wide_rest(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
+BT_INLINE void bt_vectors_rest(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
                             int32_t rest)
 {
     for (int32_t o = 0; o < rest; o++, w += s->weights) {
@@ -47,7 +47,7 @@ BT_INLINE void bt_wide_rest(const bt_windows *s, const float *x, const float *w,
     }
 }
 
-BT_SHARED void bt_wide_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
+BT_SHARED void bt_vectors_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
                              int32_t count)
 {
     int32_t rest = s->out & 7;
@@ -57,16 +57,16 @@ BT_SHARED void bt_wide_dense(const bt_windows *s, const float *x, const float *w
         const float *w = weight + 8 * s->skipped;
         together = count - i >= 4 ? 4 : 1;
         for (int32_t o = 0; o < full; o += 8)
-            w = together == 4 ? bt_wide_windows(s, x, w, bias + o, y + o, 4)
-                              : bt_wide_windows(s, x, w, bias + o, y + o, 1);
+            w = together == 4 ? bt_vectors_windows(s, x, w, bias + o, y + o, 4)
+                              : bt_vectors_windows(s, x, w, bias + o, y + o, 1);
         for (int32_t k = 0; k < together; k++)
-            bt_wide_rest(s, x + k * s->x_next, w_rest, bias + full, y + k * s->out + full, rest);
+            bt_vectors_rest(s, x + k * s->x_next, w_rest, bias + full, y + k * s->out + full, rest);
     }
 }
 
 /* Windows of a depthwise convolution; `inputs` counts the pixels in a row of the window. */
-BT_SHARED void bt_wide_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
-                                 int32_t count)
+BT_SHARED void bt_vectors_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias,
+                                   float *y, int32_t count)
 {
     int32_t full = s->out & ~7;
     for (int32_t i = 0; i < count; i++, x += s->x_next, y += s->out) {
@@ -94,13 +94,13 @@ BT_SHARED void bt_wide_depthwise(const bt_windows *s, const float *x, const floa
     }
 }
 
-BT_INLINE void bt_wide_limit(float *y, int32_t n, float lo, float hi)
+BT_INLINE void bt_vectors_limit(float *y, int32_t n, float lo, float hi)
 {
     for (int32_t i = 0; i < n; i++)
         y[i] = bt_clamp_f32(y[i], lo, hi);
 }
 
-BT_INLINE void bt_wide_larger(float *y, const float *a, const float *b, int32_t n, bool positive)
+BT_INLINE void bt_vectors_larger(float *y, const float *a, const float *b, int32_t n, bool positive)
 {
     (void)positive;
     for (int32_t i = 0; i < n; i++)
