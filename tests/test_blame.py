@@ -9,8 +9,11 @@ import pytest
 import torch
 
 from baretorch import frontends, pipeline
+from baretorch.emulators import open_machine
+from baretorch.emulators.run import run_on
 from baretorch.emulators.types import DeviceFault
 from baretorch.options import Compiler, Emulator, Options
+from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from tests.report.test_profile import Net
 
@@ -41,3 +44,36 @@ def test_the_layer_is_named(board: str, emulator: str, toolchain: str, tmp_path:
         with pytest.raises(DeviceFault) as fault:
             pipeline.run_image(broken, image)
         assert fault.value.have[0] == name
+
+
+@pytest.mark.parametrize("core", [0, 1])
+def test_of_two_cores(core: int, tmp_path: Path) -> None:
+    """Each has parts of the two layers in the middle."""
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(*(torch.nn.Linear(96, 96) for _ in range(2)))
+    source = frontends.from_module(layers.eval(), (torch.randn(1, 96),), "net")
+    compiled = pipeline.compile_source(source, load_board("pico2w"), Options(toolchain=Compiler.GCC, cores=2))
+    text = compiled.c.files["model.c"]
+    trap = f"    if (*(volatile uint32_t *)0xd0000000u == {core})\n        __builtin_trap();\n    "
+    begin = text.index("static const", text.index("BT_LAYER void linear_"))
+    files = {**compiled.c.files, "model.c": text[:begin] + trap + text[begin:]}
+    broken = replace(compiled, c=replace(compiled.c, files=files))
+    image = pipeline.build_image(broken, tmp_path)
+    with pytest.raises(DeviceFault) as fault:
+        pipeline.run_image(broken, image)
+    assert "in layer 1 of 2: 0" in fault.value.have
+
+
+def test_where_the_image_is_not_at_hand(tmp_path: Path) -> None:
+    """As of a board behind a port: it is built again."""
+    source = frontends.from_module(Net(), (torch.randn(1, 8),), "net")
+    options = Options(toolchain=Compiler.GCC, emulator=Emulator.UNICORN)
+    compiled = pipeline.compile_source(source, load_board("pico"), options)
+    text = compiled.c.files["model.c"]
+    begin = text.index("static const", text.index("BT_LAYER void linear_2"))
+    files = {**compiled.c.files, "model.c": text[:begin] + TRAP.format(2) + text[begin:]}
+    broken = replace(compiled, c=replace(compiled.c, files=files))
+    machine = open_machine(pipeline.build_image(broken, tmp_path), broken.c.run, Emulator.UNICORN)
+    with pytest.raises(DeviceFault) as fault, pipeline.blaming(broken):
+        run_on(machine, broken.graph, stored(broken.graph, source.examples))
+    assert fault.value.have[0] == "in layer 3 of 4: two"

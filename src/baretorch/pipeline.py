@@ -5,7 +5,8 @@ file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -296,26 +297,41 @@ def run_image(compiled: Compiled, image: Image) -> Run:
     need_server(compiled.options.app)
     machine = open_machine(image, compiled.c.run, compiled.options.emulator, timed=True)
     try:
-        return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
-    except CoresRace as race:
-        raise race.among(_layers_between(compiled.plan, race.phase)) from race
-    except DeviceFault as fault:
-        fault.have = (*_layer_that_ran(compiled, image, fault), *fault.have)
-        raise
+        with blaming(compiled, image):
+            return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
     finally:
         machine.close()
 
 
+@contextmanager
+def blaming(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
+    """What goes wrong inside with the running model is told with the layer that ran. Of a board, whose image is not at
+    hand, the same is built again for that."""
+    try:
+        yield
+    except CoresRace as race:
+        raise race.among(_layers_between(compiled.plan, race.phase)) from race
+    except DeviceFault as fault:
+        if fault.addresses and image is not None:
+            fault.have = (*_layer_that_ran(compiled, image, fault), *fault.have)
+        elif fault.addresses:
+            with TemporaryDirectory(prefix="baretorch-") as folder:
+                again = build_image(compiled, Path(folder))
+                fault.have = (*_layer_that_ran(compiled, again, fault), *fault.have)
+        raise
+
+
 def _layer_that_ran(compiled: Compiled, image: Image, fault: DeviceFault) -> list[str]:
     """In words, if it can be told."""
+    core = 1 if image.cores > 1 and "core 1" in str(fault) else 0
     steps = compiled.plan.steps
-    if image.cores > 1 or not fault.addresses:
-        return []
-    number = step_at(read_code(image, compiled.c.run), fault.addresses, len(steps))
+    own = [n for n, step in enumerate(steps) if step.executor.host.value == core]
+    number = step_at(read_code(image, compiled.c.run), fault.addresses, len(own), core)
     if number is None:
         return []
-    y = steps[number].call.y
-    return [f"in layer {number + 1} of {len(steps)}: {y.origin.path or y.name}"]
+    y = steps[own[number]].call.y
+    layers = list(dict.fromkeys(step.call.y.name for step in steps))  # of which cores may have parts
+    return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.origin.path or y.name}"]
 
 
 def _layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:

@@ -58,6 +58,7 @@ def evaluate(
     from baretorch.emulators import choose_emulator
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
+    from baretorch.pipeline import blaming
     from baretorch.report.evaluation import evaluation_screen
 
     if port and options.emulator:
@@ -67,5 +68,6 @@ def evaluate(
         choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage, unless_done=True)
-        found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)
+        with blaming(compiled):
+            found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)
     return Answer(found.to_json(), evaluation_screen(found))

@@ -51,6 +51,7 @@ def monitor(
     from baretorch.cli.work import compiled_model, opener
     from baretorch.emulators import choose_emulator
     from baretorch.explore.sweep import read_sweep, stream
+    from baretorch.pipeline import blaming
     from baretorch.report.sweep import Trace, need_matplotlib, write_png
 
     if port and options.emulator:
@@ -70,7 +71,8 @@ def monitor(
     try:
         with _display(trace, f"{title}: {total} inputs", total, as_json, plot) as show:
             drawn = plot and sys.stdout.isatty() and not as_json
-            stream(machine, compiled.graph, trace, total, rate or (LIVE_RATE if drawn else None), show)
+            with blaming(compiled):
+                stream(machine, compiled.graph, trace, total, rate or (LIVE_RATE if drawn else None), show)
     except KeyboardInterrupt:
         pass  # what there is so far is the answer
     finally:

@@ -9,13 +9,14 @@ from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
 from baretorch.firmware.elf import ARM
 from baretorch.targets.kinds import CALLS
 
-COPIES = ("mem", "bt_stream")  # memcpy, __aeabi_memcpy4 …: in no name of a layer
+OTHERS = ("mem", "bt_stream", "bt_meet")  # memcpy, __aeabi_memcpy4 …: in no name of a layer
 
 
-def step_at(code: Code, addresses: Iterable[int], steps: int) -> int | None:
-    """The number, from 0, of the step that the first of these addresses with an answer is in: return addresses from
-    inside to outside. None if there is no such address, or the compiler did not make one call of each of the steps."""
-    homes = [(first, end) for first, end in (code.home[:2], code.home[2:]) if first != end]
+def step_at(code: Code, addresses: Iterable[int], steps: int, core: int = 0) -> int | None:
+    """The number, from 0, of the core's step that the first of these addresses with an answer is in: return addresses
+    from inside to outside. None if there is no such address, or the compiler did not make one call of each step."""
+    home = code.core1_home if core else code.home
+    homes = [(first, end) for first, end in (home[:2], home[2:]) if first != end]
     calls = [list(_returns(code, *home)) for home in homes]
     for address in (a & ~1 for a in addresses):
         for returns in calls:
@@ -25,10 +26,10 @@ def step_at(code: Code, addresses: Iterable[int], steps: int) -> int | None:
 
 
 def _returns(code: Code, first: int, end: int) -> Iterator[int]:
-    """Where the function's calls return to, in the order of its code, but those that copy."""
+    """Where the function's calls return to, in the order of its code, but those that copy or meet."""
     raw = code.elf.bytes_at(first, end - first)
     for behind, target in _thumb(raw, first) if code.elf.machine == ARM else _riscv(raw, first):
-        if target is None or not any(name in code.function_at(target & ~1) for name in COPIES):
+        if target is None or not any(name in code.function_at(target & ~1) for name in OTHERS):
             yield behind
 
 
