@@ -65,6 +65,7 @@ def test_with_an_interrupt(image: tuple[Compiled, Image]) -> None:
     assert check(*image) < 3000
 
 
+@pytest.mark.slow
 def test_looking_again_and_again(tmp_path: Path) -> None:
     assert check(*built(None, tmp_path)) < 3000
 
