@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.options import Options
+    from baretorch.options import Options, UseNpu
     from baretorch.targets.types import Board
 
 
@@ -52,7 +53,8 @@ def debug(
     emulator = "" if probe else debug_emulator(board, options.emulator)
     gdb = find_gdb(board)
     with stages(as_json) as stage:
-        compiled = compiled_model(model, board, options, stage)
+        # The emulated NPU stands at the very door of QEMU that gdb takes.
+        compiled = compiled_model(model, board, replace(options, npu=UseNpu.OFF), stage)
         image = built_image(compiled, out, stage, debug=True)
     folder = image.elf.parent
     About(compiled).write(folder)

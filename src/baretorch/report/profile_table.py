@@ -13,6 +13,7 @@ from rich.text import Text
 
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
+from baretorch.ops.delegate import Delegate
 from baretorch.report.cycles import Time, flash_source, time_words
 from baretorch.report.loops import InnerLoop
 from baretorch.report.numbers import bar, cut, figure, share
@@ -155,6 +156,8 @@ def _method(profile: Profile) -> RenderableType:
     method = f"\nInstructions are exact. Cycles: {core}; memory without wait states."
     if time.flash is not None:
         method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."
+    if any(layer.op == Delegate.name for layer in profile.layers):
+        method = f", without what the NPU takes{method}"
     return Text.assemble((" ".join(time_words(time.all, chip.clock_hz)), "bold"), method)
 
 
