@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from baretorch.emit import KERNELS
 from baretorch.errors import InternalError
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
@@ -22,7 +23,7 @@ def board_files(board: Board) -> dict[str, str]:
     waiting = [path for path in runtime_sources(board) if path.name != _SERVER]
     while waiting:
         path = waiting.pop()
-        name = str(path.relative_to(RUNTIME))
+        name = str(path.relative_to(RUNTIME if path.is_relative_to(RUNTIME) else KERNELS))
         if name not in files:
             files[name] = path.read_text("utf-8")
             waiting += [_found(path, include) for include in _INCLUDE.findall(files[name]) if include != _MADE]
@@ -30,7 +31,7 @@ def board_files(board: Board) -> dict[str, str]:
 
 
 def _found(source: Path, include: str) -> Path:
-    for folder in (source.parent, RUNTIME):
+    for folder in (source.parent, RUNTIME, KERNELS):
         if (folder / include).is_file():
             return (folder / include).resolve()
     raise InternalError(f"{source.name} includes {include}, which is nowhere")
