@@ -13,6 +13,5 @@ int display_start(void); /* resets it, sets it up, lights it; whether it could b
 /* Begins to send a picture, row by row, and returns; the picture must stay as it is for 17 ms. 0 if the one before is not
  * through after all that time: it is given up. */
 int display_show(const uint16_t pixels[DISPLAY_WIDE * DISPLAY_HIGH]);
-int display_ready(void); /* whether the picture may change */
 
 #endif

@@ -139,11 +139,6 @@ int display_start(void)
     return answered;
 }
 
-int display_ready(void)
-{
-    return !sending || !dma_busy(DMA_DISPLAY);
-}
-
 int display_show(const uint16_t pixels[DISPLAY_WIDE * DISPLAY_HIGH])
 {
     static const uint8_t columns[4] = {0, LEFT, 0, LEFT + DISPLAY_WIDE - 1}, rows[4] = {0, 0, 0, DISPLAY_HIGH - 1};
