@@ -310,7 +310,8 @@ def _own(p: Program, base: int) -> None:
 
 
 def _barrier(p: Program) -> None:
-    p.put(*constant(LINK, EVENTS), i_type(0, LINK, 3, p.target(), CUSTOM0))
+    rd = LINK if p.chance.random() < 0.4 else p.target()
+    p.put(*constant(LINK, EVENTS), i_type(0, LINK, 3, rd, CUSTOM0))
 
 
 def random_program(seed: int, length: int, cores: int = 1) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from pathlib import Path
 
 import pytest
@@ -19,17 +20,20 @@ from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME
 from baretorch.targets.types import Board
+from tests.cluster.judge import judge_library, missing
 
 HERE = Path(__file__).parent
+WHY = missing()
+MACS = 64 * 32 * 256  # of product.c
 
 
-def built(board: Board, folder: Path, *defines: str) -> Elf:
+def built(board: Board, folder: Path, *defines: str, program: str = "together.c") -> Elf:
     toolchain = find_toolchain(board, "gcc")
     (folder / "bt_board.h").write_text(board_header(board))
     (folder / "link.ld").write_text(linker_script(board))
     flags = [*board.chip.cpu.gcc, "-O2", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
-    includes = [f"-I{RUNTIME}", "-I."]
-    sources = [str(HERE / "start.S"), str(HERE / "together.c")]
+    includes = [f"-I{RUNTIME}", f"-I{RUNTIME.parent / 'kernels'}", "-I."]
+    sources = [str(HERE / "start.S"), str(HERE / program)]
     link = ["-nostdlib", "-T", "link.ld", "-Wl,--nmagic"]
     command = [*toolchain.compiler, *flags, *defines, *includes, *sources, *link, "-o", "together.elf"]
     done = run_tool(command, folder)
@@ -60,3 +64,35 @@ def test_what_is_forgotten_is_reported(tmp_path: Path, forgotten: str, fault: Fa
     simulator = started(board, built(board, tmp_path, f"-D{forgotten}"))
     assert simulator.run(100_000) is Stop.FAULT
     assert simulator.report().fault is fault
+
+
+def product_cycles(simulator: Simulator, elf: Elf) -> int:
+    (cycles,) = struct.unpack("<I", simulator.peek(elf.symbol("bt_product_cycles").address, 4))
+    return int(cycles)
+
+
+def test_a_product_on_eight_cores(tmp_path: Path) -> None:
+    """The goal of 16 products per cycle; sums are stored, and the barrier is counted."""
+    board = load_board("cluster8")
+    elf = built(board, tmp_path, program="product.c")
+    simulator = started(board, elf)
+    assert simulator.run(1_000_000) is Stop.HAS_OUTPUT, simulator.report()
+    assert simulator.output() == b"y"
+    assert MACS / product_cycles(simulator, elf) > 16, product_cycles(simulator, elf)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(WHY is not None, reason=WHY or "")
+@pytest.mark.parametrize("program", ["together.c", "product.c"])
+def test_the_rtl_takes_the_same_cycles_on_eight_cores(program: str, tmp_path: Path) -> None:
+    board = load_board("cluster8")
+    elf = built(board, tmp_path, program=program)
+    ours, rtl = started(board, elf), started(board, elf, judge_library())
+    for simulator in (ours, rtl):
+        simulator.trace(1 << 20, registers=True)  # the RTL asks at a barrier in every cycle
+    ours.run(1_000_000)
+    judge_library().bt_judge(rtl.handle, 1_000_000, 1)
+    (said,), (told,) = ([e for e in s.events() if e.write and e.address == board.chip.uart.base] for s in (ours, rtl))
+    assert said == told and chr(said.data) == "y"
+    if program == "product.c":
+        assert product_cycles(ours, elf) == product_cycles(rtl, elf)

@@ -8,7 +8,8 @@
  *   - a jump to what a register says: until that is written, with loads one stage later
  *   - mulh and its like 4; division 2 and as many as the divisor has leading bits without meaning
  *   - memory: see bt_access. An access to two words asks twice
- *   - reading or writing most CSRs, fence, cv.elw: the pipeline is emptied
+ *   - reading or writing most CSRs, fence, cv.elw: the pipeline is emptied, and once more waited if cv.elw loads the
+ *     register with its address
  *   - a hardware loop's jump: nothing */
 #include <stdlib.h>
 #include <string.h>
@@ -785,7 +786,7 @@ static inline __attribute__((always_inline)) int run_core(struct bt_cluster *c, 
             posts = false;
             x[op->rd] = extended(a.value, a.bytes, is_signed);
             if (kind == BT_ELW) {
-                t += stands + FLUSH + 1u;
+                t += stands + FLUSH + 1u + (op->loads == op->rs1 && op->rs1 != 0);
                 before = before2 = bt_no_op();
                 loaded = BT_ANY;
                 slack = 0;

@@ -1,0 +1,87 @@
+/* A matrix product, the work of a 1x1 convolution, shared by all cores: each takes a share of the rows. Sums stay in
+ * 32 bits, so that it is the inner loop of kernels/xcv.h that is measured. */
+#include "cluster/cluster.h"
+#include "xcv.h"
+
+enum { ROWS = 64, COLUMNS = 32, DEPTH = 256, SHARE = ROWS / BT_CLUSTER_CORES };
+
+static int8_t a[ROWS][DEPTH + 4] __attribute__((aligned(4))); /* so that rows begin in different banks */
+static int32_t b[COLUMNS / 4][DEPTH / 4][4];
+static int32_t sums[ROWS][COLUMNS];
+static uint32_t wrong[BT_CLUSTER_CORES];
+uint32_t bt_product_cycles; /* of core 0, from barrier to barrier */
+
+#define UART (*(volatile uint8_t *)(uintptr_t)BT_UART_BASE)
+
+static int8_t weight(uint32_t column, uint32_t k)
+{
+    return (int8_t)((uint32_t)b[column / 4][k / 4][column % 4] >> (8u * (k % 4)));
+}
+
+static void fill(uint32_t core)
+{
+    for (uint32_t i = core * SHARE; i < (core + 1) * SHARE; i++) {
+        for (uint32_t k = 0; k < DEPTH; k++) {
+            a[i][k] = (int8_t)(i * 37 + k * k);
+        }
+    }
+    if (core == 0) {
+        for (uint32_t j = 0; j < COLUMNS * DEPTH / 4; j++) {
+            (&b[0][0][0])[j] = (int32_t)(j * 2654435761u);
+        }
+    }
+}
+
+static void multiply(uint32_t core)
+{
+    for (uint32_t i = core * SHARE; i < (core + 1) * SHARE; i += 2) {
+        const int32_t *w = &b[0][0][0];
+        for (uint32_t j = 0; j < COLUMNS; j += 4) {
+            int32_t s[8] = { 0 };
+            w = bt_xcv_four_by_two(s, a[i], a[i + 1], w, DEPTH / 4);
+            for (uint32_t k = 0; k < 4; k++) {
+                sums[i][j + k] = s[k];
+                sums[i + 1][j + k] = s[4 + k];
+            }
+        }
+    }
+}
+
+static void check(uint32_t core)
+{
+    for (uint32_t i = core * SHARE; i < (core + 1) * SHARE; i += 3) {
+        for (uint32_t j = 0; j < COLUMNS; j += 5) {
+            int32_t sum = 0;
+            for (uint32_t k = 0; k < DEPTH; k++) {
+                sum += a[i][k] * weight(j, k);
+            }
+            wrong[core] += sum != sums[i][j];
+        }
+    }
+}
+
+void bt_start(void);
+void bt_start(void)
+{
+    uint32_t core = bt_core_number();
+    fill(core);
+    bt_barrier();
+    uint32_t begin = bt_cycles();
+    multiply(core);
+    bt_barrier();
+    if (core == 0) {
+        bt_product_cycles = bt_cycles() - begin;
+    }
+    check(core);
+    bt_barrier();
+    if (core == 0) {
+        uint32_t all = 0;
+        for (uint32_t i = 0; i < BT_CLUSTER_CORES; i++) {
+            all += wrong[i];
+        }
+        UART = all == 0 ? 'y' : 'n';
+    }
+    for (;;) {
+        __asm__ volatile("wfi");
+    }
+}
