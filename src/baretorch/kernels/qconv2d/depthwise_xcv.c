@@ -38,9 +38,14 @@ BT_INLINE void bt_qconv2d_column_xcv(const bt_qconv2d *p, const int8_t *x, int32
     const int32_t outside = (int32_t)(0x01010101u * (uint8_t)p->x_zero);
     const int8_t *row[4];
     int inside[4];
+    if (w < 0 || w >= p->in_w) {
+        for (int32_t c = 0; c < p->in; c++, to += columns)
+            *to = outside;
+        return;
+    }
     for (int32_t k = 0; k < 4; k++) {
         const int32_t h = top + k * p->dilation_h;
-        inside[k] = k < p->kernel_h && h >= 0 && h < p->in_h && w >= 0 && w < p->in_w;
+        inside[k] = k < p->kernel_h && h >= 0 && h < p->in_h;
         row[k] = inside[k] ? x + (h * p->in_w + w) * p->in : x;
     }
     if (inside[0] && inside[1] && inside[2] && p->kernel_h == 3) { /* most are so */
