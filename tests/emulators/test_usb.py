@@ -476,16 +476,18 @@ def test_1200_baud_while_the_model_runs() -> None:
 # --- after a fault ---------------------------------------------------------------------------------------------------
 
 
-@each_chip
-def test_a_fault_is_reported_and_the_port_stays_alive(board: str) -> None:
-    """No interrupt is taken in the fault handler, which serves USB itself: the text arrives, and so does 1,200 baud."""
+@pytest.mark.parametrize(("board", "irq"), [("pico", None), ("pico2", None), ("pico", 5), ("pico2", 14)])
+def test_a_fault_is_reported_and_the_port_stays_alive(board: str, irq: int | None) -> None:
+    """No interrupt is taken in the fault handler, which serves USB itself: the text arrives, and so does 1,200 baud.
+    So it is if USB's own handler faults."""
     machine = over_usb(board)
     link = Link(machine)
     link.hello()
     _, host = port(machine)
     core = machine._cores[0]
     core.state.dozing, core.state.handling = 0, 1
-    core.pc = enter(core.uc, HARD_FAULT - EXCEPTIONS, core.pc, core.state.kept[0], core._chip.cpu.has_fpu)
+    for number in ([] if irq is None else [irq]) + [HARD_FAULT - EXCEPTIONS]:
+        core.pc = enter(core.uc, number, core.pc, core.state.kept[0], core._chip.cpu.has_fpu)
     heard = b""
     while b"END OF FAULT" not in heard:
         heard += machine.read(20)
