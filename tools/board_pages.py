@@ -205,6 +205,41 @@ def _machine(name: str, core: str) -> Notes:
     )
 
 
+def _arduino(reset: str) -> Notes:
+    return Notes(
+        ("The USB cable, nothing else: a chip on the board turns USART0 into a serial port.",),
+        (
+            "`apt-get install avrdude`, plug the board in, `baretorch flash {sine} --int8 --board {board}`: avrdude",
+            "writes the HEX file through the board's boot loader. With several serial ports, `--port PORT` names it.",
+            reset,
+        ),
+        (
+            "The serial port of the same cable, at 115,200 baud; the chip's divider makes 117,647 of it, 2.1 % more.",
+            "`baretorch monitor {sine} --int8 --board {board} --port PORT`, where PORT is `/dev/ttyACM0`,",
+            "`/dev/ttyUSB0` or `COM3`. Opening the port resets the board.",
+        ),
+        (
+            "the sine: " + READY,
+            MONITOR,
+            "a USB adapter of another maker at the serial pins: does it bear the 2.1 %?",
+            "the counter's ticks beside `cycles` above: the same but for the call around it and its interrupts",
+        ),
+        (
+            ("start-up, USART, timer", "libsimavr, which is of other authors"),
+            (
+                "kernels",
+                "each operator's int8 cases that fit `arduino-mega`, bit for bit as the NumPy reference",
+            ),
+            (
+                "instructions and cycles",
+                "libsimavr counts, and our table by the instruction set manual gives the same number, to the cycle",
+            ),
+            ("avrdude", "a program that looks like it"),
+            SILICON,
+        ),
+    )
+
+
 UNICORN_TOO = "; Unicorn counts the same instructions"
 CORSTONE = Notes(
     ("None: a Fixed Virtual Platform (FVP) of Arm's, or an FPGA board.",),
@@ -237,6 +272,8 @@ CLUSTER = Notes(
     ),
 )
 NOTES: dict[str, Notes] = {
+    "arduino-mega": _arduino("Its boot loader speaks STK500v2, which avrdude calls `wiring`."),
+    "arduino-uno": _arduino("Its boot loader is optiboot, which avrdude calls `arduino`."),
     "cluster4-soc": CLUSTER,
     "cluster8": CLUSTER,
     "corstone-300": Notes(

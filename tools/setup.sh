@@ -26,8 +26,9 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" = demo ] || command -v npm >/dev/null || need="$need npm"
 # Tests look at the report's page in a real browser.
 [ "$kind" != test ] || command -v chromium chromium-browser google-chrome >/dev/null || need="$need chromium"
-# And whether kernels ask for more than an 8-bit core has.
+# And Arduinos: their compiler with its library of floats, and their emulator.
 [ "$kind" != test ] || command -v avr-gcc >/dev/null || need="$need gcc-avr avr-libc"
+[ "$kind" != test ] || [ -e /usr/include/simavr/sim_avr.h ] || need="$need libsimavr-dev"
 # A debugger looks into running images.
 [ "$kind" != test ] || command -v gdb-multiarch >/dev/null || need="$need gdb-multiarch"
 # The simulated cluster is held against its core's RTL.

@@ -73,6 +73,7 @@ class Emulator(StrEnum):
     UNICORN = "unicorn"
     QEMU = "qemu"
     RP2040JS = "rp2040js"
+    SIMAVR = "simavr"
     CLUSTER = "cluster"
     NATIVE = "native"
 

@@ -208,6 +208,24 @@ def test_missing_toolchains(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     check_error("missing_toolchain", "build", model, "--board", "pico")
 
 
+def test_missing_toolchain_of_avr(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zig makes no code for it."""
+    model = copy_model("tiny", folder)
+    check_error("avr_by_zig", "build", model, "--board", "arduino-uno", "--toolchain", "zig")
+    monkeypatch.setenv("PATH", "")
+    check_error("missing_avr_gcc", "build", model, "--board", "arduino-uno")
+
+
+@pytest.mark.parametrize("board", ["arduino-uno", "arduino-mega"])
+def test_more_weights_than_an_avr_reads(board: str, folder: Path) -> None:
+    check_error(f"large_weights_{board}", "run", copy_model("large_weights", folder), "--board", board)
+
+
+def test_an_image_too_large_for_an_avr(folder: Path) -> None:
+    """Its code and RAM are known once it is linked for a chip with more of both."""
+    check_error("large_image_arduino-uno", "run", copy_model("large_image", folder), "--board", "arduino-uno")
+
+
 def test_board_without_emulator(folder: Path) -> None:
     check_error("no_emulator", "run", copy_model("tiny", folder), "--board", "corstone-320")
 

@@ -155,7 +155,7 @@ def test_verbs_that_build_take_what_compile_takes(folder: Path, monkeypatch: pyt
     """The image is made of the same C, in bands, with rows from a callback and one instance per kernel."""
     from baretorch.devices import flash
 
-    monkeypatch.setattr(flash, "flash", lambda image, method, drives: "a board")
+    monkeypatch.setattr(flash, "flash", lambda image, method, drives, port: "a board")
     model = folder / copy_model("wide_image", folder)
     task = "def evaluate(run, samples=1):\n    return {'largest': run(*inputs()).max()}\n"
     model.write_text(f"{model.read_text()}\n\n{task}")

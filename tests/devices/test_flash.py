@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from baretorch.devices import avrdude
 from baretorch.devices import flash as module
 from baretorch.devices.flash import Drive, flash, flash_uf2, uf2_drives
 from baretorch.devices.serial import Port
@@ -59,8 +60,8 @@ def mounted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return folders
 
 
-def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "") -> Path:
-    program, log = folder / "pyocd", folder / "log"
+def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "", name: str = "pyocd") -> Path:
+    program, log = folder / name, folder / "log"
     program.write_text(PYOCD.format(python=sys.executable, log=str(log), says=says))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
@@ -197,6 +198,60 @@ def test_pyocd_fails(
         flash(an_image(tmp_path, "nucleo-h743zi"))
     assert error.value.have == (says,)
     assert remedy in error.value.try_[0]
+
+
+@pytest.mark.parametrize(
+    ("board", "part", "programmer"), [("arduino-uno", "m328p", "arduino"), ("arduino-mega", "m2560", "wiring")]
+)
+def test_avrdude(
+    board: str, part: str, programmer: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = a_pyocd(tmp_path, monkeypatch, name="avrdude")
+    assert flash(an_image(tmp_path, board), port="/dev/ttyACM7") == f"{part} on /dev/ttyACM7"
+    assert log.read_text().splitlines() == [
+        f"-p {part} -c {programmer} -P /dev/ttyACM7 -b 115200 -D -U flash:w:{tmp_path / 'toy.hex'}:i"
+    ]
+
+
+def test_avrdude_takes_the_only_port(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    a_pyocd(tmp_path, monkeypatch, name="avrdude")
+    monkeypatch.setattr(avrdude, "serial_ports", lambda: (PORTS[1], Port("/dev/ttyS0", "ttyS0", False)))
+    assert flash(an_image(tmp_path, "arduino-uno")) == "m328p on /dev/ttyACM1"
+    monkeypatch.setattr(avrdude, "serial_ports", lambda: PORTS)
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "arduino-uno"))
+    assert error.value.render() == (
+        "error: which serial port is board arduino-uno on?\n"
+        "  have  /dev/ttyACM0 (Pico)\n"
+        "        /dev/ttyACM1 (ST-LINK)\n"
+        "  need  --port PORT, such as /dev/ttyACM0, /dev/ttyUSB0 or COM3"
+    )
+
+
+@pytest.mark.parametrize(
+    ("says", "remedy"),
+    [
+        ("stk500_getsync(): not in sync: resp=0x00", "does no other program (a monitor) hold the port?"),
+        ("can't open device: Permission denied", "dialout"),
+        ("verification error", "`avrdude -v`"),
+    ],
+)
+def test_avrdude_fails(
+    says: str, remedy: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_pyocd(tmp_path, monkeypatch, says, name="avrdude")
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "arduino-uno"), port="COM3")
+    assert error.value.have == (says,)
+    assert remedy in error.value.try_[0]
+
+
+def test_avrdude_is_missing(tmp_path: Path, mounted: list[Path]) -> None:
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "arduino-uno"), port="COM3")
+    assert error.value.render() == (
+        "error: no way found to flash board arduino-uno\n  try   `apt-get install avrdude`, and plug the board in"
+    )
 
 
 def test_a_method_the_board_does_not_have(tmp_path: Path) -> None:

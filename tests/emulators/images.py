@@ -24,9 +24,10 @@ GLUE = """\
 #define OUTPUT_BYTES {outputs}
 static uint8_t input[INPUT_BYTES] __attribute__((aligned(8)));
 static uint8_t output[OUTPUT_BYTES] __attribute__((aligned(8)));
-static const bt_buffer ins[] = {{{{input, INPUT_BYTES}}}};
-static const bt_buffer outs[] = {{{{output, OUTPUT_BYTES}}}};
-const bt_model bt_the_model = {{"toy", ins, outs, 1, 1}};
+static const BT_FLASH char name[] = "toy";
+static const BT_FLASH bt_buffer ins[] = {{{{input, INPUT_BYTES}}}};
+static const BT_FLASH bt_buffer outs[] = {{{{output, OUTPUT_BYTES}}}};
+const BT_FLASH bt_model bt_the_model = {{name, ins, outs, 1, 1}};
 void toy_run(const void *from, void *to);
 
 {body}

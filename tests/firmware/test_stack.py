@@ -33,8 +33,14 @@ def linked(board_name: str, toolchain: str, folder: Path) -> tuple[Elf, dict[str
     return read_elf((folder / "x.elf").read_bytes()), frames_of_gcc([su.read_text()] if su.exists() else [])
 
 
-@pytest.mark.parametrize("toolchain", TOOLCHAINS)
-@pytest.mark.parametrize("board", ["microbit", "mps2-an386", "virt-rv32"])
+@pytest.mark.parametrize(
+    ("board", "toolchain"),
+    [
+        *((board, toolchain) for board in ("microbit", "mps2-an386", "virt-rv32") for toolchain in TOOLCHAINS),
+        ("arduino-uno", "gcc"),
+        ("arduino-mega", "gcc"),
+    ],
+)
 def test_chains_recursion_and_pointers(board: str, toolchain: str, tmp_path: Path) -> None:
     elf, frames = linked(board, toolchain, tmp_path)
     clang = frames_of_clang(elf)
@@ -61,7 +67,7 @@ def test_chains_recursion_and_pointers(board: str, toolchain: str, tmp_path: Pat
     assert everything.bytes is None and everything.reason
 
 
-@pytest.mark.parametrize("board", ["microbit", "mps2-an386", "virt-rv32"])
+@pytest.mark.parametrize("board", ["microbit", "mps2-an386", "virt-rv32", "arduino-uno", "arduino-mega"])
 def test_frames_read_from_code_agree_with_the_compiler(board: str, tmp_path: Path) -> None:
     """Functions without the compiler's data are measured by their code: the same here, where both are known."""
     elf, frames = linked(board, "gcc", tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
 from baretorch.targets.kinds import Kind, Work
 
 HERE = 0x1000
@@ -53,6 +53,42 @@ THUMB = [
     ("vmladava.s8 r0, q1, q2", "eef2 0f24", Work(Kind.VECTOR), None),
 ]
 
+AVR = [
+    ("adiw r24, 1", "9601", Kind.PAIR, None),
+    ("sbiw r28, 40", "97a8", Kind.PAIR, None),
+    ("sbi 5, 1", "9a29", Kind.PAIR, None),
+    ("mul r16, r17", "9f01", Kind.MULTIPLY, None),
+    ("muls r16, r17", "0201", Kind.MULTIPLY, None),
+    ("mulsu r16, r17", "0301", Kind.MULTIPLY, None),
+    ("lpm r17, Z+", "9115", Kind.LOAD_CODE, None),
+    ("lpm", "95c8", Kind.LOAD_CODE, None),
+    ("elpm r17, Z+", "9117", Kind.LOAD_CODE, None),
+    ("ld r16, X+", "910d", Kind.LOAD, None),
+    ("ldd r24, Y+1", "8189", Kind.LOAD, None),
+    ("lds r24, 0x100", "9180 0100", Kind.LOAD, None),
+    ("pop r28", "91cf", Kind.LOAD, None),
+    ("st X+, r0", "920d", Kind.STORE, None),
+    ("std Y+2, r25", "839a", Kind.STORE, None),
+    ("sts 0x100, r24", "9380 0100", Kind.STORE, None),
+    ("push r28", "93cf", Kind.STORE, None),
+    ("in r28, 0x3d", "b7cd", Kind.ALU, None),
+    ("out 0x3e, r29", "bfde", Kind.ALU, None),
+    ("movw r2, r24", "011c", Kind.ALU, None),
+    ("subi r28, 128", "58c0", Kind.ALU, None),
+    ("cpse r1, r2", "1012", Kind.SKIP, None),
+    ("sbrs r4, 7", "fe47", Kind.SKIP, None),
+    ("sbic 5, 1", "9929", Kind.SKIP, None),
+    ("rjmp .-4", "cffe", Kind.BRANCH, HERE - 2),
+    ("brne .-10", "f7d9", Kind.BRANCH, HERE - 8),
+    ("ijmp", "9409", Kind.BRANCH, None),
+    ("jmp 0x1234", "940c 091a", Kind.JUMP_FAR, 0x1234),
+    ("call 0x21234", "940f 091a", Kind.CALL_FAR, None),
+    ("rcall .+6", "d003", Kind.CALL, None),
+    ("icall", "9509", Kind.CALL_BY_REGISTER, None),
+    ("ret", "9508", Kind.RETURN, None),
+    ("reti", "9518", Kind.RETURN, None),
+]
+
 RISCV = [
     ("c.addi sp, -32", "1101", Kind.ALU, None),
     ("c.lw a0, 0(a1)", "4188", Kind.LOAD, None),
@@ -87,3 +123,37 @@ def test_thumb(text: str, code: str, work: Work, target: int | None) -> None:
 def test_riscv(text: str, code: str, kind: Kind, target: int | None) -> None:
     i = riscv.Instruction(HERE, len(code) // 2, int(code, 16))
     assert (riscv_work.work_of(i), riscv_work.target_of(i)) == (Work(kind), target)
+
+
+@pytest.mark.parametrize(("text", "code", "kind", "target"), AVR, ids=[row[0] for row in AVR])
+def test_avr(text: str, code: str, kind: Kind, target: int | None) -> None:
+    raw = b"".join(int(word, 16).to_bytes(2, "little") for word in code.split())
+    (i,) = avr.instructions(raw, HERE)
+    assert i.size == len(raw)
+    assert (avr.work_of(i), avr.jump_target(i)) == (Work(kind), target)
+
+
+def test_avr_calls() -> None:
+    calls = [
+        avr.Instruction(HERE, 4, 0x940F, 0x091A),
+        avr.Instruction(HERE, 2, 0xD003),
+        avr.Instruction(HERE, 2, 0x9508),
+    ]
+    assert [avr.call_target(i) for i in calls] == [0x21234, HERE + 8, None]
+    assert avr.work_of(avr.Instruction(HERE, 2, 0x1012), skipped=0x940C) == Work(Kind.SKIP_LONG)
+
+
+def test_avr_frames() -> None:
+    """In the ways that gcc makes them, and libgcc by __prologue_saves__."""
+    saves = range(0x2000, 0x2040)
+
+    def growth(text: str) -> int:
+        raw = b"".join(int(word, 16).to_bytes(2, "little") for word in text.split())
+        return avr.stack_growth(avr.instructions(raw, HERE), 2, saves)
+
+    assert growth("93cf 93df 9508") == 4, "two pushes and the return address"
+    assert growth("93cf d000 9508") == 5, "rcall .+0"
+    assert growth("b7cd 97a8 bfcd 96a8 9508") == 42, "sbiw and adiw of Y, which is the stack pointer"
+    assert growth("97a8 9508") == 2, "which it is not here"
+    assert growth("55c8 40d1 bfcd 5ac8 4fde bfcd") == 2 + 0x158, "subi and sbci; the second pair adds"
+    assert growth("e0a7 e0b1 940c 1002") == 2 + 18 + 0x107

@@ -8,11 +8,12 @@ const float bt_weights_factor[4] = {2.0f, 2.0f, 2.0f, 2.0f};
 
 static float input[4] __attribute__((section(".bss.bt_arena.input")));
 static float output[4] __attribute__((section(".bss.bt_arena.output")));
-static const bt_buffer inputs[] = {{input, sizeof input}};
-static const bt_buffer outputs[] = {{output, sizeof output}};
+static const BT_FLASH char name[] = "doubler";
+static const BT_FLASH bt_buffer inputs[] = {{input, sizeof input}};
+static const BT_FLASH bt_buffer outputs[] = {{output, sizeof output}};
 
-const bt_model bt_the_model = {
-    .name = "doubler", .inputs = inputs, .outputs = outputs, .input_count = 1, .output_count = 1};
+const BT_FLASH bt_model bt_the_model = {
+    .name = name, .inputs = inputs, .outputs = outputs, .input_count = 1, .output_count = 1};
 
 static volatile uint32_t initialised = 0x12345678u;
 static volatile uint32_t zeroed;

@@ -16,6 +16,8 @@ from baretorch.targets.types import Cores
 
 def test_names() -> None:
     assert board_names() == (
+        "arduino-mega",
+        "arduino-uno",
         "cluster4-soc",
         "cluster8",
         "corstone-300",

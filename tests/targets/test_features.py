@@ -1,7 +1,7 @@
 """Features of CPUs, and what kernels need of them."""
 
 from baretorch.targets.cpus import CPUS
-from baretorch.targets.features import ANY_CPU, DSP, FPU, MVE, TRIPLES, XCV, Feature, needs
+from baretorch.targets.features import ANY_CPU, AVR, DSP, FPU, MVE, TRIPLES, XCV, Feature, needs
 
 
 def test_one_of_the_alternatives_is_enough() -> None:
@@ -25,5 +25,6 @@ def test_who_runs_what() -> None:
     runs = {need: {c.name for c in CPUS if need.met_by(c.features)} for need in (DSP, FPU, MVE, TRIPLES)}
     assert runs[DSP] == runs[FPU] == {"cortex-m4f", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"}
     assert runs[MVE] == {"cortex-m55", "cortex-m85"}
-    assert runs[TRIPLES] == {c.name for c in CPUS} - {"host", "computer"}
+    assert runs[TRIPLES] == {c.name for c in CPUS} - {"host", "computer", "avr5", "avr6"}
     assert {c.name for c in CPUS if XCV.met_by(c.features)} == {"cv32e40p"}
+    assert {c.name for c in CPUS if AVR.met_by(c.features)} == {"avr5", "avr6"}

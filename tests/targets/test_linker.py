@@ -14,7 +14,7 @@ from baretorch.options import Optimize
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.linker import linker_script
 
-BARE = [name for name in board_names() if load_board(name).chip.boot != "host"]
+BARE = [name for name in board_names() if load_board(name).chip.boot not in ("host", "avr")]
 NOBITS = 8
 
 PROGRAM = """\
@@ -124,6 +124,53 @@ def test_arena_in_another_bank(board: str, toolchain: str, tmp_path: Path) -> No
     side = sections[f".arena.{bank.name}"]
     assert (side.address, side.size, side.type) == (bank.origin + 48, 64, NOBITS), "behind the weights there"
     assert sections[".arena"].size == 128
+
+
+AVR = """\
+#include <stdint.h>
+#define FLASH(name) __attribute__((section(".rodata.bt_weights." name))) const __flash
+__attribute__((section(".vectors"), used)) void vectors(void) { }
+FLASH("conv") uint8_t conv[100] = {1};
+const uint8_t near[10] __attribute__((section(".data.bt_weights.SRAM.near"))) = {17};
+const uint8_t other_constant[7] = {1};
+uint8_t changed[3] = {1, 2, 3}, blank[5], unused[7] = {4};
+uint8_t arena[128] __attribute__((section(".bss.bt_arena.main")));
+void __do_copy_data(void) { }
+void __do_clear_bss(void) { }
+void bt_reset(void)
+{
+    for (;;) {
+        volatile uint8_t sink = (uint8_t)(changed[blank[0]] + other_constant[blank[3]] + arena[blank[1]]);
+        sink = (uint8_t)(conv[sink] + near[blank[4]]);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("board", ["arduino-uno", "arduino-mega"])
+def test_two_address_spaces(board: str, tmp_path: Path) -> None:
+    description = load_board(board)
+    data = description.chip.memory("SRAM")
+    tools = find_toolchain(description)
+    (tmp_path / "program.c").write_text(AVR)
+    (tmp_path / "program.ld").write_text(linker_script(description))
+    tools.compile(tmp_path / "program.c", tmp_path / "program.o", [], Optimize.SIZE)
+    script, made = tmp_path / "program.ld", tmp_path / "program.elf"
+    assert tools.link([tmp_path / "program.o"], script, made, tmp_path / "program.map") is None
+    elf = read_elf(made.read_bytes())
+    sections = {section.name: section for section in elf.sections}
+    assert sections[".vectors"].address == 0
+    assert sections[".vectors"].size <= sections[".weights"].address < sections[".text"].address
+    assert (sections[".weights"].size, sections[".text"].address % 2) == (100, 0)
+    assert (sections[".weights.SRAM"].address, sections[".weights.SRAM"].size) == (data.origin, 10)
+    assert (sections[".data"].address, sections[".data"].size) == (data.origin + 10, 10), "constants are there too"
+    assert [sections[name].size for name in (".bss", ".arena")] == [5, 128]
+    value = elf.globals()
+    (segment,) = [s for s in elf.segments if s.address == data.origin and s.data]
+    assert (segment.data[0], len(segment.data)) == (17, 20)
+    assert sections[".weights"].address + 100 <= segment.physical <= sections[".text"].address - 20
+    assert value["bt_data_end"] - value["bt_data_start"] == 20
+    assert value["bt_stack_top"] == data.origin + data.size
 
 
 @pytest.mark.parametrize("toolchain", ["gcc", "zig"])

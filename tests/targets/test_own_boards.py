@@ -81,7 +81,8 @@ def test_unknown_board() -> None:
         load_board("pcio")
     assert caught.value.render() == (
         "error: unknown board 'pcio'\n"
-        "  need  one of: cluster4-soc, cluster8, corstone-300, corstone-320, host, microbit, mps2-an385, "
+        "  need  one of: arduino-mega, arduino-uno, cluster4-soc, cluster8, corstone-300, corstone-320, host, "
+        "microbit, mps2-an385, "
         "mps2-an385-v6m, mps2-an386, mps2-an500, mps2-an505, mps3-an547, nucleo-h743zi, nucleo-wb55rg, pico, pico2, "
         "pico2-riscv, pico2w, pico4ml, virt-hazard3, virt-rv32\n"
         "  try   did you mean 'pico'?"
@@ -102,7 +103,8 @@ BOARD_ERRORS = {
         'chip = "rp2041"',
         "error: unknown chip 'rp2041'\n"
         "  at    mine.toml\n"
-        "  need  one of: cluster4-soc, cluster8, corstone-300, corstone-320, host, mps2-an385, mps2-an385-v6m, "
+        "  need  one of: atmega2560, atmega328p, cluster4-soc, cluster8, corstone-300, corstone-320, host, "
+        "mps2-an385, mps2-an385-v6m, "
         "mps2-an386, mps2-an500, mps2-an505, mps3-an547, nrf51822, rp2040, rp2350, rp2350-riscv, stm32h743, "
         "stm32wb55, virt-hazard3, virt-rv32\n"
         "  try   did you mean 'rp2040'?",
@@ -144,7 +146,7 @@ BOARD_ERRORS = {
         'title_ = "x"\nnotes =',
         "error: unknown key 'title_'\n"
         "  at    mine.toml\n"
-        "  need  one of: chip, emulators, flash_methods, notes, pyocd_target, qemu_machine, title\n"
+        "  need  one of: chip, emulators, flash_methods, notes, pyocd_target, qemu_machine, simavr_mcu, title\n"
         "  try   did you mean 'title'?",
     ),
     "emulator": (
@@ -152,7 +154,7 @@ BOARD_ERRORS = {
         '["qem"]',
         "error: unknown emulator 'qem'\n"
         "  at    mine.toml\n"
-        "  need  one of: unicorn, qemu, rp2040js, cluster, native\n"
+        "  need  one of: unicorn, qemu, rp2040js, simavr, cluster, native\n"
         "  try   did you mean 'qemu'?",
     ),
     "rp2040js": (
@@ -288,7 +290,7 @@ CHIP_ERRORS = {
         "error: unknown cpu 'cortex-m44'\n"
         "  at    chippy.toml\n"
         "  need  one of: cortex-m0, cortex-m0plus, cortex-m3, cortex-m4f, cortex-m7, cortex-m33, cortex-m55, "
-        "cortex-m85, rv32, hazard3, cv32e40p, host, computer\n"
+        "cortex-m85, rv32, hazard3, cv32e40p, avr5, avr6, host, computer\n"
         "  try   did you mean 'cortex-m4f'?",
     ),
     "unicorn": (
@@ -370,7 +372,7 @@ CHIP_ERRORS = {
         '"cmsdx"',
         "error: unknown driver 'cmsdx'\n"
         "  at    chippy.toml [uart]\n"
-        "  need  one of: cmsdk, host, nrf_uart, ns16550, pl011, stm32_usart\n"
+        "  need  one of: avr_usart, cmsdk, host, nrf_uart, ns16550, pl011, stm32_usart\n"
         "  try   did you mean 'cmsdk'?",
     ),
     "baud": ("baud = 115200", "baud = 0", "error: baud must not be 0\n  at    chippy.toml [uart]"),

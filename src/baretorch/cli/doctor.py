@@ -16,7 +16,7 @@ class Tool:
     """Something Baretorch can use. `needed`: without it `baretorch run` of a .pte is not possible on a bare machine."""
 
     name: str
-    kind: str  # "package", "program", or "npm": a package of Node.js
+    kind: str  # "package", "program", "library" with its headers, or "npm": a package of Node.js
     purpose: str
     get: str
     needed: bool = False
@@ -38,6 +38,9 @@ TOOLS: tuple[Tool, ...] = (
     Tool("qemu-system-arm", "program", "runs the MPS2 and MPS3 boards", "apt-get install qemu-system-arm"),
     Tool("qemu-system-riscv32", "program", "runs virt-rv32, virt-hazard3", "apt-get install qemu-system-misc"),
     Tool("gdb-multiarch", "program", "looks into a running model (`baretorch debug`)", "apt-get install gdb-multiarch"),
+    Tool("avr-gcc", "program", "builds for arduino-uno, arduino-mega", "apt-get install gcc-avr avr-libc"),
+    Tool("simavr", "library", "runs arduino-uno, arduino-mega", "apt-get install libsimavr-dev gcc"),
+    Tool("avrdude", "program", "flashes Arduinos", "apt-get install avrdude"),
     Tool("node", "program", "runs rp2040js", "apt-get install nodejs npm"),
     Tool("rp2040js", "npm", "runs pico and pico4ml as a second opinion", "npm install --global rp2040js@1.4.1"),
     Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),
@@ -77,6 +80,10 @@ def version(tool: Tool) -> str | None:
             return importlib.metadata.version(tool.name)
         except importlib.metadata.PackageNotFoundError:
             return None
+    if tool.kind == "library":
+        from baretorch.emulators.simavr import find_simavr
+
+        return "installed" if find_simavr() else None
     if tool.kind == "npm":
         from baretorch.emulators.rp2040js import installed_version
 

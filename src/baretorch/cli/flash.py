@@ -22,8 +22,9 @@ IMAGES = (".uf2", ".hex", ".elf")
 @verb("flash")
 @model_or_image_argument
 @board_option
-@click.option("--method", type=click.Choice(["uf2", "pyocd"]), help="Default: the first that works.")
+@click.option("--method", type=click.Choice(["uf2", "pyocd", "avrdude"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
+@click.option("--port", metavar="PORT", help="The board's serial port, for avrdude; default: the only one on USB.")
 @takes(*BUILD, *COMPILE, *CORES, "npu", "watchdog", "app")
 def flash(
     as_json: bool,
@@ -31,6 +32,7 @@ def flash(
     board: Board,
     method: str | None,
     drive: str | None,
+    port: str | None,
     options: Options,
 ) -> Answer:
     """Put a model, or an image (.uf2, .hex, .elf), on a board."""
@@ -48,7 +50,7 @@ def flash(
             compiled = compiled_model(model, board, options, stage)
             image = built_image(compiled, None, stage)
         stage("flash")
-        where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None)
+        where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None, port)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
     data = {"board": image.board.name, "file": file, "where": where}
     return Answer(data, f"{file} is on {where}")

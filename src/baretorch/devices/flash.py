@@ -1,4 +1,5 @@
-"""Putting an image on a real board: as a UF2 file on its USB drive, or through a debug probe with pyOCD."""
+"""Putting an image on a real board: as a UF2 file on its USB drive, through a debug probe with pyOCD, or through the
+boot loader of an Arduino with avrdude."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from baretorch.devices.avrdude import REMEDY, find_avrdude, flash_avrdude
 from baretorch.devices.serial import serial_ports, touch
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
@@ -25,10 +27,11 @@ BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350"}  # by UF2 family, as I
 REBOOT_SECONDS = 10.0
 DRIVE_SECONDS = 20.0  # for a drive to be there after a board was asked for it
 MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
-FILES = {"uf2": "a .uf2 file", "pyocd": "a .hex or .elf file"}  # what a method takes
+FILES = {"uf2": "a .uf2 file", "pyocd": "a .hex or .elf file", "avrdude": "a .hex or .elf file"}  # what a method takes
 REMEDIES = {
     "uf2": "hold BOOTSEL while plugging in the board: it then shows up as a USB drive",
     "pyocd": "`pip install pyocd`, and connect the board's debug probe",
+    "avrdude": REMEDY,
 }
 
 
@@ -40,9 +43,11 @@ class Drive:
     board_id: str
 
 
-def flash(image: Image, method: str | None = None, folders: Sequence[Path] | None = None) -> str:
+def flash(
+    image: Image, method: str | None = None, folders: Sequence[Path] | None = None, port: str | None = None
+) -> str:
     """Put the image on the board that is plugged in, by `method` or the first that works; where it went.
-    `folders` are where its drive may be mounted, if not in the usual places."""
+    `folders` are where its drive may be mounted, if not in the usual places; `port` is its serial port, for avrdude."""
     board = image.board
     if not board.flash_methods:
         raise CompileError(f"board {board.name} cannot be flashed", have=board.title)
@@ -66,6 +71,8 @@ def flash(image: Image, method: str | None = None, folders: Sequence[Path] | Non
             return flash_uf2(image, drive)
     if "pyocd" in methods and (program := pyocd_command()) is not None:
         return flash_pyocd(image, program)
+    if "avrdude" in methods and (avrdude := find_avrdude()) is not None:
+        return flash_avrdude(image, avrdude, port)
     raise CompileError(f"no way found to flash board {board.name}", try_=[REMEDIES[name] for name in methods])
 
 

@@ -20,15 +20,16 @@ def glue_c(names: Names, method: Method) -> str:
     events += '#include "kernels/stream.h"\n' if streams(names) else ""
     run = f"{RUN_ALONE}()" if names.alone else f"{method.run}({arguments})"
     sources = "".join(_own(method, p) for p in method.ports)
+    name = f"static const {names.flash}char name[] = {c_string(names.model)};\n" if names.flash else ""
     return f"""{banner(names, "its place in the image")}
 {events}#include "bt_runtime.h"
 #include "model.h"
 {sources}
-static const bt_buffer inputs[] = {{ {rows(method.inputs)} }};
-static const bt_buffer outputs[] = {{ {rows(method.outputs)} }};
+{name}static const {names.flash}bt_buffer inputs[] = {{ {rows(method.inputs)} }};
+static const {names.flash}bt_buffer outputs[] = {{ {rows(method.outputs)} }};
 
-const bt_model bt_the_model = {{
-    .name = {c_string(names.model)},
+const {names.flash}bt_model bt_the_model = {{
+    .name = {"name" if names.flash else c_string(names.model)},
     .inputs = inputs,
     .outputs = outputs,
     .input_count = {len(method.inputs)},
@@ -48,7 +49,7 @@ void bt_model_reset(void)
 {"    bt_stream_start();" + chr(10) if streams(names) else ""}\
     {f"{names.model}_reset();" if method.plan.state else "/* it remembers nothing */"}
 }}
-{_wrong_input(method) if names.checked else ""}"""
+{_wrong_input(names, method) if names.checked else ""}"""
 
 
 def _core1(names: Names) -> str:
@@ -73,14 +74,16 @@ void {RUN_ALONE}(void)
 """
 
 
-def _wrong_input(method: Method) -> str:
+def _wrong_input(names: Names, method: Method) -> str:
     """What the server asks before a run."""
-    names = ", ".join(c_string(p.operand.tensor) for p in method.inputs)
+    texts = [c_string(p.operand.tensor) for p in method.inputs]
+    arrays = "".join(f"static const {names.flash}char name{i}[] = {text};\n    " for i, text in enumerate(texts))
+    listed = ", ".join(f"name{i}" if names.flash else text for i, text in enumerate(texts))
     given = ", ".join(f"(const {tensor_of(method, p).dtype.c} *){_memory(p)}" for p in method.inputs)
     return f"""
-const char *bt_model_wrong_input(void)
+const {names.flash}char *bt_model_wrong_input(void)
 {{
-    static const char *const names[] = {{ {names} }};
+    {arrays if names.flash else ""}static const {names.flash}char *const {names.flash}names[] = {{ {listed} }};
     const int wrong = {method.check}({given});
     return wrong ? names[wrong - 1] : NULL;
 }}

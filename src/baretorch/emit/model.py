@@ -17,7 +17,7 @@ from baretorch.ir import DType
 from baretorch.ops.kernel import Params
 from baretorch.options import Optimize
 from baretorch.plan.guards import shared_start
-from baretorch.plan.types import Executor, FromStream, Guard, InArena, Operand, Place, Step, WithCaller
+from baretorch.plan.types import Executor, FromStream, Guard, InArena, InFlash, Operand, Place, Step, WithCaller
 from baretorch.text import attributes
 
 INDENT = "    "
@@ -225,7 +225,11 @@ class _Writer:
             arguments += f", {at(method, method.plan.layout.scratch(step.scratch), 'void')}"
         if self.inline:
             return f"{about}\n    {self.instance(method, step)}({arguments});"
-        return f"{about}\n    {step.kernel.function(step.call)}(&{self.parameters(step)}, {arguments});"
+        function, given = step.kernel.function(step.call), self.parameters(step)
+        if not self.names.flash:
+            return f"{about}\n    {function}(&{given}, {arguments});"
+        copy = f"const {step.params.struct} p = {given};"  # kernels take them in RAM, as those of activations
+        return f"{about}\n    {{\n        {copy}\n        {function}(&p, {arguments});\n    }}"
 
     def argument(self, method: Method, operand: Operand) -> str:
         if operand.buffer:
@@ -255,7 +259,7 @@ class _Writer:
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name
-            self.definitions.append(f"static const {_struct(step.params, name, 0)}\n")
+            self.definitions.append(f"static const {self.names.flash}{_struct(step.params, name, 0)}\n")
         return self.instances[key]
 
     def arguments(self, method: Method, step: Step) -> Iterator[tuple[str, str]]:
@@ -265,7 +269,8 @@ class _Writer:
         plan = method.plan
         for o in step.operands:
             if o.constant:
-                yield f"const {c_type(plan.layout.constant(o.storage).data)}", unique(o.role, taken)
+                space = self.names.flash if isinstance(plan.layout.place(o), InFlash) else ""
+                yield f"const {space}{c_type(plan.layout.constant(o.storage).data)}", unique(o.role, taken)
             elif o.tensor in outputs:
                 yield plan.graph[o.tensor].dtype.c, unique("y", taken)
             elif isinstance(plan.layout.place(o), FromStream):

@@ -101,6 +101,11 @@ class Names:
     alone: bool = False  # the model has core 1 for itself
 
     @property
+    def flash(self) -> str:
+        """What stands before the type of what is in flash: where that is an address space of its own, a macro."""
+        return "BT_FLASH " if self.first.plan.layout.flash_apart else ""
+
+    @property
     def first(self) -> Method:
         return next(iter(self.methods.values()))
 
@@ -112,11 +117,11 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
     globals_ = {f"{model}_{own}" for own in (*OF_METHODS, *OF_MODELS)} | {a.name for a in arenas}
     prefixes = {key: _prefix(model, key, globals_) if len(plans) > 1 else model for key in plans}
     arrays: dict[str, Stored] = {}
-    by_content: dict[tuple[str, bytes], str] = {}
+    by_content: dict[tuple[str, str, bytes], str] = {}
     constants: dict[str, dict[str, str]] = {key: {} for key in plans}
     for key, plan in plans.items():
         for c in plan.layout.constants:
-            content = (c.data.dtype.name, c.data.tobytes())
+            content = (plan.layout.copies.get(c.name, ""), c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
                 by_content[content] = unique(f"{model}_{c.name}", globals_)
                 arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""), c.align)

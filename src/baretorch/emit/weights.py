@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from baretorch.emit.c import c_type, values
-from baretorch.emit.names import Names
+from baretorch.emit.names import Names, Stored
 from baretorch.emit.spell import banner
 from baretorch.escape import comment
 
 
 def weights_h(names: Names) -> str:
     rows = "\n".join(
-        f"extern const {c_type(c.data)} {name}[{max(c.data.size, 1)}];" for name, c in names.constants.items()
+        f"extern const {space(names, c)}{c_type(c.data)} {name}[{max(c.data.size, 1)}];"
+        for name, c in names.constants.items()
     )
     return f"""{banner(names, "its constants")}
 #ifndef {names.model.upper()}_WEIGHTS_H
@@ -22,6 +23,11 @@ def weights_h(names: Names) -> str:
 
 #endif
 """
+
+
+def space(names: Names, constant: Stored) -> str:
+    """What stands before its type."""
+    return "" if constant.bank else names.flash
 
 
 def weights_c(names: Names, blank: bool = False) -> str:
@@ -37,6 +43,6 @@ def weights_c(names: Names, blank: bool = False) -> str:
         content = "0" if blank else values(data)
         parts.append(
             f"{comment(f'{data.dtype.name}[{shape}], {data.nbytes} bytes')}\n"
-            f"{section} const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
+            f"{section} const {space(names, constant)}{c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
         )
     return "\n".join(parts)

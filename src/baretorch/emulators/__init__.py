@@ -55,6 +55,10 @@ def _open(image: Image, run_symbol: str, emulator: str, timed: bool) -> Machine:
         from baretorch.emulators.cluster.machine import ClusterMachine
 
         return ClusterMachine(image, run_symbol)
+    if emulator == "simavr":
+        from baretorch.emulators.simavr import SimavrMachine
+
+        return SimavrMachine(image, run_symbol)
     from baretorch.emulators.native import NativeMachine
 
     return NativeMachine(image)
@@ -67,6 +71,10 @@ def _installed(emulator: str, board: Board) -> bool:
         from baretorch.emulators.qemu import PROGRAMS
 
         return shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None
+    if emulator == "simavr":
+        from baretorch.emulators.simavr import find_simavr
+
+        return find_simavr() is not None
     if emulator == "rp2040js":
         from baretorch.emulators.rp2040js import is_installed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from baretorch.emulators.code import Code
-from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
-from baretorch.firmware.elf import ARM
+from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware.elf import ARM, AVR
 from baretorch.targets.kinds import CALLS
 
 OTHERS = ("mem", "bt_stream", "bt_meet")  # memcpy, __aeabi_memcpy4 …: in no name of a layer
@@ -28,7 +28,8 @@ def step_at(code: Code, addresses: Iterable[int], steps: int, core: int = 0) -> 
 def _returns(code: Code, first: int, end: int) -> Iterator[int]:
     """Where the function's calls return to, in the order of its code, but those that copy or meet."""
     raw = code.elf.bytes_at(first, end - first)
-    for behind, target in _thumb(raw, first) if code.elf.machine == ARM else _riscv(raw, first):
+    calls = {ARM: _thumb, AVR: _avr}.get(code.elf.machine, _riscv)
+    for behind, target in calls(raw, first):
         if target is None or not any(name in code.function_at(target & ~1) for name in OTHERS):
             yield behind
 
@@ -38,6 +39,12 @@ def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
     for i in thumb.instructions(raw, first):
         if thumb_work.work_of(i).kind in CALLS:
             yield i.address + len(i.raw), thumb.branch_target(i.raw, i.address)
+
+
+def _avr(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
+    for i in avr.instructions(raw, first):
+        if avr.work_of(i).kind in CALLS:
+            yield i.end, avr.call_target(i)
 
 
 def _riscv(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:

@@ -39,6 +39,7 @@ KERNELS = Path(__file__).parent.parent / "kernels"
 ENTRY = "bt_reset"
 CORE1 = "bt_core1_entry"
 INTERRUPT = "bt_usb_interrupt"
+OVERFLOW = "bt_counter_interrupt"
 MODEL_ON_CORE1 = "bt_core1_main"
 JOBS = 2
 SHORTEST_MS = 100  # the core wakes in half of that to feed the watchdog
@@ -322,8 +323,8 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
 def _stack(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> int:
     """For each core the bound for the whole image if there is one, else what the board reserves."""
     roots = ["main" if board.chip.boot == "host" else ENTRY, *([CORE1] if cores > 1 else [])]
-    handlers = [INTERRUPT] if board.usb is not None else []
+    handlers = [INTERRUPT] if board.usb is not None else [OVERFLOW] if board.chip.counter.irq is not None else []
     bounds = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]) for root in roots]
-    if handlers:  # an interrupt comes at any depth of core 0's
-        bounds.append(interrupt_bound(elf, INTERRUPT, frames, board.chip.cpu.has_fpu))
+    # An interrupt comes at any depth of core 0's.
+    bounds += [interrupt_bound(elf, handler, frames, board.chip.cpu.has_fpu) for handler in handlers]
     return sum(board.chip.stack_bytes if bound.bytes is None else bound.bytes for bound in bounds)

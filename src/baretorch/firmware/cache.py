@@ -44,7 +44,7 @@ def keep(source: Path, target: Path) -> Path:
     handle, name = tempfile.mkstemp(dir=target.parent)
     try:
         os.close(handle)
-        shutil.copyfile(source, name)
+        shutil.copy(source, name)
         os.replace(name, target)
     except BaseException:  # a full disk, or somebody who does not want to wait
         Path(name).unlink(missing_ok=True)

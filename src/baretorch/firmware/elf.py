@@ -13,7 +13,7 @@ from functools import cached_property
 
 from baretorch.errors import CompileError
 
-ARM, X86_64, RISCV = 40, 62, 243
+ARM, X86_64, AVR, RISCV = 40, 62, 83, 243
 
 WRITE, ALLOC, EXECUTE = 1, 2, 4  # section flags
 SYMTAB, RELA, NOBITS, REL = 2, 4, 8, 9  # section types
@@ -84,6 +84,7 @@ class Relocation:
 class Elf:
     bits: int
     machine: int
+    flags: int
     entry: int
     sections: tuple[Section, ...]
     segments: tuple[Segment, ...]
@@ -159,14 +160,14 @@ def read_elf(data: bytes) -> Elf:
 
 def _read(data: bytes, layout: _Layout) -> Elf:
     header = struct.unpack_from(layout.header, data, 16)
-    _, machine, _, entry, segment_table, section_table, _, _, segment_size, segments, section_size, sections, names = (
-        header
-    )
+    _, machine, _, entry, segment_table, section_table, flags, *rest = header
+    _, segment_size, segments, section_size, sections, names = rest
     found = _sections(data, layout, section_table, section_size, sections, names)
     tables = {s.index: tuple(_symbols(s, found, layout, machine)) for s in found if s.type == SYMTAB}
     return Elf(
         bits=64 if layout.symbol_shift == 32 else 32,
         machine=machine,
+        flags=flags,
         entry=entry,
         sections=found,
         segments=tuple(_segments(data, layout, segment_table, segment_size, segments)),

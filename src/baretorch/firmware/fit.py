@@ -15,6 +15,10 @@ _ROOM = 1 << 28
 
 def roomy(board: Board) -> Board:
     """The same board with banks so large that everything fits: linking for it tells what is needed."""
+    if board.chip.cpu.flash_apart:  # 8 MB of flash is what calls reach; RAM stays where files have it
+        cpu = replace(board.chip.cpu, flash_reach=1 << 23)
+        large = (replace(m, size=1 << 23 if m.kind == "flash" else 1 << 22) for m in board.chip.memories)
+        return replace(board, chip=replace(board.chip, cpu=cpu, memories=tuple(large)))
     banks = (replace(m, origin=i * _ROOM, size=_ROOM) for i, m in enumerate(board.chip.memories, 1))
     return replace(board, chip=replace(board.chip, memories=tuple(banks)))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from baretorch.errors import InternalError
-from baretorch.firmware import riscv, thumb
-from baretorch.firmware.elf import ARM, RISCV, Elf
+from baretorch.firmware import avr, riscv, thumb
+from baretorch.firmware.elf import ARM, AVR, RISCV, Elf
 from baretorch.firmware.reach import references
 
 LABEL = "bt_model_returned"
@@ -30,6 +30,8 @@ def check_return_label(elf: Elf, run_symbol: str) -> None:
             if len(row) == n and row[-1].address + row[-1].size == label
         ]
         target = run if run in targets else None
+    elif elf.machine == AVR:
+        target = avr.call_target(next(avr.instructions(elf.bytes_at(label - 4, 4), label - 4)))
     else:
         return
     if target != run:

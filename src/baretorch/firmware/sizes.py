@@ -13,7 +13,7 @@ from baretorch.firmware.types import FlashUse, RamUse
 from baretorch.targets.types import Board
 
 COPIED = ".data.bt_weights"  # to RAM, at start
-WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights", COPIED)
+WEIGHTS = (".rodata.bt_weights", ".srodata.bt_weights", ".progmem.data.bt_weights", COPIED)
 COPIES = ".weights."  # how sections of them in RAM begin
 ARENA = ".bss.bt_arena"
 STACK = ".stack"

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from baretorch.firmware import riscv, thumb
-from baretorch.firmware.elf import ARM, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, Elf
+from baretorch.firmware import avr, riscv, thumb
+from baretorch.firmware.elf import ARM, AVR, EXECUTE, FUNC, LOCAL, NOTYPE, RISCV, Elf
 from baretorch.firmware.reach import references
 
 SAVED, SAVED_FLOATS = 36, 72  # bytes: eight registers and a word to align the stack; 17 of the FPU's and an unused one
@@ -63,6 +63,17 @@ def _riscv_body(code: Iterable[tuple[int, bytes]]) -> _Body:
     return _Body(
         growth=_sum(riscv.stack_growth(before, i) for before, i in pairs),
         pointer=any(riscv.is_indirect_call(before, i) for before, i in pairs),
+        calls=frozenset(t for t in targets if t is not None),
+    )
+
+
+def _avr_body(code: Iterable[tuple[int, bytes]], return_bytes: int, saves: range) -> _Body:
+    """The return address is in the growth, as it is in what gcc states."""
+    found = [i for at, raw in code for i in avr.instructions(raw, at)]
+    targets = (avr.call_target(i) for i in found)
+    return _Body(
+        growth=avr.stack_growth(found, return_bytes, saves),
+        pointer=any(map(avr.is_indirect_call, found)),
         calls=frozenset(t for t in targets if t is not None),
     )
 
@@ -132,7 +143,7 @@ class CallGraph:
 
     def bound(self, root: int) -> StackBound:
         """The deepest stack below (and with) the function at an address."""
-        if self.elf.machine not in (ARM, RISCV):
+        if self.elf.machine not in (ARM, RISCV, AVR):
             return StackBound(None, "programs for the host use the host's stack")
         start = self.function_at(root)
         if start is None:
@@ -168,6 +179,10 @@ class CallGraph:
 
     @cached_property
     def _bodies(self) -> dict[Function, _Body]:
+        if self.elf.machine == AVR:
+            bytes_ = avr.RETURN_BYTES[self.elf.flags & 0x7F]
+            saves = next((range(f.address, f.end) for f in self.functions if f.name == "__prologue_saves__"), range(0))
+            return {f: _avr_body(self._code(f), bytes_, saves) for f in self.functions}
         read = _thumb_body if self.elf.machine == ARM else _riscv_body
         return {f: read(self._code(f)) for f in self.functions}
 
@@ -248,6 +263,8 @@ def stack_bound(
 
 def interrupt_bound(elf: Elf, handler: str, by_name: Mapping[str, int | None], fpu: bool) -> StackBound:
     """The stack that an interrupt needs: what a Cortex-M saves, aligned, with its FPU's registers if it has one, and
-    the handler."""
+    the handler. An AVR saves the return address, as of any call."""
     bound = stack_bound(elf, handler, by_name)
+    if elf.machine == AVR:
+        return bound
     return StackBound(bound.bytes + SAVED + (SAVED_FLOATS if fpu else 0)) if bound.bytes is not None else bound

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ _LEVELS = {Optimize.SPEED: "-O2", Optimize.SIZE: "-Os"}
 _PACKAGES = {
     "arm-none-eabi-": "gcc-arm-none-eabi",
     "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf",
+    "avr-": "gcc-avr avr-libc",
     "": "gcc",
 }
 _LLD_EMULATION = {ARM: "armelf", RISCV: "elf32lriscv"}
@@ -62,11 +64,17 @@ class Toolchain:
 
     def compile_flags(self, optimize: Optimize, strict: bool = True) -> tuple[str, ...]:
         """All flags that decide what is in an object file, besides include folders; if `strict` with warnings."""
-        target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig
+        target = self.cpu.gcc if self.name == "gcc" else self.cpu.zig or ()
         stack = ("-fstack-usage",) if self.name == "gcc" else ("-fstack-size-section", "-fno-sanitize=undefined")
         told = ("-g",) if self.debug else () if self.name == "gcc" else ("-g0",)
         place = ("-fno-pie",) if self.hosted else ("-ffreestanding",)
         return (*target, _LEVELS[optimize], *_CODE, *place, *stack, *told, *(_WARNINGS if strict else ()))
+
+    @property
+    def _maps(self) -> str:
+        """The option by which paths get other names; before version 8 gcc has it for -g only."""
+        number = re.search(r"\) (\d+)\.", self.version)
+        return "-fdebug-prefix-map" if number is not None and int(number[1]) < 8 else "-ffile-prefix-map"
 
     def compile(self, source: Path, output: Path, includes: Sequence[Path], optimize: Optimize) -> None:
         """Makes `output` (and, with gcc, the stack use beside it, .su) from a C or assembly file."""
@@ -87,7 +95,7 @@ class Toolchain:
         known = dict.fromkeys(near.values(), ".")
         if self.debug:
             known |= {str(here): ".", str(Path(self.compiler[0]).resolve().parents[1]): "toolchain"}
-        prefixes = [f"-ffile-prefix-map={path}={known[path]}" for path in sorted(known, key=len)]  # the last that fits
+        prefixes = [f"{self._maps}={path}={known[path]}" for path in sorted(known, key=len)]  # the last that fits
         if source.suffix == ".S":
             prefixes.append("-g0")  # assemblers do not map
         folders = (f"-I{near[folder]}" for folder in includes)
@@ -124,7 +132,7 @@ class Toolchain:
                 script.name,
                 options,
                 *names,
-                "-lgcc",
+                *(f"-l{name}" for name in self.cpu.libraries),
             ]
         else:
             support = keep(_compiler_rt(self), output.parent / "compiler_rt.o")
@@ -165,6 +173,9 @@ def find_toolchain(board: Board, prefer: str | None = None) -> Toolchain:
             return found
     gcc = f"{cpu.gcc_prefix}gcc" if cpu.gcc_prefix else "cc"
     remedies = {"gcc": f"`apt-get install {_PACKAGES[cpu.gcc_prefix]}`", "zig": "`pip install ziglang`"}
+    if cpu.zig is None:
+        have = f"--toolchain zig, which makes no code for {cpu.name}" if prefer == "zig" else None
+        raise CompileError(f"no compiler for {board.name}", have=have, need=f"{gcc} and avr-libc", try_=remedies["gcc"])
     raise CompileError(
         f"no compiler for {board.name}",
         need=gcc
@@ -180,16 +191,26 @@ def _gcc(cpu: Cpu) -> Toolchain | None:
     path = shutil.which(f"{cpu.gcc_prefix}gcc" if cpu.gcc_prefix else "cc")
     if path is None:
         return None
+    if not all(_has_library(path, cpu.gcc, name) for name in cpu.libraries if name != "gcc"):
+        return None
     linker = (path,) if cpu.gcc_prefix else ("ld",)
     return Toolchain("gcc", cpu, (path,), linker, _version(path))
 
 
 def _zig(cpu: Cpu) -> Toolchain | None:
     found = importlib.util.find_spec("ziglang")
-    if found is None or found.origin is None:
+    if found is None or found.origin is None or cpu.zig is None:
         return None
     zig = str(Path(found.origin).parent / "zig")
     return Toolchain("zig", cpu, (zig, "cc"), (zig, "ld.lld"), importlib.metadata.version("ziglang"))
+
+
+@cache
+def _has_library(compiler: str, flags: tuple[str, ...], name: str) -> bool:
+    """Whether a library is there that does not come with gcc."""
+    asked = [compiler, *flags, f"-print-file-name=lib{name}.a"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    return Path(found).is_absolute()
 
 
 @cache
@@ -200,7 +221,7 @@ def _version(compiler: str) -> str:
 def _compiler_rt(toolchain: Toolchain) -> Path:
     """Zig's support routines (soft float, 64-bit division …) for this CPU, one section each; built once, then kept."""
     zig = Path(toolchain.compiler[0])
-    target = [f for f in toolchain.cpu.zig if not f.startswith("-mabi")]  # build-obj takes it from the features
+    target = [f for f in toolchain.cpu.zig or () if not f.startswith("-mabi")]  # build-obj takes it from the features
     kept = cache_folder() / "compiler_rt" / f"{fingerprint(toolchain.version, *target)}.o"
     if not kept.exists():
         made = kept.with_suffix(f".{os.getpid()}.o")

@@ -21,7 +21,13 @@
 #define BT_INF (__builtin_inff())
 
 /* Unroll the loop that follows, so that what it indexes lives in registers. */
+#if defined(__clang__) || __GNUC__ >= 8
 #define BT_UNROLL_8 _Pragma("GCC unroll 8")
+#define BT_UNROLL_4 _Pragma("GCC unroll 4")
+#else
+#define BT_UNROLL_8
+#define BT_UNROLL_4
+#endif
 
 /* A layer of a model: a function of its own under its own name, so that a profile names it. */
 #if defined(__clang__)
@@ -42,15 +48,31 @@
 
 #define BT_NAN __builtin_nanf("")
 
+/* Where constants are that were packed for their kernel: in flash, which AVR reads with instructions of its own, so that
+ * a pointer must tell. Everywhere else memory is one, and this is nothing. Constants that a kernel takes where it might
+ * as well be given activations are in RAM on AVR, as those are. */
+#if defined(__AVR__) && !defined(__STRICT_ANSI__) && !defined(__cplusplus) /* which do not have gcc's word for it */
+#define BT_FLASH __flash
+#else
+#define BT_FLASH
+#endif
+
+/* Of an arena. */
+#if defined(__AVR__)
+#define BT_ALIGNMENT 1
+#else
+#define BT_ALIGNMENT 8
+#endif
+
 /* Sections by which the size report tells weights and arena from the rest. */
 #if defined(__ELF__)
 #define BT_WEIGHTS(name) __attribute__((section(".rodata.bt_weights." #name)))
 #define BT_WEIGHTS_IN(bank, name) __attribute__((section(".data.bt_weights." #bank "." #name)))
-#define BT_ARENA(name) __attribute__((aligned(8), section(".bss.bt_arena." #name)))
+#define BT_ARENA(name) __attribute__((aligned(BT_ALIGNMENT), section(".bss.bt_arena." #name)))
 #else
 #define BT_WEIGHTS(name)
 #define BT_WEIGHTS_IN(bank, name)
-#define BT_ARENA(name) __attribute__((aligned(8)))
+#define BT_ARENA(name) __attribute__((aligned(BT_ALIGNMENT)))
 #endif
 
 /* Limits a value to [lo, hi] and lets NaN through, as torch.clamp does. */

@@ -6,9 +6,9 @@
 #include "int8.h"
 
 /* sums[0] += the low nibbles of w times x, sums[1] += the high ones, over n inputs */
-typedef void bt_int4_two(int32_t sums[2], const int8_t *x, const uint8_t *w, int32_t n);
+typedef void bt_int4_two(int32_t sums[2], const int8_t *x, const BT_FLASH uint8_t *w, int32_t n);
 
-BT_INLINE void bt_int4_two_ref(int32_t sums[2], const int8_t *x, const uint8_t *w, int32_t n)
+BT_INLINE void bt_int4_two_ref(int32_t sums[2], const int8_t *x, const BT_FLASH uint8_t *w, int32_t n)
 {
     int32_t first = sums[0], second = sums[1];
     for (int32_t i = 0; i < n; i++) {
@@ -45,7 +45,8 @@ typedef struct {
 
 /* All outputs of a row of inputs, or of a window. */
 BT_INLINE void bt_int4_rows(bt_int4_two *two, bt_int4_sum *sum, const bt_int4_layer *l, const int8_t *x,
-                            const uint8_t *w, const int32_t *bias, const int32_t *multiplier, int8_t *y)
+                            const BT_FLASH uint8_t *w, const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier,
+                            int8_t *y)
 {
     const int32_t start = -8 * sum(x, l->in);
     for (int32_t o = 0; o < l->out; o += 2, w += l->in) {

@@ -35,6 +35,10 @@ BT_INLINE int32_t bt_clamp_i32_any(int32_t v, int32_t lo, int32_t hi)
 #include "int8_xcv.h"
 #define bt_scale bt_scale_xcv
 #define bt_scale_small bt_scale_small_any
+#elif defined(__AVR__)
+#include "int8_avr.h"
+#define bt_scale bt_scale_avr
+#define bt_scale_small bt_scale_small_avr
 #else
 #define bt_scale bt_scale_any
 #define bt_scale_small bt_scale_small_any

@@ -70,10 +70,12 @@ class Call(Generic[O]):
 
 @dataclass(frozen=True)
 class Packed:
-    """A constant as the kernel wants it; `role` becomes part of its C name ("weight", "bias")."""
+    """A constant as the kernel wants it; `role` becomes part of its C name ("weight", "bias"). Its C says BT_FLASH of
+    it, unless it might `vary`: then it is taken as activations are."""
 
     role: str
     data: Array
+    varies: bool = False
 
 
 Distances: TypeAlias = tuple[int | None, ...]

@@ -57,7 +57,7 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             "qlinear/fours.c",
             params,
             needs=TRIPLES,
-            fits=_small_outputs,
+            fits=small_outputs,
             pack=_pack_fours,
             overlap=overlap.rows(1),
             splits=cut.rows_or_channels(4),
@@ -96,7 +96,7 @@ def _terms(call: Call[Any]) -> Packed:
 
 
 def _fits_dense(call: Call[Any]) -> bool:
-    return call.op.groups == 1 and _small_sums(call) and _small_outputs(call)
+    return call.op.groups == 1 and _small_sums(call) and small_outputs(call)
 
 
 def _fits_depthwise(call: Call[Any]) -> bool:
@@ -107,7 +107,7 @@ def _fits_depthwise(call: Call[Any]) -> bool:
         and call.op.dilation[1] == 1
         and kernel_h * kernel_w <= TAPS
         and _small_sums(call)
-        and _small_outputs(call)
+        and small_outputs(call)
     )
 
 
@@ -120,7 +120,7 @@ def _small_sums(call: Call[Any]) -> bool:
     return int(np.add.reduceat(sizes, range(0, sizes.shape[1], TAPS), axis=1).max()) * 128 < 1 << 20
 
 
-def _small_outputs(call: Call[Any]) -> bool:
+def small_outputs(call: Call[Any]) -> bool:
     """Whatever the inputs are, accumulators fit into 32 bits, and outputs into 16."""
     if any(t.data is None for t in call.inputs[1:]):
         return False

@@ -147,8 +147,9 @@ def _params(call: Call[QAttention]) -> Params:
 
 
 def _pack(call: Call[QAttention]) -> tuple[Packed, ...]:
-    constant = [Packed("mask", data_of(call.inputs, 3))] if call.inputs[3:] and call.inputs[3].data is not None else []
-    return (*constant, Packed("table", TABLE))
+    constant = call.inputs[3:] and call.inputs[3].data is not None
+    masks = (Packed("mask", data_of(call.inputs, 3), varies=True),) if constant else ()
+    return (*masks, Packed("table", TABLE))
 
 
 def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:

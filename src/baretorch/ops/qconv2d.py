@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
-from baretorch.ops import conv2d, cut, int4, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d16
+from baretorch.ops import conv2d, cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d16
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
@@ -112,6 +112,7 @@ _INT8: tuple[Kernel[QConv2d], ...] = (
     *pack_xcv.convolutions(_params),
     *pack_dsp.convolutions(_params),
     *pack_triples.convolutions(_params),
+    *pack_avr.convolutions(_params),
     Kernel(
         "bt_qconv2d_ref",
         "qconv2d/ref.c",

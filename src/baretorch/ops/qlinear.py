@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, int4, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d, qconv2d16
+from baretorch.ops import cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d, qconv2d16
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
@@ -18,7 +18,7 @@ from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
 from baretorch.ops.linear import Linear
 from baretorch.ops.qconv2d import QConv2d
-from baretorch.targets.features import DSP
+from baretorch.targets.features import AVR, DSP
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,13 @@ _REF: Kernel[QLinear] = Kernel(
     "bt_qlinear_ref", "qlinear/ref.c", _params, fits=_fits, pack=_pack, splits=cut.rows_or_channels(1)
 )
 KERNELS: tuple[Kernel[QLinear], ...] = (
-    *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs),
+    *(_of_pixels(k) for k in qconv2d.KERNELS if k.needs and k.needs != AVR),
     *int4.linears(_params),
     *pack_mve.linears(_params),
     *pack_xcv.linears(_params),
     replace(_REF, needs=DSP, fits=_thin),
     *pack_dsp.linears(_params),
     *pack_triples.linears(_params),
+    *pack_avr.linears(_params),
     _REF,
 )

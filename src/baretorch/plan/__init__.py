@@ -52,6 +52,7 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
         plan = smaller if rows else min(plan, smaller, key=lambda p: p.arena)
         _need_ram(plan, options)
     _need_room(plan, board, options)
+    _need_arrays(plan, board)
     return plan
 
 
@@ -94,7 +95,8 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
     """The plan of a graph as it is."""
     found = guarded(settled(graph))
     graph, storage = found.graph, views(found.graph, found.needs)
-    constants = Constants()
+    apart = board.chip.cpu.flash_apart
+    constants = Constants(apart)
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs)
     wished = wishes(graph, storage, board, options.place, of_npu(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
@@ -109,7 +111,7 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
     if any(a is not b for a, b in zip(better, steps, strict=True)):
         best = min(best, placed(one_by_one(better)), key=_cost)
     if options.cores > 1:
-        constants = Constants()
+        constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants))
 
     def operand(name: str) -> Operand:
@@ -135,7 +137,8 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
         best.placed.optimal,
         lent,
         frozenset(pulled(graph)),
-        _copies(steps, board),
+        _copies(steps, board) | (dict.fromkeys(constants.as_they_are, board.chip.data) if apart else {}),
+        apart,
     )
     schedule = with_meetings(best.schedule, layout) if options.cores > 1 else best.schedule
     return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state))
@@ -184,12 +187,14 @@ def _need_flash(plan: Plan, board: Board) -> None:
     chip = board.chip
     flash = chip.memory(chip.code)
     weights = plan.weight_bytes()
-    if weights > flash.size:
+    reach = min(flash.size, chip.cpu.flash_reach or flash.size)
+    if weights > reach:
         largest = sorted(plan.layout.constants, key=lambda c: -c.data.nbytes)[:3]
         raise CompileError(
-            f"the weights do not fit {board.name}: {flash.name} is {weights - flash.size:,} bytes too small",
+            f"the weights do not fit {board.name}: {flash.name} is {weights - reach:,} bytes too small",
             have=[f"weights {weights:,} bytes", *(f"{c.name} {c.data.nbytes:,} bytes" for c in largest)],
-            need=f"at most {flash.size:,} bytes of {flash.name}",
+            need=f"at most {reach:,} bytes of {flash.name}"
+            + (f", as far as {chip.cpu.name} reads constants" if reach < flash.size else ""),
             try_=see_fit(board.name),
         )
 
@@ -207,6 +212,20 @@ def _need_room(plan: Plan, board: Board, options: Options) -> None:
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
                 try_=ONE_CORE if options.cores > 1 else see_fit(board.name),
             )
+
+
+def _need_arrays(plan: Plan, board: Board) -> None:
+    """A compiler with pointers of 16 bits makes no large arrays."""
+    most = board.chip.cpu.largest_array
+    arrays = [("arena", plan.arena), *((c.name, c.data.nbytes) for c in plan.layout.constants)]
+    large = [f"{name} {size:,} bytes" for name, size in arrays if most is not None and size > most]
+    if large:
+        raise CompileError(
+            f"the model does not fit {board.name}: the largest array for {board.chip.cpu.name} is too small",
+            have=large,
+            need=f"at most {most:,} bytes in one array",
+            try_=see_fit(board.name),
+        )
 
 
 def peak_layers(plan: Plan) -> list[str]:

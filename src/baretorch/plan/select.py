@@ -36,25 +36,33 @@ def select_kernel(call: Call[Any], cpu: Cpu) -> Kernel[Any]:
 
 @dataclass
 class Constants:
-    """The constants of a plan; layers that share weights share them in flash."""
+    """The constants of a plan; layers that share weights share them in flash. If flash is `apart`, another address
+    space than RAM, kernels read from it what was packed for them; what they take as they take activations is in RAM."""
 
+    apart: bool = False
     known: dict[str, Constant] = field(default_factory=dict)
-    _by_content: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    as_they_are: set[str] = field(default_factory=set)
+    _by_content: dict[tuple[bool, str, bytes], str] = field(default_factory=dict)
 
     def plain(self, name: str, data: Array, align: int = 0) -> Operand:
         """A tensor of the graph as it is. A layer may have it packed under its name."""
         kept = self.known.setdefault(name, Constant(name, data, align))
-        storage = name if kept.data is data or _content(kept.data) == _content(data) else self._stored(name, data)
+        same = kept.data is data or _content(kept.data) == _content(data)
+        packed = self.apart and kept.data is not data and name not in self.as_they_are
+        storage = name if same and not packed else self._stored(name, data, packed=False)
+        self.as_they_are.add(storage)
         return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
     def packed(self, packed: Packed, layer: str) -> Operand:
         """What a kernel wants, called after the layer that uses it: `<layer>.weight`."""
-        name = self._stored(f"{layer}.{packed.role}", packed.data)
+        name = self._stored(f"{layer}.{packed.role}", packed.data, packed=not packed.varies)
+        if packed.varies:
+            self.as_they_are.add(name)
         return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
 
-    def _stored(self, stem: str, data: Array) -> str:
+    def _stored(self, stem: str, data: Array, packed: bool = True) -> str:
         """What these bytes are called: so, unless something else is, or they are known already."""
-        content = _content(data)
+        content = (packed or not self.apart, *_content(data))
         if content not in self._by_content:
             name = self._by_content[content] = self._fresh(stem)
             self.known[name] = Constant(name, data)

@@ -268,6 +268,7 @@ class Layout:
     lent: frozenset[str] = frozenset()  # buffers of inputs and outputs that lie with the caller
     streamed: frozenset[str] = frozenset()  # inputs of which the caller gives rows
     copies: Mapping[str, str] = field(default_factory=dict)  # constants that are copied to RAM, and the bank
+    flash_apart: bool = False  # the others are in another address space than RAM
 
     def place(self, operand: Operand) -> Place:
         if operand.buffer:

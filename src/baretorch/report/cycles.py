@@ -9,8 +9,8 @@ from typing import Any
 
 from baretorch.emulators.run import Run
 from baretorch.emulators.types import Block, FlashReads
-from baretorch.firmware import riscv, riscv_work, thumb, thumb_work
-from baretorch.firmware.elf import ARM, Elf, read_elf
+from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware.elf import ARM, AVR, Elf, read_elf
 from baretorch.firmware.types import Image
 from baretorch.report.numbers import figure, frequency
 from baretorch.targets.cycles import FRIENDS, TIMINGS, Timing
@@ -116,6 +116,11 @@ class Listing:
             code = self.elf.bytes_at(address, 4) if short[1] >> 3 >= 0b11101 else short
             t = next(thumb.instructions(code, address))
             return Decoded(address, len(code), thumb_work.work_of(t), thumb_work.target_of(t))
+        if self.elf.machine == AVR:
+            long = avr.is_long(int.from_bytes(short, "little"))
+            a = next(avr.instructions(self.elf.bytes_at(address, 4) if long else short, address))
+            skipped = self.elf.bytes_at(a.end, 2) if avr.work_of(a).kind is Kind.SKIP else b""
+            return Decoded(address, a.size, avr.work_of(a, int.from_bytes(skipped, "little")), avr.jump_target(a))
         code = self.elf.bytes_at(address, 4) if short[0] & 3 == 3 else short
         r = next(riscv.instructions(code, address))
         return Decoded(address, len(code), riscv_work.work_of(r), riscv_work.target_of(r))

@@ -7,6 +7,15 @@
 
 #include <stdint.h>
 
+#include "../kernels/bt.h"
+
+/* A text for people, where constants are. */
+#if defined(__AVR__)
+#define BT_TEXT(text) (__extension__({ static const BT_FLASH char bt_text[] = text; &bt_text[0]; }))
+#else
+#define BT_TEXT(text) text
+#endif
+
 /* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. If a clock does not come
  * up, the chip stays on its internal oscillator, and bt_chip_missing says in words what it was; else it is NULL. */
 void bt_chip_init(void);
@@ -104,7 +113,7 @@ uint32_t bt_counter_read(void);
 uint32_t bt_stack_peak(void);
 
 /* text.c: for messages to people. */
-void bt_print(const char *text);
+void bt_print(const BT_FLASH char *text);
 void bt_print_hex(uint32_t value);
 
 /* serve.c: answers the host's frames for ever. */
@@ -120,17 +129,18 @@ typedef struct {
 } bt_buffer;
 
 typedef struct {
-    const char *name;
-    const bt_buffer *inputs;
-    const bt_buffer *outputs;
+    const BT_FLASH char *name;
+    const BT_FLASH bt_buffer *inputs;
+    const BT_FLASH bt_buffer *outputs;
     uint8_t input_count;
     uint8_t output_count;
 } bt_model;
 
-extern const bt_model bt_the_model;
+extern const BT_FLASH bt_model bt_the_model;
 void bt_model_call(void);
 void bt_model_reset(void); /* forget what it remembers between calls */
 void bt_core1_main(void);  /* in images that use two cores: what core 1 does; an application may leave it out */
-const char *bt_model_wrong_input(void); /* with BT_CHECK_INPUTS: the name of an input that is not finite, or NULL */
+/* with BT_CHECK_INPUTS: the name of an input that is not finite, or NULL */
+const BT_FLASH char *bt_model_wrong_input(void);
 
 #endif

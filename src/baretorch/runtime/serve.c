@@ -7,7 +7,7 @@ static uint32_t crc; /* of the frame that is being received or sent */
 
 static void crc_add(uint8_t byte)
 {
-    static const uint32_t table[16] = {
+    static const BT_FLASH uint32_t table[16] = {
         0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
         0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu,
     };
@@ -60,6 +60,18 @@ static void put(const void *data, uint32_t bytes)
     }
 }
 
+#if defined(__AVR__) /* texts are not where outputs are */
+static void put_text(const BT_FLASH char *text, uint32_t bytes)
+{
+    for (; bytes > 0; bytes--) {
+        const char byte = *text++;
+        put(&byte, 1);
+    }
+}
+#else
+#define put_text put
+#endif
+
 static void put_u8(uint8_t value)
 {
     put(&value, 1);
@@ -74,7 +86,7 @@ static void put_u32(uint32_t value)
 
 static void begin(uint8_t type, uint8_t seq, uint32_t length)
 {
-    bt_print("BT");
+    bt_print(BT_TEXT("BT"));
     crc = 0xffffffffu;
     put_u8(type);
     put_u8(seq);
@@ -86,7 +98,7 @@ static void end(void)
     put_u32(~crc);
 }
 
-static uint32_t text_bytes(const char *text)
+static uint32_t text_bytes(const BT_FLASH char *text)
 {
     uint32_t n = 0;
     while (text[n] != '\0') {
@@ -95,7 +107,7 @@ static uint32_t text_bytes(const char *text)
     return n + 1; /* the NUL goes along */
 }
 
-static uint32_t total_bytes(const bt_buffer *buffers, uint8_t count)
+static uint32_t total_bytes(const BT_FLASH bt_buffer *buffers, uint8_t count)
 {
     uint32_t bytes = 0;
     for (uint8_t i = 0; i < count; i++) {
@@ -104,23 +116,23 @@ static uint32_t total_bytes(const bt_buffer *buffers, uint8_t count)
     return bytes;
 }
 
-static void send_error(uint8_t seq, uint8_t code, const char *text)
+static void send_error(uint8_t seq, uint8_t code, const BT_FLASH char *text)
 {
     const uint32_t bytes = text_bytes(text);
     begin(BT_FRAME_ERROR, seq, 1 + bytes);
     put_u8(code);
-    put(text, bytes);
+    put_text(text, bytes);
     end();
 }
 
 static void send_late(uint8_t seq)
 {
-    send_error(seq, BT_ERROR_TIME, "the rest of the frame did not come in time");
+    send_error(seq, BT_ERROR_TIME, BT_TEXT("the rest of the frame did not come in time"));
 }
 
 static void send_model(uint8_t seq)
 {
-    const bt_model *m = &bt_the_model;
+    const BT_FLASH bt_model *m = &bt_the_model;
     const uint32_t name = text_bytes(m->name);
     begin(BT_FRAME_MODEL, seq, 8 + 4u * m->input_count + 4u * m->output_count + name + sizeof BT_BOARD_NAME);
     put_u8(BT_FRAME_VERSION);
@@ -134,8 +146,8 @@ static void send_model(uint8_t seq)
     for (uint8_t i = 0; i < m->output_count; i++) {
         put_u32(m->outputs[i].bytes);
     }
-    put(m->name, name);
-    put(BT_BOARD_NAME, sizeof BT_BOARD_NAME);
+    put_text(m->name, name);
+    put_text(BT_TEXT(BT_BOARD_NAME), sizeof BT_BOARD_NAME);
     end();
 }
 
@@ -151,9 +163,9 @@ static void receive_inputs(void)
 
 static void run(uint8_t seq)
 {
-    const bt_model *m = &bt_the_model;
+    const BT_FLASH bt_model *m = &bt_the_model;
 #ifdef BT_CHECK_INPUTS
-    const char *wrong = bt_model_wrong_input();
+    const BT_FLASH char *wrong = bt_model_wrong_input();
     if (wrong) {
         send_error(seq, BT_ERROR_INPUT, wrong);
         return;
@@ -198,11 +210,11 @@ static void serve_frame(void)
     if (type == BT_FRAME_RUN) {
         expected = total_bytes(bt_the_model.inputs, bt_the_model.input_count);
     } else if (type != BT_FRAME_HELLO && type != BT_FRAME_RESET) {
-        send_error(seq, BT_ERROR_TYPE, "unknown frame type");
+        send_error(seq, BT_ERROR_TYPE, BT_TEXT("unknown frame type"));
         return;
     }
     if (length != expected) {
-        send_error(seq, BT_ERROR_LENGTH, "the payload's length is not that of the inputs");
+        send_error(seq, BT_ERROR_LENGTH, BT_TEXT("the payload's length is not that of the inputs"));
         return;
     }
     if (type == BT_FRAME_RUN) {
@@ -212,7 +224,7 @@ static void serve_frame(void)
     if (late) {
         send_late(seq);
     } else if (!whole) {
-        send_error(seq, BT_ERROR_CRC, "bytes were lost or changed: the CRC differs");
+        send_error(seq, BT_ERROR_CRC, BT_TEXT("bytes were lost or changed: the CRC differs"));
     } else if (type == BT_FRAME_RUN) {
         run(seq);
     } else if (type == BT_FRAME_RESET) {
@@ -227,9 +239,9 @@ static void serve_frame(void)
 void bt_serve(void)
 {
     bt_model_reset();
-    bt_print("baretorch: ");
+    bt_print(BT_TEXT("baretorch: "));
     bt_print(bt_the_model.name);
-    bt_print(" on " BT_BOARD_NAME ", ready\n");
+    bt_print(BT_TEXT(" on " BT_BOARD_NAME ", ready\n"));
     for (;;) {
         serve_frame();
     }

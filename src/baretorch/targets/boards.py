@@ -18,6 +18,7 @@ from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
 from baretorch.targets.types import (
     Alarm,
+    Avrdude,
     Board,
     Chip,
     Cores,
@@ -34,9 +35,9 @@ from baretorch.targets.types import (
 
 _CHIPS = BOARDS / "chips"
 
-_BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "host")
+_BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "avr", "host")
 _EMULATORS = tuple(map(str, Emulator))
-_FLASH_METHODS = ("uf2", "pyocd")
+_FLASH_METHODS = ("uf2", "pyocd", "avrdude")
 IRQS = 256
 DREQS = 64
 TICKS = 1000  # per second, of an alarm: it is set in milliseconds
@@ -77,6 +78,8 @@ def _board(path: Path) -> Board:
         flash_methods=table.words("flash_methods", _FLASH_METHODS),
         pyocd_target=table.argument("pyocd_target"),
         notes=table.take("notes", str),
+        simavr_mcu=table.argument("simavr_mcu"),
+        avrdude=_avrdude(table.table("avrdude")) if "avrdude" in table.rows else None,
         console=Console.UART if chip.usb is None else Console.USB,
         pins=tuple(_pins(table.table("pins"))) if "pins" in table.rows else (),
     )
@@ -105,6 +108,16 @@ def _board(path: Path) -> Board:
         )
     if "pyocd" in board.flash_methods and board.pyocd_target is None:
         raise CompileError("flash method pyocd needs pyocd_target", at=table.where, try_="`pyocd list --targets`")
+    if "simavr" in board.emulators and (board.simavr_mcu is None or not chip.cpu.flash_apart):
+        raise CompileError(
+            "emulator simavr needs an AVR and simavr_mcu", at=table.where, need='such as simavr_mcu = "atmega328p"'
+        )
+    if "avrdude" in board.flash_methods and board.avrdude is None:
+        raise CompileError(
+            "flash method avrdude needs [avrdude]",
+            at=table.where,
+            need="part, programmer and baud, as avrdude has them",
+        )
     if "uf2" in board.flash_methods and chip.uf2_family is None:
         raise CompileError(
             f"chip {chip.name!r} does not take UF2", at=table.where, need="uf2_family in the chip's TOML"
@@ -128,6 +141,15 @@ def _pins(parts: Table) -> Iterator[tuple[str, str, int]]:
             if pin >= MOST_PINS:
                 raise CompileError(f"there is no pin {pin}", at=table.where, need=f"a number below {MOST_PINS}")
             yield part, name, pin
+
+
+def _avrdude(table: Table) -> Avrdude:
+    part, programmer = table.argument("part"), table.argument("programmer")
+    if part is None or programmer is None:
+        raise CompileError("[avrdude] needs part and programmer", at=table.where, need='such as part = "m328p"')
+    found = Avrdude(part, programmer, table.rate("baud"))
+    table.end()
+    return found
 
 
 def _chip(name: str, beside: Path) -> Chip:
@@ -252,7 +274,8 @@ def _fallback(table: Table) -> int | None:
 
 
 def _counter(table: Table) -> Counter:
-    counter = Counter(table.source("driver", "counter"), table.number("base"), table.rate("hz"), _fallback(table))
+    driver = table.source("driver", "counter")
+    counter = Counter(driver, table.number("base"), table.rate("hz"), _fallback(table), _irq(table))
     table.end()
     return counter
 
@@ -366,7 +389,7 @@ def _check_registers(chip: Chip, where: str) -> None:
             raise CompileError("[dma] copies from slow flash", at=where, need="a [flash_path]", try_="remove [dma]")
     if chip.cores is not None:
         registers.append(("cores", chip.cores.base))
-        if chip.boot in ("image_def_riscv", "riscv", "host"):
+        if chip.boot in ("image_def_riscv", "riscv", "avr", "host"):
             raise CompileError("[cores] is for Arm only", at=where, have=f'boot = "{chip.boot}"', try_="remove [cores]")
     if chip.watchdog is not None and chip.alarm is None:
         raise CompileError(

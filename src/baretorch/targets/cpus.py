@@ -8,10 +8,14 @@ from baretorch.targets.types import Cpu
 _ARM = 40
 _RISCV = 243
 _X86_64 = 62
+_AVR = 83
 
 # Zig ignores -mfpu and -mfloat-abi: the FPU is spelled as CPU features, or it silently emits soft-float calls.
 _ZIG_SOFT = ("-target", "thumb-freestanding-eabi")
 _ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
+
+# A pointer to flash must not become one to RAM; and the linker script has no place for tables of jumps.
+_AVR_CODE = ("-Waddr-space-convert", "-fno-jump-tables")
 
 CPUS: tuple[Cpu, ...] = (
     Cpu(
@@ -120,6 +124,30 @@ CPUS: tuple[Cpu, ...] = (
         unicorn=None,
         elf_machine=_RISCV,
         gcc_link=("-march=rv32imc",),
+    ),
+    Cpu(  # ATmega of up to 128 KB of flash; the names are those that gcc has for the cores
+        name="avr5",
+        features=frozenset({Feature.AVR}),
+        gcc=("-mmcu=avr5", *_AVR_CODE),
+        gcc_prefix="avr-",
+        zig=None,
+        unicorn=None,
+        elf_machine=_AVR,
+        libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
+        flash_reach=1 << 16,
+        largest_array=(1 << 15) - 1,
+    ),
+    Cpu(  # of more
+        name="avr6",
+        features=frozenset({Feature.AVR}),
+        gcc=("-mmcu=avr6", *_AVR_CODE),
+        gcc_prefix="avr-",
+        zig=None,
+        unicorn=None,
+        elf_machine=_AVR,
+        libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
+        flash_reach=1 << 16,
+        largest_array=(1 << 15) - 1,
     ),
     Cpu(
         name="host",

@@ -147,8 +147,32 @@ _HAZARD3 = {
     Kind.RETURN: Cost(1, 1, 1, taken=(1, 1, 2)),
 }
 
+
+def _avr(return_bytes: int) -> dict[Kind, Cost]:
+    """A call and a return take a cycle for every byte of the address. Nothing is left open: there is no pipeline to
+    refill, no cache, and flash answers in time."""
+    call, far = return_bytes + 1, return_bytes + 2
+    return {
+        Kind.PAIR: Cost(2, 2, 2),
+        Kind.MULTIPLY: Cost(2, 2, 2),
+        Kind.LOAD: Cost(2, 2, 2),
+        Kind.STORE: Cost(2, 2, 2),
+        Kind.LOAD_CODE: Cost(3, 3, 3),
+        Kind.BRANCH: Cost(1, 1, 1, taken=(1, 1, 1)),
+        Kind.SKIP: Cost(1, 1, 1, taken=(1, 1, 1)),
+        Kind.SKIP_LONG: Cost(1, 1, 1, taken=(2, 2, 2)),
+        Kind.JUMP_FAR: Cost(3, 3, 3),
+        Kind.CALL: Cost(call, call, call),
+        Kind.CALL_BY_REGISTER: Cost(call, call, call),
+        Kind.CALL_FAR: Cost(far, far, far),
+        Kind.RETURN: Cost(far, far, far),
+    }
+
+
 # By the name of the CPU; the host is not here.
 TIMINGS: Mapping[str, Timing] = {
+    "avr5": Timing("AVR instruction set manual, exact", _avr(2)),
+    "avr6": Timing("AVR instruction set manual, exact", _avr(3)),
     "cortex-m0": Timing("cycle table of the Cortex-M0 manual, Arm DDI 0432", _armv6m(2)),
     "cortex-m0plus": Timing("cycle table of the Cortex-M0+ manual, Arm DDI 0484, fast multiplier", _armv6m(1)),
     "cortex-m3": Timing("cycle table of the Cortex-M3 manual, Arm DDI 0337", _M3),

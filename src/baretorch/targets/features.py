@@ -22,6 +22,7 @@ class Feature(Enum):
     RV32 = "rv32"
     XCV = "xcv"  # CORE-V's own: four products of 8 bits at a time, loads that increment, hardware loops
     VECTORS = "vectors"  # of four floats, as a computer has
+    AVR = "avr"  # 8 bits, with the multiplier
 
 
 def feature_names(features: Set[Feature]) -> list[str]:
@@ -66,4 +67,5 @@ MVE = needs(Feature.MVE)
 XCV = needs(Feature.XCV)
 VECTORS = needs(Feature.VECTORS)
 TRIPLES = needs(Feature.V6M) | needs(Feature.V7M) | needs(Feature.RV32)  # multiplies 32 bits; needs no DSP extension
+AVR = needs(Feature.AVR)
 SOFT = needs(Feature.V6M)  # never has an FPU

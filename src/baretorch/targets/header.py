@@ -32,6 +32,7 @@ def board_header(
         ("BT_COUNTER_HZ", f"{chip.counter.hz}u"),
         ("BT_CODE_BASE", f"0x{chip.memory(chip.code).origin:08x}u"),
         ("BT_CODE_BYTES", f"0x{chip.memory(chip.code).size:x}u"),
+        *([("BT_COUNTER_IRQ", f"{chip.counter.irq}")] if chip.counter.irq is not None else []),
         *_interrupts(board),
         *_watchdog(chip, watchdog),
         *_npu(chip),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """FLOAT is scalar floating point, VECTOR is Helium. A MANY moves several registers."""
+    """FLOAT is scalar floating point, VECTOR is Helium. A MANY moves several registers. The last six are AVR's."""
 
     ALU = auto()
     MULTIPLY = auto()
@@ -28,9 +28,15 @@ class Kind(Enum):
     VECTOR = auto()
     VECTOR_LOAD = auto()
     VECTOR_STORE = auto()
+    PAIR = auto()  # arithmetic of two registers, or a bit of a peripheral's
+    LOAD_CODE = auto()  # LPM: from flash
+    SKIP = auto()  # may leave out the next instruction, of one word
+    SKIP_LONG = auto()  # or of two
+    JUMP_FAR = auto()  # JMP
+    CALL_FAR = auto()  # CALL
 
 
-CALLS = frozenset({Kind.CALL, Kind.CALL_BY_REGISTER})
+CALLS = frozenset({Kind.CALL, Kind.CALL_BY_REGISTER, Kind.CALL_FAR})
 
 
 class Work(NamedTuple):

@@ -16,6 +16,7 @@ _START: dict[str, tuple[str, ...]] = {
     "image_def": ("boot/image_def.c", "boot/qmi.c", *_ARM),
     "image_def_riscv": ("boot/image_def_riscv.S", "boot/qmi.c", "riscv/startup.S", "riscv/trap.c", *_BARE),
     "riscv": ("riscv/startup.S", "riscv/trap.c", *_BARE),
+    "avr": ("avr/startup.S", "avr/start.c", "avr/stack.c", "mem.c"),
     "host": ("host/main.c",),
 }
 

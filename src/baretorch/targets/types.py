@@ -16,12 +16,23 @@ class Cpu:
 
     name: str
     features: frozenset[Feature]
-    gcc: tuple[str, ...]  # flags for arm-none-eabi-gcc / riscv64-unknown-elf-gcc / the host's cc
-    gcc_prefix: str  # "arm-none-eabi-", "riscv64-unknown-elf-", "" for the host
-    zig: tuple[str, ...]  # flags for `zig cc`
+    gcc: tuple[str, ...]  # flags for arm-none-eabi-gcc / riscv64-unknown-elf-gcc / avr-gcc / the host's cc
+    gcc_prefix: str  # "arm-none-eabi-", "riscv64-unknown-elf-", "avr-", "" for the host
+    zig: tuple[str, ...] | None  # flags for `zig cc`; None where it makes no code for it
     unicorn: str | None  # name of Unicorn's CPU model constant, None where it has none
-    elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64
+    elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64, 83 AVR
     gcc_link: tuple[str, ...] = ()  # what the linker must be told instead, for gcc to find its library
+    libraries: tuple[str, ...] = ("gcc",)  # with the arithmetic that gcc calls
+    flash_reach: int | None = (
+        None  # bytes of flash, where it is read by other instructions than RAM, with short pointers
+    )
+
+    largest_array: int | None = None  # bytes, where that is less than memory can hold
+
+    @property
+    def flash_apart(self) -> bool:
+        """Flash is another address space than RAM."""
+        return self.flash_reach is not None
 
     @property
     def has_dsp(self) -> bool:
@@ -69,12 +80,14 @@ class Usb:
 
 @dataclass(frozen=True)
 class Counter:
-    """A free-running counter for timing on the device: runtime/counter/<driver>.c. `fallback_hz` as for the console."""
+    """A free-running counter for timing on the device: runtime/counter/<driver>.c. `fallback_hz` as for the console.
+    `irq` is the interrupt by which it counts further than its register does; None: it needs none."""
 
     driver: str
     base: int
     hz: int
     fallback_hz: int | None = None
+    irq: int | None = None
 
 
 @dataclass(frozen=True)
@@ -251,7 +264,7 @@ class Chip:
     counter: Counter
     clock_hz: int
     init: str  # runtime/chip/<init>.c: clocks, pins, resets
-    boot: str  # "vectors", "boot2" (RP2040), "image_def", "image_def_riscv" (RP2350), "riscv", "host"
+    boot: str  # "vectors", "boot2" (RP2040), "image_def", "image_def_riscv" (RP2350), "riscv", "avr", "host"
     stack_bytes: int  # reserved for the stack
     uf2_family: int | None  # family ID where the boot ROM takes UF2
     peripherals: tuple[tuple[int, int], ...]  # (origin, size) of register space an emulator must map
@@ -286,6 +299,15 @@ class Chip:
 
 
 @dataclass(frozen=True)
+class Avrdude:
+    """How avrdude speaks to a board's boot loader, in its own words."""
+
+    part: str
+    programmer: str
+    baud: int
+
+
+@dataclass(frozen=True)
 class Board:
     """What a person holds. `emulators`, names of options.Emulator in order of preference, may be empty."""
 
@@ -294,9 +316,11 @@ class Board:
     chip: Chip
     emulators: tuple[str, ...]
     qemu_machine: str | None
-    flash_methods: tuple[str, ...]  # "uf2", "pyocd"
+    flash_methods: tuple[str, ...]  # "uf2", "pyocd", "avrdude"
     pyocd_target: str | None
     notes: str  # one line for people: UART pins, probe
+    simavr_mcu: str | None = None
+    avrdude: Avrdude | None = None
     console: Console = Console.UART  # what images talk over unless another is asked for
     pins: tuple[tuple[str, str, int], ...] = ()  # part, what for, number: for applications, as BT_PIN_<PART>_<WHAT>
 

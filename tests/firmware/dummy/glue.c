@@ -1,11 +1,12 @@
 #include "bt_runtime.h"
 #include "model.h"
 
-static const bt_buffer inputs[] = {{dummy_arena, 32}};
-static const bt_buffer outputs[] = {{dummy_arena + 8, 32}};
+static const BT_FLASH char name[] = "dummy";
+static const BT_FLASH bt_buffer inputs[] = {{dummy_arena, 32}};
+static const BT_FLASH bt_buffer outputs[] = {{dummy_arena + 8, 32}};
 
-const bt_model bt_the_model = {
-    .name = "dummy",
+const BT_FLASH bt_model bt_the_model = {
+    .name = name,
     .inputs = inputs,
     .outputs = outputs,
     .input_count = 1,

@@ -13,17 +13,26 @@ from baretorch.firmware.cache import cache_folder, fingerprint, keep
 from baretorch.firmware.tools import run_tool
 
 HERE = Path(__file__).parent
-FLAGS = ("-std=gnu99", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+FLAGS = ("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+SHARED = ("-shared", "-fPIC")
 
 
 def shared_library(*sources: str, folder: Path = HERE) -> Path:
     """The shared library made from C files of this folder, or another, from the user's cache if it is there."""
-    paths = [folder / source for source in sources]
+    return _made([folder / source for source in sources], SHARED, (), ".so")
+
+
+def program(source: str, *libraries: str) -> Path:
+    """The program made from a C file of this folder and libraries of the system; from the cache if it is there."""
+    return _made([HERE / source], (), tuple(f"-l{name}" for name in libraries), "")
+
+
+def _made(paths: list[Path], kind: tuple[str, ...], libraries: tuple[str, ...], suffix: str) -> Path:
     compiler = _compiler()
-    files = (path.read_bytes() for path in (*paths, *sorted(folder.glob("*.h"))))
-    name = fingerprint(*compiler, *FLAGS, platform.system(), platform.machine(), *files)
-    library = cache_folder() / "hooks" / f"{paths[0].stem}-{name}.so"
-    return library if library.exists() else _compile(compiler, paths, library)
+    files = (path.read_bytes() for path in (*paths, *sorted(paths[0].parent.glob("*.h"))))
+    name = fingerprint(*compiler, *FLAGS, *kind, *libraries, platform.system(), platform.machine(), *files)
+    made = cache_folder() / "hooks" / f"{paths[0].stem}-{name}{suffix}"
+    return made if made.exists() else _compile((*compiler, *FLAGS, *kind), paths, libraries, made)
 
 
 def _compiler() -> tuple[str, ...]:
@@ -31,10 +40,11 @@ def _compiler() -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", "ziglang", "cc")
 
 
-def _compile(compiler: tuple[str, ...], sources: list[Path], library: Path) -> Path:
+def _compile(command: tuple[str, ...], sources: list[Path], libraries: tuple[str, ...], target: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / library.name
-        run = run_tool([*compiler, *FLAGS, *map(str, sources), "-o", str(made)], Path(folder))
+        made = Path(folder) / target.name
+        run = run_tool([*command, *map(str, sources), *libraries, "-o", str(made)], Path(folder))
         if run.returncode:
             raise InternalError(f"{sources[0].name} does not compile\n{run.stderr}")
-        return keep(made, library)
+        made.chmod(0o755)
+        return keep(made, target)

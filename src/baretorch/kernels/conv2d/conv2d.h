@@ -29,10 +29,11 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
-void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const BT_FLASH float *weight,
+                       const BT_FLASH float *bias, float *y);
 
-void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
-                                const float *bias, float *y);
+void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x, const BT_FLASH float *weight,
+                                const BT_FLASH float *bias, float *y);
 
 /* For dilation_w of 1, or kernels one wide. weight: packed in eights, see windows.h.
  * pool: groups of 1; scratch: [pool_h][pool_w][out]. depthwise: groups and out that are in, no pool. */

@@ -2,7 +2,7 @@
 
 /* The sum for one output: `x` is the image from its group's first channel on, `weight` that of the output's
  * channel; (top, left) is where the window starts and may lie outside of the image. */
-BT_INLINE float bt_conv2d_f32_ref_dot(const bt_conv2d_f32 *p, const float *x, const float *weight, int32_t top,
+BT_INLINE float bt_conv2d_f32_ref_dot(const bt_conv2d_f32 *p, const float *x, const BT_FLASH float *weight, int32_t top,
                                       int32_t left)
 {
     int32_t depth = p->in / p->groups;
@@ -24,7 +24,7 @@ BT_INLINE float bt_conv2d_f32_ref_dot(const bt_conv2d_f32 *p, const float *x, co
 
 /* Pixels of y are *y_stride apart, which is p->out itself where nothing is cut. */
 BT_INLINE void bt_conv2d_f32_ref_any(const bt_conv2d_f32 *p, const int32_t *y_stride, const float *x,
-                                     const float *weight, const float *bias, float *y)
+                                     const BT_FLASH float *weight, const BT_FLASH float *bias, float *y)
 {
     int32_t depth = p->in / p->groups;
     int32_t group = p->out / p->groups; /* output channels that read the same input channels */
@@ -47,14 +47,14 @@ BT_INLINE void bt_conv2d_f32_ref_any(const bt_conv2d_f32 *p, const int32_t *y_st
     }
 }
 
-BT_KERNEL void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
-                                 float *y)
+BT_KERNEL void bt_conv2d_f32_ref(const bt_conv2d_f32 *p, const float *x, const BT_FLASH float *weight,
+                                 const BT_FLASH float *bias, float *y)
 {
     bt_conv2d_f32_ref_any(p, &p->out, x, weight, bias, y);
 }
 
-BT_KERNEL void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
-                                          const float *bias, float *y)
+BT_KERNEL void bt_conv2d_channels_f32_ref(const bt_conv2d_channels_f32 *p, const float *x, const BT_FLASH float *weight,
+                                          const BT_FLASH float *bias, float *y)
 {
     bt_conv2d_f32_ref_any(&p->layer, &p->y_stride, x, weight, bias, y);
 }

@@ -22,8 +22,8 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [kernel_h][kernel_w][out][in / groups], y: [batch][out_h][out_w][out] */
-void bt_conv_transpose2d_f32_ref(const bt_conv_transpose2d_f32 *p, const float *x, const float *weight,
-                                 const float *bias, float *y);
+void bt_conv_transpose2d_f32_ref(const bt_conv_transpose2d_f32 *p, const float *x, const BT_FLASH float *weight,
+                                 const BT_FLASH float *bias, float *y);
 #endif
 
 #endif

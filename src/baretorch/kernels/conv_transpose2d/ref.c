@@ -8,8 +8,8 @@ BT_INLINE int32_t bt_conv_transpose2d_source(int32_t distance, int32_t stride, i
 }
 
 /* Adds one tap at one place: y[o] += the products of the group's channels. */
-BT_INLINE void bt_conv_transpose2d_f32_ref_tap(const bt_conv_transpose2d_f32 *p, const float *x, const float *weight,
-                                               float *y)
+BT_INLINE void bt_conv_transpose2d_f32_ref_tap(const bt_conv_transpose2d_f32 *p, const float *x,
+                                               const BT_FLASH float *weight, float *y)
 {
     int32_t depth = p->in / p->groups;
     int32_t group = p->out / p->groups; /* output channels that read the same input channels */
@@ -23,8 +23,8 @@ BT_INLINE void bt_conv_transpose2d_f32_ref_tap(const bt_conv_transpose2d_f32 *p,
     }
 }
 
-BT_KERNEL void bt_conv_transpose2d_f32_ref(const bt_conv_transpose2d_f32 *p, const float *x, const float *weight,
-                                           const float *bias, float *y)
+BT_KERNEL void bt_conv_transpose2d_f32_ref(const bt_conv_transpose2d_f32 *p, const float *x,
+                                           const BT_FLASH float *weight, const BT_FLASH float *bias, float *y)
 {
     int32_t tap = p->out * (p->in / p->groups);
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {

@@ -29,14 +29,16 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* Any n. roots: e^(-2 pi i k / n) for k < n. scratch: 2 * n complex numbers. */
-void bt_rfft_f32_ref(const bt_fft_f32 *p, const float *x, const float *roots, float *y, void *scratch);
-void bt_irfft_f32_ref(const bt_fft_f32 *p, const float *x, const float *roots, float *y, void *scratch);
-void bt_fft_f32_ref(const bt_fft_f32 *p, const float *x, const float *roots, float *y, void *scratch);
+void bt_rfft_f32_ref(const bt_fft_f32 *p, const float *x, const BT_FLASH float *roots, float *y, void *scratch);
+void bt_irfft_f32_ref(const bt_fft_f32 *p, const float *x, const BT_FLASH float *roots, float *y, void *scratch);
+void bt_fft_f32_ref(const bt_fft_f32 *p, const float *x, const BT_FLASH float *roots, float *y, void *scratch);
 /* Powers of 2; see passes.c for the tables. The transforms of real rows have n / 2 complex numbers. */
-void bt_rfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const int16_t *order, const float *roots, float *y);
-void bt_irfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const int16_t *order, const float *roots, float *y,
-                         void *scratch);
-void bt_fft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const int16_t *order, const float *roots, float *y);
+void bt_rfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
+                        const BT_FLASH float *roots, float *y);
+void bt_irfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
+                         const BT_FLASH float *roots, float *y, void *scratch);
+void bt_fft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
+                       const BT_FLASH float *roots, float *y);
 #endif
 
 #endif

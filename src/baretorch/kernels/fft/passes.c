@@ -86,7 +86,8 @@ BT_INLINE void bt_c_eight(bt_complex *z)
     z[7].i = k.i + h * t;
 }
 
-BT_INLINE void bt_fft_first(int32_t n, int32_t radix, int32_t swap, const float *x, const int16_t *order, float *y)
+BT_INLINE void bt_fft_first(int32_t n, int32_t radix, int32_t swap, const float *x, const BT_FLASH int16_t *order,
+                            float *y)
 {
     int32_t apart = 2 * (n / radix);
     for (int32_t i = 0; i < n / radix; i++, y += 2 * radix) {
@@ -112,7 +113,7 @@ BT_INLINE void bt_fft_first(int32_t n, int32_t radix, int32_t swap, const float 
     }
 }
 
-BT_INLINE void bt_fft_eight(float *y, int32_t span, const float *w)
+BT_INLINE void bt_fft_eight(float *y, int32_t span, const BT_FLASH float *w)
 {
     bt_complex z[8];
     z[0] = bt_c_at(y, 0);
@@ -129,17 +130,17 @@ BT_INLINE void bt_fft_eight(float *y, int32_t span, const float *w)
 }
 
 /* A pass of radix 8 over groups of 8 spans; gives where the next pass's roots are. */
-BT_INLINE const float *bt_fft_eights(int32_t n, int32_t span, const float *roots, float *y)
+BT_INLINE const BT_FLASH float *bt_fft_eights(int32_t n, int32_t span, const BT_FLASH float *roots, float *y)
 {
     for (int32_t g = 0; g < n; g += 8 * span)
-        bt_fft_eight(y + 2 * g, span, NULL);
+        bt_fft_eight(y + 2 * g, span, (const BT_FLASH float *)0);
     for (int32_t k = 1; k < span; k++, roots += 14)
         for (int32_t g = k; g < n; g += 8 * span)
             bt_fft_eight(y + 2 * g, span, roots);
     return roots;
 }
 
-BT_INLINE void bt_fft_four(float *y, int32_t span, const float *w, int32_t swap, float scale)
+BT_INLINE void bt_fft_four(float *y, int32_t span, const BT_FLASH float *w, int32_t swap, float scale)
 {
     bt_complex a = bt_c_at(y, 0), b = bt_c_at(y + 2 * span, 0), c = bt_c_at(y + 4 * span, 0),
                d = bt_c_at(y + 6 * span, 0);
@@ -156,10 +157,11 @@ BT_INLINE void bt_fft_four(float *y, int32_t span, const float *w, int32_t swap,
 }
 
 /* The same of radix 4. */
-BT_INLINE const float *bt_fft_fours(int32_t n, int32_t span, const float *roots, float *y, int32_t swap, float scale)
+BT_INLINE const BT_FLASH float *bt_fft_fours(int32_t n, int32_t span, const BT_FLASH float *roots, float *y,
+                                             int32_t swap, float scale)
 {
     for (int32_t g = 0; g < n; g += 4 * span)
-        bt_fft_four(y + 2 * g, span, NULL, swap, scale);
+        bt_fft_four(y + 2 * g, span, (const BT_FLASH float *)0, swap, scale);
     for (int32_t k = 1; k < span; k++, roots += 6)
         for (int32_t g = k; g < n; g += 4 * span)
             bt_fft_four(y + 2 * g, span, roots, swap, scale);
@@ -167,8 +169,9 @@ BT_INLINE const float *bt_fft_fours(int32_t n, int32_t span, const float *roots,
 }
 
 /* All passes but the last. Passes are written out, so that each has its literal span where the kernel is inlined. */
-BT_INLINE const float *bt_fft_but_last(const bt_fft_passes_f32 *p, const float *x, const int16_t *order,
-                                       const float *roots, float *y, int32_t swap)
+BT_INLINE const BT_FLASH float *bt_fft_but_last(const bt_fft_passes_f32 *p, const float *x,
+                                                const BT_FLASH int16_t *order, const BT_FLASH float *roots, float *y,
+                                                int32_t swap)
 {
     int32_t span = p->first;
     bt_fft_first(p->n, p->first, swap, x, order, y);
@@ -193,11 +196,11 @@ BT_INLINE const float *bt_fft_but_last(const bt_fft_passes_f32 *p, const float *
     return roots;
 }
 
-BT_KERNEL void bt_fft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const int16_t *order, const float *roots,
-                                 float *y)
+BT_KERNEL void bt_fft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
+                                 const BT_FLASH float *roots, float *y)
 {
     for (int32_t c = 0; c < p->count; c++, x += 2 * p->n, y += 2 * p->n) {
-        const float *last = bt_fft_but_last(p, x, order, roots, y, p->inverse);
+        const BT_FLASH float *last = bt_fft_but_last(p, x, order, roots, y, p->inverse);
         bt_fft_fours(p->n, p->n / 4, last, y, p->inverse, p->scale);
     }
 }
@@ -215,7 +218,7 @@ BT_INLINE void bt_fft_real_pair(float *at, float *mirror, bt_complex a, bt_compl
 }
 
 /* roots: for k = 1 ... n / 8 scale / 2 times e^(-2 pi i j k / n) for j = 1, 2, 3, then u at k and at k + n / 4 */
-BT_INLINE void bt_fft_last_real(int32_t n, float scale, const float *w, float *y)
+BT_INLINE void bt_fft_last_real(int32_t n, float scale, const BT_FLASH float *w, float *y)
 {
     const int32_t q = n / 2; /* floats in a quarter */
     bt_complex a = bt_c_at(y, 0), b = bt_c_at(y + q, 0), c = bt_c_at(y + 2 * q, 0), d = bt_c_at(y + 3 * q, 0);
@@ -265,24 +268,24 @@ BT_INLINE void bt_fft_last_real(int32_t n, float scale, const float *w, float *y
     bt_fft_real_pair(up + q, up + 2 * q, b, c, w[8], w[9]);
 }
 
-BT_KERNEL void bt_rfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const int16_t *order, const float *roots,
-                                  float *y)
+BT_KERNEL void bt_rfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
+                                  const BT_FLASH float *roots, float *y)
 {
     for (int32_t c = 0; c < p->count; c++, x += 2 * p->n, y += 2 * p->n + 2) {
-        const float *last = bt_fft_but_last(p, x, order, roots, y, 0);
+        const BT_FLASH float *last = bt_fft_but_last(p, x, order, roots, y, 0);
         bt_fft_last_real(p->n, p->scale, last, y);
     }
 }
 
 /* What bt_fft_last_real does to k and n - k, undone into scratch with parts exchanged; roots end with
  * e^(-pi i k / n) for k = 1 ... n / 2 - 1. */
-BT_KERNEL void bt_irfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const int16_t *order,
-                                   const float *roots, float *y, void *scratch)
+BT_KERNEL void bt_irfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, const BT_FLASH int16_t *order,
+                                   const BT_FLASH float *roots, float *y, void *scratch)
 {
     float *z = (float *)scratch;
     const int32_t n = p->n;
     for (int32_t c = 0; c < p->count; c++, x += 2 * n + 2, y += 2 * n) {
-        const float *w = roots;
+        const BT_FLASH float *w = roots;
         z[0] = x[0] - x[2 * n];
         z[1] = x[0] + x[2 * n];
         z[n] = -2.0f * x[n + 1];
@@ -296,7 +299,7 @@ BT_KERNEL void bt_irfft_f32_passes(const bt_fft_passes_f32 *p, const float *x, c
             z[2 * n - k] = ti - ei;
             z[2 * n - k + 1] = er + tr;
         }
-        const float *last = bt_fft_but_last(p, z, order, w, y, 0);
+        const BT_FLASH float *last = bt_fft_but_last(p, z, order, w, y, 0);
         bt_fft_fours(n, n / 4, last, y, 1, p->scale);
     }
 }

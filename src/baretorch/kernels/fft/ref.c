@@ -2,7 +2,7 @@
 
 /* The transform of n complex numbers in a: one pass per prime factor of n, from a to b and back, each of which leaves
  * the numbers in the order that the next one wants. The result is where this points. `sign`: -1 for the inverse. */
-static inline float *bt_dft_f32(int32_t n, float sign, const float *roots, float *a, float *b)
+static inline float *bt_dft_f32(int32_t n, float sign, const BT_FLASH float *roots, float *a, float *b)
 {
     int32_t done = 1;
     for (int32_t left = n; left > 1;) {
@@ -36,7 +36,8 @@ static inline float *bt_dft_f32(int32_t n, float sign, const float *roots, float
     return a;
 }
 
-BT_KERNEL void bt_rfft_f32_ref(const bt_fft_f32 *p, const float *x, const float *roots, float *y, void *scratch)
+BT_KERNEL void bt_rfft_f32_ref(const bt_fft_f32 *p, const float *x, const BT_FLASH float *roots, float *y,
+                               void *scratch)
 {
     float *a = (float *)scratch;
     for (int32_t c = 0; c < p->count; c++) {
@@ -50,7 +51,8 @@ BT_KERNEL void bt_rfft_f32_ref(const bt_fft_f32 *p, const float *x, const float 
     }
 }
 
-BT_KERNEL void bt_irfft_f32_ref(const bt_fft_f32 *p, const float *x, const float *roots, float *y, void *scratch)
+BT_KERNEL void bt_irfft_f32_ref(const bt_fft_f32 *p, const float *x, const BT_FLASH float *roots, float *y,
+                                void *scratch)
 {
     float *a = (float *)scratch;
     for (int32_t c = 0; c < p->count; c++, x += 2 * (p->n / 2 + 1)) {
@@ -67,7 +69,7 @@ BT_KERNEL void bt_irfft_f32_ref(const bt_fft_f32 *p, const float *x, const float
     }
 }
 
-BT_KERNEL void bt_fft_f32_ref(const bt_fft_f32 *p, const float *x, const float *roots, float *y, void *scratch)
+BT_KERNEL void bt_fft_f32_ref(const bt_fft_f32 *p, const float *x, const BT_FLASH float *roots, float *y, void *scratch)
 {
     float *a = (float *)scratch;
     for (int32_t c = 0; c < p->count; c++) {

@@ -2,12 +2,12 @@
  * instructions a row with all weights, 1,944 with these. */
 #include "linear.h"
 
-BT_KERNEL void bt_linear_f32_banded(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias,
-                                    const int16_t *bands, float *y)
+BT_KERNEL void bt_linear_f32_banded(const bt_linear_f32 *p, const float *x, const BT_FLASH float *weight,
+                                    const BT_FLASH float *bias, const BT_FLASH int16_t *bands, float *y)
 {
     for (int32_t b = 0; b < p->batch; b++, x += p->in) {
-        const float *w = weight;
-        const int16_t *band = bands;
+        const BT_FLASH float *w = weight;
+        const BT_FLASH int16_t *band = bands;
         for (int32_t o = 0; o < p->out; o++, band += 2) {
             const float *at = x + band[0];
             float sum = bias[o], other = 0.0f;

@@ -1,7 +1,7 @@
 #include "linear.h"
 
-BT_KERNEL void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias,
-                                 float *y)
+BT_KERNEL void bt_linear_f32_ref(const bt_linear_f32 *p, const float *x, const BT_FLASH float *weight,
+                                 const BT_FLASH float *bias, float *y)
 {
     for (int32_t b = 0; b < p->batch; b++) {
         for (int32_t o = 0; o < p->out; o++) {

@@ -4,7 +4,7 @@
 
 /* Where the loop is made for one layer, its count is known and four turns at once save half the instructions. */
 #ifdef BT_INLINE_KERNELS
-#define BT_MOVE_UNROLL _Pragma("GCC unroll 4")
+#define BT_MOVE_UNROLL BT_UNROLL_4
 #else
 #define BT_MOVE_UNROLL
 #endif

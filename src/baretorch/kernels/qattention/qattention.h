@@ -28,20 +28,20 @@ typedef struct {
 #ifndef BT_INLINE_KERNELS
 /* table[i] = 32767 * 2^(-i / 256). scratch: `keys` words.
  * mask: steps to add, -32768 where a key takes no part; or true where it does. */
-void bt_qattention_ref(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v, const int16_t *table,
-                       int8_t *y, void *scratch);
+void bt_qattention_ref(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
+                       const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 void bt_qattention_masked_ref(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
-                              const int16_t *mask, const int16_t *table, int8_t *y, void *scratch);
+                              const int16_t *mask, const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 void bt_qattention_chosen_ref(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
-                              const uint8_t *mask, const int16_t *table, int8_t *y, void *scratch);
+                              const uint8_t *mask, const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 
 /* The last step of q, k, v and y is 1. */
-void bt_qattention_dsp(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v, const int16_t *table,
-                       int8_t *y, void *scratch);
+void bt_qattention_dsp(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
+                       const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 void bt_qattention_masked_dsp(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
-                              const int16_t *mask, const int16_t *table, int8_t *y, void *scratch);
+                              const int16_t *mask, const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 void bt_qattention_chosen_dsp(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
-                              const uint8_t *mask, const int16_t *table, int8_t *y, void *scratch);
+                              const uint8_t *mask, const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 #endif
 
 #endif

@@ -20,7 +20,7 @@ BT_INLINE int32_t bt_qattention_start(const int32_t step[5], int32_t r, int32_t 
 }
 
 /* Scores become weights whose sum is 2^14, or all zero if no key takes part; gives their sum. */
-BT_INLINE int32_t bt_qattention_weights(int32_t *w, int32_t keys, int32_t max, const int16_t *table)
+BT_INLINE int32_t bt_qattention_weights(int32_t *w, int32_t keys, int32_t max, const BT_FLASH int16_t *table)
 {
     uint32_t sum = 0;
     for (int32_t j = 0; j < keys; j++) {
@@ -40,7 +40,7 @@ BT_INLINE int32_t bt_qattention_weights(int32_t *w, int32_t keys, int32_t max, c
 /* One query. Each of the two masks may be NULL. */
 BT_INLINE void bt_qattention_row(bt_qattention_dot *dot, bt_qattention_mix *mix, const bt_qattention *p, int32_t keys,
                                  const int8_t *q, const int8_t *k, const int8_t *v, const int16_t *added,
-                                 const uint8_t *chosen, const int16_t *table, int8_t *y, int32_t *w)
+                                 const uint8_t *chosen, const BT_FLASH int16_t *table, int8_t *y, int32_t *w)
 {
     int32_t max = BT_QATTENTION_NONE;
     for (int32_t j = 0; j < keys; j++) {
@@ -58,7 +58,7 @@ BT_INLINE void bt_qattention_row(bt_qattention_dot *dot, bt_qattention_mix *mix,
 
 BT_INLINE void bt_qattention_all(bt_qattention_dot *dot, bt_qattention_mix *mix, const bt_qattention *p,
                                  const int8_t *q, const int8_t *k, const int8_t *v, const int16_t *added,
-                                 const uint8_t *chosen, const int16_t *table, int8_t *y, int32_t *w)
+                                 const uint8_t *chosen, const BT_FLASH int16_t *table, int8_t *y, int32_t *w)
 {
     for (int32_t r = 0; r < p->batch[0]; r++)
         for (int32_t s = 0; s < p->batch[1]; s++)
@@ -87,18 +87,18 @@ BT_INLINE void bt_qattention_channel(const bt_qattention *p, int32_t keys, const
 /* The kernels of qattention.h whose names end in `variant`. */
 #define BT_QATTENTION_KERNELS(variant, dot, mix)                                                                       \
     BT_KERNEL void bt_qattention_##variant(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,  \
-                                           const int16_t *table, int8_t *y, void *scratch)                             \
+                                           const BT_FLASH int16_t *table, int8_t *y, void *scratch)                    \
     {                                                                                                                  \
         bt_qattention_all(dot, mix, p, q, k, v, NULL, NULL, table, y, (int32_t *)scratch);                             \
     }                                                                                                                  \
     BT_KERNEL void bt_qattention_masked_##variant(const bt_qattention *p, const int8_t *q, const int8_t *k,            \
-                                                  const int8_t *v, const int16_t *mask, const int16_t *table,          \
+                                                  const int8_t *v, const int16_t *mask, const BT_FLASH int16_t *table, \
                                                   int8_t *y, void *scratch)                                            \
     {                                                                                                                  \
         bt_qattention_all(dot, mix, p, q, k, v, mask, NULL, table, y, (int32_t *)scratch);                             \
     }                                                                                                                  \
     BT_KERNEL void bt_qattention_chosen_##variant(const bt_qattention *p, const int8_t *q, const int8_t *k,            \
-                                                  const int8_t *v, const uint8_t *mask, const int16_t *table,          \
+                                                  const int8_t *v, const uint8_t *mask, const BT_FLASH int16_t *table, \
                                                   int8_t *y, void *scratch)                                            \
     {                                                                                                                  \
         bt_qattention_all(dot, mix, p, q, k, v, NULL, mask, table, y, (int32_t *)scratch);                             \

@@ -1,15 +1,15 @@
 #include "qconv2d.h"
 
 /* The weight of channel `o` at a tap. */
-BT_INLINE int32_t bt_int4_at(const uint8_t *weight, int32_t o, int32_t tap, int32_t taps)
+BT_INLINE int32_t bt_int4_at(const BT_FLASH uint8_t *weight, int32_t o, int32_t tap, int32_t taps)
 {
     const int32_t both = weight[(o >> 1) * taps + tap];
     return (o & 1 ? both >> 4 : both & 15) - 8;
 }
 
 /* As bt_qconv2d_ref_dot. */
-BT_INLINE int32_t bt_qconv2d4_dot(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, int32_t o, int32_t top,
-                                  int32_t left)
+BT_INLINE int32_t bt_qconv2d4_dot(const bt_qconv2d *p, const int8_t *x, const BT_FLASH uint8_t *weight, int32_t o,
+                                  int32_t top, int32_t left)
 {
     const int32_t depth = p->in / p->groups, taps = p->kernel_h * p->kernel_w * depth;
     int32_t sum = 0, tap = 0;
@@ -25,8 +25,8 @@ BT_INLINE int32_t bt_qconv2d4_dot(const bt_qconv2d *p, const int8_t *x, const ui
     return sum;
 }
 
-BT_KERNEL void bt_qconv2d4_ref(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
-                               const int32_t *multiplier, int8_t *y)
+BT_KERNEL void bt_qconv2d4_ref(const bt_qconv2d *p, const int8_t *x, const BT_FLASH uint8_t *weight,
+                               const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     const int32_t depth = p->in / p->groups, group = p->out / p->groups;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {

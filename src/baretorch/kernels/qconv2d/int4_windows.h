@@ -6,8 +6,8 @@
 #include "qconv2d.h"
 
 BT_INLINE void bt_int4_windows(bt_int4_two *two, bt_int4_sum *sum, bt_int4_copy *copy, const bt_qconv2d *p,
-                               const int8_t *x, const uint8_t *weight, const int32_t *bias, const int32_t *multiplier,
-                               int8_t *y, int8_t *window)
+                               const int8_t *x, const BT_FLASH uint8_t *weight, const BT_FLASH int32_t *bias,
+                               const BT_FLASH int32_t *multiplier, int8_t *y, int8_t *window)
 {
     const int32_t taps = p->kernel_h * p->kernel_w * p->in;
     const bt_int4_layer layer = { taps, p->out, p->shift, p->zero, p->lo, p->hi };

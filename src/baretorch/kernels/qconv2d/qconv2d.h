@@ -32,11 +32,11 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
-void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                    const int32_t *multiplier, int8_t *y);
+void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const BT_FLASH int8_t *weight, const BT_FLASH int32_t *bias,
+                    const BT_FLASH int32_t *multiplier, int8_t *y);
 
-void bt_qconv2d_channels_ref(const bt_qconv2d_channels *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                             const int32_t *multiplier, int8_t *y);
+void bt_qconv2d_channels_ref(const bt_qconv2d_channels *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                             const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y);
 
 /* One group. weight: [out / 2][taps / 8][4] words, both counts rounded up; a tap is (kh, kw, i). Words 0 to 3 of taps t
  * hold halfwords 256 * weight[o + 1][j] + weight[o][j] for j = t and t + 2, t + 1 and t + 3, t + 4 and t + 6, t + 5 and
@@ -63,12 +63,13 @@ void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, const int8_t
 
 /* Weights of 4 bits, with 8 added: bytes [out / 2][taps], the first count rounded up, 16 * weight[o + 1] + weight[o]; a
  * tap is (kh, kw, i). */
-void bt_qconv2d4_ref(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
-                     const int32_t *multiplier, int8_t *y);
+void bt_qconv2d4_ref(const bt_qconv2d *p, const int8_t *x, const BT_FLASH uint8_t *weight, const BT_FLASH int32_t *bias,
+                     const BT_FLASH int32_t *multiplier, int8_t *y);
 
 /* The same of one group without pool. scratch: a byte a tap */
-void bt_qconv2d4_windows_ref(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
-                             const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qconv2d4_windows_ref(const bt_qconv2d *p, const int8_t *x, const BT_FLASH uint8_t *weight,
+                             const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y,
+                             void *scratch);
 void bt_qconv2d4_windows_mve(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
                              const int32_t *multiplier, int8_t *y, void *scratch);
 
@@ -91,6 +92,10 @@ void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, 
 /* groups == in == out, dilation_w == 1, 64 taps at most. weight: [in][kernel_w][kernel_h]. terms and bounds as above. */
 void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *terms,
                                   int8_t *y, void *scratch);
+
+/* One group, no pool; outputs stay below 2^15 before the limits, sums below 2^23; out <= 255. weight: as in fours_avr.h, a
+ * tap is (kh, kw, i). scratch: a window. */
+void bt_qconv2d_avr(const bt_qconv2d *p, const int8_t *x, const BT_FLASH uint8_t *weight, int8_t *y, void *scratch);
 
 /* One group, no shift; dilation_w or stride_w is 1. constants: as in int8_mve.h, a tap is (kw, kh, i). Without pool;
  * with pool; and a kernel of 1 x 1 that meets every pixel, without pool. */

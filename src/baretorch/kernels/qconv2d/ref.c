@@ -2,7 +2,7 @@
 
 /* The sum for one output: `x` is the image from its group's first channel on, `weight` that of the output's
  * channel; (top, left) is where the window starts and may lie outside of the image. */
-BT_INLINE int32_t bt_qconv2d_ref_dot(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, int32_t top,
+BT_INLINE int32_t bt_qconv2d_ref_dot(const bt_qconv2d *p, const int8_t *x, const BT_FLASH int8_t *weight, int32_t top,
                                      int32_t left)
 {
     int32_t depth = p->in / p->groups;
@@ -20,8 +20,9 @@ BT_INLINE int32_t bt_qconv2d_ref_dot(const bt_qconv2d *p, const int8_t *x, const
 }
 
 /* Pixels of y are *y_stride apart, which is p->out itself where nothing is cut. */
-BT_INLINE void bt_qconv2d_ref_any(const bt_qconv2d *p, const int32_t *y_stride, const int8_t *x, const int8_t *weight,
-                                  const int32_t *bias, const int32_t *multiplier, int8_t *y)
+BT_INLINE void bt_qconv2d_ref_any(const bt_qconv2d *p, const int32_t *y_stride, const int8_t *x,
+                                  const BT_FLASH int8_t *weight, const BT_FLASH int32_t *bias,
+                                  const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     int32_t depth = p->in / p->groups;
     int32_t group = p->out / p->groups; /* output channels that read the same input channels */
@@ -46,14 +47,14 @@ BT_INLINE void bt_qconv2d_ref_any(const bt_qconv2d *p, const int32_t *y_stride, 
     }
 }
 
-BT_KERNEL void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y)
+BT_KERNEL void bt_qconv2d_ref(const bt_qconv2d *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                              const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     bt_qconv2d_ref_any(p, &p->out, x, weight, bias, multiplier, y);
 }
 
-BT_KERNEL void bt_qconv2d_channels_ref(const bt_qconv2d_channels *p, const int8_t *x, const int8_t *weight,
-                                       const int32_t *bias, const int32_t *multiplier, int8_t *y)
+BT_KERNEL void bt_qconv2d_channels_ref(const bt_qconv2d_channels *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                                       const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     bt_qconv2d_ref_any(&p->layer, &p->y_stride, x, weight, bias, multiplier, y);
 }

@@ -6,8 +6,8 @@
 
 #ifndef BT_INLINE_KERNELS
 /* weight: [out][kernel_h][kernel_w][in / groups] */
-void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const int8_t *weight, const int32_t *bias,
-                      const int32_t *multiplier, int16_t *y);
+void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const BT_FLASH int8_t *weight,
+                      const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int16_t *y);
 
 /* One group, no pool, no shift, an even number of outputs. weight: for each two outputs their biases, words [taps / 4][2]
  * and their multipliers; the first count is rounded up to an even number. A word has the bytes of taps t, t + 2, t + 1

@@ -1,7 +1,7 @@
 #include "qconv2d16.h"
 
 /* As bt_qconv2d_ref_dot. */
-BT_INLINE int32_t bt_qconv2d16_dot(const bt_qconv2d *p, const int16_t *x, const int8_t *weight, int32_t top,
+BT_INLINE int32_t bt_qconv2d16_dot(const bt_qconv2d *p, const int16_t *x, const BT_FLASH int8_t *weight, int32_t top,
                                    int32_t left)
 {
     int32_t depth = p->in / p->groups;
@@ -12,15 +12,15 @@ BT_INLINE int32_t bt_qconv2d16_dot(const bt_qconv2d *p, const int16_t *x, const 
             int32_t w = left + kw * p->dilation_w;
             if (h >= 0 && h < p->in_h && w >= 0 && w < p->in_w) {
                 for (int32_t i = 0; i < depth; i++)
-                    sum += x[(h * p->in_w + w) * p->in + i] * weight[i];
+                    sum += (int32_t)x[(h * p->in_w + w) * p->in + i] * weight[i];
             }
         }
     }
     return sum;
 }
 
-BT_KERNEL void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const int8_t *weight, const int32_t *bias,
-                                const int32_t *multiplier, int16_t *y)
+BT_KERNEL void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const BT_FLASH int8_t *weight,
+                                const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int16_t *y)
 {
     const int32_t depth = p->in / p->groups, group = p->out / p->groups;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {

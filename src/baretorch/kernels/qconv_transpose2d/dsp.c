@@ -3,8 +3,8 @@
 
 #include "../dsp.h"
 
-BT_INLINE int32_t bt_qconv_transpose2d_add_dsp(int32_t sum, const int8_t *x, const int8_t *weight, int32_t depth,
-                                               int32_t zero)
+BT_INLINE int32_t bt_qconv_transpose2d_add_dsp(int32_t sum, const int8_t *x, const BT_FLASH int8_t *weight,
+                                               int32_t depth, int32_t zero)
 {
     const int32_t less = (int32_t)((uint32_t)(-zero & 0xffff) * 0x00010001u);
     const int8_t *const end = x + (depth & ~3);
@@ -20,8 +20,8 @@ BT_INLINE int32_t bt_qconv_transpose2d_add_dsp(int32_t sum, const int8_t *x, con
     return sum;
 }
 
-BT_KERNEL void bt_qconv_transpose2d_dsp(const bt_qconv_transpose2d *p, const int8_t *x, const int8_t *weight,
-                                        const int32_t *bias, const int32_t *multiplier, int8_t *y)
+BT_KERNEL void bt_qconv_transpose2d_dsp(const bt_qconv_transpose2d *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                                        const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     bt_qconv_transpose2d_all(bt_qconv_transpose2d_add_dsp, p, x, weight, bias, multiplier, y);
 }

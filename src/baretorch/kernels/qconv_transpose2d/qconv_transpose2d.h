@@ -26,12 +26,12 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][in], weight: [out][kernel_h][kernel_w][in / groups], y: [batch][out_h][out_w][out] */
-void bt_qconv_transpose2d_ref(const bt_qconv_transpose2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y);
+void bt_qconv_transpose2d_ref(const bt_qconv_transpose2d *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                              const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y);
 
 /* Four channels of a group at a time, so there are four or more. */
-void bt_qconv_transpose2d_dsp(const bt_qconv_transpose2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y);
+void bt_qconv_transpose2d_dsp(const bt_qconv_transpose2d *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                              const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y);
 #endif
 
 #endif

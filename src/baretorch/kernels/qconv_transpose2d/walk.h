@@ -5,7 +5,7 @@
 #include "qconv_transpose2d.h"
 
 /* sum + the products of x - zero and weight */
-typedef int32_t bt_qconv_transpose2d_add(int32_t sum, const int8_t *x, const int8_t *weight, int32_t depth,
+typedef int32_t bt_qconv_transpose2d_add(int32_t sum, const int8_t *x, const BT_FLASH int8_t *weight, int32_t depth,
                                          int32_t zero);
 
 /* The first tap that meets an output: one whose distance from it the stride divides; `taps` if none does. */
@@ -19,8 +19,8 @@ BT_INLINE int32_t bt_qconv_transpose2d_first(int32_t at, int32_t taps, int32_t d
 
 /* The sum of one output channel at (h, w); kh and kw are the first taps that meet it. */
 BT_INLINE int32_t bt_qconv_transpose2d_dot(bt_qconv_transpose2d_add *add, const bt_qconv_transpose2d *p,
-                                           const int8_t *x, const int8_t *weight, int32_t h, int32_t w, int32_t kh,
-                                           int32_t first)
+                                           const int8_t *x, const BT_FLASH int8_t *weight, int32_t h, int32_t w,
+                                           int32_t kh, int32_t first)
 {
     const int32_t depth = p->in / p->groups;
     int32_t sum = 0;
@@ -40,8 +40,8 @@ BT_INLINE int32_t bt_qconv_transpose2d_dot(bt_qconv_transpose2d_add *add, const 
 }
 
 BT_INLINE void bt_qconv_transpose2d_all(bt_qconv_transpose2d_add *add, const bt_qconv_transpose2d *p, const int8_t *x,
-                                        const int8_t *weight, const int32_t *bias, const int32_t *multiplier,
-                                        int8_t *y)
+                                        const BT_FLASH int8_t *weight, const BT_FLASH int32_t *bias,
+                                        const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     const int32_t depth = p->in / p->groups, group = p->out / p->groups;
     const int32_t taps = p->kernel_h * p->kernel_w * depth;

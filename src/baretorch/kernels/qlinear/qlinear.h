@@ -16,8 +16,8 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* weight: [out][in] */
-void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                    const int32_t *multiplier, int8_t *y);
+void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH int8_t *weight, const BT_FLASH int32_t *bias,
+                    const BT_FLASH int32_t *multiplier, int8_t *y);
 
 /* weight: [out / 4][in / 4][2][2] words, both counts rounded up. Word [a][b] of rows r and inputs i holds two
  * halfwords, 256 * weight[r + 2b + 1][j] + weight[r + 2b][j], for j = i + a and j = i + a + 2. Reads up to three bytes
@@ -30,8 +30,8 @@ void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, 
                     const int32_t *multiplier, int8_t *y);
 
 /* Weights of 4 bits, with 8 added: bytes [out / 2][in], the first count rounded up, 16 * weight[o + 1] + weight[o]. */
-void bt_qlinear4_ref(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
-                     const int32_t *multiplier, int8_t *y);
+void bt_qlinear4_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_t *weight, const BT_FLASH int32_t *bias,
+                     const BT_FLASH int32_t *multiplier, int8_t *y);
 void bt_qlinear4_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
                      const int32_t *multiplier, int8_t *y);
 
@@ -46,6 +46,9 @@ void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *co
 /* weight, bias, multiplier: as in xcv.h */
 void bt_qlinear_xcv(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                     const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* Outputs stay below 2^15 before the limits, sums below 2^23; out <= 255. weight: as in fours_avr.h */
+void bt_qlinear_avr(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_t *weight, int8_t *y);
 
 /* weight: [out / 4][in][4] with 128 added, the first count rounded up. terms: [out][2], bias and multiplier << shift.
  * Outputs stay below 2^15 before the limits. */

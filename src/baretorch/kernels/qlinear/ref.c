@@ -1,7 +1,7 @@
 #include "qlinear.h"
 
-BT_KERNEL void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y)
+BT_KERNEL void bt_qlinear_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                              const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     for (int32_t b = 0; b < p->batch; b++, x += p->in) {
         for (int32_t o = 0; o < p->out; o++) {

@@ -18,7 +18,8 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* places * depth <= 32768. weight: in the output's scale, times 2^18; bias: that, zero point and one half, times 2^8 */
-void bt_qnorm_ref(const bt_qnorm *p, const int8_t *x, const int32_t *weight, const int32_t *bias, int8_t *y);
+void bt_qnorm_ref(const bt_qnorm *p, const int8_t *x, const BT_FLASH int32_t *weight, const BT_FLASH int32_t *bias,
+                  int8_t *y);
 #endif
 
 #endif

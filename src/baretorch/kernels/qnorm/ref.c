@@ -24,8 +24,8 @@ BT_INLINE int32_t bt_qnorm_inverse(uint64_t d, int32_t *factor)
 }
 
 /* One group of one batch: x and y are its first numbers, `step` numbers lie from a place to the next. */
-BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const int32_t *weight, const int32_t *bias, int8_t *y,
-                              int32_t step)
+BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const BT_FLASH int32_t *weight,
+                              const BT_FLASH int32_t *bias, int8_t *y, int32_t step)
 {
     const int32_t count = p->places * p->depth;
     int32_t sum = 0;
@@ -54,7 +54,8 @@ BT_INLINE void bt_qnorm_group(const bt_qnorm *p, const int8_t *x, const int32_t 
     }
 }
 
-BT_KERNEL void bt_qnorm_ref(const bt_qnorm *p, const int8_t *x, const int32_t *weight, const int32_t *bias, int8_t *y)
+BT_KERNEL void bt_qnorm_ref(const bt_qnorm *p, const int8_t *x, const BT_FLASH int32_t *weight,
+                            const BT_FLASH int32_t *bias, int8_t *y)
 {
     const int32_t step = p->groups * p->depth;
     for (int32_t n = 0; n < p->batch; n++, x += p->places * step, y += p->places * step)

@@ -16,9 +16,9 @@ BT_INLINE int32_t bt_sat16(int32_t v)
 
 /* sigmoid with 15 fractional bits, of a number of 16 bits with 12; `middle` is where the table has that of 0. In
  * between two entries the way is straight. */
-BT_INLINE int32_t bt_sigmoid_q15(const int16_t *middle, int32_t v)
+BT_INLINE int32_t bt_sigmoid_q15(const BT_FLASH int16_t *middle, int32_t v)
 {
-    const int16_t *at = middle + (v >> 8);
+    const BT_FLASH int16_t *at = middle + (v >> 8);
     const int32_t part = v & 255;
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
     int32_t both, sum;
@@ -31,7 +31,7 @@ BT_INLINE int32_t bt_sigmoid_q15(const int16_t *middle, int32_t v)
 }
 
 /* tanh(v) = 2 sigmoid(2 v) - 1, of a number with 12 fractional bits, or with 11 if `times` is 4. */
-BT_INLINE int32_t bt_tanh_q15(const int16_t *middle, int32_t v, int32_t times)
+BT_INLINE int32_t bt_tanh_q15(const BT_FLASH int16_t *middle, int32_t v, int32_t times)
 {
     return 2 * bt_sigmoid_q15(middle, bt_sat16(v * times)) - 32768;
 }
@@ -43,7 +43,7 @@ BT_INLINE int32_t bt_mul_q15(int32_t a, int32_t b)
 }
 
 /* A unit's next hidden state, of gates with 12 fractional bits; its cell is renewed. */
-BT_INLINE int32_t bt_lstm_unit(const int16_t *middle, int32_t i, int32_t f, int32_t g, int32_t o, int16_t *c)
+BT_INLINE int32_t bt_lstm_unit(const BT_FLASH int16_t *middle, int32_t i, int32_t f, int32_t g, int32_t o, int16_t *c)
 {
     const int32_t in = bt_sigmoid_q15(middle, i) * bt_tanh_q15(middle, g, 2);
     const int32_t kept = bt_mul_q15(bt_sigmoid_q15(middle, f), *c);
@@ -53,7 +53,7 @@ BT_INLINE int32_t bt_lstm_unit(const int16_t *middle, int32_t i, int32_t f, int3
 }
 
 /* A unit's next hidden state, of what reset, update and candidate have, and of what the reset gate applies to. */
-BT_INLINE int32_t bt_gru_unit(const int16_t *middle, int32_t r, int32_t z, int32_t v, int32_t u, int32_t h)
+BT_INLINE int32_t bt_gru_unit(const BT_FLASH int16_t *middle, int32_t r, int32_t z, int32_t v, int32_t u, int32_t h)
 {
     const int32_t sum = bt_sat16(v + bt_mul_q15(bt_sigmoid_q15(middle, r), u));
     const int32_t candidate = (bt_tanh_q15(middle, sum, 2) + 2) >> 2;

@@ -6,7 +6,8 @@
 #include "curves.h"
 
 /* sums[k] += row k of w [.][n] times x, for k below `count` and 4; gives where the next rows begin */
-typedef const void *bt_four(int32_t sums[4], const int8_t *x, const void *w, int32_t count, int32_t n);
+typedef const BT_FLASH void *bt_four(int32_t sums[4], const int8_t *x, const BT_FLASH void *w, int32_t count,
+                                     int32_t n);
 
 /* The product of two numbers of 16 bits, of which 15 are fractional in all, half up. */
 BT_INLINE int32_t bt_mul_short(int32_t a, int32_t b)
@@ -80,8 +81,8 @@ BT_SHARED void bt_litert_tanh(const int16_t *from, int16_t *to, int32_t count, i
 
 /* to[r] = w [4][hidden][n] times x with 12 fractional bits, added to what is there if `add`; `biases` has one of each
  * row, two apart, `scales` multiplier and shift of each gate, four apart. A shift to the right rounds once more. */
-BT_INLINE void bt_litert_gates(bt_four *four, const void *w, const int8_t *x, const int32_t *biases,
-                               const int32_t *scales, int32_t add, int16_t *to, int32_t hidden, int32_t n)
+BT_INLINE void bt_litert_gates(bt_four *four, const BT_FLASH void *w, const int8_t *x, const BT_FLASH int32_t *biases,
+                               const BT_FLASH int32_t *scales, int32_t add, int16_t *to, int32_t hidden, int32_t n)
 {
     for (int32_t gate = 0; gate < 4; gate++, scales += 4, biases += 2 * hidden, to += hidden) {
         const int32_t multiplier = scales[0], left = scales[1] > 0 ? scales[1] : 0, right = left - scales[1];
@@ -100,9 +101,9 @@ BT_INLINE void bt_litert_gates(bt_four *four, const void *w, const int8_t *x, co
     }
 }
 
-BT_INLINE void bt_litert_lstm(bt_four *four, const bt_litert *p, const int8_t *x, const int8_t *h0,
-                              const int16_t *c0, const void *w_ih, const void *w_hh, const int32_t *biases,
-                              const int32_t *scales, int8_t *y, int16_t *c, int16_t *gates)
+BT_INLINE void bt_litert_lstm(bt_four *four, const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0,
+                              const BT_FLASH void *w_ih, const BT_FLASH void *w_hh, const BT_FLASH int32_t *biases,
+                              const BT_FLASH int32_t *scales, int8_t *y, int16_t *c, int16_t *gates)
 {
     const int32_t n = p->hidden;
     bt_begin(c0, c, p->batch * n);
@@ -132,8 +133,9 @@ BT_INLINE void bt_litert_lstm(bt_four *four, const bt_litert *p, const int8_t *x
 /* The kernel of qrecurrent.h whose name ends in `variant`, for weights of this type. */
 #define BT_LITERT_LSTM(variant, type, four)                                                                            \
     BT_KERNEL void bt_litert_lstm_##variant(const bt_litert *p, const int8_t *x, const int8_t *h0,              \
-                                            const int16_t *c0, const type *w_ih, const type *w_hh,                     \
-                                            const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,       \
+                                            const int16_t *c0, const BT_FLASH type *w_ih, const BT_FLASH type *w_hh,   \
+                                            const BT_FLASH int32_t *biases, const BT_FLASH int32_t *scales,            \
+                                            int8_t *y, int16_t *c,                                                     \
                                             void *scratch)                                                             \
     {                                                                                                                  \
         bt_litert_lstm(four, p, x, h0, c0, w_ih, w_hh, biases, scales, y, c, (int16_t *)scratch);                      \

@@ -46,20 +46,23 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes. */
-void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int8_t *w_ih,
-                  const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
-                  void *scratch);
-void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
-                       const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
-void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int8_t *w_ih, const int8_t *w_hh,
-                 const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
-void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
-                      const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0,
+                  const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
+                  const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
+                       const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid,
+                       int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
+                 const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid, int8_t *y,
+                 int16_t *h, void *scratch);
+void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh,
+                      const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h,
+                      void *scratch);
 
 /* scratch: 8 * hidden bytes. */
-void bt_litert_lstm_ref(const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0, const int8_t *w_ih,
-                        const int8_t *w_hh, const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,
-                        void *scratch);
+void bt_litert_lstm_ref(const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0,
+                        const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *biases,
+                        const BT_FLASH int32_t *scales, int8_t *y, int16_t *c, void *scratch);
 
 /* Weights as those of bt_qlinear_dsp, each gate's apart. Reads up to three bytes behind x and h0. */
 void bt_litert_lstm_dsp(const bt_litert *p, const int8_t *x, const int8_t *h0, const int16_t *c0, const int32_t *w_ih,

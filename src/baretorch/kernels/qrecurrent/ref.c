@@ -1,8 +1,9 @@
 #include "litert.h"
 
-BT_INLINE const void *bt_qrecurrent_four_ref(int32_t sums[4], const int8_t *x, const void *w, int32_t count, int32_t n)
+BT_INLINE const BT_FLASH void *bt_qrecurrent_four_ref(int32_t sums[4], const int8_t *x, const BT_FLASH void *w,
+                                                      int32_t count, int32_t n)
 {
-    const int8_t *row = (const int8_t *)w;
+    const BT_FLASH int8_t *row = (const BT_FLASH int8_t *)w;
     for (int32_t k = 0; k < 4 && k < count; k++, row += n) {
         for (int32_t i = 0; i < n; i++)
             sums[k] += row[i] * x[i];
@@ -12,8 +13,8 @@ BT_INLINE const void *bt_qrecurrent_four_ref(int32_t sums[4], const int8_t *x, c
 
 /* to[r] = w [count][n] times x, row r, with 12 fractional bits, added to what is there if `add`; `rows` has bias and
  * multiplier of each row, four apart. */
-BT_INLINE void bt_gates_ref(const int8_t *w, const int8_t *x, const int32_t *rows, int32_t shift, int32_t add,
-                            int16_t *to, int32_t count, int32_t n)
+BT_INLINE void bt_gates_ref(const BT_FLASH int8_t *w, const int8_t *x, const BT_FLASH int32_t *rows, int32_t shift,
+                            int32_t add, int16_t *to, int32_t count, int32_t n)
 {
     for (int32_t r = 0; r < count; r++, w += n, rows += 4) {
         int32_t sum = rows[0];
@@ -24,8 +25,8 @@ BT_INLINE void bt_gates_ref(const int8_t *w, const int8_t *x, const int32_t *row
 }
 
 BT_INLINE void bt_qlstm(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0,
-                        const int8_t *w_ih, const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y,
-                        int16_t *h, int16_t *c, int16_t *gates)
+                        const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
+                        const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, int16_t *gates)
 {
     const int32_t n = p->hidden;
     int8_t *first = (int8_t *)(gates + 4 * n);
@@ -50,9 +51,9 @@ BT_INLINE void bt_qlstm(const bt_qrecurrent *p, const int8_t *x, const int16_t *
     }
 }
 
-BT_INLINE void bt_qgru(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int8_t *w_ih,
-                       const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h,
-                       int16_t *gates)
+BT_INLINE void bt_qgru(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
+                       const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid,
+                       int8_t *y, int16_t *h, int16_t *gates)
 {
     const int32_t n = p->hidden;
     int8_t *first = (int8_t *)(gates + 4 * n);
@@ -78,28 +79,29 @@ BT_INLINE void bt_qgru(const bt_qrecurrent *p, const int8_t *x, const int16_t *h
 }
 
 BT_KERNEL void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0,
-                            const int8_t *w_ih, const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid,
-                            int8_t *y, int16_t *h, int16_t *c, void *scratch)
+                            const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
+                            const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch)
 {
     bt_qlstm(p, x, h0, c0, w_ih, w_hh, rows, sigmoid, y, h, c, (int16_t *)scratch);
 }
 
-BT_KERNEL void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
-                                 const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c,
-                                 void *scratch)
+BT_KERNEL void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
+                                 const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
+                                 const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch)
 {
     bt_qlstm(p, x, NULL, NULL, w_ih, w_hh, rows, sigmoid, y, h, c, (int16_t *)scratch);
 }
 
-BT_KERNEL void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int8_t *w_ih,
-                           const int8_t *w_hh, const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h,
-                           void *scratch)
+BT_KERNEL void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
+                           const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid,
+                           int8_t *y, int16_t *h, void *scratch)
 {
     bt_qgru(p, x, h0, w_ih, w_hh, rows, sigmoid, y, h, (int16_t *)scratch);
 }
 
-BT_KERNEL void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const int8_t *w_ih, const int8_t *w_hh,
-                                const int32_t *rows, const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch)
+BT_KERNEL void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
+                                const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
+                                const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch)
 {
     bt_qgru(p, x, NULL, w_ih, w_hh, rows, sigmoid, y, h, (int16_t *)scratch);
 }

@@ -23,9 +23,9 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x and y may be the same. */
-void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const int16_t *table, int8_t *y);
-void bt_qlog_softmax_ref(const bt_qlog_softmax *p, const int8_t *x, const int16_t *table, const int16_t *logs,
-                         int8_t *y);
+void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const BT_FLASH int16_t *table, int8_t *y);
+void bt_qlog_softmax_ref(const bt_qlog_softmax *p, const int8_t *x, const BT_FLASH int16_t *table,
+                         const BT_FLASH int16_t *logs, int8_t *y);
 #endif
 
 #endif

@@ -8,7 +8,7 @@ BT_INLINE int32_t bt_qsoftmax_max(const int8_t *x, int32_t length)
     return max;
 }
 
-BT_INLINE uint32_t bt_qsoftmax_sum(const int8_t *x, int32_t length, int32_t max, const int16_t *table)
+BT_INLINE uint32_t bt_qsoftmax_sum(const int8_t *x, int32_t length, int32_t max, const BT_FLASH int16_t *table)
 {
     uint32_t sum = 0;
     for (int32_t i = 0; i < length; i++)
@@ -16,7 +16,7 @@ BT_INLINE uint32_t bt_qsoftmax_sum(const int8_t *x, int32_t length, int32_t max,
     return sum;
 }
 
-BT_KERNEL void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const int16_t *table, int8_t *y)
+BT_KERNEL void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const BT_FLASH int16_t *table, int8_t *y)
 {
     for (int32_t r = 0; r < p->rows; r++, x += p->length, y += p->length) {
         const int32_t max = bt_qsoftmax_max(x, p->length);
@@ -30,7 +30,7 @@ BT_KERNEL void bt_qsoftmax_ref(const bt_qsoftmax *p, const int8_t *x, const int1
 
 /* ln(sum / 65535) in steps of 2^-20, sum above 0: 726817 of them are ln 2, 11629055 are ln 65535 by this very method, so
  * that a certain answer has a logarithm of exactly 0. */
-BT_INLINE int32_t bt_qsoftmax_log(uint32_t sum, const int16_t *logs)
+BT_INLINE int32_t bt_qsoftmax_log(uint32_t sum, const BT_FLASH int16_t *logs)
 {
     int32_t power = 31;
     for (; sum >> 31 == 0; sum <<= 1)
@@ -40,8 +40,8 @@ BT_INLINE int32_t bt_qsoftmax_log(uint32_t sum, const int16_t *logs)
     return power * 726817 + ((first + ((next - first) * rest >> 15)) << 4) - 11629055;
 }
 
-BT_KERNEL void bt_qlog_softmax_ref(const bt_qlog_softmax *p, const int8_t *x, const int16_t *table, const int16_t *logs,
-                                   int8_t *y)
+BT_KERNEL void bt_qlog_softmax_ref(const bt_qlog_softmax *p, const int8_t *x, const BT_FLASH int16_t *table,
+                                   const BT_FLASH int16_t *logs, int8_t *y)
 {
     for (int32_t r = 0; r < p->rows; r++, x += p->length, y += p->length) {
         const int32_t max = bt_qsoftmax_max(x, p->length);

@@ -1,7 +1,8 @@
 #include "qupsample.h"
 
-BT_KERNEL void bt_qupsample_bilinear2d_ref(const bt_qupsample_bilinear2d *p, const int8_t *x, const int16_t *rows,
-                                           const int16_t *down, const int16_t *columns, const int16_t *right, int8_t *y)
+BT_KERNEL void bt_qupsample_bilinear2d_ref(const bt_qupsample_bilinear2d *p, const int8_t *x,
+                                           const BT_FLASH int16_t *rows, const BT_FLASH int16_t *down,
+                                           const BT_FLASH int16_t *columns, const BT_FLASH int16_t *right, int8_t *y)
 {
     const int32_t line = p->in_w * p->channels;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * line) {

@@ -24,10 +24,10 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][channels], rows: [out_h][2], columns: [out_w][2], y: [batch][out_h][out_w][channels] */
-void bt_qavg_windows_ref(const bt_qavg_windows *p, const int8_t *x, const int16_t *rows, const int16_t *columns,
-                         const int32_t *multiplier, int8_t *y);
-void bt_qmax_windows_ref(const bt_qmax_windows *p, const int8_t *x, const int16_t *rows, const int16_t *columns,
-                         int8_t *y);
+void bt_qavg_windows_ref(const bt_qavg_windows *p, const int8_t *x, const BT_FLASH int16_t *rows,
+                         const BT_FLASH int16_t *columns, const BT_FLASH int32_t *multiplier, int8_t *y);
+void bt_qmax_windows_ref(const bt_qmax_windows *p, const int8_t *x, const BT_FLASH int16_t *rows,
+                         const BT_FLASH int16_t *columns, int8_t *y);
 #endif
 
 #endif

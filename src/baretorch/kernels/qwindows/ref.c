@@ -1,7 +1,7 @@
 #include "qwindows.h"
 
-BT_KERNEL void bt_qavg_windows_ref(const bt_qavg_windows *p, const int8_t *x, const int16_t *rows,
-                                   const int16_t *columns, const int32_t *multiplier, int8_t *y)
+BT_KERNEL void bt_qavg_windows_ref(const bt_qavg_windows *p, const int8_t *x, const BT_FLASH int16_t *rows,
+                                   const BT_FLASH int16_t *columns, const BT_FLASH int32_t *multiplier, int8_t *y)
 {
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->channels) {
         for (int32_t h = 0; h < p->out_h; h++) {
@@ -18,8 +18,8 @@ BT_KERNEL void bt_qavg_windows_ref(const bt_qavg_windows *p, const int8_t *x, co
     }
 }
 
-BT_KERNEL void bt_qmax_windows_ref(const bt_qmax_windows *p, const int8_t *x, const int16_t *rows,
-                                   const int16_t *columns, int8_t *y)
+BT_KERNEL void bt_qmax_windows_ref(const bt_qmax_windows *p, const int8_t *x, const BT_FLASH int16_t *rows,
+                                   const BT_FLASH int16_t *columns, int8_t *y)
 {
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->channels) {
         for (int32_t h = 0; h < p->out_h; h++) {

@@ -2,14 +2,15 @@
 
 #include "../math/round.h"
 
-BT_KERNEL void bt_upsample_bicubic2d_f32_ref(const bt_upsample_bicubic2d_f32 *p, const float *x, const int16_t *rows,
-                                             const float *down, const int16_t *columns, const float *across, float *y)
+BT_KERNEL void bt_upsample_bicubic2d_f32_ref(const bt_upsample_bicubic2d_f32 *p, const float *x,
+                                             const BT_FLASH int16_t *rows, const BT_FLASH float *down,
+                                             const BT_FLASH int16_t *columns, const BT_FLASH float *across, float *y)
 {
     const int32_t line = p->in_w * p->channels;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * line)
         for (int32_t h = 0; h < p->out_h; h++)
             for (int32_t w = 0; w < p->out_w; w++) {
-                const int16_t *column = columns + 4 * w;
+                const BT_FLASH int16_t *column = columns + 4 * w;
                 const float a0 = across[4 * w], a1 = across[4 * w + 1], a2 = across[4 * w + 2], a3 = across[4 * w + 3];
                 const int32_t at0 = column[0] * p->channels, at1 = column[1] * p->channels;
                 const int32_t at2 = column[2] * p->channels, at3 = column[3] * p->channels;

@@ -21,8 +21,9 @@ typedef struct {
 } bt_grid_sample2d_f32;
 
 #ifndef BT_INLINE_KERNELS
-void bt_upsample_bicubic2d_f32_ref(const bt_upsample_bicubic2d_f32 *p, const float *x, const int16_t *rows,
-                                   const float *down, const int16_t *columns, const float *across, float *y);
+void bt_upsample_bicubic2d_f32_ref(const bt_upsample_bicubic2d_f32 *p, const float *x, const BT_FLASH int16_t *rows,
+                                   const BT_FLASH float *down, const BT_FLASH int16_t *columns,
+                                   const BT_FLASH float *across, float *y);
 void bt_grid_sample2d_bilinear_f32_ref(const bt_grid_sample2d_f32 *p, const float *x, const float *grid, float *y);
 void bt_grid_sample2d_nearest_f32_ref(const bt_grid_sample2d_f32 *p, const float *x, const float *grid, float *y);
 void bt_grid_sample2d_bicubic_f32_ref(const bt_grid_sample2d_f32 *p, const float *x, const float *grid, float *y);

@@ -1,7 +1,7 @@
 #include "upsample.h"
 
-BT_KERNEL void bt_upsample_nearest2d_ref(const bt_upsample_nearest2d *p, const void *x, const int16_t *rows,
-                                         const int16_t *columns, void *y)
+BT_KERNEL void bt_upsample_nearest2d_ref(const bt_upsample_nearest2d *p, const void *x, const BT_FLASH int16_t *rows,
+                                         const BT_FLASH int16_t *columns, void *y)
 {
     const uint8_t *from = (const uint8_t *)x;
     uint8_t *to = (uint8_t *)y;
@@ -17,8 +17,9 @@ BT_INLINE int32_t bt_upsample_next(int32_t at, int32_t in, int32_t out, int32_t 
     return in != out && at + 1 < in ? step : 0;
 }
 
-BT_KERNEL void bt_upsample_bilinear2d_f32_ref(const bt_upsample_bilinear2d_f32 *p, const float *x, const int16_t *rows,
-                                              const float *down, const int16_t *columns, const float *right, float *y)
+BT_KERNEL void bt_upsample_bilinear2d_f32_ref(const bt_upsample_bilinear2d_f32 *p, const float *x,
+                                              const BT_FLASH int16_t *rows, const BT_FLASH float *down,
+                                              const BT_FLASH int16_t *columns, const BT_FLASH float *right, float *y)
 {
     int32_t line = p->in_w * p->channels;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * line) {

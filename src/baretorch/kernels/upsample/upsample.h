@@ -23,10 +23,11 @@ typedef struct {
 
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][channels], y: [batch][out_h][out_w][channels] */
-void bt_upsample_nearest2d_ref(const bt_upsample_nearest2d *p, const void *x, const int16_t *rows,
-                               const int16_t *columns, void *y);
-void bt_upsample_bilinear2d_f32_ref(const bt_upsample_bilinear2d_f32 *p, const float *x, const int16_t *rows,
-                                    const float *down, const int16_t *columns, const float *right, float *y);
+void bt_upsample_nearest2d_ref(const bt_upsample_nearest2d *p, const void *x, const BT_FLASH int16_t *rows,
+                               const BT_FLASH int16_t *columns, void *y);
+void bt_upsample_bilinear2d_f32_ref(const bt_upsample_bilinear2d_f32 *p, const float *x, const BT_FLASH int16_t *rows,
+                                    const BT_FLASH float *down, const BT_FLASH int16_t *columns,
+                                    const BT_FLASH float *right, float *y);
 #endif
 
 #endif

@@ -1,0 +1,114 @@
+"""AVR chips on libsimavr: cycles that two tables agree on, and what ends an emulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baretorch.emulators import open_machine, simavr
+from baretorch.emulators.link import Link
+from baretorch.emulators.run import Run, measured
+from baretorch.emulators.types import DeviceFault
+from baretorch.errors import CompileError
+from baretorch.report.cycles import time_of
+from tests.emulators.images import REVERSE, RUN, image
+
+BOARDS = ("arduino-uno", "arduino-mega")
+DATA = bytes(range(100, 116))
+
+# Longer than the counter's 16 bits, so that its interrupt comes on the way; with all kinds of branches and skips.
+LONG = """\
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    const uint8_t *x = from;
+    uint8_t *y = to;
+    volatile uint32_t sum = 0;
+    for (uint16_t i = 0; i < 3000; i++) {
+        sum += (uint32_t)x[i % INPUT_BYTES] * i;
+        if (sum & 1) {
+            sum /= 3;
+        }
+    }
+    for (uint16_t i = 0; i < OUTPUT_BYTES; i++) {
+        y[i] = (uint8_t)(sum >> (i & 3) * 8);
+    }
+}
+"""
+
+DEEP = """\
+static uint8_t dig(volatile uint8_t *above, uint16_t depth)
+{
+    volatile uint8_t frame[32];
+    frame[0] = (uint8_t)(above[0] + depth);
+    return depth ? (uint8_t)(dig(frame, depth - 1) + frame[0]) : frame[0];
+}
+
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    uint8_t x = *(const uint8_t *)from;
+    *(uint8_t *)to = dig(&x, 100);
+}
+"""
+
+
+def run(board: str, body: str) -> tuple[Run, int]:
+    """Its figures, and ticks of the chip's own counter."""
+    made = image(board, body=body)
+    machine = open_machine(made, RUN)
+    try:
+        link = Link(machine)
+        link.run([DATA])
+        reply = link.run([DATA])
+        return measured(machine, reply, (), ()), reply.ticks
+    finally:
+        machine.close()
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_cycles_are_those_of_the_manual(board: str) -> None:
+    """Ours are counted from executed blocks by the manual's table, simavr's instruction by instruction; the chip's
+    counter has the call around them, and the interrupts in between, too."""
+    found, ticks = run(board, LONG)
+    time = time_of(image(board, body=LONG), found)
+    assert time is not None and found.emulator_cycles is not None and found.instructions is not None
+    assert time.core.best == time.core.expected == time.core.worst == found.emulator_cycles
+    assert sum(block.executed * block.instructions for block in found.blocks) == found.instructions
+    assert found.emulator_cycles > 10 * 65536
+    handlers = 40 * (found.emulator_cycles // 65536 + 1)
+    assert found.emulator_cycles < ticks < found.emulator_cycles + handlers + 200
+
+
+def test_a_stack_too_deep() -> None:
+    with pytest.raises(DeviceFault) as error:
+        run("arduino-uno", DEEP)
+    assert error.value.have == ("the stack has overflowed its limit",)
+
+
+def test_a_wrong_rate(tmp_path: Path) -> None:
+    """An image whose UART is 8 % off says nothing that anybody could read."""
+    made = image("arduino-uno", body=REVERSE)
+    assert made.bin is not None
+    raw = bytearray(made.bin.read_bytes())
+    divider = raw.index(bytes.fromhex("80e1"))  # ldi r24, 16: the divider less one
+    assert raw.count(bytes.fromhex("80e1")) == 1
+    raw[divider] = 0x82
+    wrong = tmp_path / "toy.bin"
+    wrong.write_bytes(raw)
+    from dataclasses import replace
+
+    machine = open_machine(replace(made, bin=wrong), RUN)
+    with pytest.raises(DeviceFault) as error:
+        machine.read(10.0)
+    assert error.value.have == ("the console's rate is more than 2.5 % off",)
+
+
+def test_simavr_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simavr, "HEADERS", ())
+    with pytest.raises(CompileError) as error:
+        open_machine(image("arduino-uno"), RUN)
+    assert error.value.render() == (
+        "error: board arduino-uno needs simavr\n"
+        "  need  the library libsimavr and its headers\n"
+        "  try   `apt-get install libsimavr-dev`"
+    )
