@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from baretorch.firmware.build import build
 from baretorch.frontends import Int8
 from baretorch.frontends.model_file import load_model_file
 from baretorch.ir import Array
-from baretorch.options import Compiler, Io, Options
+from baretorch.options import Compiler, Console, Io, Options
 from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 
@@ -132,8 +132,9 @@ def measure_all() -> list[dict[str, Any]]:
     rows = []
     for name in BOARDS:
         board, folder = load_board(name), ROOT / "build" / "bench" / f"tinygrad-{name}"
-        compiled = pipeline.compile_source(source, board, Options(toolchain=Compiler(TOOLCHAIN)))
-        small = pipeline.compile_source(int8, board, Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8))
+        options = Options(toolchain=Compiler(TOOLCHAIN), console=Console.UART)
+        compiled = pipeline.compile_source(source, board, options)
+        small = pipeline.compile_source(int8, board, replace(options, io=Io.INT8))
         rows.append(_theirs(made, compiled, folder / "tinygrad") | {"made_by": "tinygrad"})
         rows += [_ours(c, folder / f"baretorch-{dtype}") for dtype, c in (("float32", compiled), ("int8", small))]
     return rows
