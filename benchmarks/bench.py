@@ -57,7 +57,7 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/tinyrps.py", True, INT8),
     ("zoo/ad.py", True, INT8),
     ("zoo/mnist_mlp.py", True, INT8),
-    (SINE, True, EVERY),
+    (SINE, True, (*EVERY, "arduino-uno", "arduino-mega")),
     ("zoo/kws_raw.py", True, (M4F, "pico2w", M55)),
     ("zoo/vww.py", False, FAST),
     ("zoo/ic.py", False, FAST),
