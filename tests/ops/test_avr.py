@@ -20,7 +20,7 @@ from tests.ops.merge import merged
 
 BOARD = "arduino-mega"
 ROOM = 5000  # bytes of RAM for the cases of an image
-PER_IMAGE = 16  # cases: the run function has a pointer to each's inputs and outputs on its stack
+PER_IMAGE = {"speed": 16, "size": 4}  # cases: their pointers, and copies of their parameters, are on the stack
 QUICK = ("qlinear one by one", "qconv2d one channel", "lookup", "qsoftmax two", "qattention masked")
 
 
@@ -45,11 +45,11 @@ def own_kernel(case: Case) -> bool:
     return any(step.kernel.needs != ANY_CPU for step in plan.steps)
 
 
-def batches(cases: Sequence[Case]) -> Iterator[list[Case]]:
+def batches(cases: Sequence[Case], most: int) -> Iterator[list[Case]]:
     """As many as an image holds, each."""
     batch: list[Case] = []
     for case in cases:
-        if batch and (sum(map(ram, [*batch, case])) > ROOM or len(batch) == PER_IMAGE):
+        if batch and (sum(map(ram, [*batch, case])) > ROOM or len(batch) == most):
             yield batch
             batch = []
         batch.append(case)
@@ -57,7 +57,7 @@ def batches(cases: Sequence[Case]) -> Iterator[list[Case]]:
 
 
 def check(cases: Sequence[Case], folder: Path, optimize: str) -> None:
-    for number, some in enumerate(batches(cases)):
+    for number, some in enumerate(batches(cases, PER_IMAGE[optimize])):
         outputs = run_emulated(some, BOARD, folder / str(number), optimize)
         for case, have, need in zip(some, outputs, run_reference(some), strict=True):
             case.check(have, need)
