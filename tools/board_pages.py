@@ -510,15 +510,21 @@ def _pins(board: Board) -> list[str]:
 def _figures(board: Board) -> list[str]:
     if board.chip.boot == "host":
         return ["Nothing is counted on this computer."]
-    rows = [_row(row) for row in json.loads(FIGURES.read_text()) if row["board"] == board.name]
+    found = [row for row in json.loads(FIGURES.read_text()) if row["board"] == board.name]
     how = (
         "In int8, built by gcc, run by `baretorch run MODEL --board {} --int8 --io int8`; `make bench` measures again."
         if board.emulators
         else "In int8, built by gcc. Nothing that can be installed here runs them, so there are sizes only."
     )
-    estimate = "Times are [estimates](../how-to/find-what-is-slow.md#how-far-to-trust-the-time) with their range."
+    ranges = [row["time_ms_range"] for row in found if row.get("time_ms_range")]
+    if any(low < high for low, high in ranges):
+        times = ["Times are [estimates](../how-to/find-what-is-slow.md#how-far-to-trust-the-time) with their range."]
+    else:
+        times = ["Times are of the cycles that the emulator counts, which are the chip's."] if ranges else []
+    if board.chip.npu and board.emulators:
+        times = ["Instructions are the core's, beside what the NPU computes; no time is told of that."]
     titles = ("model", "flash", "RAM", "instructions", "time in ms", "of that waiting for flash")
-    return [*_table(titles, rows, "lrrrrr"), "", how.format(board.name), *([estimate] if board.emulators else [])]
+    return [*_table(titles, [_row(row) for row in found], "lrrrrr"), "", how.format(board.name), *times]
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
@@ -527,6 +533,8 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     sizes = (row["model"], f"{row['flash']:,}", f"{row['ram']:,}")
     if row.get("instructions") is None:
         return *sizes, "–", "–", "–"
+    if row["time_ms_range"] is None:
+        return *sizes, f"{row['instructions']:,}", "–", "–"
     low, high = map(figure, row["time_ms_range"])
     time = figure(row["time_ms"]) if low == high else f"{figure(row['time_ms'])} ({low} to {high})"
     waits = row.get("flash_cycles")

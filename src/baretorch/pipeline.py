@@ -6,7 +6,7 @@ file -> Source (in int8) -> Graph -> PASSES -> Plan -> C files -> Image -> Run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -145,7 +145,7 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     check_watchdog(board, options.watchdog)
     if options.check_inputs:
         _need_checkable(graphs, options)
-    with timed("npu"):
+    with timed("npu") if board.chip.npu else nullcontext():
         found = {name: delegated(graph, board, options) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
