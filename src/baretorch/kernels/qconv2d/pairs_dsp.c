@@ -40,6 +40,7 @@ BT_INLINE bt_qconv2d_sums bt_qconv2d_dot_part(const int32_t *w, const int32_t *x
                        [part] "=&r"(part), [xa] "=&r"(xa), [xb] "=&r"(xb)
                      :
                      : "cc", "memory");
+#undef BT_FOUR_TAPS
     bt_qconv2d_sums sums = { { low_a, low_b }, { (both_a - low_a) >> 8, (both_b - low_b) >> 8 } };
     return sums;
 }
