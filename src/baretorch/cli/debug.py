@@ -11,7 +11,7 @@ from baretorch.cli.flags import BUILD, COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
 
 if TYPE_CHECKING:
-    from baretorch.options import Options, UseNpu
+    from baretorch.options import Options
     from baretorch.targets.types import Board
 
 
@@ -43,6 +43,7 @@ def debug(
     from baretorch.debug.servers import debug_emulator, emulated, probed
     from baretorch.debug.session import START, fed, find_gdb, has_python, run_gdb, start_commands
     from baretorch.errors import CompileError
+    from baretorch.options import UseNpu
 
     if bool(probe) != bool(port):
         raise click.UsageError("--probe and --port go together: a probe to debug with, a port for the model's inputs")

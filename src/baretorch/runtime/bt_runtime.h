@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "../kernels/bt.h"
+#include "bt.h"
 
 /* A text for people, where constants are. */
 #if defined(__AVR__)
