@@ -59,6 +59,9 @@ def test_what_it_does_not_know_is_told(graph: Graph) -> None:
 
 
 def test_missing(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARETORCH_VELA", str(tmp_path / "nowhere"))
+    with pytest.raises(CompileError, match="BARETORCH_VELA names no folder"):
+        vela.installed()
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
     assert refusal(graph) == (
         "error: Vela is not installed\n"

@@ -65,8 +65,10 @@ def load(path: str, method: str | None = None, options: Options = DEFAULT) -> So
     the first. A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to
     trust."""
     kind, file = kind_of(path), Path(path)
-    source = kind.load(Asked(file, _name(file), method, options.trust, shapes=options.shapes, state=options.state))
-    given, model = Path(options.calibration) if options.calibration else None, source.named or file
+    given = Path(options.calibration) if options.calibration else None
+    asked = Asked(file, _name(file), method, options.trust, None, options.shapes, options.state, given)
+    source = kind.load(asked)
+    model = source.named or file
     if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):
         return source
     return replace(source, calibration=calibration_of(model, given, source.graph))

@@ -50,10 +50,21 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
     return FileSamples((_of_npz(path, ports),))
 
 
-def examples_of(model: Path, graph: Graph) -> tuple[Array, ...] | None:
-    """The first sample of `inputs.npz` beside the model, in the caller's order; None if there is no such file."""
+def examples_of(model: Path, graph: Graph, calibration: Path | None = None) -> tuple[Array, ...] | None:
+    """The first sample of `inputs.npz` beside the model, in the caller's order; without such a file the first that it
+    is calibrated with, because random numbers may be no inputs that it knows. None if there is neither."""
     found = _beside(model, EXAMPLES, graph.takes())
+    if found is None:
+        found = _fitting(model, calibration, graph)
     return None if found is None else next(iter(found))
+
+
+def _fitting(model: Path, calibration: Path | None, graph: Graph) -> FileSamples | None:
+    """Samples for calibration, if there are some for this model: those who quantize tell what is wrong with others."""
+    try:
+        return calibration_of(model, calibration, graph)
+    except CompileError:
+        return None
 
 
 def _beside(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None:

@@ -40,7 +40,8 @@ class Asked:
     """What is asked of a loader: this file, whose model is called `name`. Of several methods `method`, or the first.
     `trust`: the user says that what is in the file may run. `inputs` are example inputs as the caller has them, where a
     Python file names this one and gives some; `example_inputs` checks and arranges them. `shapes` are those of inputs
-    that the file leaves open, `state` the outputs that inputs have from the run before."""
+    that the file leaves open, `state` the outputs that inputs have from the run before. `calibration` is where the user
+    says that samples are."""
 
     file: Path
     name: str
@@ -49,6 +50,7 @@ class Asked:
     inputs: tuple[Any, ...] | None = None
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     state: Mapping[str, str] = field(default_factory=dict)
+    calibration: Path | None = None
 
     def need_fixed(self, what: str) -> None:
         """CompileError if shapes or state are given for a model that has its own."""

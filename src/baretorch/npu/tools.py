@@ -11,6 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from baretorch.errors import CompileError
+
 VARIABLE = "BARETORCH_VELA"
 
 
@@ -19,6 +21,10 @@ def find(program: str) -> Path | None:
     folders = [Path(sys.executable).parent, Path(sys.prefix) / "vela" / "bin"]
     if named := os.environ.get(VARIABLE):
         folders = [Path(named), Path(named) / "bin"]
+        if not folders[0].is_dir():
+            raise CompileError(
+                f"{VARIABLE} names no folder", have=named, need="an environment that has Vela, or its bin"
+            )
     for folder in folders:
         if (folder / program).is_file():
             return folder / program

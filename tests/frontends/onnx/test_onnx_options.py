@@ -215,6 +215,18 @@ def test_example_inputs_beside_the_file(tmp_path: Path) -> None:
     assert np.array_equal(source.examples[0], x)
 
 
+def test_without_example_inputs_the_first_sample_is_one(tmp_path: Path) -> None:
+    """Random numbers may be nothing that the model knows; samples of another model are nothing to compare with."""
+    path, samples = saved(tmp_path, small_cnn()), np.stack([np.full((1, 2, 8, 8), v, np.float32) for v in (0.25, 0.5)])
+    np.savez(tmp_path / "calibration.npz", x=samples)
+    assert np.array_equal(frontends.load(path).examples[0], samples[0])
+    np.savez(tmp_path / "given.npz", x=samples[1:])
+    given = Options(int8=True, calibration=str(tmp_path / "given.npz"))
+    assert np.array_equal(frontends.load(path, options=given).examples[0], samples[1])
+    np.savez(tmp_path / "calibration.npz", x=np.zeros((2, 3), np.float32))
+    assert frontends.load(path).examples[0].std() > 0.5, "random ones"
+
+
 def test_what_is_called_after_the_model_comes_first(tmp_path: Path) -> None:
     """Also where a Python file names the model, unless it has calibration()."""
     path = saved(tmp_path, small_cnn())

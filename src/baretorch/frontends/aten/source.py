@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from baretorch.frontends.aten.program import AtenProgram, AtenState, check_sizes
 from baretorch.frontends.aten.table import to_graph
-from baretorch.frontends.calibration import EXAMPLES, examples_of
+from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.ir import Graph
 from baretorch.stopwatch import timed
@@ -56,8 +56,8 @@ def load_pte(asked: Asked) -> Source:
             check_sizes(program)
         method = one_of(programs, asked.method or ("forward" if "forward" in programs else None))
         program, graphs = programs[method], Lowered(programs)
-        if asked.inputs is None and (asked.file.parent / EXAMPLES).is_file():
-            asked = replace(asked, inputs=examples_of(asked.file, graphs[method]))
+        if asked.inputs is None and (asked.calibration or any(asked.file.parent.glob("*.npz"))):
+            asked = replace(asked, inputs=examples_of(asked.file, graphs[method], asked.calibration))
         return Source(
             asked.name,
             graphs,

@@ -44,7 +44,7 @@ def load_onnx(asked: Asked) -> Source:
         interface = interface_of(model, shapes, state)
         graph, notes = to_graph(model, interface, asked.name)
         if asked.inputs is None:
-            asked = replace(asked, inputs=examples_of(asked.file, graph))
+            asked = replace(asked, inputs=examples_of(asked.file, graph, asked.calibration))
         source = Source(
             asked.name,
             {METHOD: graph},

@@ -68,7 +68,7 @@ def load_tflite(asked: Asked) -> Source:
         read = read_tflite(data, asked.name, asked.method, asked.trust)
         graph, subgraph = read.graph, read.subgraph
         if asked.inputs is None:
-            asked = replace(asked, inputs=examples_of(asked.file, graph))
+            asked = replace(asked, inputs=examples_of(asked.file, graph, asked.calibration))
         examples = _examples(graph) if asked.inputs is None else example_inputs(asked, graph)
         source = Source(
             asked.name,
