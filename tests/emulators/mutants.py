@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
+from baretorch.emit import KERNELS
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceHang, Machine
 from baretorch.emulators.unicorn import UnicornMachine
@@ -318,7 +319,7 @@ class Workshop:
 
     def _compile(self, source: Path, name: str) -> Path:
         output = self._folder / f"{name}.o"
-        includes = (self._folder, source.parent, RUNTIME, RUNTIME / "chip")
+        includes = (self._folder, source.parent, RUNTIME, RUNTIME / "chip", KERNELS)
         self._tools.compile(source, output, includes, Optimize.SIZE)
         return output
 

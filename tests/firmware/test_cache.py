@@ -19,7 +19,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(source: Path, target: str) -> None:
+    def full(source: Path, target: str, **_: bool) -> None:
         Path(target).write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -90,7 +90,7 @@ def some_of_each(found: Sequence[Trial], cases: int) -> list[Trial]:
 
 def in_parts(plan: Plan, how: Sequence[Cut]) -> Plan:
     """The plan of a table, each case of which is cut so."""
-    constants = Constants({c.name: c for c in plan.layout.constants})
+    constants = Constants(known={c.name: c for c in plan.layout.constants})
     steps: list[Step] = []
     for step in plan.steps:
         cut = how[number(step.call.y.name)]

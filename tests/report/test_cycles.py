@@ -57,7 +57,7 @@ def test_loads_that_follow_each_other_overlap() -> None:
 
 
 def test_every_core_has_a_table_with_a_source() -> None:
-    assert set(TIMINGS) == {cpu.name for cpu in CPUS} - {"host"}
+    assert set(TIMINGS) == {cpu.name for cpu in CPUS} - {"host", "computer", "cv32e40p"}  # the last is simulated
     for timing in TIMINGS.values():
         assert timing.source
         for cost in (timing.other, *timing.costs.values()):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.ops import cut, overlap
+from baretorch.ops import overlap
 from baretorch.ops.conv2d import trailing
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.pack_triples import small_outputs
@@ -29,7 +29,6 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             pack=_pack,
             scratch=lambda call: prod(call.inputs[1].shape[1:]),
             overlap=trailing(0),
-            splits=cut.rows_or_channels(4),
         ),
     )
 
@@ -45,7 +44,6 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             fits=_fits,
             pack=_pack,
             overlap=overlap.rows(1),
-            splits=cut.rows_or_channels(4),
         ),
     )
 

@@ -119,7 +119,8 @@ CPUS: tuple[Cpu, ...] = (
         gcc_prefix="riscv64-unknown-elf-",
         zig=(
             *("-target", "riscv32-freestanding-none", "-mabi=ilp32", "-mcmodel=medany"),
-            *("-mcpu=generic_rv32+m+c+xcvalu+xcvbi+xcvbitmanip+xcvmac+xcvmem+xcvsimd", "-DBT_XCV"),
+            # without xcvbitmanip: this clang counts leading zeros wrong with it
+            *("-mcpu=generic_rv32+m+c+xcvalu+xcvbi+xcvmac+xcvmem+xcvsimd", "-DBT_XCV"),
         ),
         unicorn=None,
         elf_machine=_RISCV,
