@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baretorch import escape
-from baretorch.emit import CFiles, emit
+from baretorch.emit import KERNELS, CFiles, emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
@@ -76,7 +76,9 @@ def check(files: CFiles, folder: Path, *compilers: tuple[str, ...]) -> None:
     written(files, folder)
     for compiler in compilers or (GCC,):
         sources = ["model.h"] if compiler is CPP else ["model.c", "weights.c", "glue.c"]
-        run = subprocess.run([*compiler, f"-I{RUNTIME}", "-I.", *sources], cwd=folder, capture_output=True, text=True)
+        run = subprocess.run(
+            [*compiler, f"-I{RUNTIME}", f"-I{KERNELS}", "-I.", *sources], cwd=folder, capture_output=True, text=True
+        )
         assert run.returncode == 0, run.stderr
 
 
