@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from baretorch.emit import KERNELS
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.model_file import import_file
 from baretorch.options import Optimize
@@ -49,7 +50,7 @@ def test_the_c_is_clean(toolchain: str, tmp_path: Path) -> None:
     (tmp_path / "bt_board.h").write_text(board_header(board, cores=2, app=True))
     tools = find_toolchain(board, toolchain)
     for source in sorted(FIRMWARE.rglob("*.c")):
-        tools.compile(source, tmp_path / "one.o", (tmp_path, RUNTIME, FIRMWARE), Optimize.SPEED)
+        tools.compile(source, tmp_path / "one.o", (tmp_path, RUNTIME, KERNELS, FIRMWARE), Optimize.SPEED)
 
 
 def test_drivers_do_without_the_model() -> None:
