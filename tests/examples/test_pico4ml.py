@@ -88,7 +88,8 @@ def test_any_view_is_survived(vision: Any) -> None:
     rng = np.random.default_rng(1)
     for top in (1, 3, 256):
         for _ in range(20):
-            vision(rng.integers(0, top, (photo.VIEW, photo.VIEW), np.uint8))
+            made = vision(rng.integers(0, top, (photo.VIEW, photo.VIEW), np.uint8))
+            assert made is None or made.size == 784
 
 
 def test_photographs_look_like_their_digits(vision: Any) -> None:
