@@ -310,7 +310,12 @@ def test_answers_begin_anywhere_in_a_frame() -> None:
     machine = over_usb("pico", LONG.replace("i < 200000", "i < 5000u * x[0]"), outputs=3000)
     link = Link(machine)
     for n in range(4):
-        link.run([bytes([n]) + DATA[1:]])
+        x = bytes([n]) + DATA[1:]
+        total = 0
+        for i in range(5000 * n):
+            total = (31 * total + x[i % len(x)]) & 0xFFFFFFFF
+        (y,) = link.run([x]).outputs
+        assert len(y) == 3000 and y[:16] == bytes((total >> i) & 0xFF for i in range(16))
 
 
 # --- trouble ---------------------------------------------------------------------------------------------------------
