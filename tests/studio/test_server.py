@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from baretorch.errors import CompileError
 from baretorch.ir import interpret
 from baretorch.options import DEFAULT
 from baretorch.studio.live import LiveModel, Made
-from baretorch.studio.server import StudioServer, Tab
+from baretorch.studio.server import MOST_CONNECTIONS, StudioServer, Tab
 from tests.cli.program import baretorch, check_golden
 from tests.studio.client import ask, live, served
 from tests.studio.strokes import DIGITS
@@ -182,6 +184,24 @@ def raw(server: StudioServer, data: bytes) -> bytes:
             return line.recv(4096)
         except ConnectionError:  # it has heard enough
             return b""
+
+
+def test_many_silent_lines_take_only_so_many_threads(studio: StudioServer) -> None:
+    """Lines that say nothing fill the server's places; one more is hung up on, and a place that is left is free again."""
+    with ExitStack() as lines:
+        silent = [
+            lines.enter_context(socket.create_connection(studio.server_address[:2], timeout=10))
+            for _ in range(2 * MOST_CONNECTIONS)
+        ]
+        assert silent[-1].recv(1) == b""
+        assert threading.active_count() < MOST_CONNECTIONS + 20
+    for _ in range(100):
+        with suppress(ConnectionError):
+            if ask(studio, "api/model/run", HALF).status == 200:
+                break
+        time.sleep(0.05)
+    else:
+        pytest.fail("no place became free")
 
 
 def test_values_that_are_no_numbers(studio: StudioServer) -> None:

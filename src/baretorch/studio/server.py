@@ -18,6 +18,7 @@ from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from threading import BoundedSemaphore
 from typing import Any
 
 from baretorch.errors import CompileError
@@ -27,6 +28,7 @@ from baretorch.studio.live import LiveModel, input_bytes, read_inputs
 ADDRESS = "127.0.0.1"
 OUR_HOSTS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
 REQUEST_SECONDS = 30.0  # for a request to arrive, so that one that never does holds nothing
+MOST_CONNECTIONS = 64  # at a time, each with a thread of its own; a browser opens six
 LINGER_SECONDS, LINGER_BYTES, LINGER_CHUNKS = 0.5, 1 << 16, 64
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
@@ -78,6 +80,7 @@ class StudioServer(ThreadingHTTPServer):
     def __init__(self, tabs: Mapping[str, Tab], port: int = 0) -> None:
         self.tabs = tabs
         self.token = secrets.token_urlsafe(16)
+        self._free = BoundedSemaphore(MOST_CONNECTIONS)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -90,6 +93,19 @@ class StudioServer(ThreadingHTTPServer):
     @cached_property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.server_address[1]}/{self.token}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One more than there may be is hung up on."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that hangs up is no event."""
