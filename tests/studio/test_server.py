@@ -187,7 +187,7 @@ def raw(server: StudioServer, data: bytes) -> bytes:
 
 
 def test_many_silent_lines_take_only_so_many_threads(studio: StudioServer) -> None:
-    """Lines that say nothing fill the server's places; one more is hung up on, and a place that is left is free again."""
+    """Lines that say nothing fill the server's places; one more is hung up on, and a place that is left is free."""
     with ExitStack() as lines:
         silent = [
             lines.enter_context(socket.create_connection(studio.server_address[:2], timeout=10))

@@ -42,12 +42,18 @@ static void barrier(void)
     __asm__ volatile("dmb" : : : "memory");
 }
 
+/* An event, so that the other core looks at what was written before it. */
+static void wake(void)
+{
+    barrier();
+    __asm__ volatile("sev" : : : "memory");
+}
+
 static void hand_over(whose to)
 {
     barrier();
     turn = to;
-    barrier();
-    __asm__ volatile("sev" : : : "memory");
+    wake();
 }
 
 /* Core 1 */
@@ -108,7 +114,7 @@ static void tell(volatile uint32_t *where, uint32_t what)
 {
     if (*where != what) {
         *where = what;
-        hand_over(turn); /* an event, so that core 0 looks */
+        wake(); /* `turn` may be core 0's to set */
     }
 }
 
