@@ -14,14 +14,14 @@ from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import DeviceFault
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
-from baretorch.ir import Array, DType, Graph, interpret
-from baretorch.ops.delegate import Delegate
+from baretorch.ir import DType, Graph, interpret
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.options import Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graph
 from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
+from tests.npu.damage import constants_of, damaged
 from tests.npu.test_partition import Net, Q
 
 
@@ -61,20 +61,8 @@ def ran(compiled: Compiled, image: Image) -> Run:
         machine.close()
 
 
-def commands_of(compiled: Compiled) -> Array:
-    (node,) = (n for n in compiled.plan.graph.nodes if isinstance(n.op, Delegate))
-    commands = compiled.plan.graph[node.inputs[1]].data
-    assert commands is not None
-    return commands
-
-
-def damaged(image: Image, compiled: Compiled, folder: Path, word: int, value: int) -> Image:
-    """The image with another word in the command stream."""
-    whole, stream = image.elf.read_bytes(), commands_of(compiled).tobytes()
-    assert whole.count(stream) == 1
-    at = whole.index(stream) + 4 * word
-    (folder / "damaged.elf").write_bytes(whole[:at] + value.to_bytes(4, "little") + whole[at + 4 :])
-    return replace(image, elf=folder / "damaged.elf")
+def with_word(commands: bytes, word: int, value: int) -> bytes:
+    return commands[: 4 * word] + value.to_bytes(4, "little") + commands[4 * word + 4 :]
 
 
 def test_the_npu_answers_as_the_graph_means(compiled: Compiled, image: Image) -> None:
@@ -86,18 +74,32 @@ def test_the_npu_answers_as_the_graph_means(compiled: Compiled, image: Image) ->
     assert run.instructions is not None and 100 < run.instructions < 3000
 
 
-def test_an_unknown_command_ends_in_words(compiled: Compiled, image: Image, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, 1], ids=["commands", "weights"])
+def test_a_flipped_bit_ends_in_words(part: int, compiled: Compiled, image: Image, tmp_path: Path) -> None:
+    data = constants_of(compiled)[part]
+    middle = len(data) // 2
+    other = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
     with pytest.raises(DeviceFault) as fault:
-        ran(compiled, damaged(image, compiled, tmp_path, 0, 0x000003FF))
+        ran(compiled, damaged(image, compiled, tmp_path, data, other))
+    assert "the commands or weights for the NPU are damaged" in fault.value.render()
+
+
+def test_an_unknown_command_ends_in_words(compiled: Compiled, image: Image, tmp_path: Path) -> None:
+    commands = constants_of(compiled)[0]
+    other = with_word(commands, 0, 0x000003FF)
+    with pytest.raises(DeviceFault) as fault:
+        ran(compiled, damaged(image, compiled, tmp_path, commands, other, hidden=True))
     assert "the NPU found a command that it does not know" in fault.value.render()
     assert "of the command stream" in fault.value.render()
 
 
 def test_an_address_where_nothing_is_ends_in_words(compiled: Compiled, image: Image, tmp_path: Path) -> None:
-    words = commands_of(compiled).view(np.uint32).tolist()
+    commands = constants_of(compiled)[0]
+    words = np.frombuffer(commands, np.uint32).tolist()
     base = next(i for i, word in enumerate(words) if word & 0xFFFF == 0x4000)  # IFM_BASE0, and its address
+    other = with_word(commands, base + 1, 0x7000_0000)
     with pytest.raises(DeviceFault) as fault:
-        ran(compiled, damaged(image, compiled, tmp_path, base + 1, 0x7000_0000))
+        ran(compiled, damaged(image, compiled, tmp_path, commands, other, hidden=True))
     assert "the NPU read or wrote where nothing answers" in fault.value.render()
 
 

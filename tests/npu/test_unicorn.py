@@ -20,6 +20,7 @@ from baretorch.options import Io, Options, UseNpu
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board, Npu
+from tests.npu.damage import constants_of, damaged
 from tests.npu.test_judge import chain
 
 BASE = 0x48102000
@@ -84,20 +85,41 @@ def said(machine: UnicornMachine, compiled: Compiled) -> str:
     return fault.value.render()
 
 
-def flip(machine: UnicornMachine, old: bytes, new: bytes) -> None:
-    """Change what is in flash."""
-    core = machine._cores[0]
-    flash = next(m for m in machine._memories if m.name == "CODE")
-    at = flash.bytes.find(old)
-    assert at >= 0
-    flash.bytes[at : at + len(new)] = new
-    core.uc.ctl_flush_tb()
+def with_bit(data: bytes, bit: int) -> bytes:
+    """The other way."""
+    return bytes(byte ^ (1 << bit % 8 if i == bit // 8 else 0) for i, byte in enumerate(data))
 
 
-def test_a_flipped_bit(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
-    commands = stream(image[0])
-    flip(machine, commands, bytes([commands[0] ^ 0x40]))
-    assert "found a command that it does not know" in said(machine, image[0])
+@pytest.mark.parametrize("part", [0, 1], ids=["commands", "weights"])
+@pytest.mark.parametrize("where", [0.0, 0.37, 0.999])
+def test_a_flipped_bit(part: int, where: float, image: tuple[Compiled, Image], tmp_path: Path) -> None:
+    """The NPU is not started: most bits of a stream and all of the weights would be a wrong answer."""
+    compiled, built_image = image
+    data = constants_of(compiled)[part]
+    other = with_bit(data, int(8 * len(data) * where))
+    machine = UnicornMachine(damaged(built_image, compiled, tmp_path, data, other), compiled.c.run)
+    text = said(machine, compiled)
+    assert "the commands or weights for the NPU are damaged" in text and "checksum" in text
+    assert machine.npu is not None and machine.npu.device.runs == 0
+
+
+def test_looked_at_once(image: tuple[Compiled, Image]) -> None:
+    """The checksum takes its time before the first run, and none after it."""
+    compiled, built_image = image
+    machine = UnicornMachine(built_image, compiled.c.run)
+    inputs = [np.zeros(compiled.graph[name].shape, np.int8) for name in compiled.graph.inputs]
+    run_on(machine, compiled.graph, inputs)
+    first, second = machine.instructions()[:2]
+    size = sum(map(len, constants_of(compiled)))
+    assert 8 * size < first - second < 16 * size and second < 1000
+
+
+def test_an_unknown_command(image: tuple[Compiled, Image], tmp_path: Path) -> None:
+    compiled, built_image = image
+    commands = constants_of(compiled)[0]
+    other = bytes([commands[0] ^ 0x40]) + commands[1:]
+    broken = damaged(built_image, compiled, tmp_path, commands, other, hidden=True)
+    assert "found a command that it does not know" in said(UnicornMachine(broken, compiled.c.run), compiled)
 
 
 def test_a_bus_error(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
@@ -112,13 +134,10 @@ def test_a_timeout(machine: UnicornMachine, image: tuple[Compiled, Image]) -> No
     assert "did not end in time" in said(machine, image[0])
 
 
-def test_a_stream_that_depends_on_chance(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
-    commands = stream(image[0])
+def test_a_stream_that_depends_on_chance(image: tuple[Compiled, Image], tmp_path: Path) -> None:
+    compiled, built_image = image
+    commands = constants_of(compiled)[0]
     wait = commands.index(b"\x11\0\0\0")
-    flip(machine, commands, commands[:wait] + b"\x13" + commands[wait + 1 :])  # PMU_MASK instead
-    assert "no DMA_WAIT is between them" in said(machine, image[0])
-
-
-def stream(compiled: Compiled) -> bytes:
-    graph = compiled.plans["forward"].graph
-    return next(t.data.tobytes() for t in graph.constants() if t.name.endswith(".commands") and t.data is not None)
+    other = commands[:wait] + b"\x13" + commands[wait + 1 :]  # PMU_MASK instead
+    broken = damaged(built_image, compiled, tmp_path, commands, other, hidden=True)
+    assert "no DMA_WAIT is between them" in said(UnicornMachine(broken, compiled.c.run), compiled)

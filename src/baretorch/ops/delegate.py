@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -73,7 +74,10 @@ def _whole(parts: Sequence[Part]) -> Shape:
 
 
 def _params(call: Call[Delegate]) -> Params:
-    return Params("bt_delegate", (("config", call.op.config), ("command_bytes", data_of(call.inputs, 1).nbytes)))
+    commands, weights = (data_of(call.inputs, i).tobytes() for i in (1, 2))
+    crc = zlib.crc32(weights, zlib.crc32(commands))
+    sizes = (("command_bytes", len(commands)), ("weight_bytes", len(weights)))
+    return Params("bt_npu_job", (("config", call.op.config), *sizes, ("crc", crc)))
 
 
 KERNELS: tuple[Kernel[Delegate], ...] = (

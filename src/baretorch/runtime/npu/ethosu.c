@@ -2,6 +2,8 @@
 #include "bt_board.h"
 #include "bt_reg.h"
 #include "bt_runtime.h"
+#include "crc.h"
+#include "npu.h"
 
 #define NPU(offset) BT_REG(BT_NPU_BASE + (offset))
 #define STATUS NPU(0x04u)
@@ -28,14 +30,14 @@
 #define PRODUCT(config) ((config) >> 28)
 #define U85 2u
 
-#define REGIONS 5u /* as kernels/delegate/delegate.h numbers them: weights first */
 #define LIMIT_MS 5000u
 #define RESET_LOOKS 100000u
+#define KNOWN 16u
 
 /* Accesses by the port for RAM are of kind 0, by the other one of kind 2. */
 #ifdef BT_NPU_CONSTANTS_APART
 #define STREAM_KIND 2u
-#define REGION_KINDS 2u /* the weights', which are region 0 */
+#define REGION_KINDS (2u << 2 * BT_NPU_WEIGHTS)
 #else
 #define STREAM_KIND 0u
 #define REGION_KINDS 0u
@@ -44,7 +46,6 @@
 #define U85_EXTERNAL (1u << 2)
 #define U85_LIMITS(reads, writes) (2u << 16 | ((writes)-1u) << 8 | ((reads)-1u)) /* bursts of 256 bytes */
 
-void bt_npu_run(uint32_t config, const int32_t *commands, uint32_t command_bytes, const void *const *regions);
 void bt_npu_sleep(void);
 
 static const struct {
@@ -57,6 +58,14 @@ static const struct {
     {1u << 8, "found a memory error that it cannot correct"},
 };
 
+__attribute__((noreturn)) static void end(void)
+{
+    bt_print("\nEND OF FAULT\n");
+    for (;;) {
+        __asm__ volatile("wfi");
+    }
+}
+
 __attribute__((noreturn)) static void failed(const char *what, uint32_t status)
 {
     bt_print("\nFAULT: the NPU ");
@@ -65,9 +74,41 @@ __attribute__((noreturn)) static void failed(const char *what, uint32_t status)
     bt_print_hex(status);
     bt_print(" at byte ");
     bt_print_hex(QREAD);
-    bt_print(" of the command stream\nEND OF FAULT\n");
-    for (;;) {
-        __asm__ volatile("wfi");
+    bt_print(" of the command stream");
+    end();
+}
+
+static uint32_t crc_of(uint32_t crc, const void *data, uint32_t bytes)
+{
+    const uint8_t *byte = data;
+    for (; bytes > 0; bytes--, byte++) {
+        crc = bt_crc_add(crc, *byte);
+        bt_watchdog_feed();
+    }
+    return crc;
+}
+
+/* Before a stream is first started since the reset, it and its weights must be what was compiled: the NPU would compute
+ * something else without a word. A model with more regions than are remembered is looked at every time. */
+static void check(const bt_npu_job *job, const int32_t *commands, const void *weights)
+{
+    static const int32_t *whole[KNOWN];
+    uint32_t i = 0;
+    while (i < KNOWN && whole[i] != 0) {
+        if (whole[i++] == commands) {
+            return;
+        }
+    }
+    const uint32_t crc = ~crc_of(crc_of(BT_CRC_BEGIN, commands, job->command_bytes), weights, job->weight_bytes);
+    if (crc != job->crc) {
+        bt_print("\nFAULT: the commands or weights for the NPU are damaged\nchecksum ");
+        bt_print_hex(crc);
+        bt_print(" instead of ");
+        bt_print_hex(job->crc);
+        end();
+    }
+    if (i < KNOWN) {
+        whole[i] = commands;
     }
 }
 
@@ -108,6 +149,10 @@ static void set_up(uint32_t config)
     }
     QCONFIG = STREAM_KIND;
     REGIONCFG = REGION_KINDS;
+    QBASE_HIGH = 0;
+    for (uint32_t i = 0; i < BT_NPU_REGIONS; i++) {
+        BASEP_HIGH(i) = 0;
+    }
 }
 
 /* Whether it ended in time. */
@@ -136,22 +181,21 @@ static int ended(void)
     return !late;
 }
 
-void bt_npu_run(uint32_t config, const int32_t *commands, uint32_t command_bytes, const void *const *regions)
+void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *const *regions)
 {
     static int ready;
-    if (CONFIG != config) {
+    if (CONFIG != job->config) {
         failed("is not the one that the model was compiled for", CONFIG);
     }
     if (!ready) {
-        set_up(config);
+        set_up(job->config);
         ready = 1;
     }
+    check(job, commands, regions[BT_NPU_WEIGHTS]);
     QBASE = (uint32_t)(uintptr_t)commands;
-    QBASE_HIGH = 0;
-    QSIZE = command_bytes;
-    for (uint32_t i = 0; i < REGIONS; i++) {
+    QSIZE = job->command_bytes;
+    for (uint32_t i = 0; i < BT_NPU_REGIONS; i++) {
         BASEP(i) = (uint32_t)(uintptr_t)regions[i];
-        BASEP_HIGH(i) = 0;
     }
     flush_cache();
     CMD = CMD_RUN;
