@@ -117,7 +117,8 @@ class Options:
     ] = None
     keep_float: Annotated[tuple[str, ...], About("Leave this layer in float; repeatable.", "LAYER")] = ()
     config: Annotated[
-        str | None, About("Give layers the precisions that this TOML says: int8, int4, int16 or float.", "FILE")
+        str | None,
+        About("Quantize as this TOML says: the precision of each layer, and channels to leave out.", "FILE"),
     ] = None
     observer: Annotated[
         Observer, About("How scales follow from calibration data: without its outliers, or with all of it.")
@@ -174,11 +175,11 @@ class Options:
     def __post_init__(self) -> None:
         for name, text in self.shape.items():
             _sizes(name, text)
-        if not self.int8 and (
-            self.keep_float or self.config or self.observer is not Observer.HISTOGRAM or self.calibration
-        ):
+        if self.config:  # it says how a model becomes int8
+            object.__setattr__(self, "int8", True)
+        if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
             raise CompileError(  # --io goes with models that are int8 already, too
-                "--keep-float, --config, --observer and --calibration go with --int8",
+                "--keep-float, --observer and --calibration go with --int8",
                 need="--int8; in Python int8=True, or calibration data",
             )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.program import baretorch, check_golden
@@ -59,6 +61,21 @@ def test_what_a_model_of_int16_takes_and_gives(io: str, called: tuple[str, str],
     assert all(name in (folder / "c" / "model.c").read_text() for name in called)
 
 
+def test_channels_are_left_out_and_weights_are_those_of_a_file(folder: Path) -> None:
+    """And --config alone means int8."""
+    (folder / "c.toml").write_text('weights = "w.npz"\n[layers]\n"0" = "int4"\n[removed]\n"0" = "0, 2-2"\n')
+    made = []
+    for value in (0.5, 5.0):
+        np.savez(folder / "w.npz", **{"3.bias": np.full(8, value, np.float32)})
+        result = baretorch("compile", "net.py", "--board", "mps2-an386", "--config", "c.toml", "--out", "c")
+        assert result.code == 0, result.err
+        made.append([(folder / "c" / name).read_text() for name in ("model.c", "weights.c")])
+    assert "bt_qconv2d4_dsp(" in made[0][0]
+    assert ".out = 2," in made[0][0] and ".in = 18," in made[0][0]  # of 4 channels, and of 36 numbers
+    biases = [re.findall(r"net_3_bias\[8\] = \{([^}]*)\}", weights)[0] for _, weights in made]
+    assert all(int(b) > int(a) for a, b in zip(*(text.split(",") for text in biases), strict=True))
+
+
 def test_float_is_what_keep_float_does(folder: Path) -> None:
     (folder / "c.toml").write_text('[layers]\n"0" = "int8"\n"3" = "float"\n')
     arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--out", "c")
@@ -76,11 +93,20 @@ def test_float_is_what_keep_float_does(folder: Path) -> None:
         ("config_no_weights", '[layers]\n"4" = "int4"\n'),
         ("config_no_toml", '[layers\n"3" = "int4"\n'),
         ("config_no_layers", 'precision = "int4"\n'),
+        ("config_channels", '[layers]\n[removed]\n"0" = "1, 3-2"\n'),
+        ("config_whole", '[layers]\n[removed]\n"3" = "1"\n'),
+        ("config_all_channels", '[layers]\n[removed]\n"0" = "0-3"\n'),
+        ("config_elsewhere", 'weights = "../w.npz"\n[layers]\n'),
+        ("config_no_weights_file", 'weights = "w.npz"\n[layers]\n'),
+        ("config_other_weights", 'weights = "other.npz"\n[layers]\n'),
+        ("config_large_weights", 'weights = "large.npz"\n[layers]\n'),
     ],
 )
 def test_what_a_config_may_not_say(name: str, text: str, folder: Path) -> None:
     (folder / "c.toml").write_text(text)
-    result = baretorch("compile", "net.py", "--board", "pico", "--int8", "--config", "c.toml", "--out", "c")
+    np.savez(folder / "other.npz", **{"3.bias": np.zeros(9, np.float32)})
+    np.savez_compressed(folder / "large.npz", **{"3.bias": np.zeros(1 << 20, np.float32)})
+    result = baretorch("compile", "net.py", "--board", "pico", "--config", "c.toml", "--out", "c")
     assert (result.code, result.out) == (1, ""), result.err
     check_golden(f"error_{name}", result.err)
 

@@ -223,7 +223,7 @@ def test_options_of_int8_go_with_it(folder: Path, option: tuple[str, str]) -> No
     (folder / "outlier.py").write_text(OUTLIER)
     result = baretorch("build", "outlier.py", "--board", "pico2w", *option)
     assert result.code == 2
-    assert "--keep-float, --config, --observer and --calibration go with --int8" in result.err
+    assert "--keep-float, --observer and --calibration go with --int8" in result.err
 
 
 @pytest.mark.parametrize("option", ["--int8", "--keep-float 0", "--observer minmax", "--io int8"])

@@ -1,26 +1,36 @@
-"""A precision for each layer that has another than int8, from a small TOML:
+"""What a small TOML says of an int8 model: layers with another precision than int8, channels that are left out, and a
+file with other weights. People write the first; `baretorch tune` writes all of it:
 
+weights = "tuned.npz"
 [layers]
 "net.0" = "int4"
 "net.2" = "float"
+[removed]
+"net.0" = "3, 8-11"
 """
 
 from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from baretorch.errors import CompileError
-from baretorch.ir import Graph, Node, Tensor, fresh
+from baretorch.ir import Array, Graph, Node, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
+from baretorch.passes.prune import without
 from baretorch.quantize.observers import per_channel
 
 LARGEST = 1 << 20  # bytes of a file that people write
+HEADER = 1024  # bytes that an array's description and name take in an .npz, at most
 
 
 class Precision(StrEnum):
@@ -30,8 +40,25 @@ class Precision(StrEnum):
     FLOAT = "float"  # as --keep-float leaves it
 
 
-def read_config(path: str) -> dict[str, Precision]:
-    """The layers of a file and their precisions; CompileError if that is not what it has."""
+@dataclass(frozen=True)
+class Config:
+    """`removed` are the numbers of channels by the layer that makes them; `weights` is an .npz of constants by name, as
+    they are without those channels."""
+
+    layers: Mapping[str, Precision] = field(default_factory=dict)
+    removed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    weights: Path | None = None
+
+    def to_toml(self) -> str:
+        lines = [f"weights = {_quoted(self.weights.name)}"] if self.weights else []
+        lines += ["[layers]", *(f"{_quoted(n)} = {_quoted(p.value)}" for n, p in self.layers.items())]
+        if self.removed:
+            lines += ["[removed]", *(f"{_quoted(n)} = {_quoted(_ranges(c))}" for n, c in self.removed.items())]
+        return "\n".join(lines) + "\n"
+
+
+def read_config(path: str) -> Config:
+    """What a file says; CompileError if that is not what it may."""
     file = Path(path)
     try:
         if file.stat().st_size > LARGEST:
@@ -41,10 +68,14 @@ def read_config(path: str) -> dict[str, Precision]:
         raise CompileError(f"--config: cannot read {path}", have=error.strerror or str(error)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CompileError(f"--config {file.name}: it is no TOML", have=str(error), need=NEED) from error
-    layers = told.get("layers")
-    if set(told) != {"layers"} or not isinstance(layers, dict):
+    layers, removed, weights = told.pop("layers", None), told.pop("removed", {}), told.pop("weights", None)
+    if told or not isinstance(layers, dict) or not isinstance(removed, dict):
         raise CompileError(f"--config {file.name}: it has no list of layers", have=", ".join(told) or None, need=NEED)
-    return {name: _precision(file.name, name, value) for name, value in layers.items()}
+    return Config(
+        {name: _precision(file.name, name, value) for name, value in layers.items()},
+        {name: _numbers(file.name, name, value) for name, value in removed.items()},
+        None if weights is None else _beside(file, weights),
+    )
 
 
 NEED = '[layers] and lines like "net.0" = "int4"'
@@ -59,6 +90,81 @@ def _precision(file: str, layer: str, value: object) -> Precision:
         need=", ".join(Precision),
         try_=f"did you mean {near[0]!r}?" if near else None,
     )
+
+
+def _numbers(file: str, layer: str, value: object) -> tuple[int, ...]:
+    """3, 8-11 -> the numbers of channels."""
+    found: list[int] = []
+    for part in value.split(",") if isinstance(value, str) else [""]:
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        words = (first, last) if dash else (first, first)
+        low, high = (int(w) if w.isdecimal() and len(w) < 8 else -1 for w in words)
+        if low < 0 or high < low or high >= LARGEST:
+            raise CompileError(
+                f"--config {file}: {layer!r} = {value!r}: these are no channels", need='numbers, as in "3, 8-11"'
+            )
+        found += range(low, high + 1)
+    return tuple(found)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """The numbers of channels -> 3, 8-11."""
+    ordered = sorted(numbers)
+    gaps = [i for i, (a, b) in enumerate(pairwise(ordered), 1) if b != a + 1]
+    runs = [ordered[a:b] for a, b in pairwise([0, *gaps, len(ordered)])]
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+
+
+def _quoted(text: str) -> str:
+    """A TOML string."""
+    return '"' + "".join(c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in text) + '"'
+
+
+def _beside(file: Path, name: object) -> Path:
+    if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
+        raise CompileError(
+            f"--config {file.name}: weights = {name!r}", need="the name of an .npz file that lies beside the TOML"
+        )
+    return file.with_name(name)
+
+
+def changed(graph: Graph, config: Config) -> Graph:
+    """The float graph without the channels that are removed, and with the weights of the file."""
+    try:
+        small = without(graph, config.removed)
+    except CompileError as error:
+        error.what = f"--config: {error.what}"
+        raise
+    if config.weights is None:
+        return small
+    tensors = dict(small.tensors)
+    for name, data in _stored(config.weights, small).items():
+        tensors[name] = with_data(tensors[name], data)
+    return replace(small, tensors=tensors)
+
+
+def _stored(path: Path, graph: Graph) -> dict[str, Array]:
+    """The constants in a file, each as large as the graph has it."""
+    known = {t.name: t for t in graph.constants()}
+    most = sum(t.bytes + HEADER for t in known.values())
+    try:
+        with zipfile.ZipFile(path) as parts:
+            if sum(part.file_size for part in parts.infolist()) > most:
+                raise ValueError("it is larger than the model")
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in file.files}
+    except Exception as error:  # whatever NumPy and zipfile stumble over
+        raise CompileError(f"--config: cannot read the weights {path.name}", have=str(error)[:200]) from error
+    for name, data in found.items():
+        t = known.get(name)
+        if t is None or data.shape != t.shape or data.dtype != t.dtype.numpy or not np.isfinite(data).all():
+            raise CompileError(
+                f"--config: the weights {path.name} are not this model's",
+                have=f"{name!r}: {data.dtype.name}{list(data.shape)}",
+                need="finite numbers, as many as in the model" if t is None else f"finite numbers, {t.type}",
+                try_="`baretorch tune` again: the model has changed since",
+            )
+    return found
 
 
 def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]]]) -> Graph:

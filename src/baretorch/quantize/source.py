@@ -15,7 +15,7 @@ from baretorch.ir import Graph
 from baretorch.net import says_int8
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.calibrate import calibrated, random_samples
-from baretorch.quantize.config import Precision, read_config, with_precisions
+from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
 from baretorch.quantize.watch import Runner, interpreted
@@ -46,10 +46,12 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     check_passes(source, source.method, made)
     graph = made[-1][1]
     notes = [RANDOM] if samples is None else []
-    asked = read_config(int8.config) if int8.config else {}
-    layers = {name: (precision, _made(before, graph, [name], "--config")) for name, precision in asked.items()}
-    floats = (*int8.keep_float, *(name for name, precision in asked.items() if precision is Precision.FLOAT))
-    chosen = wanted(graph, _made(before, graph, floats, "--keep-float"))
+    config = read_config(int8.config) if int8.config else Config()
+    layers = {name: (precision, made_by(before, graph, [name])) for name, precision in config.layers.items()}
+    floats = (*int8.keep_float, *(name for name, precision in config.layers.items() if precision is Precision.FLOAT))
+    other = bool(config.removed or config.weights)  # than the one that was read: only itself can be asked
+    graph = changed(graph, config)
+    chosen = wanted(graph, made_by(before, graph, floats, "--keep-float"))
     data = random_samples(graph, source.examples) if samples is None else samples
     calibration = calibrated(graph, chosen, data, int8.observer, runner)
     if calibration.constant:
@@ -63,7 +65,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     return replace(
         source,
         graphs={source.method: noted},
-        float_graphs=source.graphs,
+        references={} if other else source.references,
+        float_graphs={source.method: graph} if other else source.graphs,
         quantized=health.answers,
         kept_float=floats,
         samples=calibration.kept,
@@ -71,7 +74,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     )
 
 
-def _made(before: Graph, graph: Graph, layers: Sequence[str], flag: str) -> set[str]:
+def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:
     """What the layers make that the user names, also where they became part of others."""
     named = {name for name, t in before.tensors.items() if {name, t.origin.path} & set(layers)}
     made = {name for node in before.nodes for name in node.outputs}

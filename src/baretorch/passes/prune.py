@@ -1,0 +1,237 @@
+"""Channels that nobody needs are left out, with all that is made of them alone: rows of the weights that make them,
+columns of those that read them, and what lies between.
+
+Channels are the last axis, as `layout` leaves it. What goes from layer to layer together is one set: a residual sum
+joins the channels of both sides, a depthwise convolution those before and behind it. Sets that reach an input, an
+output, state, or an operator that is not known here stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array, Graph, Node, Op, Tensor, with_data
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Elementwise
+from baretorch.ops.layout import Pad, Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
+from baretorch.ops.reduce import Reduction
+from baretorch.ops.upsample import Resampled
+from baretorch.verify import verify
+
+_BY_CHANNEL = (AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d, Resampled)
+
+
+@dataclass(frozen=True)
+class Channels:
+    """`count` channels that can only be left out together. `name` is the layer that makes them first; `makers` have a
+    row of weights for each of them, `readers` columns, and in `tensors` they are the last axis, once or repeated."""
+
+    name: str
+    count: int
+    makers: tuple[Node, ...]
+    readers: tuple[Node, ...]
+    tensors: frozenset[str]
+
+
+@dataclass
+class _Set:
+    count: int
+    tensors: set[str] = field(default_factory=set)
+    whole: bool = False  # nothing can be left out
+
+
+class _Sets:
+    """Sets of channels while they are found, by the tensors that have them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._of: dict[str, _Set] = {}
+
+    def of(self, name: str) -> _Set:
+        if name not in self._of:
+            shape = self._graph[name].shape
+            self._of[name] = _Set(shape[-1] if shape else 1, {name})
+        return self._of[name]
+
+    def keep_whole(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.of(name).whole = True
+
+    def join(self, x: str, y: str, count: int | None = None) -> None:
+        """`y` has the channels of `x`, or of both nothing can be left out."""
+        a = self.of(x)
+        if y not in self._of:
+            self._of[y] = _Set(count or a.count, {y})
+        b = self.of(y)
+        if a is b:
+            return
+        a.whole |= b.whole or a.count != b.count
+        a.tensors |= b.tensors
+        for name in b.tensors:
+            self._of[name] = a
+
+    def all(self) -> list[_Set]:
+        return list({id(s): s for s in self._of.values()}.values())
+
+
+def channels(graph: Graph) -> tuple[Channels, ...]:
+    """The sets of channels of which some can be left out, in the order in which they are made."""
+    sets, uses = _Sets(graph), graph.uses()
+    own = {t.name for t in graph.constants() if len(uses.get(t.name, [])) == 1}
+    sets.keep_whole([*graph.inputs, *graph.outputs, *(n for s in graph.state for n in (s.name, s.next))])
+    for node in graph.nodes:
+        _follow(graph, node, sets, own)
+    found = (_described(graph, s) for s in sets.all() if not s.whole)
+    return tuple(sorted((c for c in found if c is not None), key=lambda c: graph.nodes.index(c.makers[0])))
+
+
+def _follow(graph: Graph, node: Node, sets: _Sets, own: set[str]) -> None:
+    """What a node does to the channels of its inputs."""
+    varying = [n for n in node.inputs if graph[n].data is None]
+    constants = [n for n in node.inputs if graph[n].data is not None]
+    y = node.outputs[0]
+    if _is_layer(graph, node):
+        if own.issuperset(constants) and _is_depthwise(graph, node):
+            sets.join(varying[0], y)
+        elif not own.issuperset(constants) or (isinstance(node.op, Conv2d) and node.op.groups != 1):
+            sets.keep_whole([varying[0], y])
+        else:
+            sets.of(y)
+    elif isinstance(node.op, Reshape) and varying:
+        shape, count = graph[y].shape, sets.of(varying[0]).count
+        fits = bool(shape) and shape[-1] % count == 0
+        sets.join(varying[0], y, count)
+        if not fits:
+            sets.keep_whole([y])
+    elif isinstance(node.op, Elementwise) and len(node.outputs) == 1:
+        _follow_elements(graph, y, varying, constants, sets, own)
+    elif varying and _each_by_itself(node, len(graph[varying[0]].shape)):
+        sets.join(varying[0], y)
+    else:
+        sets.keep_whole([*varying, *node.outputs])
+
+
+def _follow_elements(
+    graph: Graph, y: str, varying: Sequence[str], constants: Sequence[str], sets: _Sets, own: set[str]
+) -> None:
+    """Operands with as many numbers along the last axis have the same channels; one number goes with all of them."""
+    last = graph[y].shape[-1:]
+    for name in varying:
+        if graph[name].shape[-1:] == last:
+            sets.join(name, y, sets.of(name).count)
+        else:
+            sets.keep_whole([name])
+    for name in constants:
+        if graph[name].count > 1 and graph[name].shape[-1:] == last:
+            if name in own:
+                sets.join(next(iter(varying), name), name, sets.of(y).count)
+            else:
+                sets.keep_whole([y])
+
+
+def _each_by_itself(node: Node, rank: int) -> bool:
+    """Whether each channel of the output is made of the same one of the only input."""
+    if isinstance(node.op, Reduction):
+        return rank - 1 not in node.op.axes
+    if isinstance(node.op, Pad):
+        return node.op.padding[-1] == (0, 0)
+    return isinstance(node.op, _BY_CHANNEL)
+
+
+def _is_layer(graph: Graph, node: Node) -> bool:
+    return (
+        isinstance(node.op, (Linear, Conv2d))
+        and graph[node.inputs[0]].data is None
+        and all(graph[n].data is not None for n in node.inputs[1:])
+    )
+
+
+def _is_depthwise(graph: Graph, node: Node) -> bool:
+    return isinstance(node.op, Conv2d) and node.op.groups == graph[node.inputs[1]].shape[0] > 1
+
+
+def _described(graph: Graph, found: _Set) -> Channels | None:
+    layers = [n for n in graph.nodes if _is_layer(graph, n)]
+    makers = tuple(n for n in layers if n.outputs[0] in found.tensors)
+    readers = tuple(n for n in layers if n.inputs[0] in found.tensors and not _is_depthwise(graph, n))
+    if not readers or found.count < 2 or all(_is_depthwise(graph, m) for m in makers):
+        return None
+    first = makers[0].outputs[0]
+    return Channels(graph[first].origin.path or first, found.count, makers, readers, frozenset(found.tensors))
+
+
+def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
+    """The graph without some channels of the sets with these names."""
+    known = {c.name: c for c in channels(graph)}
+    for name in removed:
+        if name not in known:
+            raise CompileError(
+                f"no channels of {name!r} can be removed",
+                have=", ".join(known) or "no layer whose channels can be",
+            )
+    for name, numbers in removed.items():
+        graph = _cut(graph, known[name], _kept(known[name], numbers))
+        known = {c.name: c for c in channels(graph)}
+    return graph
+
+
+def _kept(found: Channels, numbers: Sequence[int]) -> Array:
+    outside = [n for n in numbers if not 0 <= n < found.count]
+    kept = np.setdiff1d(np.arange(found.count), np.array(numbers, np.int64))
+    if outside or not len(kept):
+        raise CompileError(
+            f"channels of {found.name!r} that are to be removed: {outside[0] if outside else 'all of them'}",
+            need=f"some of 0 to {found.count - 1}, and not all",
+        )
+    return kept
+
+
+def _cut(graph: Graph, found: Channels, kept: Array) -> Graph:
+    tensors = dict(graph.tensors)
+    makers, readers = ({id(n) for n in nodes} for nodes in (found.makers, found.readers))
+
+    def cut(name: str, axis: int) -> None:
+        """Of a constant, along an axis in which the channels may be there several times."""
+        data = tensors[name].data
+        assert data is not None
+        shape = data.shape
+        parts = data.reshape(*shape[:axis], -1, found.count, *shape[axis + 1 :]).take(kept, axis + 1)
+        tensors[name] = with_data(tensors[name], parts.reshape(*shape[:axis], -1, *shape[axis + 1 :]))
+
+    nodes = []
+    for node in graph.nodes:
+        if id(node) in readers:
+            cut(node.inputs[1], len(graph[node.inputs[1]].shape) - 1)
+        if id(node) in makers:
+            for name in node.inputs[1:]:
+                cut(name, 0)
+        nodes.append(replace(node, op=_op(graph, node, found, len(kept))))
+    for name in found.tensors:
+        if tensors[name].data is not None:
+            cut(name, len(tensors[name].shape) - 1)
+    return verify(replace(graph, nodes=tuple(nodes), tensors=_inferred(nodes, tensors)))
+
+
+def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
+    """A node's operator, with so many channels left."""
+    if isinstance(node.op, Reshape) and node.outputs[0] in found.tensors:
+        *outer, last = node.op.shape
+        return replace(node.op, shape=(*outer, last // found.count * count))
+    if isinstance(node.op, Conv2d) and node.outputs[0] in found.tensors and _is_depthwise(graph, node):
+        return replace(node.op, groups=count)
+    return node.op
+
+
+def _inferred(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All tensors, with the shapes that nodes now give them."""
+    known = dict(tensors)
+    for node in nodes:
+        for name, made in zip(node.outputs, node.op.infer([known[n] for n in node.inputs]), strict=True):
+            known[name] = replace(known[name], shape=made.shape)
+    return known

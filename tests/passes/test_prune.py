@@ -1,0 +1,143 @@
+"""Leaving channels out of a graph is the same as reading zeros for them, wherever they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from baretorch.errors import CompileError
+from baretorch.ir import Array, Builder, DType, Graph, interpret, with_data
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Mul
+from baretorch.ops.layout import Permute, Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.pool import MaxPool2d
+from baretorch.ops.reduce import Mean
+from baretorch.passes.prune import Channels, channels, without
+from baretorch.verify import verify
+
+RNG = np.random.default_rng(5)
+
+
+def numbers(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def image(b: Builder, channels: int = 3) -> str:
+    return b.input("x", (1, 8, 8, channels), DType.FLOAT32)
+
+
+def conv(b: Builder, x: str, out: int, size: int = 3, groups: int = 1) -> str:
+    weight = b.const("weight", numbers(out, size, size, b.tensors[x].shape[-1] // groups))
+    bias, p = b.const("bias", numbers(out)), size // 2
+    return b.add(Conv2d(padding=(p, p, p, p), groups=groups, lo=0.0), x, weight, bias)
+
+
+def linear(b: Builder, x: str, out: int) -> str:
+    weight, bias = b.const("weight", numbers(out, b.tensors[x].shape[-1])), b.const("bias", numbers(out))
+    return b.add(Linear(), x, weight, bias)
+
+
+def perceptron(b: Builder) -> tuple[str, str]:
+    x = b.input("x", (1, 6), DType.FLOAT32)
+    return x, linear(b, linear(b, x, 12), 3)
+
+
+def flattened(b: Builder) -> tuple[str, str]:
+    """Channels that a linear layer reads from 16 places each, behind a pool."""
+    x = image(b)
+    y = b.add(MaxPool2d((2, 2), (2, 2)), conv(b, x, 5))
+    return x, linear(b, b.add(Reshape((1, 4 * 4 * 5)), y), 3)
+
+
+def depthwise(b: Builder) -> tuple[str, str]:
+    x = image(b)
+    y = conv(b, conv(b, conv(b, x, 6), 6, groups=6), 4, 1)
+    return x, linear(b, b.add(Mean((1, 2), False), y), 3)
+
+
+def residual(b: Builder) -> tuple[str, str]:
+    """Both sides of a sum lose the same channels; a constant for each goes with them."""
+    x = image(b)
+    a = conv(b, x, 6)
+    y = b.add(Add(), a, conv(b, conv(b, a, 4), 6))
+    y = b.add(Mul(), y, b.const("factor", numbers(6)))
+    return x, linear(b, b.add(Mean((1, 2), False), y), 3)
+
+
+def made(build: Callable[[Builder], tuple[str, str]]) -> Graph:
+    b = Builder()
+    x, y = build(b)
+    return verify(b.graph([x], [y]))
+
+
+def silenced(graph: Graph, found: Channels, removed: list[int]) -> Graph:
+    """The graph whose layers read nothing of these channels."""
+    tensors = dict(graph.tensors)
+    for node in found.readers:
+        weight = tensors[node.inputs[1]]
+        assert weight.data is not None
+        data = weight.data.copy()
+        data.reshape(-1, found.count)[:, removed] = 0
+        tensors[weight.name] = with_data(weight, data)
+    return Graph(graph.name, tensors, graph.nodes, graph.inputs, graph.outputs)
+
+
+@pytest.mark.parametrize(
+    ("build", "counts"),
+    [(perceptron, [12]), (flattened, [5]), (depthwise, [6, 4]), (residual, [6, 4])],
+)
+def test_what_is_left_computes_the_same(build: Callable[[Builder], tuple[str, str]], counts: list[int]) -> None:
+    graph = made(build)
+    sets = channels(graph)
+    assert [c.count for c in sets] == counts
+    x = [numbers(*graph[graph.inputs[0]].shape)]
+    for found in sets:
+        removed = [0, 2]
+        small = without(graph, {found.name: removed})
+        assert next(c for c in channels(small) if c.name == found.name).count == found.count - 2
+        assert sum(t.count for t in small.constants()) < sum(t.count for t in graph.constants())
+        (got,), (want,) = (interpret(g, x).values() for g in (small, silenced(graph, found, removed)))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        assert not np.allclose(got, next(iter(interpret(graph, x).values())), rtol=1e-5, atol=1e-5)
+
+
+def test_several_sets_at_once() -> None:
+    graph = made(depthwise)
+    first, second = channels(graph)
+    small = without(graph, {first.name: [5], second.name: [0, 1]})
+    assert [c.count for c in channels(small)] == [5, 2]
+
+
+def test_what_leaves_the_model_or_is_unknown_stays_whole() -> None:
+    """What is given out, what is permuted, and a weight that two layers have."""
+
+    def permuted(b: Builder) -> tuple[str, str]:
+        x = image(b)
+        y = b.add(Permute((0, 3, 1, 2)), conv(b, x, 4))
+        return x, linear(b, b.add(Reshape((1, 256)), y), 3)
+
+    def shared(b: Builder) -> tuple[str, str]:
+        x = b.input("x", (1, 6), DType.FLOAT32)
+        weight = b.const("weight", numbers(6, 6))
+        return x, b.add(Linear(), b.add(Linear(), x, weight), weight)
+
+    assert channels(made(permuted)) == ()
+    assert channels(made(shared)) == ()
+    assert channels(made(lambda b: (x := image(b), conv(b, x, 4)))) == ()
+
+
+@pytest.mark.parametrize(
+    ("removed", "what"),
+    [
+        ({"nobody": [0]}, "no channels of 'nobody' can be removed"),
+        ({"linear": [12]}, "channels of 'linear' that are to be removed: 12"),
+        ({"linear": list(range(12))}, "channels of 'linear' that are to be removed: all of them"),
+    ],
+)
+def test_what_cannot_be_removed(removed: dict[str, list[int]], what: str) -> None:
+    with pytest.raises(CompileError) as error:
+        without(made(perceptron), removed)
+    assert error.value.what == what
