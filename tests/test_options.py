@@ -29,6 +29,7 @@ OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "keep_float": ["a", "b.0"],
     "config": "c.toml",
     "observer": "minmax",
+    "requant": "narrow",
     "io": "int8",
     "optimize": "size",
     "ram": 6000,
@@ -63,8 +64,8 @@ def test_the_command_line_takes_what_python_takes() -> None:
     assert parsed(words) == options
     assert shlex.join(words) == (
         "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --console uart --int8 "
-        "--calibration c.npz --keep-float a --keep-float b.0 --config c.toml --observer minmax --io int8 "
-        "--optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
+        "--calibration c.npz --keep-float a --keep-float b.0 --config c.toml --observer minmax --requant narrow "
+        "--io int8 --optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
         "--place arena=SCRATCH --place a=b=SRAM --check-inputs --cores 2 --core 1 --npu off --watchdog 500 "
         "--app firmware"
     )
@@ -131,5 +132,5 @@ def test_the_same_words_for_options_that_do_not_go_together() -> None:
     assert (
         in_python.value.what
         == on_the_command_line.value.message
-        == "--keep-float, --observer and --calibration go with --int8"
+        == "--keep-float, --observer, --requant and --calibration go with --int8"
     )

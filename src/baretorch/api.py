@@ -158,7 +158,11 @@ def compile(
     asked = read_options(options)
     frontends.check_name(name)
     target = load_board(board)  # first: it fails faster
-    how = frontends.Int8(asked.keep_float, asked.observer, config=asked.config) if asked.int8 else None
+    how = (
+        frontends.Int8(asked.keep_float, asked.observer, config=asked.config, requant=asked.requant)
+        if asked.int8
+        else None
+    )
     if isinstance(model, (str, Path)):
         source = pipeline.read(str(model), int8=how if calibration is None else None, options=asked)
     elif inputs is None:

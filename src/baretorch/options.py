@@ -26,6 +26,11 @@ class Observer(StrEnum):
     MINMAX = "minmax"
 
 
+class Requant(StrEnum):
+    WIDE = "wide"
+    NARROW = "narrow"
+
+
 class Io(StrEnum):
     FLOAT = "float"
     INT8 = "int8"
@@ -123,6 +128,12 @@ class Options:
     observer: Annotated[
         Observer, About("How scales follow from calibration data: without its outliers, or with all of it.")
     ] = Observer.HISTOGRAM
+    requant: Annotated[
+        Requant,
+        About(
+            "How layers come from sums to outputs: in 64 bits, or with coarser weights in 32, faster on small cores."
+        ),
+    ] = Requant.WIDE
     io: Annotated[Io, About("What an int8 model takes and gives.")] = Io.FLOAT
     optimize: Annotated[Optimize, About("One instance of a kernel per kind of layer, or one per kernel.")] = (
         Optimize.SPEED
@@ -177,9 +188,10 @@ class Options:
             _sizes(name, text)
         if self.config:  # it says how a model becomes int8
             object.__setattr__(self, "int8", True)
-        if not self.int8 and (self.keep_float or self.observer is not Observer.HISTOGRAM or self.calibration):
+        chosen = self.observer is not Observer.HISTOGRAM or self.requant is not Requant.WIDE
+        if not self.int8 and (self.keep_float or chosen or self.calibration):
             raise CompileError(  # --io goes with models that are int8 already, too
-                "--keep-float, --observer and --calibration go with --int8",
+                "--keep-float, --observer, --requant and --calibration go with --int8",
                 need="--int8; in Python int8=True, or calibration data",
             )
 

@@ -9,7 +9,7 @@ import click
 
 from baretorch.cli.flags import MEMORY, flags, gathered, model_argument
 from baretorch.cli.verb import Answer, Body, board_option, stages, verb
-from baretorch.options import Io, Observer, Options
+from baretorch.options import Io, Observer, Options, Requant
 
 if TYPE_CHECKING:
     from baretorch.targets.types import Board
@@ -20,9 +20,12 @@ def _int8_by_default(body: Body) -> Body:
 
     @wraps(body)
     def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
-        given = (rest["keep_float"], rest["config"], rest["observer"] != Observer.HISTOGRAM, rest["io"] != Io.FLOAT)
+        changed = (rest["observer"] != Observer.HISTOGRAM, rest["requant"] != Requant.WIDE, rest["io"] != Io.FLOAT)
+        given = (rest["keep_float"], rest["config"], *changed)
         if as_float and (int8 or any(given)):
-            raise click.UsageError("--float excludes --int8, --keep-float, --config, --observer minmax and --io int8")
+            raise click.UsageError(
+                "--float excludes --int8, --keep-float, --config, --observer minmax, --requant narrow and --io int8"
+            )
         return body(*arguments, int8=not as_float, **rest)
 
     return decided
@@ -34,7 +37,7 @@ def _int8_by_default(body: Body) -> Body:
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
 @flags("emulator", "console", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
-@flags("calibration", "keep_float", "config", "observer", "io", *MEMORY, "check_inputs", "npu")
+@flags("calibration", "keep_float", "config", "observer", "requant", "io", *MEMORY, "check_inputs", "npu")
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")

@@ -34,7 +34,11 @@ def compiled_model(
 def read_model(model: str, options: Options, stage: Stage, unless_done: bool = False) -> Source:
     """The model at a path, which may end in `::method`. With `unless_done` one that is int8 already stays so."""
     path, _, method = model.partition("::")
-    how = Int8(options.keep_float, options.observer, unless_done, options.config) if options.int8 else None
+    how = (
+        Int8(options.keep_float, options.observer, unless_done, options.config, options.requant)
+        if options.int8
+        else None
+    )
     stage(f"{'quantize' if how else 'read'} {Path(path).name}")
     return read(path, method or None, how, options)
 

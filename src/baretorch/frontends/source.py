@@ -15,7 +15,7 @@ from baretorch.escape import LONGEST
 from baretorch.ir import Array, DType, Graph, Shape
 from baretorch.layerwise import Layer
 from baretorch.net import Reference
-from baretorch.options import Observer
+from baretorch.options import Observer, Requant
 from baretorch.ports import Runner, arranged
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
@@ -26,13 +26,14 @@ ODD_INT8 = (
 
 @dataclass(frozen=True)
 class Int8:
-    """How to quantize: layers to leave in float, the observer, and a file with the precision of layers. With
-    `unless_done` a model that is quantized already stays as it is."""
+    """How to quantize: layers to leave in float, the observer, a file with the precision of layers, and how wide their
+    requantization is. With `unless_done` a model that is quantized already stays as it is."""
 
     keep_float: tuple[str, ...] = ()
     observer: Observer = Observer.HISTOGRAM
     unless_done: bool = False
     config: str | None = None
+    requant: Requant = Requant.WIDE
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Node, Op, Tensor
+from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Tensor
+from baretorch.ops import narrow
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need
 from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits, limits
@@ -65,16 +66,10 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
         raise StaysFloat("its weight or bias is computed")
     if w.quant is None or w.quant.axis not in (None, 0) or any(w.quant.zero_point):
         raise StaysFloat("its weight has no symmetric int8 scale")
-    channels = w.shape[0]
+    real, bias, s_w = _real(w.data, w.quant, biases, x, y)
     s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
-    real = w.data.reshape(channels, -1).astype(np.float64)
-    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
-    bias = reachable(given, real, s_x, s_y)
-    s_w = weight_scales(np.array(w.quant.scale), real, bias, s_x, s_y)
-    stored = np.rint(real / s_w[:, None]).astype(np.int8).reshape(w.shape)  # a note's scale is for its largest
-    rows = stored.reshape(channels, -1).astype(np.int64)
-    folded = z_x * rows.sum(axis=1) if folds else 0
-    whole = np.rint(bias / (s_x * s_w)) - folded
+    rows, whole = _stored(real, bias, s_w, s_x, z_x if folds else 0)
+    stored = rows.astype(np.int8).reshape(w.shape)
     multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
     fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
     low, high = limits(lo, hi, y)
@@ -89,6 +84,42 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
         walk.constant(w, "multiplier", multiplier),
         w.quant.bits,
     )
+
+
+def narrow_scales(graph: Graph, node: Node) -> Array | None:
+    """Scales for the weights of a layer between noted tensors, a little coarser than noted, such that the layer is
+    narrow: the factor of each channel is a multiple of one power of two, the finest for which 32 bits are enough. None
+    if that would be too coarse. See docs/arithmetic.md."""
+    (w, *biases), x, y = graph.of(node.inputs[1:]), graph[node.inputs[0]].quant, graph[node.outputs[0]].quant
+    if w.data is None or w.quant is None or x is None or y is None or not w.data.size:
+        return None
+    real, bias, s_w = _real(w.data, w.quant, biases, x, y)
+    s_x, s_y, zero = x.scale[0], y.scale[0], y.zero_point[0]
+    for shift in range(narrow.LARGEST_SHIFT, 0, -1):
+        whole = np.ceil(s_w * s_x / s_y * 2.0**shift)
+        if whole.max() < narrow.LEAST_MULTIPLIER:
+            return None
+        if whole.max() < 2**31:
+            scales = np.asarray(whole * s_y / (s_x * 2.0**shift))
+            rows, biases_ = _stored(real, bias, scales, s_x, x.zero_point[0])
+            if narrow.fits(narrow.Narrow(whole.astype(np.int64), shift), rows, biases_, zero):
+                return scales
+    return None
+
+
+def _real(weight: Array, quant: Quant, biases: Sequence[Tensor], x: Quant, y: Quant) -> tuple[Array, Array, Array]:
+    """Rows of weights, their biases, and their scales."""
+    channels = weight.shape[0]
+    real = weight.reshape(channels, -1).astype(np.float64)
+    given = data_of(biases, 0).astype(np.float64) if biases else np.zeros(channels)
+    bias = reachable(given, real, x.scale[0], y.scale[0])
+    return real, bias, weight_scales(np.array(quant.scale), real, bias, x.scale[0], y.scale[0])
+
+
+def _stored(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int) -> tuple[Array, Array]:
+    """Rows of weights and biases as they are stored, with the input's zero point folded in."""
+    rows = np.rint(real / s_w[:, None]).astype(np.int64)  # a note's scale is for its largest
+    return rows, np.rint(bias / (s_x * s_w)) - x_zero * rows.sum(axis=1)
 
 
 def reachable(biases: Array, weights: Array, s_x: float, s_y: float) -> Array:

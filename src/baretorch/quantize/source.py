@@ -13,11 +13,13 @@ from baretorch.frontends.checked import check_passes
 from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
 from baretorch.ir import Graph
 from baretorch.net import says_int8
+from baretorch.options import Requant
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.calibrate import calibrated, random_samples
 from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
+from baretorch.quantize.narrow import with_narrow
 from baretorch.quantize.watch import Runner, interpreted
 
 RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
@@ -28,7 +30,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     with a warning. The Graph is that after the float passes, with scales noted, which the passes that follow make true.
     `expected` stays what the model gives in float, `quantized` is what the notes mean: rounding, simulated in float."""
     if source.quantized is not None or says_int8(source.graph):
-        if int8.unless_done and not int8.config:
+        if int8.unless_done and not int8.config and int8.requant is Requant.WIDE:
             return source
         raise CompileError(
             "--int8: the model is quantized already",
@@ -61,6 +63,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
         graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
     )
     noted = with_precisions(noted, layers)
+    if int8.requant is Requant.NARROW:
+        noted = with_narrow(noted)
     health = judged(noted, chosen, source.examples, calibration.kept, runner)
     return replace(
         source,

@@ -1,0 +1,74 @@
+"""What narrow requantization costs: python benchmarks/requant.py [ZOO MODEL]…
+
+Signal to noise of each model's outputs in int8, against float, over what is kept of its calibration data.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.source import Int8, Source
+from baretorch.ir import Array, Graph
+from baretorch.on_host import on_host
+from baretorch.ops.kernel import Call
+from baretorch.ops.narrow import narrow_form
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qlinear import QLinear
+from baretorch.options import Requant
+from baretorch.pipeline import optimized, read
+from baretorch.ports import as_real, stored
+from baretorch.quantize.accuracy import sqnr_db
+
+ZOO = Path(__file__).parent.parent / "zoo"
+
+
+def outputs(graph: Graph, samples: tuple[tuple[Array, ...], ...]) -> Iterator[list[Array]]:
+    """Of each sample, as real numbers; state goes on from one to the next."""
+    with on_host(graph) as run:
+        for sample in samples:
+            values = run(stored(graph, sample))
+            yield [as_real(graph[name], values[name]) for name in graph.outputs]
+
+
+def signal_to_noise(source: Source) -> float | None:
+    signal = error = 0.0
+    samples = source.samples
+    exact = outputs(optimized(source.float_graphs[source.method]), samples)
+    for want, have in zip(exact, outputs(optimized(source.graph), samples), strict=True):
+        for w, h in zip(want, have, strict=True):
+            signal += float(np.square(w, dtype=np.float64).sum())
+            error += float(np.square(w.astype(np.float64) - h).sum())
+    return sqnr_db(signal, error)
+
+
+def narrow_layers(graph: Graph) -> tuple[int, int]:
+    """How many layers with weights are narrow, and how many there are."""
+    layers = [n for n in graph.nodes if isinstance(n.op, (QConv2d, QLinear))]
+    calls = [Call(n.op, graph.of(n.inputs), graph.of(n.outputs)) for n in layers]
+    return sum(narrow_form(call) is not None for call in calls), len(layers)
+
+
+def row(model: Path) -> str:
+    wide, narrow = (read(str(model), int8=Int8(requant=requant)) for requant in (Requant.WIDE, Requant.NARROW))
+    few, all_ = narrow_layers(optimized(narrow.graph))
+    texts = ["no noise" if db is None else f"{db:.1f}" for db in map(signal_to_noise, (wide, narrow))]
+    return f"| {model.stem} | {few} of {all_} | {texts[0]} | {texts[1]} |"
+
+
+def main(names: list[str]) -> None:
+    print("| model | narrow layers | wide, dB | narrow, dB |\n|---|--:|--:|--:|")
+    for model in sorted(ZOO.glob("*.py")):
+        if model.stem != "common" and (not names or model.stem in names):
+            try:
+                print(row(model), flush=True)
+            except CompileError as error:
+                print(f"{model.stem}: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
