@@ -79,11 +79,15 @@ class Walk:
         return quant
 
     def function(self, name: str) -> Function | None:
-        """Of itself, if it has a scale and others read it too."""
+        """Of itself, if it has a scale and others read it too. What is int8 in the graph is no real number there: who
+        reads it means what is stored."""
         quant = self.quant(name)
         if name in self.functions and (quant is None or len(self.uses[name]) == 1):
             return self.functions[name]
-        return Function(name, dequantize(EVERY, quant.scale[0], quant.zero_point[0])) if quant else None
+        if quant is None:
+            return None
+        whole = self.graph[name].dtype is DType.INT8
+        return Function(name, EVERY if whole else dequantize(EVERY, quant.scale[0], quant.zero_point[0]))
 
     def deepest(self, name: str) -> Function | None:
         """Of another, if it is one, whoever reads it."""

@@ -17,6 +17,7 @@ from tests.frontends.onnx.files import FLOAT, INT64, model, node, small_cnn, wei
 
 from baretorch import frontends
 from baretorch.errors import CompileError
+from baretorch.frontends.onnx import fold
 
 MEGABYTES = 200  # more than any of these may take
 LARGE = 1 << 33
@@ -73,6 +74,29 @@ HUGE: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", HUGE)
 def test_what_would_be_huge(name: str, tmp_path: Path) -> None:
     refused(HUGE[name](), tmp_path, f"huge_{name}")
+
+
+def doubled_text() -> Any:
+    """A text that is twice as long with every node."""
+    nodes = [node("Cast", ["k"], ["t0"], to=TensorProto.STRING)]
+    nodes += [node("StringConcat", [f"t{i}", f"t{i}"], [f"t{i + 1}"], f"twice{i}") for i in range(40)]
+    nodes += [node("Equal", ["t40", "t40"], ["b"]), node("Cast", ["b"], ["f"], to=FLOAT)]
+    return model([*nodes, node("Add", ["x", "f"], ["y"])], {"x": [1]}, ["y"], {"k": np.array([1])}, opset=20)
+
+
+def test_texts_are_not_computed(tmp_path: Path) -> None:
+    refused(doubled_text(), tmp_path, "texts")
+
+
+def test_large_windows_of_constants_are_left_to_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnx.reference would write out all windows: 400 MB of them."""
+    asked: list[str] = []
+    monkeypatch.setattr(fold, "_computed", lambda node, *_: asked.append(node.op_type))
+    image, kernel = (np.broadcast_to(np.float32(0), (1, 1, n, n)) for n in (256, 40))
+    windows = node("Conv", ["image", "kernel"], ["y"])
+    assert fold.folded(windows, [image, kernel], 18) is None and asked == []
+    fold.folded(windows, [image[..., :8, :8], kernel[..., :3, :3]], 18)
+    assert asked == ["Conv"]
 
 
 def test_a_constant_that_says_more_than_it_brings(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import helper
 from onnxruntime.quantization import QuantFormat, QuantType
-from tests.frontends.onnx.files import INT8, UINT8, model, node, small_cnn
+from tests.frontends.onnx.files import BOOL, FLOAT, INT8, UINT8, model, node, small_cnn
 from tests.frontends.onnx.lower import graph_of
 from tests.frontends.onnx.quantizer import quantized_file
 
@@ -264,3 +265,54 @@ def test_blocks_of_weights_have_their_values() -> None:
     x = np.ones((2, 8), np.float32)
     want = constants["w"] * np.repeat(constants["s"], 4, 1)
     assert np.array_equal(interpret(graph, [x])[graph.outputs[0]], want)
+
+
+def branch(stored: str, made: str, kind: int) -> Any:
+    """A graph within a node, which gives a tensor of the graph around it."""
+    return helper.make_graph(
+        [node("Identity", [stored], [made])], made, [], [helper.make_tensor_value_info(made, kind, None)]
+    )
+
+
+def mixed(kind: int) -> dict[str, list[Any]]:
+    """What becomes of stored numbers where others meet them: r, of x stored as q and -x as p, and of the bytes c."""
+    choice = {"then_branch": branch("q", "a", kind), "else_branch": branch("p", "b", kind)}
+    return {
+        "constant": [node("Concat", ["q", "c"], ["r"], axis=1)],
+        "branch": [node("If", ["t"], ["r"], **choice)],
+        "where": [node("Where", ["t", "q", "c"], ["r"])],
+        "pad": [node("Pad", ["q", "pads", "z"], ["r"])],
+        "clip": [node("Clip", ["q", "z"], ["r"])],
+        "by hand": [
+            node("Cast", ["q"], ["f"], to=FLOAT),
+            node("Cast", ["z"], ["g"], to=FLOAT),
+            node("Sub", ["f", "g"], ["d"]),
+            node("Mul", ["d", "s"], ["m"]),
+            node("QuantizeLinear", ["m", "s", "z"], ["r"]),
+        ],
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("name", mixed(INT8))
+def test_stored_numbers_beside_others(dtype: Any, name: str) -> None:
+    kind, zero = (INT8, 3) if dtype is np.int8 else (UINT8, 131)
+    constants = {"s": np.float32(0.125), "z": dtype(zero), "c": np.arange(4, dtype=dtype).reshape(1, 4)}
+    if name == "pad":
+        constants |= {"pads": np.array([0, 1, 0, 1])}
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        node("Neg", ["x"], ["n"]),
+        node("QuantizeLinear", ["n", "s", "z"], ["p"]),
+        *mixed(kind)[name],
+        node("DequantizeLinear", ["r", "s", "z"], ["y"]),
+    ]
+    with_truth = name in ("branch", "where")
+    made = model(nodes, {"x": [1, 4]} | ({"t": [1]} if with_truth else {}), ["y"], constants, types={"t": BOOL})
+    x = np.float32([[-1.5, 0.25, 2, 3]])
+    for truth in (True, False) if with_truth else (True,):
+        given = [x, np.array([truth])][: 1 + with_truth]
+        graph = graph_of(made)
+        for done in (graph, optimized(graph)):
+            (have,) = interpret(done, given).values()
+            np.testing.assert_array_equal(have, runs(made, *given)[0])

@@ -24,7 +24,7 @@ def if_(g: OnnxLowering, c: Call) -> Result:
     if known is not None:
         taken = "then_branch" if bool(known.reshape(-1)[0]) else "else_branch"
         return _names(g, g.lower(c.attribute(taken), (), f"{c.name}/"))
-    sides = [_names(g, g.lower(c.attribute(n), (), f"{c.name}/")) for n in ("then_branch", "else_branch")]
+    sides = [_given(g, g.lower(c.attribute(n), (), f"{c.name}/")) for n in ("then_branch", "else_branch")]
     made = []
     for a, b in zip(*sides, strict=True):
         if (g[a].shape, g[a].dtype) != (g[b].shape, g[b].dtype):
@@ -48,7 +48,7 @@ def loop(g: OnnxLowering, c: Call) -> Result:
         going = _known(g, test)
         carried, rest = made[: len(carried)], made[len(carried) :]
         for column, value in zip(scanned, rest, strict=True):
-            column.append(g.name_of(value))
+            column.append(g.as_given(g.name_of(value)))
         turn += 1
     return (*_names(g, carried), *(_stacked(g, c, column, 0) for column in scanned))
 
@@ -75,7 +75,7 @@ def scan(g: OnnxLowering, c: Call) -> Result:
         made = g.lower(body, [*carried, *given], f"{c.name}[{turn}]/")
         carried = made[: len(carried)]
         for column, value in zip(scanned, made[len(carried) :], strict=True):
-            column.append(g.name_of(value))
+            column.append(g.as_given(g.name_of(value)))
     directions = c.attribute("scan_output_directions", (0,) * outputs)
     places = c.attribute("scan_output_axes", (0,) * outputs)
     ordered = [column[::-1] if back else column for column, back in zip(scanned, directions, strict=True)]
@@ -101,6 +101,11 @@ def _known(g: OnnxLowering, test: Value) -> bool:
 
 def _names(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
     return tuple(g.name_of(v) for v in values)
+
+
+def _given(g: OnnxLowering, values: Sequence[Value]) -> tuple[str, ...]:
+    """As the file has them, so that what is made of several is nothing that only one of them stands for."""
+    return tuple(map(g.as_given, _names(g, values)))
 
 
 def _stacked(g: OnnxLowering, c: Call, parts: Sequence[str], axis: int) -> str:

@@ -26,6 +26,14 @@ NEVER = frozenset(
 REPEATS = frozenset({"Expand", "Tile"})  # of which only few elements are computed: their readers broadcast
 FEW = 1024  # elements
 MANY = 1 << 20  # elements, the most that are computed to ask whether they can be
+# What onnx.reference computes with far more memory or time than its results take: with windows, or with loops in Python.
+SLOW = frozenset(
+    {
+        *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "AveragePool", "MaxPool", "LpPool"),
+        *("Resize", "Upsample", "GridSample", "Einsum", "RNN", "GRU", "LSTM", "Attention", "RoiAlign"),
+    }
+)
+WORK = 1 << 22  # results times elements of an operand, the most that such a one is given
 GROWS = frozenset({"Resize", "Upsample", "OneHot", "Col2Im", "AffineGrid"})  # what rows compute grows with numbers
 BOUNDED = frozenset({"NonZero", "Unique", "Compress"})  # they never make more than they are given, times their rank
 
@@ -44,6 +52,8 @@ def folded(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Array
     else:
         _need_room(node, sizes)
         if node.op_type in REPEATS and max(sizes, default=0) > FEW:
+            return None
+        if node.op_type in SLOW and sum(sizes) * max((x.size for x in inputs if x is not None), default=0) > WORK:
             return None
     return _computed(node, inputs, opset)  # what the reference cannot do is left to the row
 
@@ -66,7 +76,12 @@ def _computed(node: Any, inputs: Sequence[Array | None], opset: int) -> tuple[Ar
             made = ReferenceEvaluator(_model(node, inputs, opset, ())).run(None, feeds)
     except Exception:
         return None
-    return tuple(np.asarray(y) for y in made) if all(isinstance(y, (np.ndarray, np.generic)) for y in made) else None
+    return tuple(map(np.asarray, made)) if all(map(_is_numbers, made)) else None
+
+
+def _is_numbers(y: Any) -> bool:
+    """No sequence, and no texts: nobody counts their letters."""
+    return isinstance(y, (np.ndarray, np.generic)) and y.dtype.kind not in "OSUT"
 
 
 def _model(node: Any, inputs: Sequence[Array | None], opset: int, constants: Sequence[int]) -> Any:

@@ -10,13 +10,15 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from baretorch.errors import CompileError, InternalError
+from baretorch.frontends.aten import elementwise
+from baretorch.frontends.aten.promotion import cast
 from baretorch.frontends.limits import ROOM, too_large
 from baretorch.frontends.lowering import UNFIT, Lowering, Result
 from baretorch.frontends.onnx.fold import GROWS, check_growth, computes, folded
 from baretorch.frontends.onnx.functions import Function, has_meaning, schema_function
 from baretorch.frontends.onnx.rows import Call, Row, key
 from baretorch.frontends.onnx.tensors import array_of, type_name
-from baretorch.ir import Array, DType, Node, Origin
+from baretorch.ir import Array, DType, Node, Origin, Quant
 from baretorch.ops.quantize import Dequantize, Quantize
 
 MOST = 20_000  # nodes, loops and functions written out
@@ -28,6 +30,7 @@ MOVES = frozenset(  # they give numbers as they are, so that those may be what t
         *("Expand", "Tile", "DepthToSpace", "SpaceToDepth", "MaxPool"),
     }
 )
+BYTES = (DType.INT8, DType.UINT8)
 AS_FLOAT32 = ("float16", "bfloat16", "float64")  # constants of these types become float32
 
 
@@ -102,6 +105,13 @@ class OnnxLowering(Lowering):
     def known(self, name: str | None) -> Array | None:
         """A tensor's value where that is a constant."""
         return None if name is None else self[name].data
+
+    def as_given(self, x: str) -> str:
+        """A tensor as the file has it: uint8 numbers are uint8 again."""
+        known = self.stored.get(x)
+        if known is None or not known.unsigned:
+            return x
+        return cast(self, elementwise.add(self, cast(self, x, DType.INT32), 128), DType.UINT8)
 
     def lower(self, graph: Any, inputs: Sequence[Value], prefix: str) -> list[Value]:
         """The outputs of a graph within the node that is being lowered, for these inputs."""
@@ -246,18 +256,25 @@ class OnnxLowering(Lowering):
     def _on_real(self, row: Row, call: Call) -> Result:
         """An operator on what quantized tensors stand for, if it only moves them; else on what they are."""
         marks = {self.stored[x] for x in call.inputs if x in self.stored}
-        if call.op not in MOVES or len(marks) > 1:
-            unknown = [x for x in call.inputs if x in self.stored and self.stored[x].unsigned]
-            if unknown and key(call.op, call.domain) not in self.integers:
-                raise CompileError(f"{call.op} of quantized uint8 numbers is not supported", need="int8")
-            return row.build(self, call)
+        others = [x for x in call.inputs if x and x not in self.stored and self[x].dtype in BYTES]
+        if call.op not in MOVES or len(marks) > 1 or any(self[x].data is None for x in others):
+            if key(call.op, call.domain) in self.integers:
+                return row.build(self, call)
+            return row.build(self, replace(call, inputs=tuple(x and self.as_given(x) for x in call.inputs)))
         (mark,) = marks
         op = mark.scale, mark.zero - 128 * mark.unsigned
-        inputs = tuple(self.b.add(Dequantize(*op), x) if x in self.stored else x for x in call.inputs)
-        made = row.build(self, replace(call, inputs=inputs))
+        meant = {x: self.b.add(Dequantize(*op), x) for x in call.inputs if x in self.stored}
+        meant |= {x: self._meant(x, mark) for x in others}
+        made = row.build(self, replace(call, inputs=tuple(x and meant.get(x, x) for x in call.inputs)))
         again = [self.b.add(Quantize(*op), y) for y in ((made,) if isinstance(made, str) else made)]
         self.stored |= dict.fromkeys(again, mark)
         return tuple(again)
+
+    def _meant(self, x: str, mark: Stored) -> str:
+        """What a constant of bytes stands for, beside tensors that are stored so."""
+        real = (self.constant(x, "bytes").astype(np.float64) - mark.zero) * mark.scale
+        quant = Quant((mark.scale,), (mark.zero - 128 * mark.unsigned,))
+        return self.b.const(f"{x}_real", real.astype(np.float32), quant)
 
     def _constant(self, node: Any, values: Sequence[Value | None], scope: Scope) -> tuple[Array, ...] | None:
         """What the node makes, where that can be known now."""

@@ -89,14 +89,6 @@ def _note(g: OnnxLowering, x: str, scale: float, zero: int) -> str:
     return x
 
 
-def as_given(g: OnnxLowering, x: str) -> str:
-    """A tensor as the file has it: uint8 numbers are uint8 again."""
-    known = g.stored.get(x)
-    if known is None or not known.unsigned:
-        return x
-    return cast(g, elementwise.add(g, cast(g, x, DType.INT32), 128), DType.UINT8)
-
-
 def weight(g: OnnxLowering, x: str, scale: Array, zero: Array | None, axis: int | None) -> str:
     """The real values of a stored constant, with a note of their scales. Int8 layers have weights without zero points:
     those with one have the same numbers if these fit, else new ones, which is told."""
