@@ -71,7 +71,8 @@ def load(path: str, method: str | None = None, options: Options = DEFAULT) -> So
     model = source.named or file
     if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):
         return source
-    return replace(source, calibration=calibration_of(model, given, source.graph))
+    samples = calibration_of(model, given, source.graph)
+    return replace(source, calibration=samples, warnings=(*source.warnings, *(samples.warnings if samples else ())))
 
 
 def kind_of(path: str) -> Kind:

@@ -25,9 +25,10 @@ NEED = "an .npz with an array for each input, whose first dimension counts sampl
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """Samples of files: for each input an array, whose first dimension counts them."""
+    """Samples of files: for each input an array, whose first dimension counts them; and what may be wrong with them."""
 
     parts: tuple[tuple[Array, ...], ...]
+    warnings: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         for part in self.parts:
@@ -46,8 +47,12 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
             raise CompileError(
                 f"--calibration: {path} has {len(files)} .npy files for a model with {len(ports)} inputs", need=NEED
             )
-        return FileSamples(tuple((_samples(x, ports[0], file),) for file in files for x in _load(file).values()))
-    return FileSamples((_of_npz(path, ports),))
+        loaded = [(file, x) for file in files for x in _load(file).values()]
+        parts = tuple((_samples(x, ports[0], file),) for file, x in loaded)
+        return FileSamples(
+            parts, tuple(dict.fromkeys(w for file, x in loaded[:1] for w in _unscaled(x, ports[0], file)))
+        )
+    return _of_npz(path, ports)
 
 
 def examples_of(model: Path, graph: Graph, calibration: Path | None = None) -> tuple[Array, ...] | None:
@@ -71,21 +76,21 @@ def _beside(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None
     """The samples of the model's own file of this kind, or of the folder's; None if there is neither."""
     own, shared = model.with_name(f"{model.stem}.{kind}"), model.with_name(kind)
     if own.is_file():
-        return FileSamples((_of_npz(own, ports),))
+        return _of_npz(own, ports)
     if not shared.is_file():
         return None
     try:
-        return FileSamples((_of_npz(shared, ports),))
+        return _of_npz(shared, ports)
     except CompileError as error:
         error.try_ = (f"if it is another model's: call it after that one, as {own.name} would be for this one",)
         raise
 
 
-def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:
+def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
     if path.suffix != ".npz":
         raise CompileError(f"{path} holds no samples", need=NEED)
     stored = _load(path)
-    names = [p.tensor.name for p in ports]
+    names, warnings = [p.tensor.name for p in ports], list[str]()
     if not set(names) <= set(stored):
         if len(stored) != len(ports) or set(names) & set(stored):
             raise CompileError(
@@ -93,6 +98,9 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:
                 have=", ".join(stored) or "no arrays",
                 need=", ".join(names) or "a model with inputs",
             )
+        if list(stored) != [f"arr_{i}" for i in range(len(ports))]:  # as np.savez calls what has no name
+            pairs = ", ".join(f"{name} for {have}" for name, have in zip(stored, names, strict=True))
+            warnings.append(f"calibration: {path.name} has arrays of other names than the inputs; taken is {pairs}")
         names = list(stored)
     found = tuple(_samples(stored[name], port, path) for name, port in zip(names, ports, strict=True))
     counts = {len(x) for x in found}
@@ -101,7 +109,17 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> tuple[Array, ...]:
             f"{path} has no sample, or not the same number for each input",
             have=", ".join(f"{n}: {len(x)}" for n, x in zip(names, found, strict=True)),
         )
-    return found
+    for name, port in zip(names, ports, strict=True):
+        warnings += _unscaled(stored[name], port, path)
+    return FileSamples((found,), tuple(warnings))
+
+
+def _unscaled(x: Array, port: Port, path: Path) -> list[str]:
+    """Whole numbers for a float input may be pixels that nobody scaled."""
+    if x.dtype.kind not in "iu" or port.dtype.numpy.kind != "f" or not x.size:
+        return []
+    kind, name = x.dtype.name, port.tensor.name
+    return [f"calibration: {path.name} has {kind} from {x.min()} to {x.max()} for {name}, which are taken as they are"]
 
 
 def _load(path: Path) -> dict[str, Array]:
@@ -140,4 +158,12 @@ def _samples(x: Array, port: Port, path: Path) -> Array:
             have=f"{x.dtype.name}{list(x.shape)}",
             need=f"{port.dtype.label}[samples, {', '.join(map(str, shape))}]",
         )
-    return x.astype(port.dtype.numpy)
+    with np.errstate(all="ignore"):
+        made = x.astype(port.dtype.numpy)
+    if port.dtype.numpy.kind != "f" and not np.array_equal(made, x):
+        raise CompileError(
+            f"{path} has numbers for the input {port.tensor.name} that {port.dtype.label} does not have",
+            have=f"{x.dtype.name} such as {x[made != x][0]}",
+            need=port.dtype.label,
+        )
+    return made

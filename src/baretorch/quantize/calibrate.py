@@ -19,6 +19,8 @@ from baretorch.quantize.watch import Runner, watching
 RANDOM_SAMPLES = 16
 KEPT_SAMPLES = 16  # at least, if there are as many: enough to judge layers by
 TOO_LARGE = 1e30  # no scale is larger
+UNLIKELY = 1e6  # a number that no sensor gives
+UNLIKE = 32.0  # times as large as the others, and one of two was scaled and the other was not
 
 OBSERVERS: Mapping[Observer, type[MinMax]] = {Observer.HISTOGRAM: Histogram, Observer.MINMAX: MinMax}
 
@@ -71,6 +73,25 @@ def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: O
     return Calibration(scales, count, tuple(kept), constant and not single)
 
 
+def odd_ranges(graph: Graph, examples: Sequence[Array], samples: Sequence[Sequence[Array]]) -> Iterator[str]:
+    """What looks wrong about how large the numbers of samples are, by themselves and beside the example inputs."""
+    for i, port in enumerate(graph.takes()):
+        if port.dtype is DType.FLOAT32:
+            name, example = port.tensor.name, _largest(examples[i])
+            most = max((_largest(sample[i]) for sample in samples), default=0.0)
+            if most > UNLIKELY:
+                yield f"calibration: numbers of {name} reach {most:.3g}, and scales are made for that"
+            elif example and most and not 1 / UNLIKE <= most / example <= UNLIKE:
+                yield (
+                    f"calibration: numbers of {name} reach {most:.3g}, but {example:.3g} in the example inputs: are "
+                    "both scaled alike?"
+                )
+
+
+def _largest(x: Array) -> float:
+    return float(np.abs(x[np.isfinite(x)]).max(initial=0))
+
+
 def _indices(graph: Graph) -> list[tuple[int, int, str]]:
     """Inputs that name entries, by number, with how many entries there are, and the layer that has them."""
     numbers = {name: i for i, name in enumerate(graph.inputs)}
@@ -111,7 +132,17 @@ def random_samples(graph: Graph, examples: Sequence[Array]) -> Iterator[tuple[Ar
 
 
 def checked(sample: Any, ports: Sequence[Port], number: int) -> tuple[Array, ...]:
-    """A sample's arrays as they lie in memory; CompileError if they are not what the model takes."""
+    """A sample's arrays as they lie in memory; CompileError if they are not what the model takes. A dict has them by
+    the inputs' names."""
+    if isinstance(sample, Mapping):
+        names = [port.tensor.name for port in ports]
+        if set(sample) != set(names):
+            raise CompileError(
+                f"calibration: sample {number} is a dict of others than the model's inputs",
+                have=", ".join(map(str, sample)) or "an empty dict",
+                need=", ".join(names),
+            )
+        sample = tuple(sample[name] for name in names)
     arguments = tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
     arrays = list(_arrays(arguments))
     wanted = [(port.shape, port.dtype.label) for port in ports]

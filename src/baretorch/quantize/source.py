@@ -15,7 +15,7 @@ from baretorch.ir import Graph
 from baretorch.net import says_int8
 from baretorch.options import Requant
 from baretorch.passes.order import FLOAT, stages
-from baretorch.quantize.calibrate import calibrated, random_samples
+from baretorch.quantize.calibrate import calibrated, odd_ranges, random_samples
 from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
@@ -58,6 +58,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     calibration = calibrated(graph, chosen, data, int8.observer, runner)
     if calibration.constant:
         notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
+    if samples is not None:
+        notes += odd_ranges(graph, source.examples, calibration.kept)
     scales = calibration.scales
     noted = replace(
         graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.program import baretorch as cli
-from tests.frontends.onnx.files import model, node, small_cnn, weights
+from tests.frontends.onnx.files import INT64, model, node, small_cnn, weights
 
 import baretorch
 from baretorch import frontends
 from baretorch.errors import CompileError
 from baretorch.frontends.calibration import calibration_of
 from baretorch.frontends.onnx import runtime
+from baretorch.frontends.source import Int8
 from baretorch.ir import Array, interpret
 from baretorch.options import Options, read_options
+from baretorch.pipeline import read
+from baretorch.quantize.source import quantized
 
 
 def saved(folder: Path, made: Any, name: str = "net.onnx") -> str:
@@ -261,3 +264,54 @@ def test_one_node_is_one(tmp_path: Path) -> None:
 def test_python_takes_the_same(tmp_path: Path) -> None:
     compiled = baretorch.compile(saved(tmp_path, counter()), board="host", state={"h": "h_next"})
     assert len(compiled.compiled.graph.state) == 1
+
+
+def table() -> Any:
+    """Entries of a table, by a whole number."""
+    return model([node("Gather", ["w", "i"], ["y"])], {"i": [2]}, ["y"], {"w": weights(4, 3)}, types={"i": INT64})
+
+
+def test_fractions_are_no_indices(tmp_path: Path) -> None:
+    graph = frontends.load(saved(tmp_path, table())).graph
+    np.savez(tmp_path / "whole.npz", i=np.float64([[0, 3], [1, 2]]))
+    assert calibration_of(tmp_path / "net.onnx", tmp_path / "whole.npz", graph) is not None
+    for name, numbers in (("part", [[0, 1.5]]), ("nan", [[0, np.nan]]), ("large", [[0, 1e30]])):
+        np.savez(tmp_path / f"{name}.npz", i=np.array(numbers))
+        with pytest.raises(CompileError, match="has numbers for the input i that int64 does not have"):
+            calibration_of(tmp_path / "net.onnx", tmp_path / f"{name}.npz", graph)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "told"),
+    [
+        ("x", np.float32([1, 2]), []),
+        ("arr_0", np.float32([1, 2]), []),
+        ("y", np.float32([1, 2]), ["calibration: c.npz has arrays of other names than the inputs; taken is y for x"]),
+        ("x", np.uint8([0, 200]), ["calibration: c.npz has uint8 from 0 to 200 for x, which are taken as they are"]),
+        ("x", np.float32([1, 1e20]), ["calibration: numbers of x reach 1e+20, and scales are made for that"]),
+    ],
+)
+def test_calibration_data_that_looks_wrong(tmp_path: Path, name: str, numbers: Array, told: list[str]) -> None:
+    path = saved(tmp_path, model([node("MatMul", ["x", "w"], ["y"])], {"x": [1, 2]}, ["y"], {"w": weights(2, 3)}))
+    np.savez(tmp_path / "c.npz", **{name: numbers.reshape(1, 2)})
+    source = read(path, int8=Int8(), options=Options(int8=True, calibration=str(tmp_path / "c.npz")))
+    assert [w for w in source.warnings if w.startswith("calibration")] == told
+
+
+def test_samples_that_are_scaled_otherwise_than_the_inputs(tmp_path: Path) -> None:
+    source = frontends.load(saved(tmp_path, small_cnn()))
+    sample = source.examples[0]
+    for factor, told in ((10, 0), (100, 1), (0.1, 0), (0.001, 1)):
+        done = quantized(source, Int8(), [np.float32(factor) * sample])
+        assert sum("are both scaled alike?" in w for w in done.warnings) == told
+
+
+def test_samples_by_name(tmp_path: Path) -> None:
+    made = model([node("Add", ["a", "b"], ["y"])], {"a": [4], "b": [4]}, ["y"])
+    source = frontends.load(saved(tmp_path, made))
+    one, ten = np.float32([0, 1, 0, 1]), np.float32([0, 10, 0, 10])
+    done = quantized(source, Int8(), [{"b": ten, "a": one}]).graph
+    assert all((q := done[name].quant) is not None and q.scale[0] < size / 100 for name, size in (("a", 1), ("b", 10)))
+    assert (q := done["b"].quant) is not None and q.scale[0] > 1 / 100
+    with pytest.raises(CompileError, match="sample 0 is a dict of others than the model's inputs"):
+        quantized(source, Int8(), [{"a": one, "c": ten}])

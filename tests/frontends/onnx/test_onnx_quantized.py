@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import helper
 from onnxruntime.quantization import QuantFormat, QuantType
+from tests.cli.program import baretorch as cli
 from tests.frontends.onnx.files import BOOL, FLOAT, INT8, UINT8, model, node, small_cnn
 from tests.frontends.onnx.lower import graph_of
 from tests.frontends.onnx.quantizer import quantized_file
@@ -24,6 +25,7 @@ from baretorch.ir import Array, interpret
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized, read
+from baretorch.report import facts
 
 QDQ, QOPERATOR = QuantFormat.QDQ, QuantFormat.QOperator
 SIGNED, UNSIGNED = QuantType.QInt8, QuantType.QUInt8
@@ -99,6 +101,18 @@ def test_int8_of_a_quantized_file_is_refused(tmp_path: Path) -> None:
     file = quantized_file(tmp_path, tmp_path / "net.onnx", QDQ)
     with pytest.raises(CompileError, match="quantized already"):
         read(str(file), int8=Int8())
+
+
+@pytest.mark.parametrize(("part", "told"), [(0.2, False), (0.3, True)])
+def test_answers_far_from_the_runtime_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: float, told: bool
+) -> None:
+    """Rounding in a quantized model may be a quarter of the output's largest number, and no more."""
+    file = tmp_path / "net.onnx"
+    file.write_bytes(one("QLinearAdd", 2, np.int8, 128, "com.microsoft").SerializeToString())
+    monkeypatch.setattr(facts, "largest_error", lambda have, want: part * np.abs(want[0]).max())
+    result = cli("run", str(file), "--board", "host", "--out", str(tmp_path))
+    assert result.code == 0 and ("is more than 0.25 of" in " ".join(result.out.split())) == told
 
 
 def runs(made: Any, *inputs: Array) -> list[Array]:

@@ -26,7 +26,7 @@ NEVER = frozenset(
 REPEATS = frozenset({"Expand", "Tile"})  # of which only few elements are computed: their readers broadcast
 FEW = 1024  # elements
 MANY = 1 << 20  # elements, the most that are computed to ask whether they can be
-# What onnx.reference computes with far more memory or time than its results take: with windows, or with loops in Python.
+# What takes onnx.reference far more memory or time than the result has: with windows, or with loops in Python.
 SLOW = frozenset(
     {
         *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "AveragePool", "MaxPool", "LpPool"),
