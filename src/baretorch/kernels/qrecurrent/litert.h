@@ -24,7 +24,7 @@ BT_INLINE int32_t bt_mul_short(int32_t a, int32_t b)
 /* v / 2^bits, half away from zero; bits is at least 1. */
 BT_INLINE int32_t bt_away(int32_t v, int32_t bits)
 {
-    return (v + (int32_t)(1 << (bits - 1)) + (v >> 31)) >> bits;
+    return (v + (INT32_C(1) << (bits - 1)) + (v >> 31)) >> bits;
 }
 
 /* e^-v for a v above 0 with these fractional bits, at least 8: of what is left of v above quarters by a series around
@@ -64,8 +64,9 @@ BT_INLINE int32_t bt_reciprocal(int32_t e)
 BT_SHARED void bt_litert_sigmoid(int16_t *v, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
-        const int32_t y = v[i] ? bt_sat16(2 * bt_reciprocal(bt_exp_q15(v[i] < 0 ? -v[i] : v[i], 12))) : 16384;
-        v[i] = (int16_t)(v[i] < 0 ? 32767 - y : y);
+        const int32_t x = v[i];
+        const int32_t y = x ? bt_sat16(2 * bt_reciprocal(bt_exp_q15(x < 0 ? -x : x, 12))) : 16384;
+        v[i] = (int16_t)(x < 0 ? 32767 - y : y);
     }
 }
 
@@ -86,14 +87,14 @@ BT_INLINE void bt_litert_gates(bt_four *four, const BT_FLASH void *w, const int8
 {
     for (int32_t gate = 0; gate < 4; gate++, scales += 4, biases += 2 * hidden, to += hidden) {
         const int32_t multiplier = scales[0], left = scales[1] > 0 ? scales[1] : 0, right = left - scales[1];
-        const int32_t half = (1 << right) >> 1, away = right ? -1 : 0;
+        const int32_t half = (INT32_C(1) << right) >> 1, away = right ? -1 : 0;
         for (int32_t r = 0; r < hidden; r += 4) {
             int32_t sums[4] = { 0, 0, 0, 0 };
             w = four(sums, x, w, hidden - r, n);
             BT_UNROLL_8
             for (int32_t k = r; k < r + 4; k++) {
                 if (hidden % 4 == 0 || k < hidden) {
-                    const int32_t v = bt_scale((sums[k - r] + biases[2 * k]) * (int32_t)(2 << left), multiplier, 0);
+                    const int32_t v = bt_scale((sums[k - r] + biases[2 * k]) * (INT32_C(2) << left), multiplier, 0);
                     to[k] = (int16_t)bt_sat16(((v + half + ((v >> 31) & away)) >> right) + (add ? to[k] : 0));
                 }
             }
@@ -117,12 +118,12 @@ BT_INLINE void bt_litert_lstm(bt_four *four, const bt_litert *p, const int8_t *x
             bt_litert_tanh(gates + 2 * n, gates + 2 * n, n, 12);
             bt_litert_sigmoid(gates + 3 * n, n);
             for (int32_t j = 0; j < n; j++) {
-                const int32_t added = bt_away(gates[j] * gates[2 * n + j], 30 - p->cell_bits);
-                c[j] = (int16_t)bt_clamp_i32(bt_away(gates[n + j] * c[j], 15) + added, p->cell_lo, p->cell_hi);
+                const int32_t added = bt_away((int32_t)gates[j] * gates[2 * n + j], 30 - p->cell_bits);
+                c[j] = (int16_t)bt_clamp_i32(bt_away((int32_t)gates[n + j] * c[j], 15) + added, p->cell_lo, p->cell_hi);
             }
             bt_litert_tanh(c, gates, n, p->cell_bits);
             for (int32_t j = 0; j < n; j++) {
-                const int32_t h = bt_away(bt_scale(gates[3 * n + j] * gates[j] * 2, p->multiplier, 0), -p->shift);
+                const int32_t h = bt_away(bt_scale((int32_t)gates[3 * n + j] * gates[j] * 2, p->multiplier, 0), -p->shift);
                 now[j] = (int8_t)bt_clamp_i32(h + p->zero, -128, 127);
             }
             before = now;
