@@ -12,6 +12,7 @@ from baretorch.emulators.run import Run, measured
 from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError
 from baretorch.report.cycles import time_of
+from baretorch.targets.boards import load_board
 from tests.emulators.images import REVERSE, RUN, image
 
 BOARDS = ("arduino-uno", "arduino-mega")
@@ -51,6 +52,32 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 }
 """
 
+# Its frame is larger than what the chip reserves by itself, so large that Y goes forth and back in it, and it has calls
+# with more arguments than registers have room for.
+WIDE = """\
+static uint8_t __attribute__((noinline)) mixed(
+    uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f, uint32_t g)
+{
+    return (uint8_t)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g);
+}
+
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    const uint8_t *x = from;
+    uint8_t *y = to;
+    volatile uint8_t first[2], frame[FRAME], last[2];
+    first[1] = last[1] = 0;
+    for (uint16_t i = 0; i < FRAME; i++) {
+        frame[i] = x[i % INPUT_BYTES];
+    }
+    for (uint16_t i = 0; i < OUTPUT_BYTES; i++) {
+        first[1] = mixed(frame[i], last[1], i, first[1], 1, 2, 3);
+        last[1] = mixed(i, first[1], frame[FRAME - 1 - i], 1, 2, 3, last[1]);
+        y[i] = (uint8_t)(first[1] + last[1]);
+    }
+}
+"""
+
 
 def run(board: str, body: str) -> tuple[Run, int]:
     """Its figures, and ticks of the chip's own counter."""
@@ -83,6 +110,23 @@ def test_a_stack_too_deep() -> None:
     with pytest.raises(DeviceFault) as error:
         run("arduino-uno", DEEP)
     assert error.value.have == ("the stack has overflowed its limit",)
+
+
+def test_the_stack_is_as_large_as_its_bound() -> None:
+    """What the chip reserves is the least: an image that needs more gets it, and not much more than it uses."""
+    body = WIDE.replace("FRAME", "600")
+    made = image("arduino-uno", body=body)
+    assert load_board("arduino-uno").chip.stack_bytes < 600 < made.ram.stack <= made.board.chip.stack_bytes
+    found, _ = run("arduino-uno", body)
+    assert found.stack_peak is not None
+    assert made.ram.stack - 24 <= found.stack_peak <= made.ram.stack
+
+
+def test_a_stack_that_does_not_fit() -> None:
+    with pytest.raises(CompileError) as error:
+        image("arduino-uno", body=WIDE.replace("FRAME", "2010"))
+    assert error.value.what.startswith("the image does not fit arduino-uno: SRAM is ")
+    assert any("of stack" in line for line in error.value.need)
 
 
 def test_a_wrong_rate(tmp_path: Path) -> None:

@@ -155,5 +155,7 @@ def test_avr_frames() -> None:
     assert growth("93cf d000 9508") == 5, "rcall .+0"
     assert growth("b7cd 97a8 bfcd 96a8 9508") == 42, "sbiw and adiw of Y, which is the stack pointer"
     assert growth("97a8 9508") == 2, "which it is not here"
-    assert growth("55c8 40d1 bfcd 5ac8 4fde bfcd") == 2 + 0x158, "subi and sbci; the second pair adds"
+    assert growth("b7cd 55c8 40d1 bfcd 5ac8 4fde bfcd") == 2 + 0x158, "subi and sbci; the second pair adds"
+    assert growth("b7cd 55c8 09d1 bfcd") == 2 + 0x58, "subi and sbc of nothing"
+    assert growth("b7cd 55c8 40d1 bfcd 5bc8 40d1 b7ed 5bc8 40d1") == 2 + 0x158, "Y goes to far places of the frame"
     assert growth("e0a7 e0b1 940c 1002") == 2 + 18 + 0x107

@@ -9,7 +9,8 @@ from baretorch.targets.kinds import Kind, Work
 
 RETURN_BYTES = {5: 2, 6: 3}  # that a call pushes, by the core's number in an ELF file's flags
 SAVED_TOGETHER = 18  # bytes: all registers that functions of libgcc save by __prologue_saves__
-_SPL = 0x3D
+_IN_Y, _OUT_Y = 0xB7CD, 0xBFCD  # Y's low byte from and to the stack pointer
+_SBC_ZERO = 0x09D1  # SBC r29, r1
 _RCALL, _RJMP = 0xD, 0xC
 _ICALLS = frozenset({0x9509, 0x9519})
 _IJMPS = frozenset({0x9409, 0x9419})
@@ -65,15 +66,17 @@ def is_indirect_call(i: Instruction) -> bool:
 
 def stack_growth(code: Iterable[Instruction], return_bytes: int, saves: range) -> int:
     """Bytes of a function's frame: the address that its call pushed, pushes, and room that is taken off the stack
-    pointer in Y, or given to libgcc's __prologue_saves__, which lies at `saves`, in X."""
-    found = list(code)
+    pointer in Y, or given to libgcc's __prologue_saves__, which lies at `saves`, in X. Y is the stack pointer only from
+    where it gets it to where it gives it back: elsewhere it goes forth and back to reach far places of the frame."""
     total = return_bytes
-    moves = any(i.word & 0xF800 == 0xB800 and (i.word >> 5 & 0x30 | i.word & 15) == _SPL for i in found)
+    moves = False
     x = {26: 0, 27: 0}
     low = 0
-    for i in found:
+    for i in code:
         register = 16 + (i.word >> 4 & 15)
         value = i.word >> 4 & 0xF0 | i.word & 15
+        if i.word in (_IN_Y, _OUT_Y):
+            moves = i.word == _IN_Y
         if i.word & 0xFE0F == 0x920F:  # PUSH
             total += 1
         elif call_target(i) == i.end:  # to the next instruction: the cheapest way to get some bytes
@@ -84,6 +87,8 @@ def stack_growth(code: Iterable[Instruction], return_bytes: int, saves: range) -
             low = value
         elif moves and i.word >> 12 == 4 and register == 29:  # SBCI with it; what is negative was added
             total += max(0, _signed(value << 8 | low, 16))
+        elif moves and i.word == _SBC_ZERO:
+            total += low
         elif i.word >> 12 == 0xE and register in x:  # LDI
             x[register] = value
         elif (target := jump_target(i)) is not None and target in saves:

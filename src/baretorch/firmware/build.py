@@ -111,14 +111,17 @@ def build(
         objects = _compile(tools, work, header, plan, folders, progress)
         in_ram = _in_ram(objects[len(runtime) : len(objects) - len(own)]) if code is CodeIn.RAM else ()
         elf = _link(board, tools, files, objects, used, in_ram, bool(own))
+        frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
+        stack, deepest = _stacks(board, elf, frames, used)
+        if deepest > board.chip.stack_bytes:
+            board = _with_stack(board, deepest)
+            elf = _link(board, tools, files, objects, used, in_ram, bool(own))
         if board.chip.boot != "host":
             if own and not any(s.name == run_symbol and s.defined for s in elf.symbols):
                 raise never_called(run_symbol)
             if not own or any(s.name == LABEL and s.defined for s in elf.symbols):
                 check_return_label(elf, run_symbol)
             _write_formats(board, elf, files)
-        frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
-        stack = _stack(board, elf, frames, used)
         run_stack = stack_bound(elf, run_symbol, frames).bytes
         flash, ram = measure(board, elf, parse_map(files.map.read_text()), _roots(run_symbol, cores), stack)
         symbols = read_elf(files.elf.read_bytes()).globals()
@@ -320,11 +323,19 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
         files.uf2.write_bytes(encode_uf2(chunks, board.chip.uf2_family))
 
 
-def _stack(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> int:
-    """For each core the bound for the whole image if there is one, else what the board reserves."""
+def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> tuple[int, int]:
+    """(what all cores' stacks take: the bound for the whole image if there is one, else what the board reserves; the
+    deepest of those that have a bound)"""
     roots = ["main" if board.chip.boot == "host" else ENTRY, *([CORE1] if cores > 1 else [])]
     handlers = [INTERRUPT] if board.usb is not None else [OVERFLOW] if board.chip.counter.irq is not None else []
-    bounds = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]) for root in roots]
+    own = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]).bytes for root in roots]
     # An interrupt comes at any depth of core 0's.
-    bounds += [interrupt_bound(elf, handler, frames, board.chip.cpu.has_fpu) for handler in handlers]
-    return sum(board.chip.stack_bytes if bound.bytes is None else bound.bytes for bound in bounds)
+    more = [interrupt_bound(elf, handler, frames, board.chip.cpu.has_fpu).bytes for handler in handlers]
+    total = sum(board.chip.stack_bytes if bytes_ is None else bytes_ for bytes_ in own + more)
+    stacks = [[own[0], *more], *([bytes_] for bytes_ in own[1:])]
+    return total, max(0 if None in parts else sum(filter(None, parts)) for parts in stacks)
+
+
+def _with_stack(board: Board, stack: int) -> Board:
+    """A board that reserves at least so much."""
+    return replace(board, chip=replace(board.chip, stack_bytes=-(-stack // 8) * 8))

@@ -67,7 +67,12 @@ def make_worksheet(board: Board, image: Image) -> Worksheet:
         ("weights", flash.weights),
     )
     copied = [(what, size) for what, size in (("weights", ram.weights), ("code", ram.code)) if size]
-    ram_items = (("arena", ram.arena), *copied, ("static", ram.static), ("stack (reserved)", chip.stack_bytes))
+    ram_items = (
+        ("arena", ram.arena),
+        *copied,
+        ("static", ram.static),
+        ("stack (reserved)", image.board.chip.stack_bytes),
+    )
     if chip.boot == "host":
         flash_need, ram_need = flash.total, ram.total
     else:

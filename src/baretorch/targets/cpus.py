@@ -14,8 +14,9 @@ _AVR = 83
 _ZIG_SOFT = ("-target", "thumb-freestanding-eabi")
 _ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
 
-# A pointer to flash must not become one to RAM; and the linker script has no place for tables of jumps.
-_AVR_CODE = ("-Waddr-space-convert", "-fno-jump-tables")
+# A pointer to flash must not become one to RAM; the linker script has no place for tables of jumps; and gcc would leave
+# arguments of several calls on the stack before it takes them off again.
+_AVR_CODE = ("-Waddr-space-convert", "-fno-jump-tables", "-maccumulate-args")
 
 CPUS: tuple[Cpu, ...] = (
     Cpu(
