@@ -44,6 +44,7 @@ EVERY = (
     "pico", "pico2w", "nucleo-wb55rg", "nucleo-h743zi", "virt-rv32",
 )  # fmt: skip
 FAST = (M4F, "mps2-an500", M33, M55, "virt-rv32")  # QEMU, with floating point in hardware
+ARDUINOS = ("arduino-uno", "arduino-mega")
 INT8 = (M4F, "mps2-an500", M33, M55, M0PLUS, "virt-rv32")
 
 SINE = "examples/sine/model.py"
@@ -57,7 +58,8 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/tinyrps.py", True, INT8),
     ("zoo/ad.py", True, INT8),
     ("zoo/mnist_mlp.py", True, INT8),
-    (SINE, True, (*EVERY, "arduino-uno", "arduino-mega")),
+    (SINE, True, (*EVERY, *ARDUINOS)),
+    ("examples/mnist/small.py", True, ARDUINOS),
     ("zoo/kws_raw.py", True, (M4F, "pico2w", M55)),
     ("zoo/vww.py", False, FAST),
     ("zoo/ic.py", False, FAST),

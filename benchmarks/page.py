@@ -9,6 +9,11 @@ from peers import M0PLUS, M4F, M33, M55, NOTHING, PEERS, STACK, TOOLCHAIN, Figur
 
 Row = dict[str, Any]
 
+UNO = "arduino-uno"
+AVR_GOALS = {
+    "sine": (12_000, 300),
+    "small": (None, 2_048),
+}  # cycles and bytes of RAM in all, the Uno's being all it has
 CORES = {M4F: "Cortex-M4F", M33: "Cortex-M33", M55: "Cortex-M55", M0PLUS: "Cortex-M0+"}
 
 
@@ -33,6 +38,7 @@ def markdown(rows: Sequence[Row], versions: Sequence[str]) -> str:
         *_beside_peers(fit, "int8"),
         *_beside_peers(fit, "float32"),
         *_missed(fit),
+        *_avr(fit),
         *_two_cores([row for row in measured if row.get("cores")]),
         "## Every board",
         "",
@@ -174,6 +180,33 @@ def _missed(rows: Sequence[Row]) -> list[str]:
         if row["ram"]["stack"] >= STACK:
             lines.append(f"- {name}: {row['ram']['stack']:,} bytes of stack, goal below {STACK}")
     return ["## Goals that are missed", "", *(lines or ["None."]), ""]
+
+
+def _avr(rows: Sequence[Row]) -> list[str]:
+    """int8 models on an 8-bit chip, and their goals on the Uno."""
+    text = [
+        "## AVR, 8 bits",
+        "",
+        "int8 on Arduinos, with weights in flash. Cycles are exact: simavr's count and our table's are one number. RAM",
+        "is all of it, with stack; `sine` has a goal of its own, `small` (MNIST's digits in 14×14 pixels,",
+        "`examples/mnist/small.py`) must fit the Uno.",
+        "",
+        "| model | board | cycles | goal | of it | ms | flash | RAM | goal | of it | max error |",
+        f"|---|---|{'--:|' * 9}",
+    ]
+    for r in rows:
+        if not r["board"].startswith("arduino"):
+            continue
+        cycles, ram = AVR_GOALS.get(r["model"], (None, None)) if r["board"] == UNO else (None, None)
+        figures = [
+            f"{r['cycles']:,}",
+            *_against(r["cycles"], cycles),
+            f"{r['time_ms']:.3g}",
+            f"{r['flash']['total']:,}",
+        ]
+        figures += [f"{r['ram']['total']:,}", *_against(r["ram"]["total"], ram), f"{r['max_error']:.1e}"]
+        text.append(_line([r["model"], r["board"], *figures]))
+    return [*text, ""]
 
 
 def _two_cores(rows: Sequence[Row]) -> list[str]:

@@ -1,7 +1,9 @@
-"""Trains the networks of model.py and cnn.py on the 60,000 training images, some minutes each, and keeps their weights:
+"""Trains the networks of model.py, cnn.py and small.py on the 60,000 training images, some minutes each, and keeps
+their weights:
 
     python examples/mnist/train.py mlp
     python examples/mnist/train.py cnn
+    python examples/mnist/train.py small
 
 after `make mnist`. Half of what a network sees is varied: tilted, scaled, sheared, shifted, with thick or thin strokes.
 A quarter are photographs (examples/pico4ml/photo.py), seen through the very code of the camera's firmware, so that it
@@ -13,10 +15,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import cnn
 import model as mlp
 import numpy as np
+import small
 import torch
 from camera import kept_photographs, photographed
 from data import images_and_labels
@@ -25,7 +29,12 @@ from torch.nn import functional as F
 
 EPOCHS, BATCH = 16, 128
 TILT, SHEAR, SCALE, SHIFT = 15 * math.pi / 180, 0.2, 0.15, 2.0  # radians, radians, a part, pixels
-NETWORKS = {"mlp": (mlp, (784,)), "cnn": (cnn, (1, 28, 28))}  # and the shape of an image
+Prepared = Callable[[torch.Tensor], torch.Tensor]
+NETWORKS: dict[str, tuple[ModuleType, Prepared]] = {  # and what becomes of images [n, 1, 28, 28] for it
+    "mlp": (mlp, lambda images: images.flatten(1)),
+    "cnn": (cnn, lambda images: images),
+    "small": (small, small.halved),
+}
 
 
 def varied(images: torch.Tensor) -> torch.Tensor:
@@ -44,7 +53,7 @@ def varied(images: torch.Tensor) -> torch.Tensor:
 
 def train(
     net: nn.Module,
-    shape: tuple[int, ...],
+    prepared: Prepared,
     plain: tuple[np.ndarray, np.ndarray],
     photos: tuple[np.ndarray, np.ndarray],
     epochs: int,
@@ -66,34 +75,34 @@ def train(
             )
             y = torch.cat([digits[batch][: 3 * quarter], labels[chosen]])
             optimizer.zero_grad()
-            F.cross_entropy(net(x.reshape(-1, *shape)), y, label_smoothing=0.05).backward()
+            F.cross_entropy(net(prepared(x)), y, label_smoothing=0.05).backward()
             optimizer.step()
             schedule.step()
         net.eval()
         after(epoch + 1)
 
 
-def accuracy(net: nn.Module, shape: tuple[int, ...], part: tuple[np.ndarray, np.ndarray]) -> float:
+def accuracy(net: nn.Module, prepared: Prepared, part: tuple[np.ndarray, np.ndarray]) -> float:
     images, digits = map(torch.from_numpy, part)
     with torch.no_grad():
-        return float((net(images.reshape(-1, *shape)).argmax(1) == digits).float().mean())
+        return float((net(prepared(images.reshape(-1, 1, 28, 28))).argmax(1) == digits).float().mean())
 
 
 def main(name: str) -> None:
-    file, shape = NETWORKS[name]
+    file, prepared = NETWORKS[name]
     torch.manual_seed(0)
     net, photos = file.network(), kept_photographs()
     tests = images_and_labels("t10k")
     camera = photographed(*images_and_labels("t10k", 200), seed=1)
 
     def tell(epoch: int) -> None:
-        both = (accuracy(net, shape, part) for part in (tests, camera))
+        both = (accuracy(net, prepared, part) for part in (tests, camera))
         print(
             f"epoch {epoch} of {EPOCHS}: {{:.2%}} of the test images, {{:.2%}} of 200 photographs".format(*both),
             flush=True,
         )
 
-    train(net, shape, images_and_labels("train"), photos, EPOCHS, tell)
+    train(net, prepared, images_and_labels("train"), photos, EPOCHS, tell)
     np.savez_compressed(file.WEIGHTS, **{k: t.numpy().astype(np.float16) for k, t in net.state_dict().items()})
 
 

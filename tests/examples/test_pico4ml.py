@@ -112,14 +112,14 @@ def test_training_on_a_small_budget(name: str, vision: Any, monkeypatch: pytest.
     train = import_file(ROOT / "examples" / "mnist" / "train.py")
     monkeypatch.setattr(train, "BATCH", 32)
     torch.manual_seed(0)
-    file, shape = train.NETWORKS[name]
+    file, prepared = train.NETWORKS[name]
     net = file.network()
     images, labels = digits(64)
     part = (images, labels.astype(np.int64))
     photos = train.photographed(images[:8], part[1][:8])
-    assert train.accuracy(net, shape, part) < 0.5
-    train.train(net, shape, part, photos, 15, lambda epoch: None)
-    assert train.accuracy(net, shape, part) > 0.7
+    assert train.accuracy(net, prepared, part) < 0.5
+    train.train(net, prepared, part, photos, 15, lambda epoch: None)
+    assert train.accuracy(net, prepared, part) > 0.7
 
 
 @pytest.mark.parametrize(("name", "least"), [("digits", 0.95), ("mlp", 0.92)])

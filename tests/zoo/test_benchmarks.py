@@ -65,6 +65,15 @@ def test_cores_without_a_goal_are_shown_too(page: ModuleType) -> None:
     assert "| kws | Cortex-M33 | 1,440 | 5.00 | – |  | – |  | – |  |\n" in text
 
 
+@pytest.mark.parametrize(
+    ("cycles", "told"), [(12_000, "12,000 | 12,000 | 1.00"), (15_000, "15,000 | 12,000 | **1.25**")]
+)
+def test_an_8_bit_chip_has_goals(page: ModuleType, cycles: int, told: str) -> None:
+    uno = {"board": "arduino-uno", "dtype": "int8", "cycles": cycles, "time_ms": 0.75}
+    text = page.markdown([ROW | uno | {"flash": ROW["flash"] | {"total": 5_284}}], [])
+    assert f"| sine | arduino-uno | {told} | 0.75 | 5,284 | 260 | 300 | 0.87 | 1.5e-07 |\n" in text
+
+
 def test_what_does_not_fit_is_listed_apart(page: ModuleType) -> None:
     misfit = {"model": "ic", "dtype": "float32", "board": "pico", "toolchain": "gcc", "misfit": "SRAM is too small"}
     assert page.markdown([ROW, misfit], []).endswith("## Too large\n\n- ic float32, gcc: SRAM is too small\n")

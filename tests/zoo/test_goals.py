@@ -23,3 +23,20 @@ def test_goals_on_cortex_m4f(name: str, dtype: str, tmp_path: Path, monkeypatch:
     ours = peers.Figures(facts.run.instructions, flash.model_code, ram.arena + ram.model_static)
     assert page.verdict(ours, peers.PEERS[name, dtype, peers.M4F].goal) == "met", ours
     assert ram.stack < 512
+
+
+@pytest.mark.parametrize("model", ["examples/sine/model.py", "examples/mnist/small.py"])
+def test_goals_on_an_8_bit_chip(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very rows of `make bench`."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    page, bench = importlib.import_module("page"), importlib.import_module("bench")
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    (tmp_path / model).parent.mkdir(parents=True)
+    for file in (ROOT / model).parent.iterdir():
+        (tmp_path / model).with_name(file.name).symlink_to(file)
+    assert (model, True) in {(path, int8) for path, int8, boards in bench.MODELS if page.UNO in boards}
+    (row,) = bench.measure(model, True, (page.UNO,))
+    cycles, ram = page.AVR_GOALS[row["model"]]
+    assert cycles is None or row["cycles"] <= cycles
+    assert row["ram"]["total"] <= ram
+    assert row["cycles_range"] == [row["cycles"]] * 2, "exact"
