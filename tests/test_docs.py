@@ -238,7 +238,7 @@ def test_the_how_to_explains_every_key() -> None:
     page = (ROOT / "docs/how-to/your-own-board.md").read_text()
     listed = {k for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for k in re.findall(r"`(\w+)`", row)}
     titles = {"memory", "uart", "counter", "interrupts", "alarm", "usb", "watchdog", "cores", "flash_path", "cache"}
-    titles |= {"npu", "avrdude", "cluster", "events", "dma", "gemm"}
+    titles |= {"npu", "fvp", "avrdude", "cluster", "events", "dma", "gemm"}
     used = set[str]()
     for path in (*(PACKAGE / "boards").glob("*.toml"), *(PACKAGE / "boards/chips").glob("*.toml")):
         rows: dict[str, Any] = tomllib.loads(path.read_text())

@@ -96,7 +96,7 @@ def test_help_of_python_tells_every_option_and_its_default() -> None:
         ("io", "fast", "'float' or 'int8'"),
         ("io", None, "'float' or 'int8'"),
         ("toolchain", "icc", "'gcc' or 'zig'"),
-        ("emulator", 1, "'unicorn' or 'qemu' or 'rp2040js' or 'simavr' or 'cluster' or 'native'"),
+        ("emulator", 1, "'unicorn' or 'qemu' or 'fvp' or 'rp2040js' or 'simavr' or 'cluster' or 'native'"),
         ("ram", -1, "a whole number, at least 0"),
         ("ram", "6000", "a whole number, at least 0"),
         ("ram", True, "a whole number, at least 0"),

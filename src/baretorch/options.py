@@ -77,6 +77,7 @@ class Console(StrEnum):
 class Emulator(StrEnum):
     UNICORN = "unicorn"
     QEMU = "qemu"
+    FVP = "fvp"
     RP2040JS = "rp2040js"
     SIMAVR = "simavr"
     CLUSTER = "cluster"

@@ -227,7 +227,7 @@ def test_an_image_too_large_for_an_avr(folder: Path) -> None:
 
 
 def test_board_without_emulator(folder: Path) -> None:
-    check_error("no_emulator", "run", copy_model("tiny", folder), "--board", "corstone-320")
+    check_error("no_emulator", "run", copy_model("tiny", folder), "--board", "pico2-riscv")
 
 
 def test_board_without_usb(folder: Path) -> None:

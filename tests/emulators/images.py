@@ -14,7 +14,7 @@ from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
 
 RUN = "toy_run"
-EMULATED = [(name, emulator) for name in board_names() for emulator in load_board(name).emulators]
+EMULATED = [(name, e) for name in board_names() for e in load_board(name).emulators if e != "fvp"]
 
 GLUE = """\
 #include <stdint.h>

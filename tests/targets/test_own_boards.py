@@ -154,7 +154,7 @@ BOARD_ERRORS = {
         '["qem"]',
         "error: unknown emulator 'qem'\n"
         "  at    mine.toml\n"
-        "  need  one of: unicorn, qemu, rp2040js, simavr, cluster, native\n"
+        "  need  one of: unicorn, qemu, fvp, rp2040js, simavr, cluster, native\n"
         "  try   did you mean 'qemu'?",
     ),
     "rp2040js": (

@@ -51,6 +51,10 @@ def _open(image: Image, run_symbol: str, emulator: str, timed: bool) -> Machine:
         from baretorch.emulators.qemu import QemuMachine
 
         return QemuMachine(image, run_symbol)
+    if emulator == "fvp":
+        from baretorch.emulators.fvp import FvpMachine
+
+        return FvpMachine(image)
     if emulator == "cluster":
         from baretorch.emulators.cluster.machine import ClusterMachine
 
@@ -71,6 +75,8 @@ def _installed(emulator: str, board: Board) -> bool:
         from baretorch.emulators.qemu import PROGRAMS
 
         return shutil.which(PROGRAMS[board.chip.cpu.elf_machine]) is not None
+    if emulator == "fvp":
+        return board.fvp is not None and shutil.which(board.fvp.program) is not None
     if emulator == "simavr":
         from baretorch.emulators.simavr import find_simavr
 

@@ -27,6 +27,7 @@ CALL_ROOM = 1 << 12  # of bt_counts in hooks/qemu.c
 ROW_COUNT = 8 * (1 + CALL_ROOM)  # its offset there
 PROGRAMS = {ARM: "qemu-system-arm", RISCV: "qemu-system-riscv32"}
 PACKAGES = {ARM: "qemu-system-arm", RISCV: "qemu-system-misc"}
+STARTS = {"mps3-an547": 0x10000000}  # where a machine's core looks for its first stack and program counter
 
 
 class QemuMachine(Process):
@@ -49,15 +50,20 @@ class QemuMachine(Process):
             f"run={code.run},returned={code.returned},{home},"
             f"counts={counts.fileno()},lifeline={lifeline.fileno()}"
         )
+        first = tempfile.NamedTemporaryFile()  # noqa: SIM115
         with lifeline, counts:
             command = [program, *_machine(image.board), "-kernel", str(image.elf), "-plugin", plugin]
+            if (start := _starts_elsewhere(image.board)) is not None:
+                first.write(code.elf.bytes_at(image.board.chip.memory(image.board.chip.code).origin, 8))
+                first.flush()
+                command += ["-device", f"loader,file={_escaped(Path(first.name))},addr={start:#x},force-raw=on"]
             npu = _npu(image.board) if gdb is None else None
             if gdb is not None:
                 command += ["-S", "-gdb", f"unix:{_escaped(gdb)},server=on,wait=off"]
             elif npu is not None:
                 command += npu.options
             files: list[HasFileno] = [counts, lifeline, *(npu.files if npu is not None else ())]
-            super().__init__(command, inherit=files, keep=(held, *([npu] if npu else ())), apart=gdb is not None)
+            super().__init__(command, inherit=files, keep=(held, first, *([npu] if npu else ())), apart=gdb is not None)
             if npu is not None:
                 npu.start()
                 self._beside = npu
@@ -93,6 +99,13 @@ def _machine(board: Board) -> tuple[str, ...]:
     bare = ("-bios", "none") if board.chip.boot == "riscv" else ()
     quiet = ("-nodefaults", "-display", "none", "-monitor", "none")
     return ("-M", board.qemu_machine or "", *bare, *quiet, *console, "-icount", f"shift={shift}")
+
+
+def _starts_elsewhere(board: Board) -> int | None:
+    """Where the machine starts, if that is not where the chip does: it gets the first two words of the image there, as
+    if its core had been told the address of the image's vectors."""
+    start = STARTS.get(board.qemu_machine or "")
+    return None if start == board.chip.memory(board.chip.code).origin else start
 
 
 def _npu(board: Board) -> Beside | None:

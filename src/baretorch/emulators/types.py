@@ -99,7 +99,7 @@ class FlashReads:
 class Machine(Protocol):
     """A running image, emulated or real. Closing it ends the emulation."""
 
-    name: str  # "unicorn", "qemu", "rp2040js", "cluster", "native", "serial"
+    name: str  # "unicorn", "qemu", "fvp", "rp2040js", "cluster", "native", "serial"
 
     def write(self, data: bytes) -> None:
         """Send bytes to the image's UART."""

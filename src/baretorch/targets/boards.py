@@ -13,6 +13,7 @@ from baretorch.options import Console, Emulator
 from baretorch.targets.cluster import check_cluster, read_cluster
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.flash import read_flash_path
+from baretorch.targets.fvp import read_fvp
 from baretorch.targets.npu import check_npu, read_npu
 from baretorch.targets.silicon import load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, BOARDS, Table, place, read, short, unknown
@@ -79,6 +80,7 @@ def _board(path: Path) -> Board:
         pyocd_target=table.argument("pyocd_target"),
         notes=table.take("notes", str),
         simavr_mcu=table.argument("simavr_mcu"),
+        fvp=read_fvp(table.table("fvp")) if "fvp" in table.rows else None,
         avrdude=_avrdude(table.table("avrdude")) if "avrdude" in table.rows else None,
         console=Console.UART if chip.usb is None else Console.USB,
         pins=tuple(_pins(table.table("pins"))) if "pins" in table.rows else (),
@@ -87,6 +89,10 @@ def _board(path: Path) -> Board:
     if "qemu" in board.emulators and board.qemu_machine is None:
         raise CompileError(
             "emulator qemu needs qemu_machine", at=table.where, need='such as qemu_machine = "mps2-an385"'
+        )
+    if "fvp" in board.emulators and board.fvp is None:
+        raise CompileError(
+            "emulator fvp needs [fvp]", at=table.where, need="program and terminal, as Arm's FVP has them"
         )
     if "unicorn" in board.emulators and chip.cpu.unicorn is None:
         raise CompileError(f"Unicorn has no {chip.cpu.name}", at=table.where, try_='remove "unicorn" from emulators')

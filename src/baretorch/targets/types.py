@@ -308,6 +308,17 @@ class Avrdude:
 
 
 @dataclass(frozen=True)
+class Fvp:
+    """A Fixed Virtual Platform of Arm's: the program, and the names of its parts and parameters."""
+
+    program: str
+    terminal: str  # of the UART that is the console
+    npu: str | None
+    vectors: tuple[str, ...]  # parameters that say where the core starts
+    on: tuple[str, ...]  # parameters that are set to 1
+
+
+@dataclass(frozen=True)
 class Board:
     """What a person holds. `emulators`, names of options.Emulator in order of preference, may be empty."""
 
@@ -320,6 +331,7 @@ class Board:
     pyocd_target: str | None
     notes: str  # one line for people: UART pins, probe
     simavr_mcu: str | None = None
+    fvp: Fvp | None = None
     avrdude: Avrdude | None = None
     console: Console = Console.UART  # what images talk over unless another is asked for
     pins: tuple[tuple[str, str, int], ...] = ()  # part, what for, number: for applications, as BT_PIN_<PART>_<WHAT>

@@ -26,8 +26,11 @@ from baretorch.npu.accelerators import Accelerator
 
 PAGE = 1 << 11  # bytes that are fetched at once
 SILENCE = 0.5  # seconds without an access, after which the core is taken to sleep without having looked
-LINES = {  # of QEMU's machines: the device that takes interrupts from outside, its input, and the number of the first
-    "mps3-an547": ("/machine/iotkit", "EXP_IRQ", 32),
+LINES = {  # of QEMU's machines: from which number on which device takes interrupts, and by which inputs
+    "mps3-an547": (
+        (32, "/machine/iotkit", "EXP_IRQ"),
+        (0, "/machine/iotkit/cluster0/armv7m0", "unnamed-gpio-in"),
+    ),
 }
 
 
@@ -164,7 +167,7 @@ class Beside:
         if self.device.irq == self._raised or self._place.irq is None:
             return
         self._raised = self.device.irq
-        path, name, first = LINES[self._machine]
+        first, path, name = next(line for line in LINES[self._machine] if line[0] <= self._place.irq)
         self._lines.sendall(f"set_irq_in {path} {name} {self._place.irq - first} {int(self._raised)}\n".encode())
         answer = self._lines.recv(256)
         if not answer.startswith(b"OK"):
