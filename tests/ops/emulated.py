@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from baretorch import pipeline
@@ -16,6 +17,7 @@ from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
 from tests.ops.case import Case, Outputs
 from tests.ops.merge import merged, shared_out
 
@@ -35,10 +37,11 @@ def run_emulated(
     for number, some in enumerate(_batches(cases)):
         graph, inputs = merged(some)
         source = Source("cases", {"forward": graph}, tuple(inputs))
-        plan = arrange(make_plan(graph, load_board(board)))
+        target = roomy(load_board(board))
+        plan = arrange(make_plan(graph, target))
         c = emit("cases", {"forward": plan}, optimize)
         options = Options(toolchain=Compiler.GCC, optimize=Optimize(optimize))
-        compiled = Compiled(source, load_board(board), {"forward": graph}, {"forward": plan}, c, options)
+        compiled = Compiled(source, target, {"forward": graph}, {"forward": plan}, c, options)
         image = pipeline.build_image(compiled, folder / str(number))
         machine = open_machine(image, compiled.c.run)
         try:
@@ -46,6 +49,15 @@ def run_emulated(
         finally:
             machine.close()
     return outputs
+
+
+def roomy(board: Board) -> Board:
+    """Of a simulated cluster, one whose scratchpad has room for many cases."""
+    cluster = board.chip.cluster
+    if cluster is None:
+        return board
+    memories = tuple(replace(m, size=4 << 20) if m.name == cluster.scratchpad else m for m in board.chip.memories)
+    return replace(board, chip=replace(board.chip, memories=memories))
 
 
 def _batches(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:

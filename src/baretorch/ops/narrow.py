@@ -32,10 +32,11 @@ def narrow_form(call: Call[Any]) -> Narrow | None:
     """Of an int8 layer with weights, int8[out, ...], and biases into which the input's zero point is folded; None if
     it needs 64 bits."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
-    largest = np.bitwise_or.reduce(multiplier)  # its lowest bit is the lowest of all
-    zeros = int(largest & -largest).bit_length() - 1
+    all_ = int(np.bitwise_or.reduce(multiplier))  # its lowest bit is the lowest of them
+    most = 31 - call.op.shift
+    zeros = min((all_ & -all_).bit_length() - 1, most) if all_ else most
     shift = 32 - call.op.shift - zeros
-    if zeros < 0 or not 1 <= shift <= LARGEST_SHIFT:
+    if shift > LARGEST_SHIFT:
         return None
     found = Narrow(multiplier >> zeros, shift)
     return found if fits(found, weight, bias, call.op.zero) else None

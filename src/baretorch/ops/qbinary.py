@@ -15,7 +15,7 @@ from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.elementwise import LOOPS, broadcast, loop_fields, loops_of
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.targets.features import ANY_CPU, DSP, MVE, Needs
+from baretorch.targets.features import ANY_CPU, DSP, MVE, XCV, Needs
 
 LARGEST_FACTOR = (1 << 15) - 1  # a halfword: one SMLAD multiplies both inputs
 SHIFTS = range(22, 8, -1)  # above them a sum could leave 32 bits, below them it could be a step beside the real one
@@ -186,7 +186,7 @@ def _kernel(name: str, variant: str, needs: Needs = ANY_CPU) -> Kernel[Any]:
     )
 
 
-ADD = (_kernel("qadd", "mve", MVE), _kernel("qadd", "dsp", DSP), _kernel("qadd", "ref"))
+ADD = (_kernel("qadd", "mve", MVE), _kernel("qadd", "dsp", DSP), _kernel("qadd", "xcv", XCV), _kernel("qadd", "ref"))
 MUL = (_kernel("qmul", "mve", MVE), _kernel("qmul", "dsp", DSP), _kernel("qmul", "ref"))
 DIV = (_kernel("qdiv", "ref"),)
 SQUARED_DIFFERENCE = (_kernel("qsquared_difference", "ref"),)

@@ -17,7 +17,7 @@ from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
-from baretorch.targets.features import DSP, MVE
+from baretorch.targets.features import DSP, MVE, XCV
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,12 @@ def _halfwords(call: Call[QAvgPool2d]) -> bool:
     return call.op.kernel[0] * call.op.kernel[1] <= 256
 
 
+def _fours(call: Call[QAvgPool2d]) -> bool:
+    return call.x.shape[3] >= 4
+
+
 def _avg_fours(call: Call[QAvgPool2d]) -> bool:
-    return _halfwords(call) and call.x.shape[3] >= 4
+    return _halfwords(call) and _fours(call)
 
 
 def _max(call: Call[Any]) -> bool:
@@ -102,6 +106,7 @@ TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together
 AVG: tuple[Kernel[QAvgPool2d], ...] = (
     Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING, splits=cut.rows),
     Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING, splits=cut.rows),
+    Kernel("bt_qavg_pool2d_xcv", "qpool/xcv.c", _params, XCV, _fours, overlap=TRAILING, splits=cut.rows),
     Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING, splits=cut.rows),
 )
 # Of pool.MaxPool2d, whose output is made of the input's own values.
@@ -110,5 +115,6 @@ MAX: tuple[Kernel[Any], ...] = (
     Kernel(
         "bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING, splits=cut.rows
     ),
+    Kernel("bt_qmax_pool2d_xcv", "qpool/xcv.c", _max_params, XCV, _max_fours, overlap=TRAILING, splits=cut.rows),
     Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING, splits=cut.rows),
 )

@@ -91,6 +91,7 @@ void bt_qadd_dsp(const bt_qadd *p, const int8_t *a, const int8_t *b, int8_t *y);
 void bt_qmul_dsp(const bt_qmul *p, const int8_t *a, const int8_t *b, int8_t *y);
 void bt_qadd_mve(const bt_qadd *p, const int8_t *a, const int8_t *b, int8_t *y);
 void bt_qmul_mve(const bt_qmul *p, const int8_t *a, const int8_t *b, int8_t *y);
+void bt_qadd_xcv(const bt_qadd *p, const int8_t *a, const int8_t *b, int8_t *y);
 #endif
 
 #endif

@@ -1,99 +1,202 @@
 /* qconv2d with groups == in == out for CV32E40P.
  *
  * What a row of outputs reads is brought to scratch with a channel's rows of a column as the bytes of a word, so that a
- * window is kernel_w words, and each takes one instruction to multiply: 3 for the 9 products of a 3x3 window. */
+ * window is kernel_w words, and each takes one instruction to multiply: 3 for the 9 products of a 3x3 window. Four rows
+ * are enough for two rows of outputs if those have three taps each: weights for the second begin with the second byte. */
 #include "../xcv.h"
 #include "qconv2d.h"
 
-/* Words of four channels from four rows become words of four rows from four channels. */
+#define BT_XCV_SHUFFLE(rd, a, which) ".insn r 0x7b, 1, 0x60, " rd ", " a ", " which "\n\t"  /* cv.shuffle.b */
+#define BT_XCV_SHUFFLE2(rd, a, which) ".insn r 0x7b, 1, 0x70, " rd ", " a ", " which "\n\t" /* cv.shuffle2.b */
+#define BT_XCV_PACK(rd, a, b) ".insn r 0x7b, 0, 0x78, " rd ", " a ", " b "\n\t"             /* cv.pack */
+#define BT_XCV_PACK_H(rd, a, b) ".insn r 0x7b, 0, 0x79, " rd ", " a ", " b "\n\t"           /* cv.pack.h */
+
+enum { BT_XCV_LOW = 0x05010400, BT_XCV_HIGH = 0x07030602 };
+
+/* Words of four channels from four rows become words of four rows from four channels, `step` words apart. */
 BT_INLINE void bt_qconv2d_turn_xcv(int32_t *to, int32_t step, int32_t a, int32_t b, int32_t c, int32_t d)
 {
-    const int32_t low = 0x05010400, high = 0x07030602;
     int32_t ab = a, cd = c, p, q;
-    __asm__(".insn r 0x7b, 1, 0x70, %0, %1, %2" : "+r"(ab) : "r"(b), "r"(low)); /* cv.shuffle2.b */
-    __asm__(".insn r 0x7b, 1, 0x70, %0, %1, %2" : "+r"(cd) : "r"(d), "r"(low));
-    __asm__(".insn r 0x7b, 1, 0x70, %0, %1, %2" : "+r"(a) : "r"(b), "r"(high));
-    __asm__(".insn r 0x7b, 1, 0x70, %0, %1, %2" : "+r"(c) : "r"(d), "r"(high));
-    __asm__(".insn r 0x7b, 0, 0x78, %0, %1, %2" : "=r"(p) : "r"(cd), "r"(ab)); /* cv.pack */
-    __asm__(".insn r 0x7b, 0, 0x79, %0, %1, %2" : "=r"(q) : "r"(cd), "r"(ab)); /* cv.pack.h */
+    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(ab) : "r"(b), "r"(BT_XCV_LOW));
+    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(cd) : "r"(d), "r"(BT_XCV_LOW));
+    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(a) : "r"(b), "r"(BT_XCV_HIGH));
+    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(c) : "r"(d), "r"(BT_XCV_HIGH));
+    __asm__(BT_XCV_PACK("%0", "%1", "%2") : "=r"(p) : "r"(cd), "r"(ab));
+    __asm__(BT_XCV_PACK_H("%0", "%1", "%2") : "=r"(q) : "r"(cd), "r"(ab));
     to[0] = p;
     to[step] = q;
-    __asm__(".insn r 0x7b, 0, 0x78, %0, %1, %2" : "=r"(p) : "r"(c), "r"(a));
-    __asm__(".insn r 0x7b, 0, 0x79, %0, %1, %2" : "=r"(q) : "r"(c), "r"(a));
+    __asm__(BT_XCV_PACK("%0", "%1", "%2") : "=r"(p) : "r"(c), "r"(a));
+    __asm__(BT_XCV_PACK_H("%0", "%1", "%2") : "=r"(q) : "r"(c), "r"(a));
     to[2 * step] = p;
     to[3 * step] = q;
 }
 
-BT_INLINE int32_t bt_qconv2d_word_xcv(const int8_t *x)
+/* All channels of four rows, in fours: 18 instructions for each. */
+BT_INLINE void bt_qconv2d_four_rows_xcv(int32_t *to, int32_t step, const int8_t *r0, const int8_t *r1, const int8_t *r2,
+                                        const int8_t *r3, int32_t fours)
 {
-    int32_t word;
-    __asm__("lw %0, 0(%1)" : "=r"(word) : "r"(x), "m"(*(const int8_t(*)[4])x)); /* need not be aligned */
-    return word;
+    int32_t a, b, c, d, e;
+    __asm__ volatile(BT_XCV_LOOP("%[n]", "18")
+                     BT_XCV_LW("%[a]", "%[r0]") BT_XCV_LW("%[b]", "%[r1]") BT_XCV_LW("%[c]", "%[r2]")
+                     BT_XCV_LW("%[d]", "%[r3]") "mv %[e], %[a]\n\t"
+                     BT_XCV_SHUFFLE2("%[e]", "%[b]", "%[low]") BT_XCV_SHUFFLE2("%[a]", "%[b]", "%[high]")
+                     "mv %[b], %[c]\n\t"
+                     BT_XCV_SHUFFLE2("%[b]", "%[d]", "%[low]") BT_XCV_SHUFFLE2("%[c]", "%[d]", "%[high]")
+                     BT_XCV_PACK("%[d]", "%[b]", "%[e]") BT_XCV_PACK_H("%[e]", "%[b]", "%[e]")
+                     BT_XCV_SW_BY("%[d]", "%[to]", "%[step]") BT_XCV_SW_BY("%[e]", "%[to]", "%[step]")
+                     BT_XCV_PACK("%[d]", "%[c]", "%[a]") BT_XCV_PACK_H("%[a]", "%[c]", "%[a]")
+                     BT_XCV_SW_BY("%[d]", "%[to]", "%[step]") BT_XCV_SW_BY("%[a]", "%[to]", "%[step]")
+                     BT_XCV_LOOP_END
+                     : [to] "+r"(to), [r0] "+r"(r0), [r1] "+r"(r1), [r2] "+r"(r2), [r3] "+r"(r3), [a] "=&r"(a),
+                       [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e)
+                     : [n] "r"(fours), [step] "r"(4 * step), [low] "r"(BT_XCV_LOW), [high] "r"(BT_XCV_HIGH)
+                     : "memory");
 }
 
-/* The column `w` of the image to place `at` of each channel's words. */
-BT_INLINE void bt_qconv2d_column_xcv(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t w, int32_t columns,
-                                     int32_t *to)
+/* A column outside of the image. */
+BT_INLINE void bt_qconv2d_outside_xcv(int32_t *to, int32_t step, int32_t outside, int32_t fours)
 {
-    const int32_t outside = (int32_t)(0x01010101u * (uint8_t)p->x_zero);
-    const int8_t *row[4];
-    int inside[4];
+    __asm__ volatile(BT_XCV_LOOP("%[n]", "4")
+                     BT_XCV_SW_BY("%[v]", "%[to]", "%[step]") BT_XCV_SW_BY("%[v]", "%[to]", "%[step]")
+                     BT_XCV_SW_BY("%[v]", "%[to]", "%[step]") BT_XCV_SW_BY("%[v]", "%[to]", "%[step]")
+                     BT_XCV_LOOP_END
+                     : [to] "+r"(to)
+                     : [n] "r"(fours), [step] "r"(4 * step), [v] "r"(outside)
+                     : "memory");
+}
+
+/* The column `w` of the image, of which `rows` rows are wanted, to each channel's words. */
+BT_INLINE void bt_qconv2d_column_xcv(const bt_qconv2d *p, int32_t pitch, const int8_t *x, int32_t top, int32_t rows,
+                                     int32_t w, int32_t columns, int32_t *to)
+{
+    const int32_t outside = (int32_t)(0x01010101u * (uint8_t)p->x_zero), row_step = p->dilation_h * p->in_w * pitch;
     if (w < 0 || w >= p->in_w) {
-        for (int32_t c = 0; c < p->in; c++, to += columns)
-            *to = outside;
-        return;
-    }
-    for (int32_t k = 0; k < 4; k++) {
-        const int32_t h = top + k * p->dilation_h;
-        inside[k] = k < p->kernel_h && h >= 0 && h < p->in_h;
-        row[k] = inside[k] ? x + (h * p->in_w + w) * p->in : x;
-    }
-    if (inside[0] && inside[1] && inside[2] && p->kernel_h == 3) { /* most are so */
-        for (int32_t c = 0; c < p->in; c += 4, to += 4 * columns)
-            bt_qconv2d_turn_xcv(to, columns, bt_qconv2d_word_xcv(row[0] + c), bt_qconv2d_word_xcv(row[1] + c),
-                                bt_qconv2d_word_xcv(row[2] + c), 0);
-        return;
-    }
-    for (int32_t c = 0; c < p->in; c += 4, to += 4 * columns) {
-        int32_t word[4];
-        for (int32_t k = 0; k < 4; k++)
-            word[k] = inside[k] ? bt_qconv2d_word_xcv(row[k] + c) : outside;
-        bt_qconv2d_turn_xcv(to, columns, word[0], word[1], word[2], word[3]);
+        bt_qconv2d_outside_xcv(to, columns, outside, p->in >> 2);
+    } else if (top >= 0 && top + (rows - 1) * p->dilation_h < p->in_h && rows >= 3) { /* most are so */
+        const int8_t *const at = x + (top * p->in_w + w) * pitch;
+        const int8_t *const last = rows == 4 ? at + 3 * row_step : at; /* the weights' fourth bytes are 0 */
+        bt_qconv2d_four_rows_xcv(to, columns, at, at + row_step, at + 2 * row_step, last, p->in >> 2);
+    } else {
+        for (int32_t c = 0; c < p->in; c += 4, to += 4 * columns) {
+            int32_t word[4];
+            for (int32_t k = 0; k < 4; k++) {
+                const int32_t h = top + k * p->dilation_h;
+                const int inside = k < rows && h >= 0 && h < p->in_h;
+                word[k] = inside ? bt_xcv_word(x + (h * p->in_w + w) * pitch + c) : outside;
+            }
+            bt_qconv2d_turn_xcv(to, columns, word[0], word[1], word[2], word[3]);
+        }
     }
 }
 
-/* weight: [in][kernel_w] words; scratch: [in][columns that a row of outputs reads] words */
-BT_KERNEL void bt_qconv2d_depthwise_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                                        const int32_t *multiplier, int8_t *y, void *scratch)
+/* A channel's row of `n` outputs of windows with three columns that follow each other: 16 cycles each, 12 if narrow. */
+#define BT_QCONV2D_THREE_XCV(multiply)                                                                                 \
+    __asm__ volatile(BT_XCV_LOOP("%[n]", "12")                                                                         \
+                     "lw %[b], 4(%[x])\n\tlw %[c], 8(%[x])\n\t"                                                        \
+                     BT_XCV_LW_BY("%[a]", "%[x]", "%[step]") "mv %[sum], %[bias]\n\t"                                  \
+                     BT_XCV_DOT("%[sum]", "%[b]", "%[w1]") BT_XCV_DOT("%[sum]", "%[c]", "%[w2]")                       \
+                     BT_XCV_DOT("%[sum]", "%[a]", "%[w0]") multiply " %[sum], %[sum], %[factor]\n\t"                   \
+                     BT_XCV_ROUND("%[sum]", "%[offset]", "%[right]") BT_XCV_MAX("%[sum]", "%[sum]", "%[lo]")           \
+                     BT_XCV_MIN("%[sum]", "%[sum]", "%[hi]") BT_XCV_SB_BY("%[sum]", "%[y]", "%[pitch]")                \
+                     BT_XCV_LOOP_END                                                                                   \
+                     : [x] "+r"(x), [y] "+r"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [sum] "=&r"(sum)            \
+                     : [n] "r"(n), [step] "r"(step), [bias] "r"(bias), [w0] "r"(taps[0]), [w1] "r"(taps[1]),           \
+                       [w2] "r"(taps[2]), [factor] "r"(factor), [offset] "r"(r->offset), [right] "r"(r->right),        \
+                       [lo] "r"(r->lo), [hi] "r"(r->hi), [pitch] "r"(pitch)                                            \
+                     : "memory")
+
+BT_INLINE void bt_qconv2d_three_xcv(const bt_xcv_rule *r, int narrow, const int32_t *x, int32_t step,
+                                    const int32_t *taps, int32_t bias, int32_t factor, int8_t *y, int32_t pitch,
+                                    int32_t n)
 {
+    int32_t a, b, c, sum;
+    if (narrow)
+        BT_QCONV2D_THREE_XCV("mul");
+    else
+        BT_QCONV2D_THREE_XCV("mulhsu");
+}
+
+/* Two rows of outputs, that are three rows high: 14 cycles each, 10 if narrow. */
+#define BT_QCONV2D_TWICE_XCV(multiply)                                                                                 \
+    __asm__ volatile(BT_XCV_LOOP("%[n]", "21")                                                                         \
+                     "lw %[b], 4(%[x])\n\tlw %[c], 8(%[x])\n\t"                                                        \
+                     BT_XCV_LW_BY("%[a]", "%[x]", "%[step]") "mv %[s], %[bias]\n\tmv %[t], %[bias]\n\t"                \
+                     BT_XCV_DOT("%[s]", "%[b]", "%[w1]") BT_XCV_DOT("%[s]", "%[c]", "%[w2]")                           \
+                     BT_XCV_DOT("%[s]", "%[a]", "%[w0]") BT_XCV_DOT("%[t]", "%[b]", "%[v1]")                           \
+                     BT_XCV_DOT("%[t]", "%[c]", "%[v2]") BT_XCV_DOT("%[t]", "%[a]", "%[v0]")                           \
+                     multiply " %[s], %[s], %[factor]\n\t" multiply " %[t], %[t], %[factor]\n\t"                       \
+                     BT_XCV_ROUND("%[s]", "%[offset]", "%[right]") BT_XCV_ROUND("%[t]", "%[offset]", "%[right]")       \
+                     BT_XCV_MAX("%[s]", "%[s]", "%[lo]") BT_XCV_MAX("%[t]", "%[t]", "%[lo]")                           \
+                     BT_XCV_MIN("%[s]", "%[s]", "%[hi]") BT_XCV_MIN("%[t]", "%[t]", "%[hi]")                           \
+                     BT_XCV_SB_BY("%[s]", "%[y]", "%[pitch]") BT_XCV_SB_BY("%[t]", "%[z]", "%[pitch]")                 \
+                     BT_XCV_LOOP_END                                                                                   \
+                     : [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [s] "=&r"(s),  \
+                       [t] "=&r"(t)                                                                                    \
+                     : [n] "r"(n), [step] "r"(step), [bias] "r"(bias), [w0] "r"(taps[0]), [w1] "r"(taps[1]),           \
+                       [w2] "r"(taps[2]), [v0] "r"((int32_t)((uint32_t)taps[0] << 8)), [v1] "r"((int32_t)((uint32_t)taps[1] << 8)), [v2] "r"((int32_t)((uint32_t)taps[2] << 8)),      \
+                       [factor] "r"(factor), [offset] "r"(r->offset), [right] "r"(r->right), [lo] "r"(r->lo),          \
+                       [hi] "r"(r->hi), [pitch] "r"(pitch)                                                             \
+                     : "memory")
+
+BT_INLINE void bt_qconv2d_twice_xcv(const bt_xcv_rule *r, int narrow, const int32_t *x, int32_t step,
+                                    const int32_t *taps, int32_t bias, int32_t factor, int8_t *y, int8_t *z,
+                                    int32_t pitch, int32_t n)
+{
+    int32_t a, b, c, s, t;
+    if (narrow)
+        BT_QCONV2D_TWICE_XCV("mul");
+    else
+        BT_QCONV2D_TWICE_XCV("mulhsu");
+}
+
+/* Pixels of x and of y are `pitch` apart. */
+BT_INLINE void bt_qconv2d_each_channel_xcv(const bt_qconv2d *p, int32_t pitch, const int8_t *x, const int32_t *weight,
+                                           const int32_t *bias, const int32_t *factor, int8_t *y, int32_t *words,
+                                           int narrow)
+{
+    const bt_xcv_rule rule = bt_xcv_rule_of(narrow, p->shift, p->zero, p->lo, p->hi);
     const int32_t columns = (p->out_w - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w + 1;
-    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
-        for (int32_t h = 0; h < p->out_h; h++, y += p->out_w * p->out) {
-            int32_t *const words = (int32_t *)scratch;
+    const int32_t row = p->out_w * pitch;
+    const int three = p->kernel_w == 3 && p->dilation_w == 1 && rule.left == 0;
+    const int twice = three && p->kernel_h == 3 && p->stride_h == 1 && p->dilation_h == 1;
+    for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * pitch) {
+        for (int32_t h = 0, rows; h < p->out_h; h += rows, y += rows * row) {
+            rows = twice && h + 1 < p->out_h ? 2 : 1;
             for (int32_t w = 0; w < columns; w++)
-                bt_qconv2d_column_xcv(p, x, h * p->stride_h - p->pad_top, w - p->pad_left, columns, words + w);
-            for (int32_t c = 0; c < p->in; c++) {
-                const int32_t *window = words + c * columns, *const taps = weight + c * p->kernel_w;
-                const int32_t first = bias[c], factor = multiplier[c];
-                int8_t *to = y + c;
-                if (p->kernel_w == 3) {
-                    const int32_t w0 = taps[0], w1 = taps[1], w2 = taps[2];
-                    for (int32_t w = 0; w < p->out_w; w++, window += p->stride_w, to += p->out) {
-                        int32_t sum = first;
-                        sum = bt_xcv_dot(sum, window[0], w0);
-                        sum = bt_xcv_dot(sum, window[p->dilation_w], w1);
-                        sum = bt_xcv_dot(sum, window[2 * p->dilation_w], w2);
-                        *to = bt_requantize(sum, factor, p->shift, p->zero, p->lo, p->hi);
-                    }
+                bt_qconv2d_column_xcv(p, pitch, x, h * p->stride_h - p->pad_top, p->kernel_h + rows - 1,
+                                      w - p->pad_left, columns, words + w);
+            const int32_t *window = words, *taps = weight;
+            for (int32_t c = 0; c < p->in; c++, window += columns, taps += p->kernel_w) {
+                if (rows == 2) {
+                    bt_qconv2d_twice_xcv(&rule, narrow, window, 4 * p->stride_w, taps, bias[c], factor[c], y + c,
+                                         y + c + row, pitch, p->out_w);
+                } else if (three) {
+                    bt_qconv2d_three_xcv(&rule, narrow, window, 4 * p->stride_w, taps, bias[c], factor[c], y + c, pitch,
+                                         p->out_w);
                 } else {
-                    for (int32_t w = 0; w < p->out_w; w++, window += p->stride_w, to += p->out) {
-                        int32_t sum = first;
+                    const int32_t *at = window;
+                    int8_t *to = y + c;
+                    for (int32_t w = 0; w < p->out_w; w++, at += p->stride_w, to += pitch) {
+                        int32_t sum = bias[c];
                         for (int32_t k = 0; k < p->kernel_w; k++)
-                            sum = bt_xcv_dot(sum, window[k * p->dilation_w], taps[k]);
-                        *to = bt_requantize(sum, factor, p->shift, p->zero, p->lo, p->hi);
+                            sum = bt_xcv_dot(sum, at[k * p->dilation_w], taps[k]);
+                        *to = bt_xcv_output(&rule, narrow, sum, factor[c]);
                     }
                 }
             }
         }
     }
+}
+
+/* weight: [in][kernel_w] words; scratch: [in][columns that a row of outputs reads] words */
+BT_KERNEL void bt_qconv2d_depthwise_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                                        const int32_t *factor, int8_t *y, void *scratch)
+{
+    bt_qconv2d_each_channel_xcv(p, p->in, x, weight, bias, factor, y, (int32_t *)scratch, 0);
+}
+
+BT_KERNEL void bt_qconv2d_depthwise_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight,
+                                               const int32_t *bias, const int32_t *factor, int8_t *y, void *scratch)
+{
+    bt_qconv2d_each_channel_xcv(p, p->in, x, weight, bias, factor, y, (int32_t *)scratch, 1);
 }

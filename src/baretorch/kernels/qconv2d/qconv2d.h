@@ -103,14 +103,27 @@ void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constan
 void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
-/* One group, no pool. weight, bias, multiplier: as in xcv.h, a tap is (kh, kw, i). */
-void bt_qconv2d_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                    const int32_t *multiplier, int8_t *y, void *scratch);
+/* One group. constants: as in xcv.h, a tap is (kh, kw, i). Of narrow ones, `shift` is to the right. */
+void bt_qconv2d_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+void bt_qconv2d_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+void bt_qconv2d_channels_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                             void *scratch);
+void bt_qconv2d_channels_narrow_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *constants, int8_t *y,
+                                    void *scratch);
+
+/* The same for windows of one pixel that lie inside, words of channels, and no pool. */
+void bt_qconv2d_pixels_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y);
+void bt_qconv2d_pixels_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y);
+void bt_qconv2d_pixels_channels_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *constants, int8_t *y);
+void bt_qconv2d_pixels_channels_narrow_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *constants,
+                                           int8_t *y);
 
 /* groups == in == out, a multiple of four; no pool, kernel_h 4 at most. weight: [in][kernel_w] words, of which byte kh is
- * weight[kh]. */
+ * weight[kh]. factor: as in xcv.h. */
 void bt_qconv2d_depthwise_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                              const int32_t *multiplier, int8_t *y, void *scratch);
+                              const int32_t *factor, int8_t *y, void *scratch);
+void bt_qconv2d_depthwise_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                                     const int32_t *factor, int8_t *y, void *scratch);
 
 /* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. constants: for each four
  * channels, of which the last may repeat some, weights as bytes [4][kernel_w][kernel_h], biases and multipliers. */

@@ -43,9 +43,9 @@ void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight
 /* No shift. constants: as in int8_mve.h */
 void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
-/* weight, bias, multiplier: as in xcv.h */
-void bt_qlinear_xcv(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
-                    const int32_t *multiplier, int8_t *y, void *scratch);
+/* constants: as in xcv.h. Of the narrow one, `shift` is to the right. */
+void bt_qlinear_xcv(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+void bt_qlinear_narrow_xcv(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
 /* Outputs stay below 2^15 before the limits, sums below 2^23; out <= 255. weight: as in fours_avr.h */
 void bt_qlinear_avr(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_t *weight, int8_t *y);

@@ -39,6 +39,10 @@ void bt_qmax_pool2d_dsp(const bt_qmax_pool2d *p, const int8_t *x, int8_t *y);
 /* The average's windows have 256 elements at most. */
 void bt_qavg_pool2d_mve(const bt_qavg_pool2d *p, const int8_t *x, int8_t *y);
 void bt_qmax_pool2d_mve(const bt_qmax_pool2d *p, const int8_t *x, int8_t *y);
+
+/* Four channels at a time, so there are four or more. */
+void bt_qavg_pool2d_xcv(const bt_qavg_pool2d *p, const int8_t *x, int8_t *y);
+void bt_qmax_pool2d_xcv(const bt_qmax_pool2d *p, const int8_t *x, int8_t *y);
 #endif
 
 #endif
