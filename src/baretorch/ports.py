@@ -76,3 +76,25 @@ def as_real(t: Tensor, stored: Array) -> Array:
     if t.quant is None or t.dtype not in (DType.INT8, DType.INT16):
         return stored
     return dequantize(stored, t.quant.scale[0], t.quant.zero_point[0])
+
+
+def entries(graph: Graph) -> list[tuple[int, int, str]]:
+    """Inputs that name entries, by number, with how many entries there are, and the layer that has them."""
+    numbers = {name: i for i, name in enumerate(graph.inputs)}
+    return [
+        (numbers[node.inputs[i]], size, graph[node.outputs[0]].origin.path or node.outputs[0])
+        for node in graph.nodes
+        for i, size in node.op.indices(graph.of(node.inputs)).items()
+        if node.inputs[i] in numbers
+    ]
+
+
+def need_inside(index: Array, known: range, who: str, layer: str) -> None:
+    """CompileError if there is no such entry. An image takes the nearest one, which is no model for others."""
+    outside = index[(index < known.start) | (index >= known.stop)]
+    if outside.size:
+        raise CompileError(
+            f"{who} has the index {outside.flat[0]}, and there are {known.stop} entries",
+            at=layer,
+            need=f"{known.start} to {known.stop - 1}",
+        )

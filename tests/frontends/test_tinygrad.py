@@ -21,7 +21,7 @@ from baretorch.frontends.tinygrad.hook import watching
 from baretorch.frontends.tinygrad.source import from_methods
 from baretorch.frontends.tinygrad.table import TABLE
 from baretorch.frontends.tinygrad.trace import Trace
-from baretorch.ir import Shape
+from baretorch.ir import Shape, interpret
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.linear import Linear
 from baretorch.ops.recurrent import Lstm
@@ -258,6 +258,26 @@ def test_dropout_in_training() -> None:
             return x.dropout(0.5)
 
     assert refused(drops).what == "dropout is in training mode"
+
+
+def test_inputs_that_tinygrad_has_no_answer_to() -> None:
+    with pytest.raises(CompileError, match=r"inputs\(\) has NaN, to which tinygrad has no answer"):
+        from_methods(lambda x: x.max(axis=1), {"forward": (np.float32([[np.nan, 1]]),)}, "net")
+    with watching():
+        from tinygrad import Tensor, nn
+    table = nn.Embedding(5, 2)
+    table.weight = Tensor(np.arange(10, dtype=np.float32).reshape(5, 2))
+    for at in (5, -1):
+        with pytest.raises(CompileError, match=rf"inputs\(\) has the index {at}, and there are 5 entries"):
+            from_methods(table, {"forward": (np.int32([1, at]),)}, "net")
+
+
+@pytest.mark.parametrize(("up", "down"), [(True, False), (False, True), (False, False)])
+def test_infinity_of_a_sign(up: bool, down: bool) -> None:
+    x = np.float32([np.inf, -np.inf, 1])
+    source = from_methods(lambda t: t.isinf(up, down), {"forward": (x,)}, "net")
+    (have,) = interpret(source.graph, [x]).values()
+    assert have.tolist() == [up, down, False]
 
 
 def test_what_the_model_raises() -> None:

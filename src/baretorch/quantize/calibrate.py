@@ -11,7 +11,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Graph, Port, Quant
 from baretorch.options import Observer
-from baretorch.ports import as_array
+from baretorch.ports import as_array, entries, need_inside
 from baretorch.quantize.groups import Group, Wanted
 from baretorch.quantize.observers import Histogram, Masked, Meant, MinMax, per_channel
 from baretorch.quantize.watch import Runner, watching
@@ -42,7 +42,7 @@ def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: O
     names = list(dict.fromkeys(name for group in wanted.groups for name in group.seen))
     order = {name: i for i, name in enumerate(graph.tensors)}
     names.sort(key=order.__getitem__)  # the first that overflows is named
-    indices = _indices(graph)
+    indices = entries(graph)
     count, kept, stride, constant = 0, list[tuple[Array, ...]](), 1, True
     ports = graph.takes()
     with watching(graph, names, runner) as run:
@@ -50,7 +50,7 @@ def calibrated(graph: Graph, wanted: Wanted, samples: Iterable[Any], observer: O
             arrays = checked(sample, ports, count)
             constant = constant and all(x.size < 2 or bool((x == x.flat[0]).all()) for x in arrays)
             for input_, size, layer in indices:
-                _need_inside(arrays[input_], size, count, layer)
+                need_inside(arrays[input_], range(-size, size), f"calibration: sample {count}", layer)
             values = run(arrays)
             _need_finite(graph, wanted, {name: values[name] for name in names})
             for group, watch in watched:
@@ -90,28 +90,6 @@ def odd_ranges(graph: Graph, examples: Sequence[Array], samples: Sequence[Sequen
 
 def _largest(x: Array) -> float:
     return float(np.abs(x[np.isfinite(x)]).max(initial=0))
-
-
-def _indices(graph: Graph) -> list[tuple[int, int, str]]:
-    """Inputs that name entries, by number, with how many entries there are, and the layer that has them."""
-    numbers = {name: i for i, name in enumerate(graph.inputs)}
-    return [
-        (numbers[node.inputs[i]], size, graph[node.outputs[0]].origin.path or node.outputs[0])
-        for node in graph.nodes
-        for i, size in node.op.indices(graph.of(node.inputs)).items()
-        if node.inputs[i] in numbers
-    ]
-
-
-def _need_inside(index: Array, size: int, number: int, layer: str) -> None:
-    """An image takes the nearest entry that is there, which is no model for others."""
-    outside = index[(index < -size) | (index >= size)]
-    if outside.size:
-        raise CompileError(
-            f"calibration: sample {number} has the index {outside.flat[0]}, and there are {size} entries",
-            at=layer,
-            need=f"{-size} to {size - 1}",
-        )
 
 
 def _observer(group: Group, observer: Observer) -> MinMax:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, log
 
+import numpy as np
+
 from baretorch.errors import CompileError
 from baretorch.frontends.aten import activations, bits, elementwise, reduce
 from baretorch.frontends.aten.promotion import cast, floating, promoted
@@ -58,6 +60,8 @@ def _to(label: str) -> Build:
 def _isinf(g: Lowering, x: str, positive: bool = True, negative: bool = True) -> str:
     if positive and negative:
         return elementwise.isinf(g, x)
+    if not positive and not negative:
+        return g.b.const("never", np.zeros(g.shape(x), np.bool_))
     return elementwise.compared(g, Eq(), x, inf if positive else -inf)
 
 

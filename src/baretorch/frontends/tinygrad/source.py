@@ -17,7 +17,7 @@ from baretorch.frontends.tinygrad.table import TABLE, to_graph
 from baretorch.frontends.tinygrad.trace import Call, Trace, is_tensor, raised_at, tensors, to_text
 from baretorch.ir import Array, Graph
 from baretorch.net import MOVE, Reference
-from baretorch.ports import Answer, Runner, arranged, as_array, restored
+from baretorch.ports import Answer, Runner, arranged, as_array, entries, need_inside, restored
 
 
 def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
@@ -27,6 +27,8 @@ def from_methods(model: Any, methods: Mapping[str, tuple[Any, ...]], name: str, 
         asked = {m: _Asked(_function(model, m), _arrays(x, m)) for m, x in methods.items()}
         read = {m: a.graph(model, name) for m, a in asked.items()}
         graphs = {m: graph for m, (graph, _) in read.items()}
+        for m, a in asked.items():
+            _need_answers(graphs[m], a.inputs, _who(m))
         references = {m: a.reference() for m, a in asked.items()}
     examples = references[method].inputs
     odd = any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in examples)
@@ -56,7 +58,7 @@ def _function(model: Any, method: str) -> Any:
 
 
 def _arrays(inputs: Sequence[Any], method: str) -> tuple[Array, ...]:
-    who = "inputs()" if method == "forward" else f"methods() of {method!r}"
+    who = _who(method)
     arrays = tuple(as_array(x) for x in inputs)
     for x, array in zip(inputs, arrays, strict=True):
         if array.dtype.kind not in "fiub":
@@ -70,6 +72,19 @@ def _arrays(inputs: Sequence[Any], method: str) -> tuple[Array, ...]:
                 try_="np.float32 in inputs()",
             )
     return arrays
+
+
+def _who(method: str) -> str:
+    return "inputs()" if method == "forward" else f"methods() of {method!r}"
+
+
+def _need_answers(graph: Graph, inputs: Sequence[Array], who: str) -> None:
+    """CompileError for inputs to which tinygrad's answers mean nothing: what it makes of NaN depends on its device, and
+    entries that are not there are zeros."""
+    if any(x.dtype.kind == "f" and np.isnan(x).any() for x in inputs):
+        raise CompileError(f"{who} has NaN, to which tinygrad has no answer", need="numbers")
+    for i, size, layer in entries(graph):
+        need_inside(inputs[i], range(size), who, layer)
 
 
 class _Asked:
