@@ -167,7 +167,7 @@ def test_nothing_to_flash_with(tmp_path: Path, mounted: list[Path]) -> None:
     with pytest.raises(CompileError) as error:
         flash(an_image(tmp_path, "pico"))
     assert error.value.render() == (
-        "error: no way found to flash board pico\n"
+        f"error: no way found to flash board pico\n  have  the image {tmp_path}/toy.uf2\n"
         "  try   hold BOOTSEL while plugging in the board: it then shows up as a USB drive\n"
         "        `pip install pyocd`, and connect the board's debug probe"
     )
@@ -250,7 +250,8 @@ def test_avrdude_is_missing(tmp_path: Path, mounted: list[Path]) -> None:
     with pytest.raises(CompileError) as error:
         flash(an_image(tmp_path, "arduino-uno"), port="COM3")
     assert error.value.render() == (
-        "error: no way found to flash board arduino-uno\n  try   `apt-get install avrdude`, and plug the board in"
+        f"error: no way found to flash board arduino-uno\n  have  the image {tmp_path}/toy.hex\n"
+        "  try   `apt-get install avrdude`, and plug the board in"
     )
 
 
@@ -291,7 +292,7 @@ def another(data: bytes, at: int, value: int) -> bytes:
         (lambda data: data + data[:512], "the UF2 file is incomplete"),
         (lambda data: another(data, 28, 0xE48BFFA8), "the UF2 file is incomplete"),
         (lambda data: another(data, 512 + 12, 0x50000000), "block 1 of the UF2 file is for address 0x50000000"),
-        (lambda data: encode_uf2((Chunk(0x10000000, b"a"),), 0xE48BFF56), "nothing for family 0xe48bff59"),
+        (lambda data: encode_uf2((Chunk(0x10000000, b"a"),), 0xE48BFF56), "the UF2 file is for another chip"),
     ],
 )
 def test_a_damaged_file_is_not_copied(
@@ -301,9 +302,25 @@ def test_a_damaged_file_is_not_copied(
     image = an_image(tmp_path, "pico2")
     assert image.uf2
     image.uf2.write_bytes(damage(image.uf2.read_bytes()))
-    with pytest.raises(CompileError, match=what):
+    with pytest.raises(CompileError, match=what) as error:
         flash(image)
+    assert error.value.at == (str(image.uf2),)
     assert not (tmp_path / "drive" / "toy.uf2").exists()
+
+
+@pytest.mark.parametrize(("family", "of"), [(0xE48BFF56, "pico or pico4ml"), (0x12345678, "a chip that is not known")])
+def test_an_image_of_another_chip(family: int, of: str, tmp_path: Path, mounted: list[Path]) -> None:
+    mounted.append(a_drive(tmp_path / "drive", "RP2350"))
+    image = an_image(tmp_path, "pico2")
+    assert image.uf2
+    image.uf2.write_bytes(encode_uf2((Chunk(0x10000000, b"a"),), family))
+    with pytest.raises(CompileError) as error:
+        flash(image)
+    assert error.value.render() == (
+        f"error: the UF2 file is for another chip than that of board pico2\n  at    {image.uf2}\n"
+        f"  have  an image for {of}\n  need  one for rp2350\n"
+        "  try   `baretorch flash MODEL --board pico2` builds it, too"
+    )
 
 
 def test_a_file_the_method_does_not_take(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from baretorch.devices.avrdude import REMEDY, find_avrdude, flash_avrdude
 from baretorch.devices.serial import serial_ports, touch
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
-from baretorch.firmware.uf2 import check_uf2
+from baretorch.firmware.uf2 import check_uf2, decode_uf2
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
@@ -73,7 +73,12 @@ def flash(
         return flash_pyocd(image, program)
     if "avrdude" in methods and (avrdude := find_avrdude()) is not None:
         return flash_avrdude(image, avrdude, port)
-    raise CompileError(f"no way found to flash board {board.name}", try_=[REMEDIES[name] for name in methods])
+    file = image.uf2 or image.hex or image.elf
+    raise CompileError(
+        f"no way found to flash board {board.name}",
+        have=f"the image {file}",
+        try_=[REMEDIES[name] for name in methods],
+    )
 
 
 def _has_file(image: Image, method: str) -> bool:
@@ -129,7 +134,7 @@ def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> st
         data = image.uf2.read_bytes()
     except OSError as error:
         raise CompileError(f"cannot read {image.uf2}", have=str(error)) from None
-    check_uf2(data, image.board.chip)
+    _check(data, image.board, image.uf2)
     target = drive.folder / image.uf2.name
     try:
         with target.open("wb") as file:
@@ -150,6 +155,24 @@ def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> st
             )
         time.sleep(0.05)
     return f"{drive.board_id} on {drive.folder}"
+
+
+def _check(data: bytes, board: Board, file: Path) -> None:
+    """CompileError if the file is damaged, or for another chip."""
+    try:
+        families = {block.family for block in decode_uf2(data)}
+        if board.chip.uf2_family not in families:
+            others = [name for name in board_names() if load_board(name).chip.uf2_family in families - {None}]
+            raise CompileError(
+                f"the UF2 file is for another chip than that of board {board.name}",
+                have=f"an image for {' or '.join(others)}" if others else "an image for a chip that is not known",
+                need=f"one for {board.chip.name}",
+                try_=f"`baretorch flash MODEL --board {board.name}` builds it, too",
+            )
+        check_uf2(data, board.chip)
+    except CompileError as error:
+        error.at = (str(file),)
+        raise
 
 
 def flash_pyocd(image: Image, program: Sequence[str]) -> str:
