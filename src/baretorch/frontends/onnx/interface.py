@@ -72,6 +72,7 @@ def _known(flag: str, names: Mapping[str, Any], inputs: Mapping[str, Any]) -> No
 
 def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[OnnxInput]:
     made: list[OnnxInput] = []
+    sizes = _symbols(values, shapes)
     open_: dict[str, list[int | str] | None] = {}
     for value in values:
         kind = value.type.WhichOneof("value")
@@ -84,7 +85,7 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
         dtype = dtype_of(declared.elem_type, f"the input {value.name!r}")
         dims: list[int | str] | None = None
         if declared.HasField("shape"):
-            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in declared.shape.dim]
+            dims = [size if shapes.get(value.name) else sizes.get(str(size), size) for size in _dims(value)]
         shape = _fixed(value.name, dims, shapes.get(value.name), notes)
         if shape is None:
             open_[value.name] = dims
@@ -94,19 +95,34 @@ def _shaped(values: Any, shapes: Mapping[str, Shape], notes: list[str]) -> list[
         made.append(OnnxInput(value.name, shape, dtype))
     if open_:
         name, dims = next(iter(open_.items()))
-        sizes = (
+        try_ = (
             [1, 3, 96, 96]
             if dims is None
             else [d if isinstance(d, int) else 96 if i else 1 for i, d in enumerate(dims)]
         )
-        given = ",".join(map(str, sizes))
+        given = ",".join(map(str, try_))
         raise CompileError(
             "the model's inputs have no fixed shape",
             have=[f"{name}: {_text(dims)}" for name, dims in open_.items()],
             need="sizes that are known before the image is built",
-            try_=f"--shape {name}={given} with the sizes you want; in Python shape={{{name!r}: {tuple(sizes)}}}",
+            try_=f"--shape {name}={given} with the sizes you want; in Python shape={{{name!r}: {tuple(try_)}}}",
         )
     return made
+
+
+def _dims(value: Any) -> list[int | str]:
+    """The sizes of an input: numbers, or names of what is left open."""
+    return [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in value.type.tensor_type.shape.dim]
+
+
+def _symbols(values: Any, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """What the given shapes say of sizes that have a name, which inputs may share."""
+    found: dict[str, int] = {}
+    for value in values:
+        for name, size in zip(_dims(value), shapes.get(value.name, ()), strict=False):
+            if isinstance(name, str) and name != "?" and found.setdefault(name, size) != size:
+                raise CompileError(f"--shape: {name} of {value.name} is {size}", need=f"{found[name]}, as elsewhere")
+    return found
 
 
 def _text(dims: list[int | str] | None) -> str:
