@@ -16,6 +16,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.options import Compiler, Emulator, Optimize, Options, Weights
 from baretorch.report.cycles import Flash
+from baretorch.report.numbers import apart
 from baretorch.report.profile import Profile, make_profile
 from baretorch.report.profile_table import disassembly
 from baretorch.targets.boards import load_board
@@ -141,3 +142,11 @@ def test_a_branch_that_is_not_taken_costs_nothing(sign: int, linears: list[bool]
     assert [layer.instructions == 0 for layer in layers] == [not ran for ran in linears]
     assert 0 < profile.rest < 100
     assert sum(layer.instructions for layer in profile.layers) + profile.rest == run.instructions
+
+
+def test_names_are_cut_and_stay_different() -> None:
+    long = [f"block/{i}/{'part/' * 12}MatMul" for i in range(3)]
+    assert apart(["conv", *long[:1]]) == ["conv", f"…{long[0][-39:]}"]
+    shown = apart(long)
+    assert len(set(shown)) == 3 and all(name.startswith("…") for name in shown)
+    assert apart(["a", "a"]) == ["a", "a"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -45,7 +45,7 @@ class ModelFacts:
         data: dict[str, Any] = {
             "model": self.source.name,
             "inputs": [_tensor_json(t) for t in graph.of(graph.inputs)],
-            "outputs": [_tensor_json(t) for t in graph.of(graph.outputs)],
+            "outputs": [_tensor_json(t) for t in _outputs(graph)],
             "parameters": self.parameters,
             "macs": graph.macs(),
             "operators": [{"op": op, "kernel": k or None, "count": n} for op, k, n in self.operators()],
@@ -134,7 +134,7 @@ def _heading(facts: ModelFacts) -> Table:
     table.add_column(overflow="fold")
     table.add_row("model", f"[bold]{markup(facts.source.name)}[/]")
     table.add_row("input", markup(", ".join(map(repr, graph.of(graph.inputs)))))
-    table.add_row("output", markup(", ".join(map(repr, graph.of(graph.outputs)))))
+    table.add_row("output", markup(", ".join(map(repr, _outputs(graph)))))
     table.add_row("parameters", f"{facts.parameters:,}")
     table.add_row("MACs", f"{graph.macs():,}")
     table.add_row(
@@ -145,6 +145,12 @@ def _heading(facts: ModelFacts) -> Table:
     for note in facts.source.notes:
         table.add_row("note", markup(note))
     return table
+
+
+def _outputs(graph: Graph) -> list[Tensor]:
+    """The outputs, called as the file calls them where it does."""
+    names = graph.labels or graph.outputs
+    return [replace(t, name=name) for t, name in zip(graph.of(graph.outputs), names, strict=True)]
 
 
 def _calls(source: Source) -> str:

@@ -16,7 +16,7 @@ from baretorch.firmware.types import Image
 from baretorch.ops.delegate import Delegate
 from baretorch.report.cycles import Time, flash_source, time_words
 from baretorch.report.loops import InnerLoop
-from baretorch.report.numbers import bar, cut, figure, share
+from baretorch.report.numbers import apart, bar, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
 from baretorch.targets.cycles import TIMINGS
@@ -53,9 +53,9 @@ def _layers(profile: Profile) -> Table:
     table.add_column("", no_wrap=True, min_width=width)
     most = max((_weight(layer) for layer in profile.layers), default=0)
     whole = profile.time.all.expected if profile.time.flash else profile.instructions
-    for layer in profile.layers:
+    for name, layer in zip(apart([layer.name for layer in profile.layers]), profile.layers, strict=True):
         table.add_row(
-            markup(cut(layer.name)),
+            markup(name),
             layer.op,
             layer.variant,
             f"{layer.macs:,}" if layer.macs else "",

@@ -14,7 +14,7 @@ from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.memory_map import BankMap
-from baretorch.report.numbers import bar, capacity, cut, share
+from baretorch.report.numbers import apart, bar, capacity, cut, share
 from baretorch.report.tables import heading
 
 BAR = 16
@@ -88,8 +88,8 @@ def _layers(report: Report) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=BAR)
     most = max((row.weight for row in report.rows), default=0)
-    for row in report.rows:
-        table.add_row(*_layer(row, report), f"[cyan]{bar(row.weight, most, BAR)}[/]")
+    for name, row in zip(apart([row.name for row in report.rows]), report.rows, strict=True):
+        table.add_row(markup(name), *_layer(row, report), f"[cyan]{bar(row.weight, most, BAR)}[/]")
     return table
 
 
@@ -98,7 +98,6 @@ def _layer(row: Row, report: Report) -> list[str]:
     per_mac = "" if row.per_mac is None else f"{row.per_mac:.2f}"
     flash = row.time.flash
     return [
-        markup(cut(row.name)),
         row.op,
         markup(f"{row.dtype}{list(row.shape)}"),
         row.variant,
