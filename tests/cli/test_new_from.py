@@ -51,6 +51,14 @@ def test_onnx(folder: Path) -> None:
     assert np.array_equal(source.expected or (), [np.maximum(source.examples[0], 0)])
 
 
+def test_data_beside_the_model_is_its_example(folder: Path) -> None:
+    onnx_file(folder / "net.onnx", 1, 3)
+    np.savez("net.calibration.npz", image=np.float32([[1, -2, 3], [4, 5, 6]]))
+    text = check_runs("net.onnx")
+    assert "inputs.npz or calibration.npz" in text and "def inputs" not in text and "standard_normal" not in text
+    assert np.array_equal(read("some/where/net.py").examples, [[[1, -2, 3]]])
+
+
 @pytest.mark.parametrize(("name", "given"), [("onnx_open", ()), ("onnx_shape", ("--shape", "image=1,2"))])
 def test_shapes_that_do_not_fit(name: str, given: tuple[str, ...], folder: Path) -> None:
     pytest.importorskip("onnx")
@@ -102,6 +110,9 @@ def test_accuracy_on_the_target(name: str, folder: Path) -> None:
     assert list(metrics) == ["onnxruntime" if name == "net.onnx" else "litert", "host", "target"]
     first, *others = (m["mean"] for m in metrics.values())
     assert others == pytest.approx([first, first], rel=1e-6 if floats else 0.02)
+    if not floats:
+        refused = baretorch("evaluate", "net.py", "--board", "host", "--float")
+        assert (refused.code, refused.err.splitlines()[0]) == (1, "error: --float: the model is quantized already")
 
 
 def test_names_do_no_harm(folder: Path) -> None:

@@ -73,13 +73,17 @@ def _for_model(file: str, model: str, options: Options) -> str:
 
     from baretorch.errors import CompileError
     from baretorch.escape import python_text
+    from baretorch.frontends.calibration import examples_of
     from baretorch.pipeline import read
 
     if model.endswith(".py"):
         raise CompileError(f"{model} is a Python file already", need="a file that holds a model")
-    takes = read(model, options=options).graph.takes()
+    graph = read(model, options=options).graph
     there = Path(os.path.relpath(model, Path(file).parent)).as_posix()
     text = (Path(__file__).parent / "starters" / "named.py").read_text()
+    if examples_of(Path(model), graph) is not None:
+        text = _without_inputs(text)
+    takes = graph.takes()
     arrays = ((_array(port.shape, port.dtype.label), python_text(port.tensor.name)) for port in takes)
     inputs = "".join(f"        {array},  # {name}\n" for array, name in arrays)
     return (
@@ -87,6 +91,14 @@ def _for_model(file: str, model: str, options: Options) -> str:
         .replace('"MODEL"', f'"{python_text(there)}"')
         .replace("        rng.standard_normal((1, 1), np.float32),  # NAME\n", inputs)
     )
+
+
+def _without_inputs(text: str) -> str:
+    """Without inputs(), the first sample that lies beside the model is taken."""
+    head, _, rest = text.partition("def inputs()")
+    _, _, tail = rest.partition("    )\n")
+    head = head.replace("from typing import Any\n\nimport numpy as np\n", "")
+    return f"{head}# Example inputs: the first sample of the inputs.npz or calibration.npz beside the model.\n{tail}"
 
 
 def _array(shape: tuple[int, ...], label: str) -> str:
