@@ -86,7 +86,7 @@ def test_help_of_python_tells_every_option_and_its_default() -> None:
     parameters = inspect.signature(baretorch.compile).parameters
     own = ["model", "inputs", "board", "name", "calibration"]
     assert list(parameters) == [*own, *(name for name in OPTIONS if name not in own)]
-    assert repr(parameters["io"].default) == "'float'" and parameters["ram"].default is None
+    assert repr(parameters["optimize"].default) == "'speed'" and parameters["ram"].default is None
     assert all(option.about.help in (baretorch.compile.__doc__ or "") for option in OPTIONS.values())
 
 
@@ -94,7 +94,7 @@ def test_help_of_python_tells_every_option_and_its_default() -> None:
     ("option", "value", "need"),
     [
         ("io", "fast", "'float' or 'int8'"),
-        ("io", None, "'float' or 'int8'"),
+        ("optimize", None, "'speed' or 'size'"),
         ("toolchain", "icc", "'gcc' or 'zig'"),
         ("emulator", 1, "'unicorn' or 'qemu' or 'fvp' or 'rp2040js' or 'simavr' or 'cluster' or 'native'"),
         ("ram", -1, "a whole number, at least 0"),

@@ -135,7 +135,10 @@ class Options:
             "How layers come from sums to outputs: in 64 bits, or with coarser weights in 32, faster on small cores."
         ),
     ] = Requant.WIDE
-    io: Annotated[Io, About("What an int8 model takes and gives.")] = Io.FLOAT
+    io: Annotated[
+        Io | None,
+        About("What an int8 model takes and gives. Default: what its file says, else float."),
+    ] = None
     optimize: Annotated[Optimize, About("One instance of a kernel per kind of layer, or one per kernel.")] = (
         Optimize.SPEED
     )

@@ -32,7 +32,7 @@ from baretorch.npu.use import delegated
 from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Weights
 from baretorch.outputs import check_file, check_files, graph_text
-from baretorch.passes.bare_io import bare_io
+from baretorch.passes.bare_io import bare_io, float_io
 from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
@@ -126,9 +126,11 @@ def optimized_methods(source: Source, trace: Path | None = None) -> dict[str, Gr
     return {method: verify(bare_state(graph, forms)) if forms else graph for method, graph in graphs.items()}
 
 
-def with_io(graph: Graph, io: Io) -> Graph:
-    """The optimized graph with float inputs and outputs, or int8 ones."""
-    return verify(bare_io(graph)) if io is Io.INT8 else graph
+def with_io(graph: Graph, io: Io | None) -> Graph:
+    """The optimized graph with float inputs and outputs, or int8 ones; None: as it says itself."""
+    if io is None:
+        return graph
+    return verify(bare_io(graph) if io is Io.INT8 else float_io(graph))
 
 
 def compile_source(source: Source, board: Board, options: Options = DEFAULT, trace: Path | None = None) -> Compiled:

@@ -13,10 +13,13 @@ from tests.frontends.tflite_files import Q, TfliteWriter
 import baretorch
 from baretorch.frontends import load
 from baretorch.frontends.tflite import litert
-from baretorch.ir import DType
+from baretorch.ir import DType, interpret
 from baretorch.layerwise import compare_layers
+from baretorch.options import Io
 from baretorch.passes.to_int8 import float_layers
-from baretorch.pipeline import optimized_methods
+from baretorch.pipeline import optimized_methods, with_io
+from baretorch.ports import real
+from baretorch.ports import stored as stored_inputs
 
 DATA = Path(__file__).parent / "data"
 ZOO = Path(__file__).parents[2] / "zoo"
@@ -113,8 +116,10 @@ def test_int8_is_refused_for_a_model_that_has_it() -> None:
 def test_a_float_model_is_quantized_with_the_data_beside_it(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     (tmp_path / "lstm.tflite").write_bytes((DATA / "lstm.tflite").read_bytes())
-    np.savez(tmp_path / "calibration.npz", x=rng.standard_normal((16, 1, 16, 8)).astype(np.float32))
-    np.savez(tmp_path / "inputs.npz", x=rng.standard_normal((1, 1, 16, 8)).astype(np.float32))
+    np.savez(
+        tmp_path / "calibration.npz", serving_default_args_0_0=rng.standard_normal((16, 1, 16, 8)).astype(np.float32)
+    )
+    np.savez(tmp_path / "inputs.npz", serving_default_args_0_0=rng.standard_normal((1, 1, 16, 8)).astype(np.float32))
     facts = command("run", str(tmp_path / "lstm.tflite"), "--board", "host", "--int8", "--json").json()
     assert (facts["dtype"], facts["float_layers"], facts["warnings"]) == ("int8", [], [])
     assert facts["reference"] == "LiteRT" and facts["max_error"] < 0.02
@@ -154,3 +159,15 @@ def test_litert_torch_s_float_models_are_litert_s(name: str, tmp_path: Path) -> 
 def test_keras_s_fused_lstm(tmp_path: Path) -> None:
     convert("keras.py", KERAS, str(tmp_path / "lstm.tflite"), "--int8")
     judge(tmp_path / "lstm.tflite")
+
+
+def test_float_at_the_border_of_an_int8_file() -> None:
+    """`--io float` is what the caller has then; without --io it is what the file says."""
+    source = load(str(DATA / "kws_int8.tflite"))
+    (stored,) = (graph := optimized_methods(source)[source.method]).inputs
+    made = with_io(graph, Io.FLOAT)
+    assert {t.dtype for t in made.of((*made.inputs, *made.outputs))} == {DType.FLOAT32}
+    assert made.inputs == (stored,) and with_io(made, Io.FLOAT) is made and with_io(graph, None) is graph
+    (have,) = interpret(made, source.examples).values()
+    (want,) = real(graph, list(interpret(graph, stored_inputs(graph, source.examples)).values()))
+    np.testing.assert_array_equal(have, want)

@@ -20,7 +20,7 @@ def _int8_by_default(body: Body) -> Body:
 
     @wraps(body)
     def decided(*arguments: Any, as_float: bool, int8: bool, **rest: Any) -> Answer:
-        changed = (rest["observer"] != Observer.HISTOGRAM, rest["requant"] != Requant.WIDE, rest["io"] != Io.FLOAT)
+        changed = (rest["observer"] != Observer.HISTOGRAM, rest["requant"] != Requant.WIDE, rest["io"] == Io.INT8)
         given = (rest["keep_float"], rest["config"], *changed)
         if as_float and (int8 or any(given)):
             raise click.UsageError(
@@ -59,10 +59,12 @@ def evaluate(
     """
     from baretorch.cli.work import compiled_model, opener
     from baretorch.emulators import choose_emulator
+    from baretorch.errors import CompileError
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
     from baretorch.pipeline import blaming
     from baretorch.report.evaluation import evaluation_screen
+    from baretorch.report.facts import is_int8
 
     if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")
@@ -71,6 +73,8 @@ def evaluate(
         choose_emulator(board, options.emulator)
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage, unless_done=True)
+        if not options.int8 and is_int8(compiled.graph):
+            raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
         with blaming(compiled):
             found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)
     return Answer(found.to_json(), evaluation_screen(found))

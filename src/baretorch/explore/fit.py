@@ -45,7 +45,7 @@ def _largest_bank(trial: Trial) -> MemoryBank:
 # combinations of cheaper ones.
 _CHANGES: tuple[_Change, ...] = (
     _Change(
-        lambda t: t.short_of_ram and t.options.io is Io.FLOAT,
+        lambda t: t.short_of_ram and t.options.io is not Io.INT8,
         lambda t: replace(t.options, io=Io.INT8),
     ),
     _Change(

@@ -1,4 +1,5 @@
-"""`--io int8`: take and give int8 at the model's border, without quantize and dequantize."""
+"""`--io int8`: take and give int8 at the model's border, without quantize and dequantize; `--io float`: take and give
+float there, also where the model's file says int8."""
 
 from __future__ import annotations
 
@@ -51,6 +52,28 @@ def bare_io(graph: Graph) -> Graph:
         else:
             raise _float_border(graph, f"output {name}", made)
     return rebuilt(replace(graph, outputs=tuple(outputs)), nodes, new.values(), rename)
+
+
+def float_io(graph: Graph) -> Graph:
+    new: dict[str, Tensor] = {}
+    before: list[Node] = []
+    after: list[Node] = []
+    rename: dict[str, str] = {}
+    for t in graph.of(graph.inputs):
+        if t.dtype is DType.INT8 and t.quant is not None:
+            stored = fresh(graph, new, f"{t.name}_int8")
+            new |= {stored: replace(t, name=stored), t.name: replace(t, dtype=DType.FLOAT32)}
+            before.append(Node(Quantize(t.quant.scale[0], t.quant.zero_point[0]), (t.name,), (stored,)))
+            rename[t.name] = stored
+    outputs = []
+    for t in graph.of(graph.outputs):
+        outputs.append(t.name)
+        if t.dtype is DType.INT8 and t.quant is not None:
+            outputs[-1] = real = fresh(graph, new, f"{t.name}_real")
+            new[real] = replace(t, name=real, dtype=DType.FLOAT32, data=None)
+            after.append(Node(Dequantize(t.quant.scale[0], t.quant.zero_point[0]), (t.name,), (real,)))
+    nodes = [replace(n, inputs=tuple(rename.get(x, x) for x in n.inputs)) for n in (*graph.nodes, *after)]
+    return rebuilt(replace(graph, outputs=tuple(outputs)), [*before, *nodes], new.values()) if new else graph
 
 
 def _taken(x: Tensor, op: Op) -> Quant | None:

@@ -67,6 +67,21 @@ def test_shapes_that_do_not_fit(tmp_path: Path, shape: dict[str, str], text: str
     assert caught.value.what.startswith(text)
 
 
+def test_sizes_of_one_name_are_one_size(tmp_path: Path) -> None:
+    made = model([node("Add", ["x", "b"], ["y"])], {"x": ["n", 3], "b": ["n", 1]}, ["y"])
+    path = saved(tmp_path, made)
+    graph = frontends.load(path, options=Options(shape={"x": "4,3"})).graph
+    assert [t.shape for t in graph.of(graph.inputs)] == [(4, 3), (4, 1)]
+    with pytest.raises(CompileError, match="--shape: n of b is 2"):
+        frontends.load(path, options=Options(shape={"x": "4,3", "b": "2,1"}))
+
+
+def test_outputs_are_called_as_in_the_file(tmp_path: Path) -> None:
+    path = saved(tmp_path, model([node("Relu", ["x"], ["answer"], "last")], {"x": [1, 3]}, ["answer"]))
+    assert "output      answer float32[1, 3]" in cli("inspect", path).out
+    assert [t["name"] for t in cli("inspect", path, "--json").json()["outputs"]] == ["answer"]
+
+
 def test_state_by_option_and_by_a_file_beside(tmp_path: Path) -> None:
     path = saved(tmp_path, counter())
     by_option = frontends.load(path, options=Options(state={"h": "h_next"}))
