@@ -28,12 +28,13 @@ LAYERS: dict[str, str] = {
     "text": "errors escape ir ops verify",
     "ports": "errors ir ops",
     "passes": "errors ir ops verify",
+    "units": "ir ops targets targets.features",
     "npu": "errors ir npu.accelerators ops options passes targets",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
     "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch verify",
     "quantize": "errors frontends ir net ops options passes ports",
-    "plan": "errors ir ops options passes targets text",
+    "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors options outputs targets",
     "emulators": "errors escape firmware ir npu npu.accelerators ops ports targets",
@@ -43,7 +44,7 @@ LAYERS: dict[str, str] = {
     "quantize stopwatch targets text verify",
     "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs passes pipeline plan "
-    "ports quantize targets targets.features text version",
+    "ports quantize targets targets.features text units version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
     "exports": "debug emit errors firmware ir options pipeline ports report targets version",
@@ -51,7 +52,7 @@ LAYERS: dict[str, str] = {
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
     "cli": "debug devices emulators errors escape explore exports firmware frontends options outputs pipeline plan "
-    "report stopwatch studio targets targets.features version",
+    "report stopwatch studio targets targets.features units version",
     "__main__": "cli",
 }
 

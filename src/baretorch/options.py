@@ -64,6 +64,11 @@ class UseNpu(StrEnum):
     REQUIRE = "require"
 
 
+class Units(StrEnum):
+    OFF = "off"
+    AUTO = "auto"
+
+
 class Compiler(StrEnum):
     GCC = "gcc"
     ZIG = "zig"
@@ -177,6 +182,13 @@ class Options:
             "images, off for C."
         ),
     ] = None
+    units: Annotated[
+        Units | None,
+        About(
+            "Let other units of the chip, as a cluster's for matrix products, compute nothing, or what they can. "
+            "Default: auto for images, off for C."
+        ),
+    ] = None
     watchdog: Annotated[
         int | None,
         About("Let the chip's watchdog restart it if a run takes longer than so many milliseconds, or it stops.", "MS"),
@@ -211,7 +223,9 @@ class Options:
                 "--weights stream is for images: C that others build has no driver for it",
                 try_="`--weights auto`, or leave it out",
             )
-        return replace(self, weights=self.weights or Weights.FLASH, npu=self.npu or UseNpu.OFF)
+        return replace(
+            self, weights=self.weights or Weights.FLASH, npu=self.npu or UseNpu.OFF, units=self.units or Units.OFF
+        )
 
     def for_sizes(self) -> Options:
         """For an image that is only measured, where there is more room than on the board: nothing is streamed."""
@@ -233,6 +247,7 @@ class Options:
         weights = None if self.weights is Weights.FLASH else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, app=None)
         seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)
+        seen = replace(seen, units=None if self.units is Units.OFF else self.units)
         return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])
 
     def to_json(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from baretorch.net import says_int8
 from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
 from baretorch.on_host import on_host
-from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Weights
+from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
 from baretorch.outputs import check_file, check_files, graph_text
 from baretorch.passes.bare_io import bare_io, float_io
 from baretorch.passes.bare_state import bare_state, common_forms
@@ -155,7 +155,8 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
             served = name == source.method
             judge_delegates(planned[name], stored(graphs[name], source.examples) if served else None)
     with timed("plan"):
-        plans = {name: make_plan(graph, board, _own(options, name, planned)) for name, graph in planned.items()}
+        used = replace(options, units=options.units or Units.AUTO)
+        plans = {name: make_plan(graph, board, _own(used, name, planned)) for name, graph in planned.items()}
     if options.code is CodeIn.RAM and options.weights is Weights.RAM:
         code = _code_bytes(_emitted(source, graphs, plans, board, replace(options, weights=Weights.FLASH)))
     else:

@@ -147,21 +147,22 @@ def test_gemm_is_a_product_with_requantization() -> None:
     a, b = rng.integers(-128, 128, (rows, depth), np.int8), rng.integers(-128, 128, (columns, depth), np.int8)
     bias, multiplier = rng.integers(-9999, 9999, columns, np.int32), rng.integers(1, 1 << 22, columns, np.int32)
     where = [DATA + 0x400 * i for i in range(5)]
-    values = (*where[:2], where[4], *where[2:4], rows, columns, depth, depth, columns, 3, -100, 90, 2)
+    image = (1, rows, depth, 1, rows, columns, *(1,) * 4, 0, 0, 1, 1)
+    values = (*where[:2], where[4], *where[2:4], *image, columns, 0, 3, -100, 90, 2)
     simulator = Simulator(chip())
     for address, array in zip(where, (a, b, bias, multiplier), strict=False):
         simulator.load(address, array.tobytes())
-    wait = i_type(4 * 15, 6, 3, 7, CUSTOM0)
-    code = [*registers(GEMM, *(value & 0xFFFFFFFF for value in values)), s_type(4 * 14, 0, 6, 2, STORE), wait, *TELL]
+    wait = i_type(4 * 26, 6, 3, 7, CUSTOM0)
+    code = [*registers(GEMM, *(value & 0xFFFFFFFF for value in values)), s_type(4 * 25, 0, 6, 2, STORE), wait, *TELL]
     simulator.load(CODE, words(*code))
     simulator.trace(1000)
     assert simulator.run(10_000) is Stop.HAS_OUTPUT
     sums = (a.astype(np.int64) @ b.T.astype(np.int64) + bias) << 2
     wanted = np.clip(3 + ((sums * multiplier + (1 << 31)) >> 32), -100, 90).astype(np.int8)
     assert simulator.peek(where[4], rows * columns) == wanted.tobytes()
-    started = next(e for e in simulator.events() if e.address == GEMM + 56)
-    waited = next(e for e in simulator.events() if e.address == GEMM + 60)
-    assert waited.cycle + waited.answer == started.cycle + 1 + 16 + 2 * 1 * 3
+    started = next(e for e in simulator.events() if e.address == GEMM + 4 * 25)
+    waited = next(e for e in simulator.events() if e.address == GEMM + 4 * 26)
+    assert waited.cycle + waited.answer == started.cycle + 1 + 16 + 2 * 1 * 8, "outputs leave 8 in a cycle"
 
 
 LOOP_OF_THREE = i_type(5, 4, 4, 6 << 1, CUSTOM1)

@@ -58,7 +58,10 @@ def test_cores_and_units_agree(tmp_path: Path) -> None:
     assert simulator.output() == b"y"
 
 
-@pytest.mark.parametrize(("forgotten", "fault"), [("FORGET_DMA", Fault.IN_TRANSFER), ("FORGET_BARRIER", Fault.RACE)])
+@pytest.mark.parametrize(
+    ("forgotten", "fault"),
+    [("FORGET_DMA", Fault.IN_TRANSFER), ("FORGET_GEMM", Fault.IN_TRANSFER), ("FORGET_BARRIER", Fault.RACE)],
+)
 def test_what_is_forgotten_is_reported(tmp_path: Path, forgotten: str, fault: Fault) -> None:
     board = load_board("cluster8")
     simulator = started(board, built(board, tmp_path, f"-D{forgotten}"))
@@ -72,7 +75,7 @@ def product_cycles(simulator: Simulator, elf: Elf) -> int:
 
 
 def test_a_product_on_eight_cores(tmp_path: Path) -> None:
-    """The goal of 16 products per cycle; sums are stored, and the barrier is counted."""
+    """The goal of 16 products per cycle, with requantization and the barrier."""
     board = load_board("cluster8")
     elf = built(board, tmp_path, program="product.c")
     simulator = started(board, elf)

@@ -1,6 +1,7 @@
 /* Cores of a cluster together: what cluster.h offers, used. Core 0 copies an operand in by DMA, all multiply rows of it,
  * core 0 has the GEMM unit do the same, and all compare. */
 #include "cluster/cluster.h"
+#include "gemm/gemm.h"
 
 enum { ROWS = 16, DEPTH = 32, COLUMNS = 8 };
 
@@ -45,9 +46,11 @@ void bt_start(void)
         prepare();
     }
     bt_barrier();
+    const bt_gemm g = {.unit = BT_GEMM_BASE, .in_h = 1, .in_w = ROWS, .in = DEPTH, .out_h = 1, .out_w = ROWS,
+                       .out = COLUMNS, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1, .pool_h = 1, .pool_w = 1,
+                       .y_step = COLUMNS, .zero = 5, .lo = -100, .hi = 100};
     if (core == 0) {
-        bt_gemm g = {a[0], b[0], by_unit[0], bias, multiplier, ROWS, COLUMNS, DEPTH, DEPTH, COLUMNS, 5, -100, 100, 0};
-        bt_gemm_start(&g);
+        bt_gemm_start(&g, a[0], b[0], bias, multiplier, by_unit[0]);
     }
     for (uint32_t i = core; i < ROWS; i += BT_CLUSTER_CORES) {
         for (int j = 0; j < COLUMNS; j++) {
@@ -55,7 +58,9 @@ void bt_start(void)
         }
     }
     if (core == 0) {
-        bt_gemm_wait();
+#ifndef FORGET_GEMM
+        bt_gemm_wait(&g);
+#endif
     }
     bt_barrier();
     for (uint32_t i = core; i < ROWS; i += BT_CLUSTER_CORES) {

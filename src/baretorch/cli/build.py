@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @verb("build")
 @model_argument
 @board_option
-@takes(*BUILD, *COMPILE, *CORES, "npu", "watchdog", "app")
+@takes(*BUILD, *COMPILE, *CORES, "npu", "units", "watchdog", "app")
 @out_option("build/MODEL-BOARD")
 def build(
     as_json: bool,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @model_argument
 @board_option
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the C files go.")
-@takes(*COMPILE, *CORES, "npu")
+@takes(*COMPILE, *CORES, "npu", "units")
 def compile_(
     as_json: bool,
     model: str,

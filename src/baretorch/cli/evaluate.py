@@ -37,7 +37,7 @@ def _int8_by_default(body: Body) -> Body:
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
 @flags("emulator", "console", "toolchain", "optimize")
 @click.option("--float", "as_float", is_flag=True, help="Leave the model in fp32. Default: int8.")
-@flags("calibration", "keep_float", "config", "observer", "requant", "io", *MEMORY, "check_inputs", "npu")
+@flags("calibration", "keep_float", "config", "observer", "requant", "io", *MEMORY, "check_inputs", "npu", "units")
 @click.option("--int8", is_flag=True, hidden=True)
 @click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
 @click.option("--target-samples", type=click.IntRange(min=1), help="How many of them the target runs. Default: all.")

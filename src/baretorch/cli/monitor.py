@@ -26,7 +26,7 @@ LIVE_RATE = 25.0  # answers per second while drawing: an emulator would be done 
 @model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "watchdog")
+@takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
 @click.option("--plot", is_flag=True, help="Draw the answers and the truth.")
 @click.option("--png", type=click.Path(), metavar="FILE", help="Save the plot as a picture.")
 @click.option("--count", type=click.IntRange(min=1), help="How many inputs. Default: each once.")

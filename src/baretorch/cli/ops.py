@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from baretorch.cli.verb import Answer, verb
+from baretorch.cli.verb import Answer, complete_boards, verb
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,22 +17,40 @@ if TYPE_CHECKING:
 
 @verb("ops")
 @click.argument("name", required=False)
-def ops(as_json: bool, name: str | None) -> Answer:
+@click.option(
+    "--board",
+    metavar="BOARD",
+    shell_complete=complete_boards,
+    help="With the kernels that this board runs, and what other units of its chip take.",
+)
+def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     """List supported operators, or show one (also by its ATen name)."""
     from baretorch.report.support import aten_names, support
+    from baretorch.targets.boards import load_board
+    from baretorch.units import units_of
 
-    rows = support()
+    chip = load_board(board).chip if board else None
+    rows = support(chip)
+    takes = {unit.name: unit.takes for unit in units_of(chip)} if chip else {}
+    told = {"units": takes} if chip else {}
     if name is None:
-        data = {"operators": [row.to_json() for row in rows], "aten": list(aten_names())}
-        return Answer(data, _table(rows))
+        data = {"operators": [row.to_json() for row in rows], "aten": list(aten_names())} | told
+        return Answer(data, _with_units(_table(rows), takes))
     plain = name.removeprefix("aten::").removeprefix("aten.")
     found = [row for row in rows if row.name == plain] or [row for row in rows if plain in row.aten]
     known = bool(found) or plain in aten_names()
     apart = not known and _is_taken_apart(plain)
     if not known and not apart:
         raise _unknown(name, plain, {row.name for row in rows} | set(aten_names()))
-    data = {"name": plain, "operators": [row.to_json() for row in found], "decomposed": apart}
-    return Answer(data, f"{plain} {APART}" if apart else _details(plain, found))
+    data = {"name": plain, "operators": [row.to_json() for row in found], "decomposed": apart} | told
+    return Answer(data, f"{plain} {APART}" if apart else _with_units(_details(plain, found), takes))
+
+
+def _with_units(table: RenderableType, takes: dict[str, str]) -> RenderableType:
+    """And below, what the chip's units take."""
+    from rich.console import Group
+
+    return Group(table, *(f"\n{unit} takes {what}" for unit, what in takes.items())) if takes else table
 
 
 APART = (
@@ -75,7 +93,7 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
     table.add_column("PyTorch operators that become it", overflow="fold")
     for row in rows:
         types = sorted({t for k in row.kernels for t in k.dtypes})
-        variants = "\n".join(f"{k.variant} ({k.needs})" if k.needs else k.variant for k in row.kernels)
+        variants = "\n".join(k.unit or (f"{k.variant} ({k.needs})" if k.needs else k.variant) for k in row.kernels)
         table.add_row(row.name, ", ".join(types) or "any", variants or "none: a view", ", ".join(row.aten))
     return table
 
@@ -97,7 +115,7 @@ def _details(name: str, rows: list[OpSupport]) -> RenderableType:
         table.add_row("operator", f"[bold]{row.name}[/]")
         table.add_row("meaning", Text(row.meaning))
         for k in row.kernels:
-            need = f"needs {k.needs}" if k.needs else "any CPU"
+            need = f"the unit {k.unit}" if k.unit else f"needs {k.needs}" if k.needs else "any CPU"
             table.add_row("kernel", f"{k.symbol}  {', '.join(k.dtypes)}; {need}")
         if row.aten:
             table.add_row("from", ", ".join(row.aten))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @verb("run")
 @model_argument
 @board_option
-@takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "watchdog")
+@takes("emulator", *BUILD, *COMPILE, *CORES, "npu", "units", "watchdog")
 @out_option("build/MODEL-BOARD")
 @click.option("--trace", type=click.Path(), metavar="DIR", help="Write the graph after each pass there.")
 def run(

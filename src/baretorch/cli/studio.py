@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @optional_model_argument
 @board_option
 @click.option("--port", metavar="PORT", help="The board's serial port; without it the board is emulated.")
-@takes("emulator", "console", "toolchain", *COMPILE, *CORES, "npu", "watchdog")
+@takes("emulator", "console", "toolchain", *COMPILE, *CORES, "npu", "units", "watchdog")
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),

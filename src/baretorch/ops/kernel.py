@@ -118,6 +118,7 @@ class Kernel(Generic[O]):
     renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
     splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
     channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
+    unit: str = ""  # the executor that computes, if it is no core
 
     def function(self, call: Call[O]) -> str:
         """The C function of a call."""

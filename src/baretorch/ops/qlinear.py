@@ -108,7 +108,7 @@ def _fits(call: Call[QLinear]) -> bool:
 ROWS = 3  # from which on a convolution's kernels are faster, on every core that has some of its own
 
 
-def _pixels(call: Call[QLinear]) -> Call[QConv2d]:
+def as_pixels(call: Call[QLinear]) -> Call[QConv2d]:
     """The layer as a convolution of as many pixels as x has rows."""
     op, (x, weight, *others) = call.op, call.inputs
     out, in_ = weight.shape
@@ -129,18 +129,18 @@ def _of_pixels(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
 
     def splits(call: Call[QLinear]) -> tuple[Split, ...]:
         last = len(call.y.shape) - 1
-        found = kernel.splits(_pixels(call))
+        found = kernel.splits(as_pixels(call))
         return tuple(s for f in found for s in (cut.rows(call) if f.axis == 1 else (Split(last, f.step),)))
 
     return Kernel(
         kernel.symbol,
         kernel.source,
-        lambda call: kernel.params(_pixels(call)),
+        lambda call: kernel.params(as_pixels(call)),
         kernel.needs,
-        lambda call: _rows(call) >= ROWS and _fits(call) and kernel.fits(_pixels(call)),
-        lambda call: pack(_pixels(call)),
-        lambda call: kernel.scratch(_pixels(call)),
-        lambda call: kernel.overlap(_pixels(call)),
+        lambda call: _rows(call) >= ROWS and _fits(call) and kernel.fits(as_pixels(call)),
+        lambda call: pack(as_pixels(call)),
+        lambda call: kernel.scratch(as_pixels(call)),
+        lambda call: kernel.overlap(as_pixels(call)),
         splits=splits,
         channels=kernel.channels,
     )

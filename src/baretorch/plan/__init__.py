@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Graph, State
+from baretorch.ops.kernel import Call
 from baretorch.ops.pull import pulled
-from baretorch.options import DEFAULT, Buffers, Input, Options
+from baretorch.options import DEFAULT, Buffers, Input, Options, Units
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choose_bands import banded
@@ -34,6 +36,7 @@ from baretorch.plan.types import (
     one_by_one,
 )
 from baretorch.targets.types import Board
+from baretorch.units import Unit, units_of
 
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
 
@@ -41,7 +44,7 @@ ONE_CORE = "leave out --cores: a layer that two cores share cannot have its outp
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
     it, or for what the user allows, a part of the model runs in bands."""
-    plan = _whole(graph, board, options)
+    plan = _with_units(graph, board, options)
     _need_flash(plan, board)
     limit = _limit(plan, board, options)
     rows = options.input is Input.ROWS
@@ -57,7 +60,10 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
 
 
 def _fits(plan: Plan, board: Board, options: Options) -> bool:
-    banks = all(bank.size <= room(board.chip, bank.name, options.used_cores) for bank in plan.layout.banks)
+    banks = all(
+        bank.size <= room(board.chip, bank.name, options.used_cores) - plan.layout.copied(bank.name)
+        for bank in plan.layout.banks
+    )
     return banks and (options.ram is None or plan.arena <= options.ram)
 
 
@@ -91,13 +97,29 @@ def _need_ram(plan: Plan, options: Options) -> None:
         )
 
 
-def _whole(graph: Graph, board: Board, options: Options) -> Plan:
+def _with_units(graph: Graph, board: Board, options: Options) -> Plan:
+    """The plan of a graph as it is, in which units compute what they take, as far as there is room for its constants;
+    those with the most bytes are first to be left to the cores."""
+    units = units_of(board.chip) if options.units is Units.AUTO else ()
+    left: set[str] = set()
+    while True:
+        plan = _whole(graph, board, options, lambda call: () if call.y.name in left else units)
+        theirs = [step for step in plan.steps if step.kernel.unit]
+        if not theirs or _fits(plan, board, options):
+            return replace(plan, no_room=frozenset(left))
+        largest = max(theirs, key=lambda step: sum(o.size for o in step.operands if o.constant))
+        left.add(largest.call.y.name)
+
+
+def _whole(
+    graph: Graph, board: Board, options: Options, units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: ()
+) -> Plan:
     """The plan of a graph as it is."""
     found = guarded(settled(graph))
     graph, storage = found.graph, views(found.graph, found.needs)
     apart = board.chip.cpu.flash_apart
     constants = Constants(apart)
-    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs)
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units)
     wished = wishes(graph, storage, board, options.place, of_npu(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
@@ -145,12 +167,13 @@ def _whole(graph: Graph, board: Board, options: Options) -> Plan:
 
 
 def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
-    """The constants that are copied to RAM because an NPU does not reach the image, and the bank."""
+    """The constants that are copied to RAM because an NPU or a unit does not reach the image, and the bank."""
     npu = board.chip.npu
-    if npu is None or npu.constants == board.chip.code:
-        return {}
-    own = (o for step in steps if step.executor is Executor.NPU for o in step.operands)
-    return {o.storage: npu.constants for o in own if o.constant}
+    found = {unit.name: unit.memory for unit in units_of(board.chip)}
+    if npu is not None and npu.constants != board.chip.code:
+        found[Executor.NPU.name.lower()] = npu.constants
+    own = ((found.get(step.executor.name.lower()), o) for step in steps for o in step.operands)
+    return {o.storage: bank for bank, o in own if bank is not None and o.constant}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -19,10 +19,14 @@ from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant, Executor, Guard, Operand, Scratch, Step, View
 from baretorch.targets.types import Cpu
 from baretorch.text import attributes
+from baretorch.units import Unit
 
 
-def select_kernel(call: Call[Any], cpu: Cpu) -> Kernel[Any]:
-    """The first kernel of the op that the CPU can run and that fits."""
+def select_kernel(call: Call[Any], cpu: Cpu, units: Sequence[Unit] = ()) -> Kernel[Any]:
+    """The kernel of the first unit that takes it, else the first of the op that the CPU can run and that fits."""
+    for unit in units:
+        if (found := unit.kernel_of(call)) is not None:
+            return found
     for kernel in kernels_of(call.op):
         if kernel.needs.met_by(cpu.features) and kernel.fits(call):
             return kernel
@@ -102,7 +106,8 @@ def make_step(
     size = kernel.scratch(call)
     scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
     step = Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch)
-    return replace(step, executor=Executor.NPU) if npu else step
+    own = kernel.unit or ("npu" if npu else "")
+    return replace(step, executor=Executor[own.upper()]) if own else step
 
 
 def make_steps(
@@ -111,15 +116,16 @@ def make_steps(
     storage: Mapping[str, View],
     constants: Constants,
     needs: Mapping[str, Needs] = NOTHING,
+    units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
 ) -> list[Step]:
     """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
-    `needs` on what conditions it is computed."""
+    `needs` on what conditions it is computed, `units` what may compute it beside the CPU."""
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
         if isinstance(call.op, (PlaceSlice, Copy)) and _in_place(call, storage):
             return
-        step = make_step(node, call, select_kernel(call, cpu), constants, storage)
+        step = make_step(node, call, select_kernel(call, cpu, units(call)), constants, storage)
         guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
         steps.append(replace(step, guards=guards))
 

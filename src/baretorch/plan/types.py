@@ -19,11 +19,12 @@ class Executor(Enum):
     CORE1 = 1
     NPU = 2
     DMA0 = 3  # copies
+    GEMM0 = 4  # a cluster's unit for matrix products
 
     @property
     def host(self) -> Executor:
         """The core whose code starts its steps, and waits for them."""
-        return Executor.CORE0 if self in (Executor.NPU, Executor.DMA0) else self
+        return Executor.CORE0 if self in (Executor.NPU, Executor.DMA0, Executor.GEMM0) else self
 
 
 @dataclass(frozen=True)
@@ -347,6 +348,7 @@ class Plan:
     outputs: tuple[Operand, ...]
     state: tuple[StateBuffer, ...]
     bands: Bands | None = None
+    no_room: frozenset[str] = frozenset()  # outputs of layers that a unit takes, but for its memory
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -100,7 +100,8 @@ def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
 def resident(plans: Mapping[str, Plan], chip: Chip, weights: Weights, cores: int, code: int = 0) -> dict[str, Plan]:
     """With the banks of those constants that are copied at start."""
     path = chip.flash_path
-    reads = _reads(plans)
+    there = {_content(c) for p in plans.values() for c in p.layout.constants if c.name in p.layout.copies}
+    reads = {content: times for content, times in _reads(plans).items() if content not in there}
     saved = _saved(plans, path) if path is not None else dict.fromkeys(reads, 0.0)
     order = sorted(reads, key=lambda content: (-saved[content], -reads[content], -len(content[1])))
     free = _free(plans, chip, cores)

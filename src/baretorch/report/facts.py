@@ -23,6 +23,7 @@ from baretorch.report.cycles import Time, cycles_json, time_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.npu import npu_json, npu_warnings
 from baretorch.report.numbers import figure
+from baretorch.report.units import units_json
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -165,6 +166,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         "arena_lower_bound": compiled.plan.layout.lower_bound,
         "arena_proof": compiled.plan.proof,
         "npu": npu_json(compiled),
+        "units": units_json(compiled),
         "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
         "files": {kind: str(path) for kind, path in image_files(image).items()},
     }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from baretorch.frontends.aten.table import TABLE
 from baretorch.ir import DType
-from baretorch.ops import OPS
+from baretorch.ops import OPS, OpRow
 from baretorch.ops.kernel import Kernel
 from baretorch.targets.features import Needs
+from baretorch.targets.types import Chip
+from baretorch.units import units_of
 
 # As the symbols of kernels spell them.
 _TYPES = {
@@ -33,6 +36,7 @@ class KernelSupport:
     variant: str  # `ref`, `fpu`
     dtypes: tuple[str, ...]
     needs: Needs
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,26 @@ class OpSupport:
     def to_json(self) -> dict[str, Any]:
         kernels = [
             {"symbol": k.symbol, "source": k.source, "dtypes": list(k.dtypes), "needs": k.needs.names()}
+            | ({"unit": k.unit} if k.unit else {})
             for k in self.kernels
         ]
         return {"name": self.name, "meaning": self.meaning, "kernels": kernels, "aten": list(self.aten)}
 
 
-def support() -> tuple[OpSupport, ...]:
-    """All operators, in the order of OPS."""
+def support(chip: Chip | None = None) -> tuple[OpSupport, ...]:
+    """All operators, in the order of OPS. Of a chip, with the kernels that its CPU can run, and those of its units."""
+    units = units_of(chip) if chip is not None else ()
+
+    def own(row: OpRow) -> Iterator[Kernel[Any]]:
+        yield from (unit.kernels[row.op] for unit in units if row.op in unit.kernels)
+        yield from (k for k in row.kernels if chip is None or k.needs.met_by(chip.cpu.features))
+
     made = {target.removeprefix("aten::"): row.makes for target, row in TABLE.items()}
     return tuple(
         OpSupport(
             row.op.name,
             inspect.getdoc(row.op) or "",
-            tuple(_kernel(k) for k in row.kernels),
+            tuple(map(_kernel, own(row))),
             tuple(sorted(target for target, ops in made.items() if row.op in ops)),
         )
         for row in OPS
@@ -74,4 +85,4 @@ def aten_names() -> tuple[str, ...]:
 def _kernel(kernel: Kernel[Any]) -> KernelSupport:
     parts = kernel.symbol.split("_")
     dtypes = tuple(t.label for part, t in _TYPES.items() if part in parts)
-    return KernelSupport(kernel.symbol, kernel.source, kernel.variant, dtypes, kernel.needs)
+    return KernelSupport(kernel.symbol, kernel.source, kernel.variant, dtypes, kernel.needs, kernel.unit)

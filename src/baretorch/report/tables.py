@@ -19,6 +19,7 @@ from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.npu import npu_rows
 from baretorch.report.numbers import capacity, figure, frequency, share
+from baretorch.report.units import unit_rows
 from baretorch.targets.types import MemoryBank
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     peak = f"bound; {facts.run.stack_peak:,} measured" if facts and facts.run.stack_peak else "bound"
     table.add_row("  stack", f"{ram.stack:,}", peak)
     npu_rows(table, compiled)
+    unit_rows(table, compiled)
     if facts is not None:
         _speed(table, facts)
     return table

@@ -41,7 +41,8 @@ def _dma(table: Table) -> Dma:
 
 def _gemm(table: Table) -> Gemm:
     rows, columns, depth = (_count(table, key, 1 << 10) for key in ("rows", "columns", "depth"))
-    gemm = Gemm(table.rate("base"), rows, columns, depth, _cycles(table, "start_cycles"))
+    shapes = (_count(table, key, 1 << 10) for key in ("kernel", "stride", "pool", "channels"))
+    gemm = Gemm(table.rate("base"), rows, columns, depth, _cycles(table, "start_cycles"), *shapes)
     table.end()
     return gemm
 

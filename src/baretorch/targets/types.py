@@ -211,14 +211,19 @@ class Dma:
 
 @dataclass(frozen=True)
 class Gemm:
-    """A unit that multiplies int8 matrices in the scratchpad, with bias, requantization and clamp: each cycle a tile of
-    `rows` by `columns` of the result takes `depth` products more per number."""
+    """A unit that multiplies int8 matrices in the scratchpad, for convolutions with bias, requantization, clamp and max
+    pool: each cycle a tile of `rows` windows by `columns` channels takes `depth` products more per number. It takes
+    kernels, strides and pools up to a size, and multiples of `channels` input channels."""
 
     base: int
     rows: int
     columns: int
     depth: int
     start_cycles: int
+    kernel: int
+    stride: int
+    pool: int
+    channels: int
 
 
 @dataclass(frozen=True)

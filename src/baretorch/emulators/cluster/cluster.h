@@ -63,6 +63,17 @@ struct bt_wait {
     uint64_t load_use, conflict, slow, barrier, unit;
 };
 
+/* Memory layout of the unit's registers; runtime/cluster/cluster.h has the same. */
+enum { BT_EVENT_BARRIER = 0, BT_EVENT_TEAM = 4, BT_EVENT_COUNT = 8 };
+enum { BT_DMA_SOURCE, BT_DMA_TARGET, BT_DMA_ROW, BT_DMA_ROWS, BT_DMA_SOURCE_STEP, BT_DMA_TARGET_STEP, BT_DMA_START };
+enum { BT_DMA_WAIT = 0x40 };
+enum {
+    BT_GEMM_X, BT_GEMM_WEIGHT, BT_GEMM_Y, BT_GEMM_BIAS, BT_GEMM_MULTIPLIER,
+    BT_GEMM_IN_H, BT_GEMM_IN_W, BT_GEMM_IN, BT_GEMM_OUT_H, BT_GEMM_OUT_W, BT_GEMM_OUT, BT_GEMM_KERNEL_H, BT_GEMM_KERNEL_W,
+    BT_GEMM_STRIDE_H, BT_GEMM_STRIDE_W, BT_GEMM_PAD_TOP, BT_GEMM_PAD_LEFT, BT_GEMM_POOL_H, BT_GEMM_POOL_W, BT_GEMM_Y_STEP,
+    BT_GEMM_X_ZERO, BT_GEMM_ZERO, BT_GEMM_LO, BT_GEMM_HI, BT_GEMM_SHIFT, BT_GEMM_START, BT_GEMM_WAIT
+};
+
 struct bt_op;
 
 struct bt_core {
@@ -90,6 +101,7 @@ struct bt_core {
 struct bt_transfer {
     bool open; /* until somebody has waited for it */
     uint32_t source, source_row, source_step, target, row, target_step, rows, core, site;
+    uint32_t also, also_bytes; /* what is read beside the source: the GEMM unit's constants, from weights to multipliers */
     uint64_t ends;
 };
 
@@ -125,7 +137,7 @@ struct bt_cluster {
     /* DMA, GEMM: the last of `transfer` is the GEMM unit's */
     struct bt_transfer transfer[BT_CHANNELS + 1];
     uint32_t open;
-    uint32_t dma_register[8], gemm_register[16];
+    uint32_t dma_register[8], gemm_register[BT_GEMM_START];
     uint64_t dma_free;
     /* console */
     uint8_t *in;
@@ -147,15 +159,6 @@ struct bt_cluster {
 
 /* What bt_access answers if not the cycle in which the request is granted, which may be later. */
 enum { BT_RETRY = -1, BT_BLOCKED = -2, BT_NOWHERE = -3, BT_FAULTED = -4 };
-
-/* Memory layout of the unit's registers; runtime/cluster/cluster.h has the same. */
-enum { BT_EVENT_BARRIER = 0, BT_EVENT_TEAM = 4, BT_EVENT_COUNT = 8 };
-enum { BT_DMA_SOURCE, BT_DMA_TARGET, BT_DMA_ROW, BT_DMA_ROWS, BT_DMA_SOURCE_STEP, BT_DMA_TARGET_STEP, BT_DMA_START };
-enum { BT_DMA_WAIT = 0x40 };
-enum {
-    BT_GEMM_A, BT_GEMM_B, BT_GEMM_OUT, BT_GEMM_BIAS, BT_GEMM_MULTIPLIER, BT_GEMM_ROWS, BT_GEMM_COLUMNS, BT_GEMM_DEPTH,
-    BT_GEMM_A_STEP, BT_GEMM_OUT_STEP, BT_GEMM_ZERO, BT_GEMM_LO, BT_GEMM_HI, BT_GEMM_SHIFT, BT_GEMM_START, BT_GEMM_WAIT
-};
 
 /* memory.c */
 struct bt_cluster *bt_cluster_new(const struct bt_config *config);

@@ -159,7 +159,8 @@ static bool transfer_meets(struct bt_cluster *c, unsigned core, uint32_t address
     for (unsigned i = 0; i <= BT_CHANNELS; i++) {
         const struct bt_transfer *t = &c->transfer[i];
         if (t->open && (rows_meet(t->target, t->row, t->rows, t->target_step, address, bytes) ||
-                        (write && rows_meet(t->source, t->source_row, t->rows, t->source_step, address, bytes)))) {
+                        (write && rows_meet(t->source, t->source_row, t->rows, t->source_step, address, bytes)) ||
+                        (write && t->also_bytes != 0 && rows_meet(t->also, t->also_bytes, 1, 0, address, bytes)))) {
             blame(c, BT_IN_TRANSFER, core, address, write);
             blame_other(c, i, t->site, true);
             return true;
@@ -262,7 +263,9 @@ static bool start_dma(struct bt_cluster *c, unsigned core, uint64_t cycle, uint3
     return true;
 }
 
-/* GEMM: out[i][j] = clamp(zero + requantize(bias[j] + sum of a[i][k] * b[j][k], multiplier[j])), int8. ------------- */
+/* GEMM: y[h][w][j] = clamp(zero + requantize(bias[j] + sum of x * weight[j] over the window at (h, w), multiplier[j])),
+ * where x is x_zero outside of the image, and of a pool's windows the largest counts. All of it lies in the scratchpad.
+ * A product of matrices is that with windows of one pixel. ------------------------------------------------------ */
 
 static int32_t int32_at(const uint8_t *bytes)
 {
@@ -271,26 +274,60 @@ static int32_t int32_at(const uint8_t *bytes)
     return value;
 }
 
+static int32_t gemm_output(struct bt_cluster *c, uint32_t h, uint32_t w, uint32_t j)
+{
+    const uint32_t *r = c->gemm_register;
+    uint32_t kernel_h = r[BT_GEMM_KERNEL_H], kernel_w = r[BT_GEMM_KERNEL_W], in = r[BT_GEMM_IN], in_w = r[BT_GEMM_IN_W];
+    const int8_t *x = (const int8_t *)whole(c, r[BT_GEMM_X], 1);
+    const int8_t *b = (const int8_t *)whole(c, r[BT_GEMM_WEIGHT] + j * kernel_h * kernel_w * in, 1);
+    uint32_t sum = (uint32_t)int32_at(whole(c, r[BT_GEMM_BIAS] + 4u * j, 4));
+    for (uint32_t i = 0; i < kernel_h; i++) {
+        uint32_t at_h = h * r[BT_GEMM_STRIDE_H] + i - r[BT_GEMM_PAD_TOP];
+        for (uint32_t k = 0; k < kernel_w; k++, b += in) {
+            uint32_t at_w = w * r[BT_GEMM_STRIDE_W] + k - r[BT_GEMM_PAD_LEFT];
+            bool inside = at_h < r[BT_GEMM_IN_H] && at_w < in_w;
+            for (uint32_t channel = 0; channel < in; channel++) {
+                int32_t a = inside ? x[(at_h * in_w + at_w) * in + channel] : (int32_t)r[BT_GEMM_X_ZERO];
+                sum += (uint32_t)(a * b[channel]);
+            }
+        }
+    }
+    int64_t product =
+        (int64_t)(int32_t)(sum << r[BT_GEMM_SHIFT]) * int32_at(whole(c, r[BT_GEMM_MULTIPLIER] + 4u * j, 4));
+    int32_t value = (int32_t)r[BT_GEMM_ZERO] + (int32_t)((product + ((int64_t)1 << 31)) >> 32);
+    int32_t lo = (int32_t)r[BT_GEMM_LO], hi = (int32_t)r[BT_GEMM_HI];
+    return value < lo ? lo : value > hi ? hi : value;
+}
+
 static void gemm(struct bt_cluster *c)
 {
     const uint32_t *r = c->gemm_register;
-    uint32_t rows = r[BT_GEMM_ROWS], columns = r[BT_GEMM_COLUMNS], depth = r[BT_GEMM_DEPTH];
-    for (uint32_t i = 0; i < rows; i++) {
-        const int8_t *a = (const int8_t *)whole(c, r[BT_GEMM_A] + i * r[BT_GEMM_A_STEP], depth);
-        uint8_t *out = whole(c, r[BT_GEMM_OUT] + i * r[BT_GEMM_OUT_STEP], columns);
-        for (uint32_t j = 0; j < columns; j++) {
-            const int8_t *b = (const int8_t *)whole(c, r[BT_GEMM_B] + j * depth, depth);
-            uint32_t sum = (uint32_t)int32_at(whole(c, r[BT_GEMM_BIAS] + 4u * j, 4));
-            for (uint32_t k = 0; k < depth; k++) {
-                sum += (uint32_t)(a[k] * b[k]);
+    uint32_t pool_h = r[BT_GEMM_POOL_H], pool_w = r[BT_GEMM_POOL_W];
+    for (uint32_t h = 0; h < r[BT_GEMM_OUT_H]; h++) {
+        for (uint32_t w = 0; w < r[BT_GEMM_OUT_W]; w++) {
+            uint8_t *y = whole(c, r[BT_GEMM_Y] + (h * r[BT_GEMM_OUT_W] + w) * r[BT_GEMM_Y_STEP], 1);
+            for (uint32_t j = 0; j < r[BT_GEMM_OUT]; j++) {
+                int32_t most = INT32_MIN;
+                for (uint32_t i = 0; i < pool_h * pool_w; i++) {
+                    int32_t value = gemm_output(c, h * pool_h + i / pool_w, w * pool_w + i % pool_w, j);
+                    most = value > most ? value : most;
+                }
+                y[j] = (uint8_t)most;
             }
-            int64_t product = (int64_t)(int32_t)(sum << r[BT_GEMM_SHIFT]) *
-                              int32_at(whole(c, r[BT_GEMM_MULTIPLIER] + 4u * j, 4));
-            int32_t value = (int32_t)r[BT_GEMM_ZERO] + (int32_t)((product + ((int64_t)1 << 31)) >> 32);
-            int32_t lo = (int32_t)r[BT_GEMM_LO], hi = (int32_t)r[BT_GEMM_HI];
-            out[j] = (uint8_t)(value < lo ? lo : value > hi ? hi : value);
         }
     }
+}
+
+/* The bytes are all in the scratchpad, which is the first memory. */
+static bool near(const struct bt_cluster *c, uint32_t address, uint64_t bytes)
+{
+    uint32_t offset = address - c->config.memory[0].origin;
+    return offset < c->config.memory[0].size && bytes <= c->config.memory[0].size - offset;
+}
+
+static uint64_t rounds(uint64_t count, uint32_t at_a_time)
+{
+    return (count + at_a_time - 1u) / at_a_time;
 }
 
 static bool start_gemm(struct bt_cluster *c, unsigned core, uint64_t cycle)
@@ -298,31 +335,45 @@ static bool start_gemm(struct bt_cluster *c, unsigned core, uint64_t cycle)
     const uint32_t *r = c->gemm_register;
     const struct bt_config *k = &c->config;
     struct bt_transfer *t = &c->transfer[BT_CHANNELS];
-    uint32_t rows = r[BT_GEMM_ROWS], columns = r[BT_GEMM_COLUMNS], depth = r[BT_GEMM_DEPTH];
-    if (t->open || rows == 0 || columns == 0 || depth == 0 || r[BT_GEMM_SHIFT] > 31 ||
-        !rows_there(c, r[BT_GEMM_A], depth, rows, r[BT_GEMM_A_STEP]) ||
-        !rows_there(c, r[BT_GEMM_B], depth, columns, depth) || !rows_there(c, r[BT_GEMM_BIAS], 4u, columns, 4u) ||
-        !rows_there(c, r[BT_GEMM_MULTIPLIER], 4u, columns, 4u) ||
-        !rows_there(c, r[BT_GEMM_OUT], columns, rows, r[BT_GEMM_OUT_STEP])) {
+    bool sizes = !t->open && r[BT_GEMM_SHIFT] <= 31;
+    for (unsigned i = BT_GEMM_IN_H; i <= BT_GEMM_POOL_W; i++) { /* so that no product of them leaves 64 bits */
+        bool may_be_none = i == BT_GEMM_PAD_TOP || i == BT_GEMM_PAD_LEFT;
+        sizes = sizes && (r[i] != 0 || may_be_none) && r[i] <= k->memory[0].size;
+    }
+    if (!sizes) {
         return blame(c, BT_UNIT_RULE, core, k->gemm, true);
     }
-    if (!touch_rows(c, core, r[BT_GEMM_A], depth, rows, r[BT_GEMM_A_STEP], false) ||
-        !touch_rows(c, core, r[BT_GEMM_B], depth, columns, depth, false) ||
-        !touch_rows(c, core, r[BT_GEMM_BIAS], 4u, columns, 4u, false) ||
-        !touch_rows(c, core, r[BT_GEMM_MULTIPLIER], 4u, columns, 4u, false) ||
-        !touch_rows(c, core, r[BT_GEMM_OUT], columns, rows, r[BT_GEMM_OUT_STEP], true)) {
+    uint32_t columns = r[BT_GEMM_OUT];
+    uint64_t image = (uint64_t)r[BT_GEMM_IN_H] * r[BT_GEMM_IN_W], pixels = (uint64_t)r[BT_GEMM_OUT_H] * r[BT_GEMM_OUT_W];
+    uint64_t taps = (uint64_t)r[BT_GEMM_KERNEL_H] * r[BT_GEMM_KERNEL_W], most = k->memory[0].size;
+    if (image > most || pixels > most || taps > most || image * r[BT_GEMM_IN] > most || pixels * columns > most ||
+        taps * r[BT_GEMM_IN] > most || (r[BT_GEMM_BIAS] | r[BT_GEMM_MULTIPLIER] | r[BT_GEMM_WEIGHT]) % 4u != 0 ||
+        !near(c, r[BT_GEMM_X], image * r[BT_GEMM_IN]) || !near(c, r[BT_GEMM_WEIGHT], taps * r[BT_GEMM_IN] * columns) ||
+        !near(c, r[BT_GEMM_BIAS], 4u * (uint64_t)columns) || !near(c, r[BT_GEMM_MULTIPLIER], 4u * (uint64_t)columns) ||
+        !near(c, r[BT_GEMM_Y], (pixels - 1u) * r[BT_GEMM_Y_STEP] + columns)) {
+        return blame(c, BT_UNIT_RULE, core, k->gemm, true);
+    }
+    uint32_t image_bytes = (uint32_t)(image * r[BT_GEMM_IN]), weight_bytes = (uint32_t)(taps * r[BT_GEMM_IN] * columns);
+    uint32_t rows = (uint32_t)pixels;
+    if (!touch_rows(c, core, r[BT_GEMM_X], image_bytes, 1, 0, false) ||
+        !touch_rows(c, core, r[BT_GEMM_WEIGHT], weight_bytes, 1, 0, false) ||
+        !touch_rows(c, core, r[BT_GEMM_BIAS], 4u * columns, 1, 0, false) ||
+        !touch_rows(c, core, r[BT_GEMM_MULTIPLIER], 4u * columns, 1, 0, false) ||
+        !touch_rows(c, core, r[BT_GEMM_Y], columns, rows, r[BT_GEMM_Y_STEP], true)) {
         return false;
     }
     gemm(c);
     *t = (struct bt_transfer){
-        .open = true, .source = r[BT_GEMM_A], .source_row = depth, .target = r[BT_GEMM_OUT], .row = columns,
-        .rows = rows,
-        .source_step = r[BT_GEMM_A_STEP], .target_step = r[BT_GEMM_OUT_STEP], .core = core, .site = c->core[core].site,
+        .open = true, .source = r[BT_GEMM_X], .source_row = image_bytes, .source_step = 0, .target = r[BT_GEMM_Y],
+        .row = columns, .rows = rows, .target_step = r[BT_GEMM_Y_STEP], .also = r[BT_GEMM_WEIGHT],
+        .also_bytes = weight_bytes, .core = core, .site = c->core[core].site,
     };
-    uint64_t tiles = (uint64_t)((rows + k->gemm_rows - 1u) / k->gemm_rows) *
-                     ((columns + k->gemm_columns - 1u) / k->gemm_columns) *
-                     ((depth + k->gemm_depth - 1u) / k->gemm_depth);
-    t->ends = cycle + k->gemm_start + tiles;
+    /* A block of gemm_rows windows and gemm_columns channels takes gemm_depth products of each per cycle, of a row of the
+     * kernel at a time; its outputs leave gemm_columns at a time while the next block is computed. */
+    uint64_t block = r[BT_GEMM_KERNEL_H] * rounds((uint64_t)r[BT_GEMM_KERNEL_W] * r[BT_GEMM_IN], k->gemm_depth);
+    uint64_t windows = pixels * r[BT_GEMM_POOL_H] * r[BT_GEMM_POOL_W];
+    block = block > k->gemm_rows ? block : k->gemm_rows;
+    t->ends = cycle + k->gemm_start + rounds(windows, k->gemm_rows) * rounds(columns, k->gemm_columns) * block;
     c->open++;
     return true;
 }

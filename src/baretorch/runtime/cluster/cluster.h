@@ -1,4 +1,4 @@
-/* A cluster's cores together: the barrier of its event unit, its DMA engine, its GEMM unit, and counters of a core.
+/* A cluster's cores together: the barrier of its event unit, its DMA engine, and counters of a core.
  * What is started must be waited for by a core before any core touches what it writes; the emulator tells if not. */
 #ifndef BT_CLUSTER_RUNTIME_H
 #define BT_CLUSTER_RUNTIME_H
@@ -62,35 +62,6 @@ static inline void bt_dma_start(uint32_t channel, void *to, uint32_t to_step, co
 static inline void bt_dma_wait(uint32_t channel)
 {
     (void)bt_wait_at(BT_DMA_BASE + 0x40u + 4u * channel);
-}
-#endif
-
-#ifdef BT_GEMM_BASE
-/* out[i][j] = clamp(zero + requantize((bias[j] + sum of a[i][k] * b[j][k]) << shift, multiplier[j])); docs/arithmetic.md
- * has the rule. All of it lies in the scratchpad. */
-typedef struct {
-    const int8_t *a, *b;
-    int8_t *out;
-    const int32_t *bias, *multiplier;
-    uint32_t rows, columns, depth;
-    uint32_t a_step, out_step; /* bytes from row to row; rows of b follow each other */
-    int32_t zero, lo, hi;
-    uint32_t shift;
-} bt_gemm;
-
-static inline void bt_gemm_start(const bt_gemm *g)
-{
-    const uint32_t *word = (const uint32_t *)g;
-    for (uint32_t i = 0; i < sizeof *g / sizeof *word; i++) {
-        BT_CLUSTER_REG(BT_GEMM_BASE, i) = word[i];
-    }
-    __asm__ volatile("" : : : "memory");
-    BT_CLUSTER_REG(BT_GEMM_BASE, 14) = 1;
-}
-
-static inline void bt_gemm_wait(void)
-{
-    (void)bt_wait_at(BT_GEMM_BASE + 4u * 15u);
 }
 #endif
 

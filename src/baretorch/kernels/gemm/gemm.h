@@ -1,0 +1,56 @@
+/* A layer on a cluster's GEMM unit, which multiplies int8 matrices in the scratchpad:
+ *
+ * y[h, w, o] = requantize(max over a pool's windows of bias[o] + sum over kh, kw, i of x[...] * weight[o, kh, kw, i])
+ *
+ * as qconv2d.h has it, with one group and without dilation. A linear layer is that with windows of one pixel. */
+#ifndef BT_GEMM_H
+#define BT_GEMM_H
+
+#include "../bt.h"
+
+/* From `in_h` on as the unit has its registers. */
+typedef struct {
+    uint32_t unit; /* their address */
+    int32_t in_h, in_w, in;
+    int32_t out_h, out_w, out; /* of y: after the pool */
+    int32_t kernel_h, kernel_w;
+    int32_t stride_h, stride_w;
+    int32_t pad_top, pad_left;
+    int32_t pool_h, pool_w;
+    int32_t y_step; /* bytes from one pixel of y to the next */
+    int32_t x_zero, zero, lo, hi, shift;
+} bt_gemm;
+
+/* Starts the unit: what it works with must stay as it is until bt_gemm_wait. weight: [out][kernel_h][kernel_w][in] */
+BT_INLINE void bt_gemm_start(const bt_gemm *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                             const int32_t *multiplier, int8_t *y)
+{
+    volatile uint32_t *r = (volatile uint32_t *)(uintptr_t)p->unit;
+    const int32_t values[] = { p->in_h,     p->in_w,     p->in,       p->out_h,    p->out_w,   p->out,    p->kernel_h,
+                               p->kernel_w, p->stride_h, p->stride_w, p->pad_top,  p->pad_left, p->pool_h, p->pool_w,
+                               p->y_step,   p->x_zero,   p->zero,     p->lo,       p->hi,      p->shift };
+    __asm__ volatile("" : : : "memory"); /* what was computed before is there */
+    *r++ = (uint32_t)(uintptr_t)x;
+    *r++ = (uint32_t)(uintptr_t)weight;
+    *r++ = (uint32_t)(uintptr_t)y;
+    *r++ = (uint32_t)(uintptr_t)bias;
+    *r++ = (uint32_t)(uintptr_t)multiplier;
+    for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
+        *r++ = (uint32_t)values[i];
+    *r = 1;
+}
+
+/* The core sleeps until the unit is done. */
+BT_INLINE void bt_gemm_wait(const bt_gemm *p)
+{
+    uint32_t value;
+    __asm__ volatile(".insn i 0x0b, 3, %0, %1, 0" : "=r"(value) : "r"(p->unit + 4u * 26u) : "memory"); /* cv.elw */
+    (void)value;
+}
+
+#ifndef BT_INLINE_KERNELS
+/* constants: weight, rounded up to words, bias, multiplier */
+void bt_gemm_unit(const bt_gemm *p, const int8_t *x, const int32_t *constants, int8_t *y);
+#endif
+
+#endif

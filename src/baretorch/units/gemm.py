@@ -1,0 +1,108 @@
+"""A cluster's GEMM unit: int8 convolutions with one group, and linear layers, with bias, requantization, limits and max
+pool. kernels/gemm/ has the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from baretorch.ops import cut
+from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qlinear import QLinear, as_pixels
+from baretorch.targets.features import XCV
+from baretorch.targets.types import Cluster, Gemm
+from baretorch.units.types import Unit
+
+
+def gemm_unit(cluster: Cluster, gemm: Gemm) -> Unit:
+    return Unit(
+        "gemm0",
+        cluster.scratchpad,
+        f"int8 convolutions of one group with kernels up to {gemm.kernel}x{gemm.kernel}, strides up to {gemm.stride} "
+        f"and max pools up to {gemm.pool}x{gemm.pool}, and linear layers; input channels in multiples of {gemm.channels}",
+        {QConv2d: _kernel(gemm), QLinear: _linear(_kernel(gemm))},
+        lambda call: _why_not(as_pixels(call) if isinstance(call.op, QLinear) else call, gemm),
+    )
+
+
+def _why_not(call: Call[QConv2d], gemm: Gemm) -> str | None:
+    """The matcher."""
+    op = call.op
+    if any(t.data is None for t in call.inputs[1:]):
+        return "its weights are computed"
+    _, kernel_h, kernel_w, in_ = call.inputs[1].shape
+    told = (
+        (op.bits != 8, f"its weights have {op.bits} bits"),
+        (op.groups != 1, f"it has {op.groups} groups"),
+        (call.x.shape[0] != 1, f"it has a batch of {call.x.shape[0]}"),
+        (op.dilation != (1, 1) and (kernel_h, kernel_w) != (1, 1), "it is dilated"),
+        (max(kernel_h, kernel_w) > gemm.kernel, f"its kernel is {kernel_h}x{kernel_w}"),
+        (max(op.stride) > gemm.stride, f"its stride is {max(op.stride)}"),
+        (max(op.pool) > gemm.pool, f"its pool is {op.pool[0]}x{op.pool[1]}"),
+        (in_ % gemm.channels != 0, f"it has {in_} input channels"),
+    )
+    return next((why for holds, why in told if holds), None)
+
+
+def _pack(call: Call[Any]) -> tuple[Packed, ...]:
+    """Weights as they are, rounded up to words, biases, multipliers: one constant, which one copy brings."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    taps = np.ascontiguousarray(weight).reshape(-1)
+    words = np.pad(taps, (0, -taps.size % 4)).view(np.int32)
+    return (Packed("constants", np.concatenate([words, bias, multiplier]).astype(np.int32)),)
+
+
+def _params(gemm: Gemm) -> Callable[[Call[QConv2d]], Params]:
+    """The call: the unit's registers."""
+
+    def params(call: Call[QConv2d]) -> Params:
+        op = call.op
+        _, in_h, in_w, in_ = call.x.shape
+        _, out_h, out_w, out = call.y.shape
+        _, kernel_h, kernel_w, _ = call.inputs[1].shape
+        top, _, left, _ = op.padding
+        sizes = {"in_h": in_h, "in_w": in_w, "in": in_, "out_h": out_h, "out_w": out_w, "out": out}
+        sizes |= {"kernel_h": kernel_h, "kernel_w": kernel_w, "stride_h": op.stride[0], "stride_w": op.stride[1]}
+        sizes |= {"pad_top": top, "pad_left": left, "pool_h": op.pool[0], "pool_w": op.pool[1], "y_step": call.y_pitch}
+        own = {"x_zero": op.x_zero, "zero": op.zero, "lo": op.lo, "hi": op.hi, "shift": op.shift}
+        return Params("bt_gemm", (("unit", gemm.base), *sizes.items(), *own.items()))
+
+    return params
+
+
+def _kernel(gemm: Gemm) -> Kernel[QConv2d]:
+    return Kernel(
+        "bt_gemm_unit",
+        "gemm/unit.c",
+        _params(gemm),
+        XCV,
+        lambda call: _why_not(call, gemm) is None,
+        _pack,
+        splits=cut.rows_and_channels(gemm.columns),
+        channels="bt_gemm_unit",
+        unit="gemm0",
+    )
+
+
+def _linear(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
+    """Of a linear layer, whose rows are pixels."""
+
+    def splits(call: Call[QLinear]) -> tuple[Split, ...]:
+        last = len(call.y.shape) - 1
+        return tuple(replace(s, axis=last) for s in kernel.splits(as_pixels(call)) if s.axis == 3)
+
+    return Kernel(
+        kernel.symbol,
+        kernel.source,
+        lambda call: kernel.params(as_pixels(call)),
+        kernel.needs,
+        lambda call: kernel.fits(as_pixels(call)),
+        _pack,
+        splits=splits,
+        channels=kernel.channels,
+        unit=kernel.unit,
+    )

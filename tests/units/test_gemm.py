@@ -1,0 +1,119 @@
+"""A cluster's GEMM unit computes the reference for every layer of the case table that it takes, and says why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch import pipeline
+from baretorch.emit import emit
+from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
+from baretorch.emulators.run import call
+from baretorch.frontends import Source
+from baretorch.ir import Builder, DType, Op
+from baretorch.ops.kernel import Call
+from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qlinear import QLinear
+from baretorch.options import Compiler, Options, Units
+from baretorch.pipeline import Compiled
+from baretorch.plan import make_plan
+from baretorch.plan.types import Executor
+from baretorch.report.units import units_json
+from baretorch.targets.boards import load_board
+from baretorch.units import units_of
+from tests.ops.case import Case, run_reference
+from tests.ops.cases import TABLE
+from tests.ops.emulated import roomy
+from tests.ops.merge import merged, shared_out
+
+BOARD = load_board("cluster8")
+AUTO = Options(units=Units.AUTO, toolchain=Compiler.GCC)
+(UNIT,) = units_of(BOARD.chip)
+
+
+def call_of(case: Case) -> Call[Op]:
+    graph = case.graph()
+    return Call(case.op, graph.of(graph.nodes[0].inputs), graph.of(graph.outputs))
+
+
+LAYERS = [c for c in TABLE if isinstance(c.op, (QConv2d, QLinear)) and c.activations == 1]
+TAKEN = [c for c in LAYERS if UNIT.why_not(call_of(c)) is None]
+
+
+def test_the_unit_computes_the_reference(tmp_path: Path) -> None:
+    """All of them in one image, on the unit; and the answer is the reference's, to the last bit."""
+    assert len(TAKEN) > 50
+    graph, inputs = merged(TAKEN)
+    board = roomy(BOARD)
+    plan = make_plan(graph, board, AUTO)
+    theirs = [step for step in plan.steps if step.executor is Executor.GEMM0]
+    assert len(theirs) == len(TAKEN) and {type(step.call.op) for step in theirs} == {QConv2d, QLinear}
+    c = emit("cases", {"forward": plan}, "size")
+    source = Source("cases", {"forward": graph}, tuple(inputs))
+    compiled = Compiled(source, board, {"forward": graph}, {"forward": plan}, c, AUTO)
+    machine = open_machine(pipeline.build_image(compiled, tmp_path), c.run)
+    try:
+        outputs = shared_out(TAKEN, call(Link(machine), graph, inputs))
+    finally:
+        machine.close()
+    for case, got, want in zip(TAKEN, outputs, run_reference(TAKEN), strict=True):
+        case.check(got, want)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("qconv2d depthwise", "it has 8 groups"),
+        ("qconv2d dilated", "it is dilated"),
+        ("qconv2d batch", "it has a batch of 2"),
+        ("qconv2d same", None),
+        ("qlinear odd", None),
+    ],
+)
+def test_the_matcher_says_why_not(name: str, why: str | None) -> None:
+    (case,) = [c for c in LAYERS if c.name == name]
+    assert UNIT.why_not(call_of(case)) == why
+
+
+def test_limits_are_those_of_the_toml() -> None:
+    cluster = BOARD.chip.cluster
+    assert cluster is not None and cluster.gemm is not None
+    small = replace(cluster.gemm, kernel=2, channels=4)
+    (unit,) = units_of(replace(BOARD.chip, cluster=replace(cluster, gemm=small)))
+    (same, first) = (next(call_of(c) for c in LAYERS if c.name == f"qconv2d {n}") for n in ("same", "one by one, odd"))
+    assert (unit.why_not(same), unit.why_not(first)) == ("its kernel is 3x3", "it has 13 input channels")
+
+
+def two_layers(inside: int) -> tuple[Source, Compiled]:
+    """Linear layers of so many inputs and 8 outputs, and of 8 and 8."""
+    rng = np.random.default_rng(0)
+    b = Builder("two")
+    x = last = b.input("x", (1, inside), DType.INT8)
+    for in_ in (inside, 8):
+        weight = b.const("w", rng.integers(-127, 128, (8, in_)).astype(np.int8))
+        terms = (b.const("b", np.zeros(8, np.int32)), b.const("m", np.full(8, 1 << 20, np.int32)))
+        last = b.add(QLinear(0), last, weight, *terms, name=f"of{in_}")
+    graph = b.graph([x], [last])
+    source = Source("two", {"forward": graph}, (np.zeros((1, inside), np.int8),))
+    return source, pipeline.compile_graph(source, graph, BOARD, replace(AUTO, units=None))
+
+
+def test_what_has_no_room_stays_with_the_cores() -> None:
+    _, compiled = two_layers(8000)
+    assert [step.executor for step in compiled.plan.steps] == [Executor.CORE0, Executor.GEMM0]
+    why = "there is no room for its constants in L1"
+    cores = [{"layer": "of8000", "op": "qlinear", "why": why}]
+    assert units_json(compiled) == [{"unit": "gemm0", "layers": ["of8"], "cores": cores}]
+    assert set(compiled.plan.layout.copies) >= {"of8.constants"}, "the unit reads the scratchpad only"
+
+
+def test_units_off() -> None:
+    source, compiled = two_layers(100)
+    assert {step.executor for step in compiled.plan.steps} == {Executor.GEMM0}
+    off = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, units=Units.OFF))
+    assert {step.executor.host for step in off.plan.steps} == {step.executor for step in off.plan.steps}
+    assert units_json(off) == []
