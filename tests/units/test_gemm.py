@@ -25,6 +25,7 @@ from baretorch.plan.types import Executor
 from baretorch.report.units import units_json
 from baretorch.targets.boards import load_board
 from baretorch.units import units_of
+from tests.cli.program import baretorch
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
 from tests.ops.emulated import roomy
@@ -117,3 +118,13 @@ def test_units_off() -> None:
     off = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, units=Units.OFF))
     assert {step.executor.host for step in off.plan.steps} == {step.executor for step in off.plan.steps}
     assert units_json(off) == []
+
+
+def test_ops_tells_what_the_unit_takes() -> None:
+    told = baretorch("ops", "qlinear", "--board", "cluster8", "--json").json()
+    (row,) = told["operators"]
+    assert (row["kernels"][0]["symbol"], row["kernels"][0]["unit"]) == ("bt_gemm_unit", "gemm0")
+    assert not any("unit" in kernel for kernel in row["kernels"][1:])
+    assert told["units"] == {"gemm0": UNIT.takes} and "kernels up to 16x16" in UNIT.takes
+    assert "gemm0 takes int8 convolutions" in baretorch("ops", "--board", "cluster8").out
+    assert "unit" not in baretorch("ops", "qlinear", "--board", "cluster4-soc").out

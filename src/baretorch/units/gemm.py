@@ -23,7 +23,7 @@ def gemm_unit(cluster: Cluster, gemm: Gemm) -> Unit:
         "gemm0",
         cluster.scratchpad,
         f"int8 convolutions of one group with kernels up to {gemm.kernel}x{gemm.kernel}, strides up to {gemm.stride} "
-        f"and max pools up to {gemm.pool}x{gemm.pool}, and linear layers; input channels in multiples of {gemm.channels}",
+        f"and max pools up to {gemm.pool}x{gemm.pool}, and linear layers; multiples of {gemm.channels} input channels",
         {QConv2d: _kernel(gemm), QLinear: _linear(_kernel(gemm))},
         lambda call: _why_not(as_pixels(call) if isinstance(call.op, QLinear) else call, gemm),
     )
