@@ -7,6 +7,12 @@ from baretorch.emit.names import Names, Stored
 from baretorch.emit.spell import banner
 from baretorch.escape import comment
 
+_ONE_MEMORY = """#if defined(__AVR__) /* whose kernels look for constants in flash */
+#error "made for another chip: --board arduino-uno or arduino-mega makes C for AVR"
+#endif
+
+"""
+
 
 def weights_h(names: Names) -> str:
     rows = "\n".join(
@@ -19,7 +25,7 @@ def weights_h(names: Names) -> str:
 
 #include <stdint.h>
 
-{rows}
+{_ONE_MEMORY if names.constants and not names.flash else ""}{rows}
 
 #endif
 """
