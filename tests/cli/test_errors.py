@@ -221,6 +221,11 @@ def test_more_weights_than_an_avr_reads(board: str, folder: Path) -> None:
     check_error(f"large_weights_{board}", "run", copy_model("large_weights", folder), "--board", board)
 
 
+def test_constants_that_an_avr_has_in_ram() -> None:
+    model = Path(__file__).parents[2] / "zoo/streaming_gru.py"
+    check_error("constants_in_ram", "run", str(model), "--board", "arduino-mega")
+
+
 def test_an_image_too_large_for_an_avr(folder: Path) -> None:
     """Its code and RAM are known once it is linked for a chip with more of both."""
     check_error("large_image_arduino-uno", "run", copy_model("large_image", folder), "--board", "arduino-uno")

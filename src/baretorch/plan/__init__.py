@@ -24,6 +24,7 @@ from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
 from baretorch.plan.types import (
+    Bank,
     Buffer,
     Executor,
     Layout,
@@ -225,8 +226,11 @@ def _need_flash(plan: Plan, board: Board) -> None:
 def _need_room(plan: Plan, board: Board, options: Options) -> None:
     chip, cores = board.chip, options.used_cores
     for bank in plan.layout.banks:
-        most = room(chip, bank.name, cores) - plan.layout.copied(bank.name)
+        copied = plan.layout.copied(bank.name)
+        most = room(chip, bank.name, cores) - copied
         if bank.size > most:
+            if chip.cpu.flash_apart and most < 0:
+                raise _constants_in_ram(plan, board, bank, copied)
             stack = f", beside {cores * chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
             raise CompileError(
                 f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
@@ -235,6 +239,22 @@ def _need_room(plan: Plan, board: Board, options: Options) -> None:
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
                 try_=ONE_CORE if options.cores > 1 else see_fit(board.name),
             )
+
+
+def _constants_in_ram(plan: Plan, board: Board, bank: Bank, copied: int) -> CompileError:
+    """Some kernels take constants where others give them activations: those are in RAM."""
+    chip = board.chip
+    more = copied + bank.size - room(chip, bank.name)
+    held = sorted((c for c in plan.layout.constants if c.name in plan.layout.copies), key=lambda c: -c.data.nbytes)
+    return CompileError(
+        f"the model does not fit {board.name}: {bank.name} is {more:,} bytes too small",
+        have=[
+            f"{copied:,} bytes of constants in {bank.name}",
+            *(f"{c.name} {c.data.nbytes:,} bytes" for c in held[:3]),
+        ],
+        need=f"layers whose constants {chip.cpu.name} can leave in flash, as most of int8 do",
+        try_=["--int8", see_fit(board.name)],
+    )
 
 
 def _need_arrays(plan: Plan, board: Board) -> None:
