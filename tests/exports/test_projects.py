@@ -234,6 +234,15 @@ def test_what_is_not_there_any_more_goes(tmp_path: Path) -> None:
     assert sorted(p.name for p in folder.glob("*.c")) == ["main.c", "mine.c"] and outside.exists()
 
 
+def test_a_folder_behind_a_link(tmp_path: Path) -> None:
+    """Where it lies is the user's business: what is not there any more goes there, too."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    write(tmp_path / "link/p", {"main.c": "a", "old.c": "b"}, force=False)
+    write(tmp_path / "link/p", {"main.c": "a"}, force=False)
+    assert [p.name for p in (tmp_path / "disk/p").glob("*.c")] == ["main.c"]
+
+
 @pytest.mark.parametrize("record", ["", "[]", "{}", '{"files": 3}', "\xff", "[" * 100_000])
 def test_a_damaged_record_says_nothing(record: str, tmp_path: Path) -> None:
     (tmp_path / RECORD).write_text(record, "latin-1")

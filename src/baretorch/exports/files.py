@@ -56,7 +56,8 @@ def _drop(folder: Path, marks: Mapping[str, str]) -> None:
 
 def _leads_out(folder: Path, path: Path) -> bool:
     """A record is a file that others may have written too."""
-    return ".." in path.parts or folder not in path.parents or any(p.is_symlink() for p in (path, *path.parents))
+    below = [p for p in (path, *path.parents) if folder in p.parents]
+    return ".." in path.parts or not below or any(p.is_symlink() for p in below)
 
 
 def _record(folder: Path) -> dict[str, str]:
