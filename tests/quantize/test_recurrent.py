@@ -1,4 +1,4 @@
-"""LSTM and GRU in int8: no float layers, and how near they are to float32."""
+"""LSTM, GRU and RNN in int8: no float layers, and how near they are to float32."""
 
 from __future__ import annotations
 
@@ -75,10 +75,19 @@ def int8_of(module: nn.Module, samples: list[tuple[torch.Tensor, ...]]) -> Sourc
     [
         (lambda: Layers(nn.LSTM, num_layers=2, bidirectional=True, batch_first=True), [(2, 5, 6)]),
         (lambda: Layers(nn.GRU, num_layers=2), [(5, 1, 6)]),
+        (lambda: Layers(nn.RNN, num_layers=2, bidirectional=True, batch_first=True), [(2, 5, 6)]),
+        (lambda: Layers(nn.RNN, given=True), [(5, 1, 6), (1, 1, 8)]),
         (lambda: Layers(nn.LSTM, given=True), [(5, 1, 6), (1, 1, 8), (1, 1, 8)]),
         (lambda: Layers(nn.GRU, given=True, bias=False), [(5, 1, 6), (1, 1, 8)]),
     ],
-    ids=["lstm, all of it", "gru of two layers", "lstm from given states", "gru from a given state"],
+    ids=[
+        "lstm, all of it",
+        "gru of two layers",
+        "rnn, all of it",
+        "rnn from a given state",
+        "lstm from given states",
+        "gru from a given state",
+    ],
 )
 def test_layers_directions_and_states(module: Any, shapes: list[tuple[int, ...]]) -> None:
     torch.manual_seed(0)
@@ -136,15 +145,16 @@ def test_the_chip_remembers_what_the_graph_does(board: str, tmp_path: Path) -> N
     assert not np.array_equal(run.first[0], run.outputs[0])
 
 
-def test_a_plain_rnn_stays_float_and_says_why() -> None:
+def test_an_rnn_with_relu_stays_float_and_says_why() -> None:
     samples = tensors((5, 1, 6))
-    graph = optimized(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN)), samples).graph)
+    graph = optimized(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN, nonlinearity="relu")), samples).graph)
     assert [layer.split()[0] for layer in float_layers(graph)] == ["rnn"]
-    assert why_float(graph) == ["there is no int8 rnn"]
+    assert why_float(graph) == ["its hidden state has no limit"]
 
 
 def test_sigmoid_and_tanh_are_near() -> None:
     v = np.arange(-32768, 32768)
     real = v / 4096
-    assert np.abs(sigmoid(v) / 32768 - 1 / (1 + np.exp(-real))).max() < 1e-4
-    assert np.abs(tanh(v) / 32768 - np.tanh(real)).max() < 7e-4, "it ends at 8"
+    assert np.abs(sigmoid(v) / 2**13 - 1 / (1 + np.exp(-real))).max() < 2**-13
+    assert np.abs(tanh(v) / 2**13 - np.tanh(real / 2)).max() < 2**-12
+    assert not tanh(np.zeros(1, int)).any()

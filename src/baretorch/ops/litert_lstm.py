@@ -21,7 +21,6 @@ from baretorch.ops.int8 import Walk, fits_32_bits
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.qrecurrent import (
     GATE_BITS,
-    UNIT_BITS,
     begin,
     extents,
     half_up,
@@ -34,6 +33,7 @@ from baretorch.ops.recurrent import Cell, Lstm
 from baretorch.targets.features import DSP
 
 GATES = 4
+UNIT_BITS = 15  # fractional bits of what sigmoid and tanh give
 CELL_BITS = range(9, 16)  # fractional bits of a cell that LiteRT has a tanh for
 FACTORS = (25520, 19875, 12055, 4435, 600, 11)  # e^-1/4, e^-1/2, e^-1, ..., with 15 fractional bits
 

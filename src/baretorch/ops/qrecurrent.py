@@ -1,4 +1,4 @@
-"""qlstm and qgru: one recurrent layer in one direction, in integers only. See docs/arithmetic.md.
+"""qlstm, qgru and qrnn: one recurrent layer in one direction, in integers only. See docs/arithmetic.md.
 
 Input, weights and what the next step reads of the hidden state are int8; gates and states have 16 bits.
 """
@@ -21,33 +21,50 @@ from baretorch.ops.int8_layer import weight_scales
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice
-from baretorch.ops.recurrent import STATES, Gru, Lstm, Recurrent
+from baretorch.ops.recurrent import STATES, Gru, Lstm, Recurrent, Rnn
 from baretorch.targets.features import DSP
 
 # Fractional bits:
-GATE_BITS = 12  # of what sigmoid and tanh are applied to: up to 8, where both are flat
-UNIT_BITS = 15  # of what they give: up to 1
+GATE_BITS = 12  # of what sigmoid is applied to: up to 8, where it is flat
+UNIT_BITS = 13  # of what it gives: up to 1
 HIDDEN_BITS = 13  # of the hidden state: up to 4, as models may give one that no layer would make
 CELL_BITS = 11  # of lstm's cell state: up to 16
-STEPS = 16  # entries of the sigmoid table per 1
+WORD_BITS = UNIT_BITS + 16  # of a sigmoid before its last 16 bits are dropped
+PIECES = 256
+HALF = 1 << (WORD_BITS - 1)  # tanh(v / 2) / 2 = sigmoid(v) - 1/2
 
 
 def sigmoid_table() -> Array:
-    """sigmoid from -8 to 8, with 15 fractional bits."""
-    x = np.arange(-8 * STEPS, 8 * STEPS + 1) / STEPS
-    return np.asarray(np.rint((1 << UNIT_BITS) / (1 + np.exp(-x))), np.int16)
+    """sigmoid from -8 to 8 in straight pieces: slope s and offset a of each, as a << 16 | s, of all pairs the one with
+    the least squared error. What follows rounds down, so there is half a step in it."""
+    v = np.arange(-(1 << 15), 1 << 15).reshape(PIECES, -1)
+    exact = 2.0**WORD_BITS / (1 + np.exp(-v / 2**GATE_BITS)) + (1 << 15)
+    steepest = np.rint((exact[:, -1] - exact[:, 0]) / (v.shape[1] - 1))
+    near = np.floor((exact - steepest[:, None] * (v + 1)).mean(axis=1) / (1 << 16))
+    found = []
+    for offset in (near, near + 1):  # the word's low half counts as well, so a slope is met once more than v times
+        rest = exact - offset[:, None] * (1 << 16)
+        slope = np.clip(np.rint((rest * (v + 1)).sum(axis=1) / ((v + 1) ** 2).sum(axis=1)), 0, 32767)
+        error = ((rest - slope[:, None] * (v + 1)) ** 2).sum(axis=1)
+        found.append((error, offset.astype(np.int64) << 16 | slope.astype(np.int64)))
+    (low, below), (high, above) = found
+    return np.asarray(np.where(low <= high, below, above), np.int32)
+
+
+def sigmoid_word(v: Array) -> Array:
+    """Of numbers with 12 fractional bits, with 29, of which 13 count."""
+    piece = sigmoid_table().astype(np.int64)[(v >> 8) + PIECES // 2]
+    return np.asarray(piece + (piece & 0x7FFF) * v)
 
 
 def sigmoid(v: Array) -> Array:
-    """Of numbers with 12 fractional bits, on a straight line between two entries of the table."""
-    table = sigmoid_table().astype(np.int64)
-    at = (v >> 8) + 8 * STEPS
-    return np.asarray(table[at] + half_up((table[at + 1] - table[at]) * (v & 255), 8))
+    """With 13 fractional bits."""
+    return np.asarray(sigmoid_word(v) >> 16)
 
 
 def tanh(v: Array) -> Array:
-    """2 sigmoid(2 v) - 1."""
-    return np.asarray(2 * sigmoid(short(2 * v)) - (1 << UNIT_BITS))
+    """Of half of a number with 12 fractional bits, with 13."""
+    return np.asarray((sigmoid_word(v) - HALF - (1 << 14)) >> 15)
 
 
 def half_up(v: Array, bits: int) -> Array:
@@ -68,6 +85,7 @@ class QRecurrent(Op):
 
     gates: ClassVar[int]
     bits: ClassVar[tuple[int, ...]]  # fractional bits of the states
+    doubled: ClassVar[tuple[int, ...]] = ()  # gates that have one more, for tanh(v) = 2 sigmoid(2 v) - 1
     zero: int
     multiplier: int
     shift_ih: int = 0
@@ -109,7 +127,7 @@ class QRecurrent(Op):
         y = np.empty((*x.shape[:2], w_hh.shape[1]), np.int8)
         stored = self.stored(state[0])
         for t in reversed(range(len(x))) if self.reverse else range(len(x)):
-            from_x = short(_factored((x[t] @ w_ih.T + rows[:, 0]) << self.shift_ih, rows[:, 1]))
+            from_x = _factored((x[t] @ w_ih.T + rows[:, 0]) << self.shift_ih, rows[:, 1])
             from_h = _factored((stored @ w_hh.T + rows[:, 2]) << self.shift_hh, rows[:, 3])
             state = self.step(from_x, from_h, state)
             y[t] = stored = self.stored(state[0])
@@ -139,13 +157,14 @@ class QLstm(QRecurrent):
     name: ClassVar[str] = "qlstm"
     gates: ClassVar[int] = 4
     bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS, CELL_BITS)
+    doubled: ClassVar[tuple[int, ...]] = (2,)
 
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
-        i, f, g, o = np.split(short(x + h), 4, axis=1)
-        kept = half_up(sigmoid(f) * state[1], UNIT_BITS)
-        c = short(kept + half_up(sigmoid(i) * tanh(g), 2 * UNIT_BITS - CELL_BITS))
-        h = half_up(sigmoid(o) * tanh(c << (GATE_BITS - CELL_BITS)), 2 * UNIT_BITS - HIDDEN_BITS)
-        return [h, c]
+        i, f, g, o = np.split(sigmoid_word(short(x + h)), 4, axis=1)
+        added = (i >> 16) * ((g - HALF) >> 16)
+        c = short(half_up(2 * (f >> 16) * state[1] + added, UNIT_BITS + 1))
+        out = (o >> 16) * ((sigmoid_word(short(4 * c)) - HALF) >> 16)
+        return [half_up(out, UNIT_BITS - 1), c]
 
 
 @dataclass(frozen=True)
@@ -158,11 +177,25 @@ class QGru(QRecurrent):
 
     def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
         n = state[0].shape[1]
-        r, z = np.split(sigmoid(short(x + h)[:, : 2 * n]), 2, axis=1)
-        candidate = tanh(short(x[:, 2 * n :] + half_up(r * short(h[:, 2 * n :]), UNIT_BITS)))
-        candidate = half_up(candidate, UNIT_BITS - HIDDEN_BITS)
+        r, z = np.split(sigmoid(short((x + h)[:, : 2 * n])), 2, axis=1)
+        candidate = tanh(short(2 * (x[:, 2 * n :] + half_up(r * short(h[:, 2 * n :]), UNIT_BITS))))
         return [candidate + half_up(z * (state[0] - candidate), UNIT_BITS)]
 
+
+@dataclass(frozen=True)
+class QRnn(QRecurrent):
+    """h = tanh(x + h)."""
+
+    name: ClassVar[str] = "qrnn"
+    gates: ClassVar[int] = 1
+    bits: ClassVar[tuple[int, ...]] = (HIDDEN_BITS,)
+    doubled: ClassVar[tuple[int, ...]] = (0,)
+
+    def step(self, x: Array, h: Array, state: list[Array]) -> list[Array]:
+        return [tanh(short(x + h))]
+
+
+KINDS: dict[type[Recurrent], type[QRecurrent]] = {Lstm: QLstm, Gru: QGru, Rnn: QRnn}
 
 UNIT = Quant((1 / 128,), (0,))  # fits every hidden state: it is between -1 and 1
 
@@ -171,8 +204,10 @@ def recurrent(walk: Walk, node: Node) -> None:
     """Weights int8 per row, one bias and one multiplier per row for the input and for the hidden state. The states come
     and go as float: what is read of them is converted, the rest is left out."""
     op, graph = node.op, walk.graph
-    assert isinstance(op, (Lstm, Gru))
-    kind: type[QRecurrent] = QLstm if isinstance(op, Lstm) else QGru
+    assert isinstance(op, Recurrent)
+    if isinstance(op, Rnn) and op.relu:
+        raise StaysFloat("its hidden state has no limit")
+    kind = KINDS[type(op)]
     x, *states = node.inputs[:-3]
     weights = graph.of(node.inputs[-3:])
     if any(t.data is None for t in weights):
@@ -184,8 +219,10 @@ def recurrent(walk: Walk, node: Node) -> None:
     split = len(data_of(weights, 0))
     reset = np.zeros(split)
     reset[split - (len(bias) - split) :] = bias[split:]  # gru: what the reset gate applies to
-    w_ih, ih, shift_ih = _rows(weights[0], q_x, bias[:split].astype(np.float64))
-    w_hh, hh, shift_hh = _rows(weights[1], q_y, reset)
+    hidden = split // kind.gates
+    gate_bits = np.array([GATE_BITS + (r // hidden in kind.doubled) for r in range(split)])
+    w_ih, ih, shift_ih = _rows(weights[0], q_x, bias[:split].astype(np.float64), gate_bits)
+    w_hh, hh, shift_hh = _rows(weights[1], q_y, reset, gate_bits)
     (multiplier,), _ = multipliers([2.0 ** -kind.bits[0] / q_y.scale[0]])
     made = kind(q_y.zero_point[0], int(multiplier), shift_ih, shift_hh, op.reverse, op.batch_first)
     inputs = (
@@ -217,9 +254,10 @@ def _hidden_scale(walk: Walk, node: Node) -> Quant:
     return UNIT
 
 
-def _rows(t: Tensor, x: Quant, bias: Array) -> tuple[Array, Array, int]:
-    """(a weight as int8, bias and multiplier per row, the shift of all), for a product whose result has the gates'
-    fractional bits. The scales of its rows are those it was rounded to before, if any."""
+def _rows(t: Tensor, x: Quant, bias: Array, bits: Array) -> tuple[Array, Array, int]:
+    """(a weight as int8, bias and multiplier per row, the shift of all), for a product whose result has these
+    fractional bits. Multipliers are those of 256, so that kernels may scale 256 times a sum as well. The scales of its
+    rows are those it was rounded to before, if any."""
     data = data_of([t], 0).astype(np.float64)
     if t.quant is not None and t.quant.axis == 0 and not any(t.quant.zero_point):
         scales = np.array(t.quant.scale)
@@ -229,7 +267,8 @@ def _rows(t: Tensor, x: Quant, bias: Array) -> tuple[Array, Array, int]:
     w = np.clip(np.rint(data / scales[:, None]), -127, 127).astype(np.int8)
     factors = x.scale[0] * scales
     wide = w.astype(np.int64)
-    multiplier, shift = multipliers([float(f) for f in factors * (1 << GATE_BITS)])
+    multiplier, shift = multipliers([float(f) for f in factors * 2.0**bits])
+    multiplier = np.minimum((multiplier.astype(np.int64) + 128) // 256 * 256, (1 << 31) - 256)
     biases = np.rint(bias / factors) - x.zero_point[0] * wide.sum(axis=1)
     fits_32_bits(int((np.abs(biases) + 128 * np.abs(wide).sum(axis=1)).max(initial=0)) << shift)
     return w, np.stack([biases, multiplier], axis=1).astype(np.int64), shift
@@ -305,8 +344,9 @@ def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
     w_ih, w_hh, rows, sigmoid = (p.data for p in _pack(call))
     missing = -w_hh.shape[1] % 4
     words = []
-    for weight, terms in ((w_ih, rows[:, :2]), (w_hh, rows[:, 2:])):
-        gates = np.concatenate([weight, terms], axis=1).reshape(call.op.gates, w_hh.shape[1], -1)
+    for weight, terms, shift in ((w_ih, rows[:, :2], call.op.shift_ih), (w_hh, rows[:, 2:], call.op.shift_hh)):
+        sums = terms * np.array([1 << shift, 1])
+        gates = np.concatenate([weight, sums], axis=1).reshape(call.op.gates, w_hh.shape[1], -1)
         fours = np.pad(gates, ((0, 0), (0, missing), (0, 0))).reshape(call.op.gates, -1, 4, gates.shape[2])
         words.append([[_with_terms(four) for four in gate] for gate in fours])
     ih, hh = words
@@ -316,20 +356,30 @@ def _pack_units(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _with_terms(four: Array) -> Array:
-    """Four rows of weights as those of qlinear, then what each ends in, bias and multiplier."""
-    return np.concatenate([pack_dsp.four_rows(four[:, :-2]), four[:, -2], four[:, -1]]).astype(np.int32)
+    """What the sums of four rows begin with, their weights as those of qlinear, their multipliers. Of two rows the
+    second has 256 times its sum, and the first's."""
+    sums, multipliers = four[:, -2].copy(), four[:, -1].copy()
+    sums[1::2] = 256 * sums[1::2] + sums[0::2]
+    multipliers[1::2] //= 256
+    return np.concatenate([sums, pack_dsp.four_rows(four[:, :-2]), multipliers]).astype(np.int32)
 
 
 def _fits_units(call: Call[Any]) -> bool:
-    """Rows are paired within a gate; no sum of products reaches 2^23."""
-    weights = [data_of(call.inputs, i) for i in (-3, -2)]
-    paired = all(pack_dsp.in_pairs(gate) for w in weights for gate in np.split(w, call.op.gates))
-    return paired and all(int(np.abs(w.astype(np.int64)).sum(axis=1).max()) < 1 << 16 for w in weights)
+    """Rows are paired within a gate; no sum reaches 2^23, and multipliers can be divided by 256."""
+    op, rows = call.op, data_of(call.inputs, -1).astype(np.int64)
+    for weight, terms, shift in ((-3, rows[:, :2], op.shift_ih), (-2, rows[:, 2:], op.shift_hh)):
+        w = data_of(call.inputs, weight)
+        largest = int((np.abs(terms[:, 0]) + 128 * np.abs(w.astype(np.int64)).sum(axis=1)).max()) << shift
+        paired = all(pack_dsp.in_pairs(gate) for gate in np.split(w, op.gates))
+        if not paired or largest >= 1 << 23 or shift > 8 or (terms[:, 1] % 256).any():
+            return False
+    return True
 
 
 def _scratch(call: Call[Any]) -> int:
-    """Four gates of 16 bits and a hidden state of 8."""
-    return 9 * call.inputs[-2].shape[1]
+    """Gates of 16 bits and a hidden state of 8."""
+    gates: int = call.op.gates
+    return (2 * gates + 1) * call.inputs[-2].shape[1]
 
 
 def _scratch_units(call: Call[Any]) -> int:
@@ -367,3 +417,4 @@ def _kernels(name: str) -> tuple[Kernel[Any], ...]:
 
 LSTM = _kernels("qlstm")
 GRU = _kernels("qgru")
+RNN = _kernels("qrnn")

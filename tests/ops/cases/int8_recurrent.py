@@ -3,12 +3,14 @@ with 64-bit integers."""
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 
 from baretorch.ir import Shape
 from baretorch.ops.fixed_point import FromFixed, ToFixed
-from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent
+from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent, QRnn
 from tests.ops.case import Case, Inputs, values
 
 
@@ -17,14 +19,40 @@ def floor_shift(v: torch.Tensor, bits: int) -> torch.Tensor:
     return torch.div(v + (1 << (bits - 1)), 1 << bits, rounding_mode="floor")
 
 
+@cache
+def pieces() -> tuple[torch.Tensor, torch.Tensor]:
+    """Words and slopes of the 256 straight pieces, as docs/arithmetic.md tells them."""
+    best = []
+    for v in torch.arange(-32768, 32768, dtype=torch.float64).reshape(256, 256):
+        exact, u = 2.0**29 * torch.sigmoid(v / 4096) + 2**15, v + 1
+        near = torch.div((exact - ((exact[-1] - exact[0]) / 255).round() * u).mean(), 65536, rounding_mode="floor")
+        tried = []
+        for offset in (float(near), float(near) + 1):
+            rest = exact - offset * 65536
+            slope = float(((rest * u).sum() / (u * u).sum()).round().clamp(0, 32767))
+            tried.append((float((rest - slope * u).square().sum()), int(offset * 65536 + slope), int(slope)))
+        best.append(min(tried)[1:])
+    return torch.tensor([word for word, _ in best]), torch.tensor([slope for _, slope in best])
+
+
+def sigmoid_word(v: torch.Tensor) -> torch.Tensor:
+    words, slopes = pieces()
+    at = torch.div(v, 256, rounding_mode="floor") + 128
+    return words[at] + slopes[at] * v
+
+
 def sigmoid(v: torch.Tensor) -> torch.Tensor:
-    table = (32768 * torch.sigmoid(torch.arange(-128, 129, dtype=torch.float64) / 16)).round().long()
-    at, part = torch.div(v, 256, rounding_mode="floor") + 128, v % 256
-    return table[at] + floor_shift((table[at + 1] - table[at]) * part, 8)
+    return sigmoid_word(v) >> 16
+
+
+def half_tanh(v: torch.Tensor) -> torch.Tensor:
+    """tanh of v / 2, with 12 fractional bits."""
+    return (sigmoid_word(v) - 2**28) >> 16
 
 
 def tanh(v: torch.Tensor) -> torch.Tensor:
-    return 2 * sigmoid(short(2 * v)) - 32768
+    """The same with 13."""
+    return (sigmoid_word(v) - 2**28 - 2**14) >> 15
 
 
 def short(v: torch.Tensor) -> torch.Tensor:
@@ -33,21 +61,37 @@ def short(v: torch.Tensor) -> torch.Tensor:
 
 def lstm_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
     i, f, g, o = short(x + h).chunk(4, 1)
-    c = short(floor_shift(sigmoid(f) * state[1], 15) + floor_shift(sigmoid(i) * tanh(g), 19))
-    return [floor_shift(sigmoid(o) * tanh(2 * c), 17), c]
+    c = short(floor_shift(2 * sigmoid(f) * state[1] + sigmoid(i) * half_tanh(g), 14))
+    return [floor_shift(sigmoid(o) * half_tanh(short(4 * c)), 12), c]
 
 
 def gru_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
     (r_x, z_x, n_x), (r_h, z_h, n_h) = x.chunk(3, 1), h.chunk(3, 1)
     r, z = sigmoid(short(r_x + r_h)), sigmoid(short(z_x + z_h))
-    n = floor_shift(tanh(short(n_x + floor_shift(r * short(n_h), 15))), 2)
-    return [n + floor_shift(z * (state[0] - n), 15)]
+    n = tanh(short(2 * (n_x + floor_shift(r * short(n_h), 13))))
+    return [n + floor_shift(z * (state[0] - n), 13)]
+
+
+def rnn_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [tanh(short(x + h))]
+
+
+STEPS = {QLstm: lstm_step, QGru: gru_step, QRnn: rnn_step}
 
 
 def recurrent(
-    name: str, op: QRecurrent, time: int, batch: int, in_: int, hidden: int, given: bool = False, lowest: bool = False
+    name: str,
+    op: QRecurrent,
+    time: int,
+    batch: int,
+    in_: int,
+    hidden: int,
+    given: bool = False,
+    lowest: bool = False,
+    fine: bool = False,
 ) -> Case:
-    step = lstm_step if isinstance(op, QLstm) else gru_step
+    """`fine`: multipliers are not those of 256, which not every kernel takes."""
+    step = STEPS[type(op)]
 
     def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x, *state, w_ih, w_hh, rows = (i.long() for i in inputs)
@@ -56,7 +100,7 @@ def recurrent(
         stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
         y = {}
         for t in range(time)[:: -1 if op.reverse else 1]:
-            from_x = short(floor_shift((x[t] @ w_ih.T + rows[:, 0]) * (1 << op.shift_ih) * rows[:, 1], 32))
+            from_x = floor_shift((x[t] @ w_ih.T + rows[:, 0]) * (1 << op.shift_ih) * rows[:, 1], 32)
             from_h = floor_shift((stored @ w_hh.T + rows[:, 2]) * (1 << op.shift_hh) * rows[:, 3], 32)
             state = step(from_x, from_h, state)
             y[t] = stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
@@ -68,7 +112,8 @@ def recurrent(
         n = op.gates * hidden
         shape = (batch, time, in_) if op.batch_first else (time, batch, in_)
         limits = [min(32767, 5 << bits) for bits in op.bits] if given else []
-        columns = [(rng.integers(-60000, 60000, n), rng.uniform(0.1, 0.9, n) * 2**31 / (1 << shift))
+        step = 1 if fine else 256
+        columns = [(rng.integers(-60000, 60000, n), rng.uniform(0.1, 0.9, n) * 2**31 / (1 << shift) // step * step)
                    for shift in (op.shift_ih, op.shift_hh)]  # fmt: skip
         return (
             rng.integers(-128, 128, shape).astype(np.int8),
@@ -112,6 +157,7 @@ CASES = (
     recurrent("states given", QLstm(0, UNIT), 3, 2, 4, 8, given=True),
     recurrent("weights of -128", QLstm(0, UNIT), 3, 1, 8, 8, lowest=True),
     recurrent("weights of -128", QGru(0, UNIT), 3, 1, 8, 8, lowest=True),
+    recurrent("fine multipliers", QLstm(0, UNIT), 2, 1, 5, 4, fine=True),
     recurrent("one unit", QGru(0, UNIT), 1, 1, 1, 1),
     recurrent("some times", QGru(0, UNIT), 5, 1, 9, 8),
     recurrent("affine", QGru(-30, UNIT + UNIT // 3), 4, 1, 7, 5),
@@ -119,6 +165,11 @@ CASES = (
     recurrent("reverse", QGru(0, UNIT, reverse=True), 4, 1, 6, 7),
     recurrent("shifted", QGru(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
     recurrent("state given", QGru(0, UNIT), 3, 2, 4, 8, given=True),
+    recurrent("one unit", QRnn(0, UNIT), 1, 1, 1, 1),
+    recurrent("some times", QRnn(0, UNIT), 5, 1, 17, 12),
+    recurrent("reverse", QRnn(-30, UNIT + UNIT // 3, reverse=True), 4, 2, 6, 7),
+    recurrent("shifted", QRnn(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
+    recurrent("state given", QRnn(0, UNIT, batch_first=True), 3, 2, 4, 8, given=True),
     fixed("below one", 15),
     fixed("cell", 11),
     Case("from_fixed", FromFixed(11), shorts(3, 5), lambda x: x.float() / 2048),

@@ -4,6 +4,8 @@
 
 #include "qrecurrent.h"
 
+typedef enum { BT_QLSTM, BT_QGRU, BT_QRNN } bt_kind;
+
 BT_INLINE int32_t bt_sat16(int32_t v)
 {
 #if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT
@@ -14,50 +16,44 @@ BT_INLINE int32_t bt_sat16(int32_t v)
     return v > 32767 ? 32767 : v;
 }
 
-/* sigmoid with 15 fractional bits, of a number of 16 bits with 12; `middle` is where the table has that of 0. In
- * between two entries the way is straight. */
-BT_INLINE int32_t bt_sigmoid_q15(const BT_FLASH int16_t *middle, int32_t v)
+/* sigmoid with 29 fractional bits, of which 13 count, of a number of 16 bits with 12; `middle` is where the table has
+ * that of 0. Each of the 256 pieces is straight: its word has the slope in the low half, and is the other term itself. */
+BT_INLINE int32_t bt_sigmoid_q29(const BT_FLASH int32_t *middle, int32_t v)
 {
-    const BT_FLASH int16_t *at = middle + (v >> 8);
-    const int32_t part = v & 255;
-#if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
-    int32_t both, sum;
-    __builtin_memcpy(&both, at, 4);
-    __asm__("smlad %0, %1, %2, %3" : "=r"(sum) : "r"(both), "r"(part * 65535 + 256), "r"(128)); /* part, 256 - part */
-#else
-    const int32_t sum = at[0] * (256 - part) + at[1] * part + 128;
-#endif
-    return sum >> 8;
+    const int32_t piece = middle[v >> 8];
+    return piece + (int32_t)(int16_t)piece * (int16_t)v;
 }
 
-/* tanh(v) = 2 sigmoid(2 v) - 1, of a number with 12 fractional bits, or with 11 if `times` is 4. */
-BT_INLINE int32_t bt_tanh_q15(const BT_FLASH int16_t *middle, int32_t v, int32_t times)
+#define BT_HALF_Q29 (INT32_C(1) << 28) /* tanh(v / 2) / 2 = sigmoid(v) - 1/2 */
+
+/* tanh with 13 fractional bits, of half of a number with 12. */
+BT_INLINE int32_t bt_tanh_q13(const BT_FLASH int32_t *middle, int32_t v)
 {
-    return 2 * bt_sigmoid_q15(middle, bt_sat16(v * times)) - 32768;
+    return (bt_sigmoid_q29(middle, v) - BT_HALF_Q29 - (INT32_C(1) << 14)) >> 15;
 }
 
-/* The product of two numbers with 15 fractional bits in all, half up. */
-BT_INLINE int32_t bt_mul_q15(int32_t a, int32_t b)
+/* A share with 29 fractional bits, of which 13 count, of a number. */
+BT_INLINE int32_t bt_share(int32_t share, int32_t of)
 {
-    return (a * b + (INT32_C(1) << 14)) >> 15;
+    return ((share >> 16) * of + (INT32_C(1) << 12)) >> 13;
 }
 
-/* A unit's next hidden state, of gates with 12 fractional bits; its cell is renewed. */
-BT_INLINE int32_t bt_lstm_unit(const BT_FLASH int16_t *middle, int32_t i, int32_t f, int32_t g, int32_t o, int16_t *c)
+/* A unit's next hidden state, of its gates' sigmoids with 29 fractional bits; its cell is renewed. */
+BT_INLINE int32_t bt_lstm_unit(const BT_FLASH int32_t *middle, int32_t i, int32_t f, int32_t g, int32_t o, int16_t *c)
 {
-    const int32_t in = bt_sigmoid_q15(middle, i) * bt_tanh_q15(middle, g, 2);
-    const int32_t kept = bt_mul_q15(bt_sigmoid_q15(middle, f), *c);
-    const int32_t next = bt_sat16(kept + ((in + (INT32_C(1) << 18)) >> 19));
+    const int32_t in = (i >> 16) * ((g - BT_HALF_Q29) >> 16) + (INT32_C(1) << 13);
+    const int32_t next = bt_sat16(((f >> 16) * *c * 2 + in) >> 14);
     *c = (int16_t)next;
-    return (bt_sigmoid_q15(middle, o) * bt_tanh_q15(middle, next, 4) + (INT32_C(1) << 16)) >> 17;
+    const int32_t out = bt_sigmoid_q29(middle, bt_sat16(next * 4)) - BT_HALF_Q29;
+    return ((o >> 16) * (out >> 16) + (INT32_C(1) << 11)) >> 12;
 }
 
-/* A unit's next hidden state, of what reset, update and candidate have, and of what the reset gate applies to. */
-BT_INLINE int32_t bt_gru_unit(const BT_FLASH int16_t *middle, int32_t r, int32_t z, int32_t v, int32_t u, int32_t h)
+/* A unit's next hidden state, of the sigmoids of reset and update, what the candidate has of the input, and what the
+ * reset gate applies to. */
+BT_INLINE int32_t bt_gru_unit(const BT_FLASH int32_t *middle, int32_t r, int32_t z, int32_t v, int32_t u, int32_t h)
 {
-    const int32_t sum = bt_sat16(v + bt_mul_q15(bt_sigmoid_q15(middle, r), u));
-    const int32_t candidate = (bt_tanh_q15(middle, sum, 2) + 2) >> 2;
-    return candidate + bt_mul_q15(bt_sigmoid_q15(middle, z), h - candidate);
+    const int32_t candidate = bt_tanh_q13(middle, bt_sat16(2 * (v + bt_share(r, u))));
+    return candidate + bt_share(z, h - candidate);
 }
 
 BT_INLINE int8_t bt_hidden_i8(const bt_qrecurrent *p, int32_t h)

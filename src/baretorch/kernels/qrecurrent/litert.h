@@ -17,7 +17,7 @@ BT_INLINE int32_t bt_mul_short(int32_t a, int32_t b)
     __asm__("smlabb %0, %1, %2, %3" : "=r"(sum) : "r"(a), "r"(b), "r"(INT32_C(1) << 14));
     return sum >> 15;
 #else
-    return bt_mul_q15(a, b);
+    return (a * b + (INT32_C(1) << 14)) >> 15;
 #endif
 }
 

@@ -2,7 +2,7 @@
  * state before. docs/arithmetic.md has the definition.
  *
  * w_ih is [gates * hidden][in], w_hh [gates * hidden][hidden]; a gate is `hidden` rows, in PyTorch's order. `rows` has
- * bias and multiplier of each row for the input, then for the hidden state. `sigmoid` is the table of 257 entries.
+ * bias and multiplier of each row for the input, then for the hidden state. `sigmoid` is the table of 256 pieces.
  * y is the hidden state at every time; h (13 fractional bits) and c (11) are the states at the end. */
 #ifndef BT_QRECURRENT_H
 #define BT_QRECURRENT_H
@@ -45,18 +45,24 @@ typedef struct {
 } bt_litert;
 
 #ifndef BT_INLINE_KERNELS
-/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes. */
+/* Those called `zero` begin with states of zeros. scratch: 9 * hidden bytes, gru 7, rnn 3. */
 void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0,
                   const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
-                  const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
+                  const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
 void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
-                       const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid,
+                       const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid,
                        int8_t *y, int16_t *h, int16_t *c, void *scratch);
 void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
-                 const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid, int8_t *y,
+                 const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid, int8_t *y,
                  int16_t *h, void *scratch);
 void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh,
-                      const BT_FLASH int32_t *rows, const BT_FLASH int16_t *sigmoid, int8_t *y, int16_t *h,
+                      const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h,
+                      void *scratch);
+void bt_qrnn_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
+                 const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid, int8_t *y,
+                 int16_t *h, void *scratch);
+void bt_qrnn_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh,
+                      const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h,
                       void *scratch);
 
 /* scratch: 8 * hidden bytes. */
@@ -69,16 +75,22 @@ void bt_litert_lstm_dsp(const bt_litert *p, const int8_t *x, const int8_t *h0, c
                         const int32_t *w_hh, const int32_t *biases, const int32_t *scales, int8_t *y, int16_t *c,
                         void *scratch);
 
-/* Four units at a time. weights: for each gate of theirs the weights as those of bt_qlinear_dsp, four biases and four
- * multipliers, of the input, then of the hidden state. No row's products add up to 2^23. Reads up to three bytes behind x and y. scratch: a halfword
- * for each input and each unit, both counts rounded up to four. */
+/* Four units at a time. weights: for each gate of theirs, of the input, then of the hidden state: four sums to begin
+ * with, the weights as those of bt_qlinear_dsp, four multipliers. Of every two rows a and b the sums are those of a and
+ * of 256 b + a, and b's multiplier, which is one of 256, is divided by that. No row adds up to 2^23. Inputs are shifted
+ * when they become halfwords, and sums with them. Reads up to three bytes behind x and y. scratch: a halfword for each
+ * input and each unit, both counts rounded up to four. */
 void bt_qlstm_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0, const int32_t *weights,
-                  const int16_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
-void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int16_t *sigmoid,
+                  const int32_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch);
+void bt_qlstm_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int32_t *sigmoid,
                        int8_t *y, int16_t *h, int16_t *c, void *scratch);
 void bt_qgru_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int32_t *weights,
-                 const int16_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
-void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int16_t *sigmoid,
+                 const int32_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+void bt_qgru_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int32_t *sigmoid,
+                      int8_t *y, int16_t *h, void *scratch);
+void bt_qrnn_dsp(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int32_t *weights,
+                 const int32_t *sigmoid, int8_t *y, int16_t *h, void *scratch);
+void bt_qrnn_zero_dsp(const bt_qrecurrent *p, const int8_t *x, const int32_t *weights, const int32_t *sigmoid,
                       int8_t *y, int16_t *h, void *scratch);
 #endif
 
