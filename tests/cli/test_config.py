@@ -43,8 +43,9 @@ def test_layers_of_int16_meet_those_of_int8(folder: Path) -> None:
     arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c")
     assert baretorch(*arguments).code == 0
     text = (folder / "c" / "model.c").read_text()
-    called = ["bt_widen_ref(", "bt_qconv2d16_dsp(", "bt_narrow_ref(", "bt_qconv2d16_rows_dsp("]
+    called = ["bt_quantize16_ref(", "bt_qconv2d16_dsp(", "bt_qmax_pool16_ref(", "bt_qconv2d16_rows_dsp("]
     assert all(name in text for name in called)
+    assert text.count("bt_narrow_ref(") == 1, "only before softmax"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ def test_float_is_what_keep_float_does(folder: Path) -> None:
         ("config_layer", '[layers]\n"3O" = "int4"\n'),
         ("config_precision", '[layers]\n"3" = "int-4"\n'),
         ("config_no_weights", '[layers]\n"4" = "int4"\n'),
+        ("config_no_int16", '[layers]\n"2" = "int16"\n'),
         ("config_no_toml", '[layers\n"3" = "int4"\n'),
         ("config_no_layers", 'precision = "int4"\n'),
         ("config_channels", '[layers]\n[removed]\n"0" = "1, 3-2"\n'),

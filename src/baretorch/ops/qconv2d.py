@@ -16,7 +16,7 @@ from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, with_pitch
 from baretorch.ops.pool import MaxPool2d
-from baretorch.ops.wide import Narrow
+from baretorch.ops.qwide import QMaxPool16
 from baretorch.ops.window import Padding, Pair
 
 
@@ -77,8 +77,7 @@ def conv(walk: Walk, node: Node) -> None:
         if op.pool == (1, 1):
             walk.wide[out] = whole16
             return
-        narrow, shape = Narrow(walk.scale(out).zero_point[0]), walk.tensor(whole16).shape
-        walk.emit(node, MaxPool2d(op.pool, op.pool), walk.add(narrow, out, shape, walk.quant(out), whole16))
+        walk.wide[out] = walk.wider(QMaxPool16(op.pool, op.pool), out, whole16)
         return
     made = layer_of(walk, node, op.lo, op.hi)
     own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)

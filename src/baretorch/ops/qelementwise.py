@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from baretorch.ir import Array, Graph, Node, Op
+from baretorch.ops import qwide
 from baretorch.ops.arithmetic import dequantize, multipliers
 from baretorch.ops.elementwise import Add, Arithmetic, Div, Maximum, Minimum, Mul, Sub
 from baretorch.ops.functions import Sigmoid, Tanh
@@ -112,6 +113,9 @@ def _arithmetic(walk: Walk, node: Node) -> None:
     op = node.op
     assert isinstance(op, Arithmetic)
     a, b, y = (walk.scale(n) for n in (*node.inputs, *node.outputs))
+    if y.bits == 16 and isinstance(op, (Add, Sub)):
+        qwide.add(walk, node)
+        return
     if isinstance(op, Mul):
         made: QAdd | QMul | QDiv | None = product_of(a, b, y)
     elif isinstance(op, Div):

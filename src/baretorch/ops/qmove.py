@@ -9,14 +9,24 @@ import numpy as np
 from baretorch.ir import Node, Quant
 from baretorch.ops.arithmetic import dequantize, quantize
 from baretorch.ops.int8 import EVERY, StaysFloat, Walk
-from baretorch.ops.layout import Pad
+from baretorch.ops.layout import Pad, Permute, Reshape
 from baretorch.ops.lookup import Lookup
+from baretorch.ops.move import Cat, Slice
 from baretorch.ops.quantize import Dequantize, Quantize
+
+MOVES_16_BITS = (Permute, Reshape, Slice, Cat)
 
 
 def move(walk: Walk, node: Node) -> None:
-    """The operator itself: its output is made of its inputs' own values."""
-    walk.same(node, node.op)
+    """The operator itself: its output is made of its inputs' own values, of 16 bits if all of them have as many."""
+    (out,), quants = node.outputs, [walk.quant(n) for n in node.inputs]
+    first = quants[0]
+    wide = isinstance(node.op, MOVES_16_BITS) and all(q is not None and q.bits == 16 and q == first for q in quants)
+    if wide and first is not None and walk.quant(out) in (None, first):
+        walk.found[out] = first
+        walk.wide[out] = walk.wider(node.op, out, *map(walk.int16, node.inputs))
+    else:
+        walk.same(node, node.op)
 
 
 def pad(walk: Walk, node: Node) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Piece, Quant, Signature, Tensor
-from baretorch.ops import cut, overlap
+from baretorch.ops import cut, overlap, qwide
 from baretorch.ops.arithmetic import dequantize, multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import EVERY, StaysFloat, Walk, fits_32_bits
@@ -104,6 +104,9 @@ def softmax(walk: Walk, node: Node) -> None:
     shape, quant, y = walk.graph[x].shape, walk.scale(x), walk.scale(out)
     if not 0 < shape[op.axis] <= LONGEST:
         raise StaysFloat(f"it has {shape[op.axis]} numbers in a row, and an int8 softmax up to {LONGEST}")
+    if y.bits == 16 and type(op) is Softmax:
+        qwide.softmax(walk, node, op)
+        return
     made, result = (QSoftmax(quant.scale[0]), RESULT) if type(op) is Softmax else (log_softmax_of(quant, y), y)
     if isinstance(made, QLogSoftmax):
         fits_32_bits(round(256 * made.scale * POINT) << made.shift)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Piece, Shape, Signature, Span, Tensor
-from baretorch.ops import cut
+from baretorch.ops import cut, qwide
 from baretorch.ops.arithmetic import multipliers, requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits
@@ -93,6 +93,10 @@ def max_pool(walk: Walk, node: Node) -> None:
     assert isinstance(node.op, MaxPool2d)
     if node.op.dilation != (1, 1):
         raise StaysFloat("there is no int8 max pool with dilation")
+    noted = walk.quant(node.outputs[0])
+    if noted is not None and noted.bits == 16:
+        qwide.max_pool(walk, node, node.op)
+        return
     walk.same(node, node.op)
 
 
@@ -108,7 +112,10 @@ def avg_pool(walk: Walk, node: Node) -> None:
     cut = any((n - 1) * stride + kernel > s + before + after for n, kernel, stride, s, before, after in sides)
     if not cut and (op.count_include_pad or op.divisor or not padded):
         pool = _average(walk, node, op.kernel, op.divisor or prod(op.kernel), op.stride, op.padding)
-        walk.emit(node, pool, walk.int8(node.inputs[0]))
+        if isinstance(pool, qwide.QAvgPool16):
+            walk.wide[node.outputs[0]] = walk.wider(pool, node.outputs[0], walk.int16(node.inputs[0]))
+        else:
+            walk.emit(node, pool, walk.int8(node.inputs[0]))
         return
     spans, lengths = [], []
     for n, kernel, stride, s, before, after in sides:
@@ -140,6 +147,8 @@ def _adapted(walk: Walk, node: Node, size: Pair) -> tuple[Spans, Spans]:
 
 def _windows(walk: Walk, node: Node, rows: Spans, columns: Spans, divisors: list[int]) -> None:
     """Averages that divide by different numbers."""
+    if walk.scale(node.outputs[0]).bits == 16:
+        raise StaysFloat("there is no int16 pool whose windows differ in size")
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
     counts = [(b - a) * (d - c) if b > a and d > c else 0 for a, b in rows for c, d in columns]
     if min(counts) == 0:
@@ -171,25 +180,32 @@ def _over(walk: Walk, node: Node, axes: tuple[int, ...], pool: Op) -> None:
     (x,), (out,) = node.inputs, node.outputs
     shape = walk.graph[x].shape
     first, last = min(axes), max(axes)
-    moved = walk.int8(x)
+    wide = isinstance(pool, qwide.QAvgPool16)
+    view = walk.wider if wide else walk.view
+    moved = walk.int16(x) if wide else walk.int8(x)
     if last - first + 1 != len(axes):
         order = (*(i for i in range(len(shape)) if i not in axes), *sorted(axes))
-        moved = walk.view(Permute(order), x, moved)
+        moved = view(Permute(order), x, moved)
         shape = tuple(shape[i] for i in order)
         first, last = len(shape) - len(axes), len(shape) - 1
     outer, count, inner = prod(shape[:first]), prod(shape[first : last + 1]), prod(shape[last + 1 :])
-    image = walk.view(Reshape((outer, 1, count, inner)), x, moved)
+    image = view(Reshape((outer, 1, count, inner)), x, moved)
+    if wide:
+        walk.wide[out] = walk.wider(Reshape(walk.graph[out].shape), out, walk.wider(pool, out, image))
+        return
     pooled = walk.add(pool, out, (outer, 1, 1, inner), walk.quant(out), image)
     walk.emit(node, Reshape(walk.graph[out].shape), pooled)
 
 
 def _average(
     walk: Walk, node: Node, kernel: Pair, divisor: int, stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0)
-) -> QAvgPool2d:
+) -> QAvgPool2d | qwide.QAvgPool16:
     """The average with the node's scales."""
     x, y = walk.scale(node.inputs[0]), walk.scale(node.outputs[0])
     if walk.graph[node.inputs[0]].count == 0:
         raise StaysFloat("it has no input")
+    if y.bits == 16:
+        return qwide.average(walk, node, kernel, divisor, stride, padding)
     multiplier, shift = multipliers([x.scale[0] / (y.scale[0] * divisor)])
     fits_32_bits(255 * prod(kernel) << shift)
     return QAvgPool2d(kernel, stride, x.zero_point[0], int(multiplier[0]), shift, y.zero_point[0], padding)

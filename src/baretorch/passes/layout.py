@@ -19,6 +19,8 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.passes.regroup import Dims, regroup
 from baretorch.passes.rewrite import rebuilt
 
+PERMUTED = "_nhwc"  # what the name of a tensor in another order ends with
+
 
 def layout(graph: Graph) -> Graph:
     walk = _Walk(graph, graph.uses())
@@ -91,7 +93,7 @@ class _Walk:
     def step(self, op: Op, x: str, to: str) -> str:
         """A new tensor on the way to another."""
         (signature,) = op.infer([self.tensor(x)])
-        name = self.name(f"{to}_nhwc")
+        name = self.name(f"{to}{PERMUTED}")
         self.new[name] = replace(self.graph[to], name=name, shape=signature.shape)
         self.emit(op, (x,), (name,))
         return name
@@ -159,7 +161,7 @@ class _Walk:
         """Emit under new names; the node's own names are those, permuted."""
         names = []
         for out, signature in zip(node.outputs, op.infer([self.tensor(n) for n in inputs]), strict=True):
-            name = self.name(f"{out}_nhwc")
+            name = self.name(f"{out}{PERMUTED}")
             self.new[name] = replace(self.graph[out], name=name, shape=signature.shape)
             self.lazy[out] = (name, dims)
             names.append(name)
@@ -215,7 +217,7 @@ class _Walk:
     # --- small things -------------------------------------------------------------------------------------
 
     def constant(self, like: Tensor, data: Array) -> str:
-        name = self.name(f"{like.name}_nhwc")
+        name = self.name(f"{like.name}{PERMUTED}")
         self.new[name] = with_data(replace(like, name=name), data)
         return name
 

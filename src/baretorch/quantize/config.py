@@ -25,7 +25,13 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Node, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Add, Sub
+from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
+from baretorch.ops.pool import AvgPool2d, MaxPool2d
+from baretorch.ops.qmove import MOVES_16_BITS
+from baretorch.ops.reduce import Mean
+from baretorch.ops.softmax import Softmax
 from baretorch.passes.prune import without
 from baretorch.quantize.observers import per_channel
 
@@ -174,25 +180,60 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
     for layer, (precision, made) in layers.items():
         if precision not in (Precision.INT4, Precision.INT16):
             continue
-        found = [i for i, n in enumerate(nodes) if made.intersection(n.outputs) and _has_weights(graph, n)]
+        fits = _has_weights if precision is Precision.INT4 else _in_int16
+        found = [i for i, n in enumerate(nodes) if made.intersection(n.outputs) and fits(graph, n)]
         if not found:
             ops = sorted({n.op.name for n in nodes if made.intersection(n.outputs)})
+            lacks, need = LACKS[precision]
             raise CompileError(
-                f"--config: {layer!r} = {precision.value!r}: it has no weights in int8",
-                have=", ".join(ops) or None,
-                need="a linear layer or a convolution that is quantized",
+                f"--config: {layer!r} = {precision.value!r}: {lacks}", have=", ".join(ops) or None, need=need
             )
         for i in found:
-            x, weight, *rest = nodes[i].inputs
             if precision is Precision.INT4:
+                x, weight, *rest = nodes[i].inputs
                 own = _in_int4(graph[weight], fresh(graph, tensors, f"{weight}_int4"))
                 tensors[own.name] = own
                 nodes[i] = replace(nodes[i], inputs=(x, own.name, *rest))
-            for name in (*nodes[i].outputs, *graph.inputs) if precision is Precision.INT16 else ():
+                continue
+            values = nodes[i].inputs[:1] if _has_weights(graph, nodes[i]) else nodes[i].inputs
+            given = {_moved_from(graph, n) for n in values}
+            for name in (*nodes[i].outputs, *given.intersection(graph.inputs)):
                 quant = tensors[name].quant
-                if quant is not None and (name == x or name in nodes[i].outputs):
+                if quant is not None:
                     tensors[name] = replace(tensors[name], quant=replace(quant, bits=16))
+    for node in nodes:  # what only moves values of 16 bits has as many
+        quants = [tensors[n].quant for n in (*node.inputs, *node.outputs)]
+        wide = all(q is not None and q.bits == 16 and q == quants[-1] for q in quants[:-1])
+        if isinstance(node.op, MOVES_16_BITS) and wide:
+            tensors[node.outputs[0]] = replace(tensors[node.outputs[0]], quant=quants[0])
     return replace(graph, tensors=tensors, nodes=tuple(nodes))
+
+
+def _moved_from(graph: Graph, name: str) -> str:
+    """What a tensor is made of, if it is just that in another order or shape."""
+    made = graph.producer()
+    while name in made and isinstance(made[name].op, (Permute, Reshape)):
+        name = made[name].inputs[0]
+    return name
+
+
+LACKS = {
+    Precision.INT4: ("it has no weights in int8", "a linear layer or a convolution that is quantized"),
+    Precision.INT16: (
+        "there is no int16 of it",
+        "a linear layer, a convolution, a sum of two tensors, a pool, a mean or a softmax that is quantized",
+    ),
+}
+
+
+def _in_int16(graph: Graph, node: Node) -> bool:
+    """It may take and give 16 bits."""
+    values = graph.of(node.inputs)
+    if isinstance(node.op, (Add, Sub)) and any(t.data is not None for t in values):
+        return False
+    if isinstance(node.op, (Add, Sub, MaxPool2d, AvgPool2d, Mean)) or type(node.op) is Softmax:
+        return all(t.quant is not None for t in (*values, graph[node.outputs[0]]))
+    return _has_weights(graph, node)
 
 
 def _has_weights(graph: Graph, node: Node) -> bool:

@@ -14,6 +14,7 @@ from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
 from baretorch.ir import Graph
 from baretorch.net import says_int8
 from baretorch.options import Requant
+from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.calibrate import calibrated, odd_ranges, random_samples
 from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
@@ -92,7 +93,7 @@ def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--c
         name
         for node in graph.nodes
         for name in node.outputs
-        if {name, graph[name].holds} & named or graph[name].origin.path in layers
+        if {name, graph[name].holds, name.removesuffix(PERMUTED)} & named or graph[name].origin.path in layers
     }
 
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from baretorch.ir import Shape
 from baretorch.ops.qconv2d16 import QConv2d16
+from baretorch.ops.qwide import QAdd16, QAvgPool16, QMaxPool16, QSoftmax16
 from baretorch.ops.wide import Dequantize16, Narrow, Quantize16, Widen
 from tests.ops.case import Case, Inputs, nchw, nhwc, values
 
@@ -58,6 +59,50 @@ def ints(dtype: type[np.int8] | type[np.int16], *shape: int) -> Inputs:
     return lambda rng: (rng.integers(limits.min, limits.max + 1, shape).astype(dtype),)
 
 
+def add(name: str, op: QAdd16, a: Shape, b: Shape) -> Case:
+    def run(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        total = x.long() * op.a_factor + y.long() * op.b_factor + (1 << (op.shift - 1))
+        return torch.div(total, 1 << op.shift, rounding_mode="floor").clamp(op.lo, op.hi).short()
+
+    return Case(f"qadd16 {name}", op, lambda rng: (*ints(np.int16, *a)(rng), *ints(np.int16, *b)(rng)), run)
+
+
+def max_pool(name: str, op: QMaxPool16, x: Shape) -> Case:
+    top, bottom, left, right = op.padding
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(nchw(x.double()), (left, right, top, bottom), value=-32768)
+        return nhwc(F.max_pool2d(padded, op.kernel, op.stride)).short()
+
+    return Case(f"qmax_pool16 {name}", op, ints(np.int16, *x), run)
+
+
+def avg_pool(name: str, op: QAvgPool16, x: Shape) -> Case:
+    top, bottom, left, right = op.padding
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(nchw(x.double()), (left, right, top, bottom))
+        sums = nhwc(F.avg_pool2d(padded, op.kernel, op.stride, divisor_override=1)).round().long() << op.shift
+        return torch.div(sums * op.multiplier + (1 << 31), 1 << 32, rounding_mode="floor").clamp(-32768, 32767).short()
+
+    return Case(f"qavg_pool16 {name}", op, ints(np.int16, *x), run)
+
+
+def softmax(name: str, scale: float, *x: int, most: int = 32767) -> Case:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        steps = torch.arange(256, dtype=torch.float64) * scale
+        high, low = ((65535 * torch.exp(-s)).round().long() for s in (256 * steps, steps))
+        d = x.long().amax(-1, keepdim=True) - x.long()
+        e = (high[d >> 8] * low[d & 255] + (1 << 15)) >> 16
+        inverse = torch.div(0xFFFFFFFF, e.sum(-1, keepdim=True), rounding_mode="floor")
+        return (((e * inverse >> 16) + 1) >> 1).clamp(max=32767).short()
+
+    def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        return (rng.integers(-most - 1, most + 1, x).astype(np.int16),)
+
+    return Case(f"qsoftmax16 {name}", QSoftmax16(scale), build, run)
+
+
 def narrow(x: torch.Tensor) -> torch.Tensor:
     return (torch.div(x.int() + 64, 128, rounding_mode="floor") - 5).clamp(-128, 127).char()
 
@@ -80,6 +125,19 @@ CASES = (
     conv("groups", QConv2d16(groups=2), layer((1, 4, 4, 6), (4, 3, 3, 3), 0.003)),
     conv("depthwise", QConv2d16(padding=SAME, groups=4), layer((1, 4, 5, 4), (4, 3, 3, 1), 0.005)),
     conv("largest", QConv2d16(), largest(512)),
+    add("rows", QAdd16(9000, 16383, 14), (2, 3, 7), (2, 3, 7)),
+    add("difference, limited", QAdd16(12000, -7000, 13, 0, 20000), (40,), (40,)),
+    add("broadcast", QAdd16(1000, 16383, 15), (2, 3, 4), (3, 1)),
+    add("largest", QAdd16(16383, 16383, 28), (9,), (9,)),
+    max_pool("2x2", QMaxPool16((2, 2), (2, 2)), (2, 4, 6, 3)),
+    max_pool("padded", QMaxPool16((3, 2), (2, 1), (1, 1, 1, 0)), (1, 5, 4, 5)),
+    avg_pool("2x2", QAvgPool16((2, 2), (2, 2), multiplier=(1 << 30) - 7), (2, 4, 6, 3)),
+    avg_pool("padded", QAvgPool16((3, 2), (1, 2), (1, 1, 1, 0), 1 << 29, 1), (1, 5, 4, 5)),
+    avg_pool("a row", QAvgPool16((1, 49), (1, 1), multiplier=round(2**32 / 49)), (2, 1, 49, 4)),
+    softmax("rows", 0.001, 3, 10),
+    softmax("one number", 0.001, 2, 1),
+    softmax("near each other", 0.0002, 2, 40, most=900),
+    softmax("far apart", 0.01, 5, 7),
     Case("widen", Widen(-7), ints(np.int8, 3, 90), lambda x: ((x.int() + 7) * 128).short()),
     Case("narrow", Narrow(-5), ints(np.int16, 7, 90), narrow),
     Case("quantize16", Quantize16(0.001), REALS, quantize16),
