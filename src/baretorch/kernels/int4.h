@@ -44,6 +44,9 @@ typedef struct {
 } bt_int4_layer;
 
 /* All outputs of a row of inputs, or of a window. */
+typedef void bt_int4_outputs(const bt_int4_layer *l, const int8_t *x, const BT_FLASH uint8_t *w,
+                             const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y);
+
 BT_INLINE void bt_int4_rows(bt_int4_two *two, bt_int4_sum *sum, const bt_int4_layer *l, const int8_t *x,
                             const BT_FLASH uint8_t *w, const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier,
                             int8_t *y)
@@ -55,6 +58,12 @@ BT_INLINE void bt_int4_rows(bt_int4_two *two, bt_int4_sum *sum, const bt_int4_la
         for (int32_t k = 0; k < 2 && o + k < l->out; k++)
             y[o + k] = bt_requantize(sums[k] + bias[o + k], multiplier[o + k], l->shift, l->zero, l->lo, l->hi);
     }
+}
+
+BT_INLINE void bt_int4_outputs_ref(const bt_int4_layer *l, const int8_t *x, const BT_FLASH uint8_t *w,
+                                   const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y)
+{
+    bt_int4_rows(bt_int4_two_ref, bt_int4_sum_ref, l, x, w, bias, multiplier, y);
 }
 
 #endif

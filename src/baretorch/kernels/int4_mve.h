@@ -46,4 +46,10 @@ BT_INLINE void bt_int4_copy_mve(int8_t *to, const int8_t *from, int32_t n)
     bt_mve_copy(to, from, n);
 }
 
+BT_INLINE void bt_int4_outputs_mve(const bt_int4_layer *l, const int8_t *x, const uint8_t *w, const int32_t *bias,
+                                   const int32_t *multiplier, int8_t *y)
+{
+    bt_int4_rows(bt_int4_two_mve, bt_int4_sum_mve, l, x, w, bias, multiplier, y);
+}
+
 #endif

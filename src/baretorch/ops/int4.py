@@ -14,7 +14,7 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops import cut, overlap, pack_dsp
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.targets.features import DSP, MVE
+from baretorch.targets.features import DSP, MVE, TRIPLES
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
@@ -49,6 +49,15 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
             fits=lambda call: _fits(call) and call.x.shape[-1] % 4 == 0 and call.x.shape[-1] <= LONGEST,
             pack=lambda call: _packed(call, _four_rows(data_of(call.inputs, 1))),
             overlap=overlap.rows(1),
+            splits=cut.rows_or_channels(4),
+        ),
+        replace(
+            ref,
+            symbol="bt_qlinear4_pairs",
+            source="qlinear/int4_pairs.c",
+            needs=TRIPLES,
+            fits=lambda call: _fits(call) and call.x.shape[-1] % 2 == 0,
+            pack=lambda call: _packed(call, _pairs(data_of(call.inputs, 1))),
             splits=cut.rows_or_channels(4),
         ),
         ref,
@@ -95,6 +104,14 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             overlap=lambda call: pack_dsp.overlap_positions(call, 3),
             splits=cut.rows,
         ),
+        replace(
+            windows,
+            symbol="bt_qconv2d4_pairs",
+            source="qconv2d/int4_pairs.c",
+            needs=TRIPLES,
+            fits=lambda call: windows.fits(call) and prod(call.inputs[1].shape[1:]) % 2 == 0,
+            pack=lambda call: _packed(call, _pairs(data_of(call.inputs, 1).reshape(call.y.shape[-1], -1))),
+        ),
         windows,
         ref,
     )
@@ -122,6 +139,14 @@ def _nibbles(rows: Array) -> Array:
     """Two rows in a byte."""
     full = _added(rows, 2, 1)
     return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
+
+
+def _pairs(rows: Array) -> Array:
+    """Words of four rows and two inputs; see kernels/int4_pairs.h."""
+    full = _added(rows, 4, 2)
+    fours = full.reshape(full.shape[0] // 4, 2, 2, -1, 2).transpose(0, 3, 4, 1, 2)  # four, word, input, pair, row
+    shifts = np.array([[0, 16], [4, 20], [8, 24], [12, 28]], np.uint32).reshape(2, 2, 2)
+    return np.asarray((fours << shifts).sum(axis=(2, 3, 4), dtype=np.uint32), np.uint32).view(np.int32).reshape(-1)
 
 
 def _four_rows(rows: Array) -> Array:

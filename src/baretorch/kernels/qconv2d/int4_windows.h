@@ -5,8 +5,8 @@
 #include "../int4.h"
 #include "qconv2d.h"
 
-BT_INLINE void bt_int4_windows(bt_int4_two *two, bt_int4_sum *sum, bt_int4_copy *copy, const bt_qconv2d *p,
-                               const int8_t *x, const BT_FLASH uint8_t *weight, const BT_FLASH int32_t *bias,
+BT_INLINE void bt_int4_windows(bt_int4_outputs *outputs, bt_int4_copy *copy, const bt_qconv2d *p, const int8_t *x,
+                               const BT_FLASH uint8_t *weight, const BT_FLASH int32_t *bias,
                                const BT_FLASH int32_t *multiplier, int8_t *y, int8_t *window)
 {
     const int32_t taps = p->kernel_h * p->kernel_w * p->in;
@@ -28,7 +28,7 @@ BT_INLINE void bt_int4_windows(bt_int4_two *two, bt_int4_sum *sum, bt_int4_copy 
                     }
                 }
             }
-            bt_int4_rows(two, sum, &layer, window, weight, bias, multiplier, y);
+            outputs(&layer, window, weight, bias, multiplier, y);
         }
     }
 }

@@ -6,6 +6,5 @@ BT_KERNEL void bt_qconv2d4_windows_ref(const bt_qconv2d *p, const int8_t *x, con
                                        const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int8_t *y,
                                        void *scratch)
 {
-    bt_int4_windows(bt_int4_two_ref, bt_int4_sum_ref, bt_int4_copy_ref, p, x, weight, bias, multiplier, y,
-                    (int8_t *)scratch);
+    bt_int4_windows(bt_int4_outputs_ref, bt_int4_copy_ref, p, x, weight, bias, multiplier, y, (int8_t *)scratch);
 }

@@ -73,6 +73,10 @@ void bt_qconv2d4_windows_ref(const bt_qconv2d *p, const int8_t *x, const BT_FLAS
 void bt_qconv2d4_windows_mve(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
                              const int32_t *multiplier, int8_t *y, void *scratch);
 
+/* The same with an even number of taps; weights as those of bt_qlinear4_pairs, a tap for an input. */
+void bt_qconv2d4_pairs(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                       const int32_t *multiplier, int8_t *y, void *scratch);
+
 /* As bt_qconv2d_dsp, with weights of 4 bits, 8 added to each and to those that are not there: two of its words in one,
  * first + 16 * second. Needs 24 bytes of scratch more. */
 void bt_qconv2d4_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);

@@ -7,5 +7,5 @@ BT_KERNEL void bt_qlinear4_mve(const bt_qlinear *p, const int8_t *x, const uint8
 {
     const bt_int4_layer layer = { p->in, p->out, p->shift, p->zero, p->lo, p->hi };
     for (int32_t b = 0; b < p->batch; b++, x += p->in, y += p->out)
-        bt_int4_rows(bt_int4_two_mve, bt_int4_sum_mve, &layer, x, weight, bias, multiplier, y);
+        bt_int4_outputs_mve(&layer, x, weight, bias, multiplier, y);
 }

@@ -35,6 +35,10 @@ void bt_qlinear4_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_
 void bt_qlinear4_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const int32_t *bias,
                      const int32_t *multiplier, int8_t *y);
 
+/* Twos of inputs. Weights as the words of int4_pairs.h, [out / 4][in / 2], the first count rounded up. */
+void bt_qlinear4_pairs(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
+                       const int32_t *multiplier, int8_t *y);
+
 /* Fours of inputs, at most 8188. Weights as those of bt_qlinear_dsp, with 8 added to each, two words in one: rows 0 and 1
  * + 16 * rows 2 and 3. */
 void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
