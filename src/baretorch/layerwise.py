@@ -29,17 +29,17 @@ class Layer:
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """How far ours is from the runtime's: of an int8 output in steps, of others as a part of its largest number."""
+    """How far ours is from the runtime's: of a quantized output in steps, of others as a part of its largest number."""
 
     name: str
     operator: str
-    int8: bool
+    quantized: bool
     elements: int
     differ: int
     largest: float
 
     def to_json(self) -> dict[str, object]:
-        key = "max_lsb" if self.int8 else "max_relative"
+        key = "max_lsb" if self.quantized else "max_relative"
         return {"layer": self.name, "operator": self.operator, "elements": self.elements, "differ": self.differ} | {
             key: self.largest
         }
@@ -47,26 +47,26 @@ class LayerDifference:
 
 @dataclass(frozen=True)
 class Layerwise:
-    """All layers with an int8 output together."""
+    """All layers with a quantized output together."""
 
     library: str
     layers: tuple[LayerDifference, ...]
 
     @property
-    def int8(self) -> tuple[LayerDifference, ...]:
-        return tuple(d for d in self.layers if d.int8)
+    def quantized(self) -> tuple[LayerDifference, ...]:
+        return tuple(d for d in self.layers if d.quantized)
 
     @property
     def elements(self) -> int:
-        return sum(d.elements for d in self.int8)
+        return sum(d.elements for d in self.quantized)
 
     @property
     def differ(self) -> int:
-        return sum(d.differ for d in self.int8)
+        return sum(d.differ for d in self.quantized)
 
     @property
     def largest(self) -> int:
-        return int(max((d.largest for d in self.int8), default=0))
+        return int(max((d.largest for d in self.quantized), default=0))
 
     @property
     def words(self) -> str:
@@ -90,9 +90,10 @@ def _differences(layer: Layer) -> list[LayerDifference]:
     have = interpret(graph, layer.inputs)
     found = []
     for name, want in zip(graph.outputs, layer.outputs, strict=True):
-        int8, apart = graph[name].dtype is DType.INT8, np.abs(have[name].astype(np.float64) - want.astype(np.float64))
+        steps = graph[name].quant is not None and graph[name].dtype in (DType.INT8, DType.INT16)
+        apart = np.abs(have[name].astype(np.float64) - want.astype(np.float64))
         largest = float(apart.max(initial=0))
-        scale = 1.0 if int8 else float(np.abs(want.astype(np.float64)).max(initial=0)) or 1.0
+        scale = 1.0 if steps else float(np.abs(want.astype(np.float64)).max(initial=0)) or 1.0
         count = int(np.count_nonzero(apart))
-        found.append(LayerDifference(layer.name, layer.operator, int8, want.size, count, largest / scale))
+        found.append(LayerDifference(layer.name, layer.operator, steps, want.size, count, largest / scale))
     return found

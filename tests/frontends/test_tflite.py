@@ -45,7 +45,7 @@ def test_an_operator_is_litert_s(case: Case, tmp_path: Path) -> None:
         assert not float_layers(graph)
     assert source.layers is not None
     for layer in compare_layers(source.library, source.layers()).layers:
-        assert layer.largest <= (case.lsb if layer.int8 else case.relative), layer
+        assert layer.largest <= (case.lsb if layer.quantized else case.relative), layer
 
 
 def test_what_is_made_of_constants_is_computed_once() -> None:

@@ -32,7 +32,7 @@ def unsupported(g: SubgraphWriter) -> None:
 
 
 def int16(g: SubgraphWriter) -> None:
-    q = Q(2.0**-12, 0, "int16")
+    q = Q(2.0**-12, 3, "int16")
     g.output(g.op("ADD", [g.input((2, 3), q), g.input((2, 3), q)], (2, 3), q, "AddOptions"))
 
 

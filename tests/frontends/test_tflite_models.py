@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.cli.program import baretorch as command
 from tests.frontends.environments import KERAS, LITERT_TORCH, convert
-from tests.frontends.tflite_files import Q, TfliteWriter
+from tests.frontends.tflite_files import Q, SubgraphWriter, TfliteWriter
 
 import baretorch
 from baretorch.frontends import load
@@ -34,7 +34,7 @@ def judge(file: Path) -> None:
     assert {t.dtype for t in graph.of((*graph.inputs, *graph.outputs))} == {DType.INT8}
     assert source.layers is not None
     beside = compare_layers(source.library, source.layers())
-    assert len(beside.int8) == source.calls
+    assert len(beside.quantized) == source.calls
     assert beside.largest <= 1 and beside.differ <= 0.05 * beside.elements, beside.words
 
 
@@ -171,3 +171,40 @@ def test_float_at_the_border_of_an_int8_file() -> None:
     (have,) = interpret(made, source.examples).values()
     (want,) = real(graph, list(interpret(graph, stored_inputs(graph, source.examples)).values()))
     np.testing.assert_array_equal(have, want)
+
+
+def shorts(g: SubgraphWriter) -> None:
+    """Activations of 16 bits and weights of 8: convolutions, of which one is depthwise, a sum, and a linear layer."""
+    rng = np.random.default_rng(0)
+
+    def weight(shape: tuple[int, ...], q: Q) -> int:
+        return g.const(rng.standard_normal(shape).astype(np.float32) * 0.4, q)
+
+    a, b, scales = Q(0.0003, 0, "int16"), Q(0.0008, 0, "int16"), [0.02, 0.015, 0.01, 0.02]
+    bias = g.const(rng.standard_normal(4) * 0.1, Q([0.0003 * s for s in scales], 0, "int64"))
+    taps, step = weight((4, 3, 3, 3), Q(scales)), {"strideW": 2, "strideH": 2, "fusedActivationFunction": 1}
+    x = g.op("CONV_2D", [g.input((1, 8, 8, 3), a), taps, bias], (1, 4, 4, 4), b, "Conv2DOptions", **step)
+    own, step = weight((1, 3, 3, 4), Q([0.01] * 4, axis=3)), {"strideW": 1, "strideH": 1, "depthMultiplier": 1}
+    y = g.op("DEPTHWISE_CONV_2D", [x, own], (1, 4, 4, 4), b, "DepthwiseConv2DOptions", **step)
+    total = g.op("ADD", [x, y], (1, 4, 4, 4), b, "AddOptions")
+    flat = g.op("RESHAPE", [total, g.const(np.int32([1, 64]))], (1, 64), b)
+    g.output(g.op("FULLY_CONNECTED", [flat, weight((5, 64), Q(0.01))], (1, 5), b, "FullyConnectedOptions"))
+
+
+def test_activations_of_16_bits(tmp_path: Path) -> None:
+    """What has kernels for them computes in int16, one step from LiteRT at most; the rest in float, which is told."""
+    writer = TfliteWriter()
+    shorts(writer.main)
+    (tmp_path / "net.tflite").write_bytes(writer.bytes())
+    source = load(str(tmp_path / "net.tflite"))
+    graph = optimized_methods(source)[source.method]
+    assert {t.dtype for t in graph.of((*graph.inputs, *graph.outputs))} == {DType.INT16}
+    names = [node.op.name for node in graph.nodes]
+    assert names.count("qconv2d16") == 3 and names.count("quantize16") == 2
+    assert [layer.split()[0] for layer in float_layers(graph)] == ["add"]
+    assert source.layers is not None
+    beside = compare_layers(source.library, source.layers())
+    assert len(beside.quantized) == source.calls and beside.elements > 200
+    assert beside.largest <= 1 and beside.differ <= 0.1 * beside.elements, beside.words
+    facts = command("run", str(tmp_path / "net.tflite"), "--board", "host", "--out", str(tmp_path), "--json").json()
+    assert facts["max_error"] <= 0.0017 and any("add" in warning for warning in facts["warnings"])

@@ -18,6 +18,7 @@ from baretorch.ops.functions import Log, Log1p, Log2
 from baretorch.ops.int8 import NoInt8, StaysFloat, Walk
 from baretorch.ops.quantize import Quantize
 from baretorch.ops.special import Log10
+from baretorch.ops.wide import Dequantize16, Quantize16
 from baretorch.passes.rewrite import rebuilt
 
 TRANSFORMS = (Fft, Rfft)
@@ -44,7 +45,17 @@ def to_int8(graph: Graph) -> Graph:
     ):  # the first that a tensor stands for is what was computed
         if stored in walk.new:
             walk.new[stored] = replace(walk.new[stored], value=graph[name].holds)
-    return rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values())
+    return _shorter(rebuilt(replace(graph, outputs=outputs, state=state), walk.nodes, walk.new.values()))
+
+
+def _shorter(graph: Graph) -> Graph:
+    """Without ways from int16 to float and back to the same int16, which change nothing."""
+    producer, rename = graph.producer(), dict[str, str]()
+    for node in graph.nodes:
+        made = producer.get(node.inputs[0]) if isinstance(node.op, Quantize16) else None
+        if made is not None and isinstance(node.op, Quantize16) and made.op == Dequantize16(node.op.scale):
+            rename[node.outputs[0]] = made.inputs[0]
+    return rebuilt(graph, graph.nodes, rename=rename) if rename else graph
 
 
 def _real(walk: Walk, name: str) -> str:

@@ -193,7 +193,7 @@ def _bias(g: TfliteLowering, call: Call, i: int, of: int = 0) -> tuple[str, ...]
         return ()
     t, x, weight = call.operands[i], call.operands[of], call.operands[1]
     assert t is not None and x is not None and weight is not None
-    if t.type != "int32" or t.data is None or x.quant is None or weight.quant is None:
+    if t.type not in ("int32", "int64") or t.data is None or x.quant is None or weight.quant is None:
         return (bias,)
     steps = x.quant.scale[0] * np.array(weight.quant.scale)
     return (g.b.const(bias, (t.array() * steps).astype(np.float32)),)

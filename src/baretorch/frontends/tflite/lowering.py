@@ -17,12 +17,13 @@ from baretorch.frontends.tflite.names import GRAPH_TYPES
 from baretorch.frontends.tflite.rows import NO_LIMITS, Call, Limits, Row
 from baretorch.frontends.tflite.schema import ONE_SIZE, Subgraph, TfModel, TfOperator, TfTensor, damaged
 from baretorch.ir import Array, Builder, DType, Graph, Op, Origin, Quant, State
-from baretorch.ops.arithmetic import quantize
 from baretorch.ops.elementwise import Binary, Clamp, Unary
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.ops.wide import FINER, Dequantize16, Quantize16
 from baretorch.verify import verify
 
 BYTES = ("int8", "uint8")
+SHORTS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})  # what has kernels for int16 activations
 
 
 @dataclass
@@ -60,7 +61,7 @@ class TfliteLowering(Lowering):
         """A constant of the file."""
         self.model.spend(t)
         data, quant = t.array(), stored_as(t)
-        if t.type in (*BYTES, "int16", "int32") and t.quant is not None:
+        if t.type in (*BYTES, "int16", "int32", "int64") and t.quant is not None:
             scale, zero = _along(t, t.quant.scale), _along(t, t.quant.zero_point)
             data = ((data.astype(np.float64) - zero) * scale).astype(np.float32)
         name = self.b.const(label(t), data.astype(np.float32) if data.dtype == np.float16 else data, quant)
@@ -128,14 +129,20 @@ class TfliteLowering(Lowering):
             if self.shape(made) != t.shape or self[made].dtype is not self.type_of(t):
                 raise damaged(f"{operator.name} makes {self[made].type}, but {t} stands in the file")
             quant = stored_as(t)
-            if quant is not None and self[made].quant is None and made not in self.bound:
+            if quant is not None and quant.bits == 16 and operator.name not in SHORTS:
+                made = self.rounded(made, quant)
+            elif quant is not None and self[made].quant is None and made not in self.bound:
                 self.noted(made, quant)
             elif quant is not None and self[made].quant != quant:
-                scale, zero = quant.scale[0], quant.zero_point[0]
-                made = self.b.add(Dequantize(scale, zero), self.b.add(Quantize(scale, zero), made))
-                self.noted(made, quant)
+                made = self.noted(self.rounded(made, quant), quant)
+            if quant is not None and quant.bits == 16 and operator.name in SHORTS:
+                made = self.rounded(made, quant)  # without a note: who has no kernel for int16 computes in float
             self.bound.add(made)
             self.values[index] = made
+
+    def rounded(self, x: str, quant: Quant) -> str:
+        """What is left of the numbers if they are stored so."""
+        return self.b.add(as_real(quant), self.b.add(as_stored(quant), x))
 
     def type_of(self, t: TfTensor) -> DType:
         if t.type == "float16":
@@ -162,15 +169,17 @@ def layer_name(t: TfTensor) -> str:
 
 
 def stored_as(t: TfTensor) -> Quant | None:
-    """The scale of an int8 or uint8 tensor, the latter as int8; None where it is no quantized one."""
-    if t.quant is None or t.type not in BYTES:
-        if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
+    """The scale of an int8 or uint8 tensor, the latter as int8, or that of the int8 of an int16 activation; None where
+    it is no quantized one."""
+    if t.quant is not None and t.type == "int16" and t.data is None and not t.variable:
+        if t.quant.axis is not None or any(t.quant.zero_point):
             raise CompileError(
-                "int16 activations are not supported: there are no kernels for them",
+                "an int16 activation with a zero point or several scales is not supported",
                 at=str(t),
-                need="int8 or float32",
-                try_=INT16,
+                need="one scale, and the zero point 0",
             )
+        return Quant((FINER * t.quant.scale[0],), (0,), bits=16)
+    if t.quant is None or t.type not in BYTES:
         return None
     zeros = tuple(z - 128 if t.type == "uint8" else z for z in t.quant.zero_point)
     if t.data is None and t.quant.axis is not None:
@@ -180,7 +189,15 @@ def stored_as(t: TfTensor) -> Quant | None:
     return replace(t.quant, zero_point=zeros)
 
 
-INT16 = "convert it with int8 activations (TFLITE_BUILTINS_INT8)"
+def as_stored(quant: Quant) -> Op:
+    """From real numbers to those that are stored."""
+    (scale,), (zero,) = quant.scale, quant.zero_point
+    return Quantize16(scale / FINER) if quant.bits == 16 else Quantize(scale, zero)
+
+
+def as_real(quant: Quant) -> Op:
+    (scale,), (zero,) = quant.scale, quant.zero_point
+    return Dequantize16(scale / FINER) if quant.bits == 16 else Dequantize(scale, zero)
 
 
 def graph_type(t: TfTensor) -> DType:
@@ -223,10 +240,13 @@ def lowered(
     for index in inputs:
         t = subgraph.tensors[index]
         quant = stored_as(t)
-        given.append(g.b.input(label(t), t.shape, DType.INT8 if quant else g.type_of(t), quant))
+        stored = t.quant if quant is not None and quant.bits == 16 else quant
+        dtype = DType.of("int16" if stored is not quant else "int8") if quant is not None else g.type_of(t)
+        given.append(g.b.input(label(t), t.shape, dtype or DType.INT8, stored))
+        g.values[index] = given[-1]
         if quant is not None:
-            real = g.b.add(Dequantize(quant.scale[0], quant.zero_point[0]), given[-1], name=f"{label(t)}_real")
-        g.values[index] = g.noted(real, quant) if quant is not None else given[-1]
+            real = g.b.add(as_real(quant), given[-1], name=f"{label(t)}_real")
+            g.values[index] = real if quant.bits == 16 else g.noted(real, quant)
         g.bound.add(g.values[index])
     for operator in operators:
         results = [subgraph.tensors[i] for i in operator.outputs]
@@ -247,11 +267,10 @@ def lowered(
 
 def _stored(g: TfliteLowering, x: str, quant: Quant) -> str:
     """What is given out is int8; a constant is so at once."""
-    scale, zero = quant.scale[0], quant.zero_point[0]
-    known = known_value(g, x)
+    known, op = known_value(g, x), as_stored(quant)
     if known is not None:
-        return g.b.const(x, quantize(known, scale, zero), quant)
-    return g.b.add(Quantize(scale, zero), x)
+        return g.b.const(x, op.reference(known)[0], op.infer([replace(g[x], data=None)])[0].quant)
+    return g.b.add(op, x)
 
 
 def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
@@ -261,6 +280,9 @@ def _lower(g: TfliteLowering, row: Row, operator: TfOperator) -> None:
     try:
         known = [i if i >= 0 and not is_kept(tensors[i]) else -1 for i in operator.inputs]
         inputs = tuple(g.value(i) if i >= 0 else None for i in known)
+        first = None if not operands or operands[0] is None else stored_as(operands[0])
+        if operator.name in SHORTS and first is not None and first.bits == 16 and inputs[0] is not None:
+            inputs = (g.noted(g.rounded(inputs[0], first), first), *inputs[1:])
         outputs = tuple(tensors[i] for i in operator.outputs)
         between = tuple(tensors[i] if i >= 0 else None for i in operator.between)
         g.bind(operator, row.build(g, Call(operator.name, inputs, operands, outputs, operator.options, between)))

@@ -12,7 +12,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
-from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
+from baretorch.frontends.tflite.lowering import as_real, as_stored, is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
@@ -188,8 +188,10 @@ def _examples(graph: Graph) -> tuple[Array, ...]:
     for t, x in zip(
         graph.of(graph.inputs), random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)), strict=True
     ):
-        if t.dtype is DType.INT8 and t.quant is not None:
-            x = dequantize(rng.integers(-128, 128, t.shape).astype(np.int8), t.quant.scale[0], t.quant.zero_point[0])
+        if t.dtype in (DType.INT8, DType.INT16) and t.quant is not None:
+            limits = np.iinfo(t.dtype.numpy)
+            stored = rng.integers(limits.min, limits.max + 1, t.shape).astype(t.dtype.numpy)
+            x = dequantize(stored, t.quant.scale[0], t.quant.zero_point[0])
         found.append(x)
     return tuple(found)
 
@@ -199,6 +201,8 @@ def _bytes(t: TfTensor, x: Array) -> Array:
     quant = stored_as(t)
     if quant is None:
         return x.astype(t.type)
+    if quant.bits == 16:
+        return as_stored(quant).reference(x)[0]
     stored = quantize(x, quant.scale[0], quant.zero_point[0])
     return (stored.astype(np.int16) + 128).astype(np.uint8) if t.type == "uint8" else stored
 
@@ -212,7 +216,7 @@ def _stored(t: TfTensor, x: Array) -> Array:
 
 def _real(t: TfTensor, x: Array) -> Array:
     quant = stored_as(t)
-    return dequantize(_stored(t, x), quant.scale[0], quant.zero_point[0]) if quant is not None else _stored(t, x)
+    return _stored(t, x) if quant is None else as_real(quant).reference(_stored(t, x))[0]
 
 
 def text(subgraph: Subgraph) -> str:
