@@ -47,12 +47,14 @@ LAYERS: dict[str, str] = {
     "ports quantize targets targets.features text units version",
     "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
     "targets",
+    "tune": "emulators errors escape firmware frontends ir net on_host ops options passes pipeline plan ports quantize "
+    "report targets",
     "exports": "debug emit errors firmware ir options pipeline ports report targets version",
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
     "cli": "debug devices emulators errors escape explore exports firmware frontends options outputs pipeline plan "
-    "report stopwatch studio targets targets.features units version",
+    "report stopwatch studio targets targets.features tune units version",
     "__main__": "cli",
 }
 

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 kind=$1
 case $kind in
     demo | camera | npu) extras=torch,plot ;;
-    test) extras=executorch,onnx,tflite,tinygrad,plot,dev,judges ;;
+    test) extras=executorch,onnx,tflite,tinygrad,tune,plot,dev,judges ;;
     *) echo "usage: tools/setup.sh demo|camera|npu|test" >&2; exit 2 ;;
 esac
 
@@ -37,6 +37,8 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" != test ] || command -v arduino-builder >/dev/null || need="$need arduino-builder arduino-ctags"
 [ "$kind" != test ] || dpkg -s arduino-core-avr >/dev/null 2>&1 || need="$need arduino-core-avr"
 [ "$kind" != test ] || command -v simavr >/dev/null || need="$need simavr"
+# A search on many computers is tried with a real database.
+[ "$kind" != test ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || need="$need postgresql"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" = test ]; then
     command -v cmake >/dev/null || need="$need cmake make"

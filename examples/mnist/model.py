@@ -32,6 +32,20 @@ def calibration() -> list[tuple[torch.Tensor, ...]]:
     return [(torch.from_numpy(image[None]),) for image in images_and_labels("train", 64)[0]]
 
 
+def train(model: nn.Module, epochs: int = 3, batch: int = 200) -> None:
+    """For `baretorch tune`: let a smaller one learn the digits anew, from the training images."""
+    torch.manual_seed(0)
+    images, digits = (torch.from_numpy(part) for part in images_and_labels("train"))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(digits) // batch)
+    for _ in range(epochs):
+        for chosen in torch.randperm(len(digits)).split(batch):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images[chosen]), digits[chosen]).backward()
+            optimizer.step()
+            schedule.step()
+
+
 def evaluate(run: Callable[..., np.ndarray], samples: int = TESTS) -> dict[str, float]:
     """The share of test images whose digit is named rightly."""
     images, digits = images_and_labels("t10k", samples)

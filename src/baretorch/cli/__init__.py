@@ -36,6 +36,7 @@ from baretorch.cli.project import project
 from baretorch.cli.report import report
 from baretorch.cli.run import run
 from baretorch.cli.studio import studio
+from baretorch.cli.tune import tune
 from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 from baretorch.escape import lines
@@ -60,6 +61,7 @@ VERBS: tuple[click.Command, ...] = (
     profile,
     report,
     evaluate,
+    tune,
     inspect,
     fit,
     compile_,

@@ -189,6 +189,23 @@ def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
     return evaluate
 
 
+def load_train(path: str) -> Callable[[Any], object] | None:
+    """The file's train(model), to be called any number of times; None if there is none with such an argument."""
+    file = need_file(path)
+    if file.suffix != ".py":
+        return None
+    with _beside(file):
+        function = getattr(import_file(file), "train", None)
+    if not callable(function) or next(iter(inspect.signature(function).parameters), None) != "model":
+        return None
+
+    def train(model: Any) -> object:
+        with _user_code(file, "train()"), _beside(file):
+            return function(model)
+
+    return train
+
+
 def _metric(path: str, name: Any, value: Any) -> float:
     try:
         return float(value)

@@ -1,0 +1,184 @@
+"""baretorch tune: the best that a board can hold within budgets, and a file that makes it again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from baretorch.cli.flags import flags, gathered, model_argument
+from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.options import Options
+
+if TYPE_CHECKING:
+    from baretorch.targets.types import Board
+
+
+class Size(click.ParamType[int]):
+    """Bytes: 61440, 60k or 1.5M, where k is 1024."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        units = {"k": 1024, "K": 1024, "M": 1024 * 1024}
+        number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+        try:
+            found = float(number) * unit
+        except ValueError:
+            found = 0.0
+        if not 1 <= found < 1 << 40:
+            self.fail(f"{text} is no size; write 61440, 60k or 1.5M", param, ctx)
+        return int(found)
+
+
+class Milliseconds(click.ParamType[float]):
+    """30ms, 1.5s or a plain number, which is milliseconds."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        unit = next((unit for unit in ("ms", "s") if text.endswith(unit)), "")
+        number, factor = text.removesuffix(unit), 1e3 if unit == "s" else 1.0
+        try:
+            found = float(number) * factor
+        except ValueError:
+            found = 0.0
+        if not 0 < found < 1e9:
+            self.fail(f"{text} is no time; write 30ms or 1.5s", param, ctx)
+        return found
+
+
+@verb("tune")
+@model_argument
+@board_option
+@click.option("--flash", type=Size(), metavar="SIZE", help="How large the image may be: 60k, 1.5M; k is 1024.")
+@click.option("--ram", "ram_budget", type=Size(), metavar="SIZE", help="How much RAM it may take: 20k.")
+@click.option("--time", type=Milliseconds(), metavar="TIME", help="How long an inference may take: 30ms, 1.5s.")
+@click.option(
+    "--accuracy-drop",
+    type=click.FloatRange(min=0.0),
+    default=0.5,
+    show_default=True,
+    metavar="POINTS",
+    help="How many hundredths of the metric may be lost.",
+)
+@click.option("--metric", metavar="NAME", help="Which of evaluate()'s numbers; larger is better. Default: the first.")
+@click.option(
+    "--trials", type=click.IntRange(min=1), default=40, show_default=True, help="How many candidates to measure."
+)
+@click.option("--samples", type=click.IntRange(min=1), help="Let evaluate() take so many inputs. Default: all.")
+@click.option(
+    "--target-samples", type=click.IntRange(min=1), default=50, show_default=True, help="How many the target runs."
+)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Where the search is kept, and resumed: sqlite:///FILE, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME.",
+)
+@click.option("--join", is_flag=True, help="Only work on a search that was begun elsewhere.")
+@flags("emulator", "toolchain", "optimize", "calibration", "observer", "io")
+@click.option("--int8", is_flag=True, default=True, hidden=True)
+@out_option("build/MODEL-BOARD-tuned")
+@gathered
+def tune(
+    as_json: bool,
+    model: str,
+    board: Board,
+    flash: int | None,
+    ram_budget: int | None,
+    time: float | None,
+    accuracy_drop: float,
+    metric: str | None,
+    trials: int,
+    samples: int | None,
+    target_samples: int,
+    storage: str | None,
+    join: bool,
+    options: Options,
+    out: str | None,
+) -> Answer:
+    """Find precisions and channels that meet budgets.
+
+    Candidates are built and measured; their accuracy is that of the model file's evaluate(run). The best is written as
+    a TOML for --config, and confirmed on the emulated board. Where the file has train(model), it makes up for what was
+    left out.
+    """
+    from baretorch.cli.work import compiled_model, opener, staged
+    from baretorch.emulators import choose_emulator
+    from baretorch.explore.evaluate import evaluated
+    from baretorch.frontends.model_file import load_evaluate, load_train
+    from baretorch.options import Weights
+    from baretorch.pipeline import read
+    from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
+    from baretorch.tune.study import driver_url, import_optuna
+    from baretorch.tune.tune import Tuner, write_config
+    from baretorch.tune.workbench import Choice, Workbench, need_tunable
+
+    if join and not storage:
+        raise click.UsageError("--join needs --storage")
+    import_optuna()
+    if storage:
+        driver_url(storage)
+    choose_emulator(board, options.emulator)
+    path, _, method = model.partition("::")
+    task, train = load_evaluate(path, samples), load_train(path)
+    if ram_budget is not None:
+        options = replace(options, weights=Weights.FLASH)
+    with stages(as_json) as stage:
+        stage(f"read {Path(path).name}")
+        source = read(path, method or None, None, options)
+        need_tunable(source)
+        bench = Workbench(source, board, options, task, timed=time is not None, tell=stage)
+        stage("original")
+        name, original = bench.original(metric)
+        budget = Budget(original - accuracy_drop / 100, flash, ram_budget, time)
+        tuner = Tuner(bench, name, original, budget, train, stage.show)
+        folder = Path(out) if out else Path("build") / f"{source.name}-{board.name}-tuned"
+        with staged(folder) as work:
+            url = storage or f"sqlite:///{folder / 'study.db'}"
+            if not storage:
+                folder.mkdir(parents=True, exist_ok=True)
+            study = tuner.study(url, join)
+            stage("plain int8")
+            whole = tuner.candidate("int8", bench.variant(Choice()))
+            if not join:
+                tuner.begin(study, trials, whole)
+            study.work(tuner.measure, lambda done, all_: stage.show("search", done, all_))
+            if join:
+                done = {"model": source.name, "board": board.name, "study": tuner.name, "trials": len(study.done())}
+                return Answer(done, f"{done['trials']} trials are done: the result is where the search was begun")
+            winners = tuner.found(study.done())
+            winners += tuner.improved(winners)
+            best = tuner.best(winners)
+            write_config(tuner.whole(best.variant), work, board.name)
+            stage("confirm")
+            config = str(work / "tuned.toml")
+            compiled = compiled_model(model, board, replace(options, config=config), stage)
+            confirmed = evaluated(compiled, task, opener(stage), stage.show, None, target_samples)
+            tuning = Tuning(
+                source.name,
+                board.name,
+                name,
+                original,
+                budget,
+                whole,
+                tuple(w.candidate for w in winners),
+                best.candidate,
+                tuple(tuner.steps),
+                tuner.noise(),
+                confirmed.columns[-1].metrics[name],
+                confirmed.target_samples,
+                trials,
+            )
+            (work / "tuned.html").write_text(tuning_page(tuning), "utf-8")
+            made = [str(folder / p.name) for p in sorted(work.iterdir())]
+    again = replace(options, config=str(folder / "tuned.toml")).command(board.name, "run").replace("MODEL", model)
+    return Answer(tuning.to_json() | {"files": made}, tuning_screen(tuning, made, again))

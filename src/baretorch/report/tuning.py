@@ -1,0 +1,287 @@
+"""What a search found: candidates, those of them that no other beats, and the one that was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from baretorch.escape import markup
+from baretorch.report.html import Html, el, joined, line, svg, text
+from baretorch.report.numbers import figure
+from baretorch.version import __version__
+
+WIDTH, HEIGHT = 1000, 460
+LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A choice, measured. `over` says of each budget that it exceeds by how much, in words."""
+
+    label: str
+    choice: str
+    accuracy: float
+    flash: int
+    ram: int
+    instructions: int
+    milliseconds: float | None
+    over: tuple[str, ...] = ()
+
+    def beats(self, other: Candidate) -> bool:
+        """As good in everything, and better in something."""
+        mine, others = ((-c.accuracy, c.flash, c.instructions) for c in (self, other))
+        return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "choice": self.choice,
+            "accuracy": self.accuracy,
+            "flash": self.flash,
+            "ram": self.ram,
+            "instructions": self.instructions,
+            "milliseconds": self.milliseconds,
+            "over": list(self.over),
+        }
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the user allows; accuracy is that of the original without the drop."""
+
+    accuracy: float
+    flash: int | None = None
+    ram: int | None = None
+    milliseconds: float | None = None
+
+    def words(self) -> Iterator[tuple[str, str]]:
+        yield "accuracy", f"at least {self.accuracy:.4f}"
+        if self.flash is not None:
+            yield "flash", f"at most {self.flash:,} bytes"
+        if self.ram is not None:
+            yield "RAM", f"at most {self.ram:,} bytes"
+        if self.milliseconds is not None:
+            yield "time", f"at most {figure(self.milliseconds)} ms"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that was tried after the search, and kept if it helped."""
+
+    what: str
+    before: float
+    after: float
+
+    @property
+    def kept(self) -> bool:
+        return self.after > self.before
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All of a search. `original` is the accuracy of the model itself, `noise` what int4 would cost each layer, beside
+    the answer's power; `target` is the accuracy of the chosen one, as its file gives it, on the emulated board."""
+
+    model: str
+    board: str
+    metric: str
+    original: float
+    budget: Budget
+    whole: Candidate
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate
+    steps: tuple[Step, ...] = ()
+    noise: Mapping[str, float] = field(default_factory=dict)
+    target: float | None = None
+    target_samples: int = 0
+    trials: int = 0
+
+    @property
+    def front(self) -> list[Candidate]:
+        """Candidates that no other beats, the smallest first."""
+        every = [*self.candidates, self.whole]
+        best = [c for c in every if not any(other.beats(c) for other in every)]
+        return sorted({(c.flash, c.accuracy, c.instructions): c for c in best}.values(), key=lambda c: c.flash)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "board": self.board,
+            "metric": self.metric,
+            "original": self.original,
+            "budget": {
+                "accuracy": self.budget.accuracy,
+                "flash": self.budget.flash,
+                "ram": self.budget.ram,
+                "milliseconds": self.budget.milliseconds,
+            },
+            "trials": self.trials,
+            "int8": self.whole.to_json(),
+            "chosen": self.chosen.to_json(),
+            "front": [c.to_json() for c in self.front],
+            "steps": [{"what": s.what, "before": s.before, "after": s.after, "kept": s.kept} for s in self.steps],
+            "target": {"accuracy": self.target, "samples": self.target_samples},
+        }
+
+
+COLUMNS = ("", "accuracy", "flash", "RAM", "instructions", "ms", "choice")
+
+
+def _row(tuning: Tuning, c: Candidate) -> tuple[str, ...]:
+    ms = "" if c.milliseconds is None else figure(c.milliseconds)
+    words = "; ".join(c.over)
+    about = f"{c.choice} ({words})" if words else c.choice
+    return (c.label, f"{c.accuracy:.4f}", f"{c.flash:,}", f"{c.ram:,}", f"{c.instructions:,}", ms, about)
+
+
+def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> RenderableType:
+    """The answer of `tune`: the front, what was chosen, and where it lies."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in COLUMNS:
+        table.add_column(title, justify="left" if title in ("", "choice") else "right", overflow="fold")
+    for c in tuning.front:
+        style = "green" if c == tuning.chosen else "dim" if c.over else None
+        table.add_row(*(markup(cell) for cell in _row(tuning, c)), style=style)
+    parts: list[RenderableType] = [
+        f"[bold]{markup(tuning.model)}[/] on {tuning.board}: {markup(tuning.metric)} {tuning.original:.4f} originally; "
+        + ", ".join(f"{name} {words}" for name, words in tuning.budget.words()),
+        "",
+        table,
+        "",
+        *_verdict(tuning, tuning.steps),
+        "",
+        *(f"[dim]{'files' if i == 0 else '':10}[/] {markup(name)}" for i, name in enumerate(made)),
+        f"[dim]{'again':10}[/] {markup(command)}",
+    ]
+    return Group(*parts)
+
+
+def _verdict(tuning: Tuning, steps: Sequence[Step]) -> Iterator[str]:
+    chosen, whole = tuning.chosen, tuning.whole
+    less = f"{chosen.flash / whole.flash:.0%} of the flash of plain int8 ({whole.flash:,} bytes, {whole.accuracy:.4f})"
+    yield f"chosen: [green]{markup(chosen.label)}[/], {less}"
+    for step in steps:
+        word = "kept" if step.kept else "not kept"
+        yield f"  {markup(step.what)}: {step.before:.4f} to {step.after:.4f}, {word}"
+    if tuning.target is not None:
+        yield f"on {tuning.board}: {tuning.target:.4f}, by {tuning.target_samples:,} inputs, as on the host"
+
+
+def tuning_page(tuning: Tuning) -> str:
+    """One HTML page that needs nothing else."""
+    rows = [
+        el("tr", *(el("td", cell, class_=None if i in (0, 6) else "num") for i, cell in enumerate(_row(tuning, c))))
+        for c in tuning.front
+    ]
+    head = el("tr", *(el("th", t, class_=None if t in ("", "choice") else "num") for t in COLUMNS))
+    steps = [
+        el("li", f"{s.what}: {s.before:.4f} to {s.after:.4f}, {'kept' if s.kept else 'not kept'}") for s in tuning.steps
+    ]
+    noise = [el("tr", el("td", el("code", n)), el("td", f"{v:.2%}", class_="num")) for n, v in tuning.noise.items()]
+    folder = files("baretorch.report") / "template"
+    parts = {
+        "title": joined([f"{tuning.model} tuned for {tuning.board}"]),
+        "css": (folder / "page.css").read_text("utf-8"),
+        "budget": joined(el("li", f"{name}: {words}") for name, words in tuning.budget.words()),
+        "plot": front_picture(tuning),
+        "table": el("table", el("thead", head), el("tbody", *rows)),
+        "chosen": joined(el("p", joined([_plain(words)])) for words in _verdict(tuning, ())),
+        "steps": joined(steps) if steps else el("li", "none was tried"),
+        "noise": el("table", el("tbody", *noise)),
+        "trials": str(tuning.trials),
+        "version": joined([__version__]),
+    }
+    return Template((folder / "tune.html").read_text("utf-8")).substitute(parts)
+
+
+def _plain(words: str) -> str:
+    for tag in ("[green]", "[/]"):
+        words = words.replace(tag, "")
+    return words
+
+
+@dataclass(frozen=True)
+class _Axes:
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        across = (x - self.x[0]) / (self.x[1] - self.x[0])
+        up = (y - self.y[0]) / (self.y[1] - self.y[0])
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+
+def front_picture(tuning: Tuning) -> Html:
+    """Accuracy over flash: all candidates, the front as a line, the budgets, and the one that was chosen. Candidates
+    that lost far more than the budget allows lie below the picture."""
+    every = [*tuning.candidates, tuning.whole]
+    lost = max(tuning.original - tuning.budget.accuracy, 0.002)
+    low = max(min(c.accuracy for c in every), tuning.original - 6 * lost)
+    high = max(tuning.original, *(c.accuracy for c in every))
+    room = (high - low) * 0.08 or 0.01
+    widest = max(*(c.flash for c in every), tuning.budget.flash or 0)
+    axes = _Axes((0.0, widest * 1.05), (low - room, high + room))
+    parts = [*_grid(axes), *_limits(axes, tuning)]
+    shown = [c for c in tuning.front if c.accuracy >= low]
+    points = [axes.at(c.flash, c.accuracy) for c in shown]
+    if len(points) > 1:
+        way = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        parts.append(el("path", d=f"M{way}", class_="front"))
+    for c in every:
+        if c.accuracy >= low and c not in shown and c != tuning.whole:
+            parts.append(_dot(axes, c, 3.5, "tried"))
+    parts += [_dot(axes, c, 4.5, "best") for c in shown]
+    parts.append(_dot(axes, tuning.whole, 5.5, "whole"))
+    x, y = axes.at(tuning.whole.flash, tuning.whole.accuracy)
+    parts.append(text(x - 10, y + 20, "plain int8", "here end"))
+    if tuning.chosen.accuracy >= low:
+        parts.append(_dot(axes, tuning.chosen, 8.0, "chosen"))
+        x, y = axes.at(tuning.chosen.flash, tuning.chosen.accuracy)
+        parts.append(
+            text(x + 13, y + 4, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "here")
+        )
+    return svg(WIDTH, HEIGHT, "accuracy over flash of all candidates", *parts)
+
+
+def _dot(axes: _Axes, c: Candidate, radius: float, class_: str) -> Html:
+    x, y = axes.at(c.flash, c.accuracy)
+    return el("circle", el("title", f"{c.label}: {c.choice}"), cx=x, cy=y, r=radius, class_=class_)
+
+
+def _grid(axes: _Axes) -> Iterator[Html]:
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    for value in _ticks(axes.y, 6):
+        _, y = axes.at(0, value)
+        yield line(LEFT, y, right, y, "grid")
+        yield text(LEFT - 8, y + 4, f"{value:.4g}", "end")
+    for value in _ticks(axes.x, 8):
+        x, _ = axes.at(value, axes.y[0])
+        yield text(x, bottom + 18, f"{value / 1000:,.4g}", "middle")
+    yield line(LEFT, bottom, right, bottom, "base")
+    yield text(right, bottom + 38, "flash, thousands of bytes", "end")
+
+
+def _ticks(span: tuple[float, float], count: int) -> list[float]:
+    size = (span[1] - span[0]) / count
+    unit = 10.0 ** int(f"{size:e}".partition("e")[2])
+    step = next(unit * m for m in (1, 2, 2.5, 5, 10) if unit * m >= size)
+    first = -(-span[0] // step)
+    return [round((first + i) * step, 9) for i in range(count + 1) if (first + i) * step <= span[1]]
+
+
+def _limits(axes: _Axes, tuning: Tuning) -> Iterator[Html]:
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    for value, words in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):
+        _, y = axes.at(0, value)
+        yield line(LEFT, y, right, y, "peak")
+        yield text(LEFT + 6, y - 5, f"{words}, {value:.4f}")
+    if tuning.budget.flash is not None:
+        x, _ = axes.at(tuning.budget.flash, axes.y[0])
+        yield line(x, TOP, x, bottom, "peak")
+        yield text(x + 5, bottom - 8, f"most flash, {tuning.budget.flash:,}")

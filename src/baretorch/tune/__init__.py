@@ -1,0 +1,10 @@
+"""A search for the best that a board can hold: precisions of layers, channels that are left out, other weights.
+
+workbench  what a choice costs and how well it does its task
+shrink     which channels are needed least, and weights that make up for them
+refine     steps that may help the accuracy: rounding that makes up for itself, corrected biases
+retrain    a graph as an nn.Module, for the train() of a model file
+plan       how much each choice harms, and from that the choices that a search begins with
+study      the search, by any number of processes
+tune       all of it, up to the files
+"""

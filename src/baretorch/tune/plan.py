@@ -1,0 +1,163 @@
+"""How much each choice harms the model's answers, measured one by one on calibration data, and from that a way of
+choices from the whole model down to a small one, always by what harms least for what it saves: searches begin there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baretorch.ir import Array
+from baretorch.quantize.config import Precision
+from baretorch.tune.workbench import Choice, Workbench
+
+PARTS = 32  # of the channels of a set; a choice keeps so many of them
+LEAST = 4
+NOTCH = 2
+TRIED = (24, 16, 8)  # parts of a set that are kept while its harm is measured
+JUDGED = 64  # samples at most
+FINER = 0.9  # of the noise of int8: a precision that leaves more of it is not worth its bytes
+BITS = {Precision.INT4: 4, Precision.INT8: 8, Precision.INT16: 8, Precision.FLOAT: 32}
+
+
+@dataclass(frozen=True)
+class Harm:
+    """Noise beside the answer's power: of int8, of int8 with one layer in another precision, and of float with some
+    channels of one set left out, by how many parts of it are kept."""
+
+    int8: float
+    layers: Mapping[str, Mapping[Precision, float]]
+    sets: Mapping[str, Mapping[int, float]]
+
+    def precisions(self, layer: str) -> list[Precision]:
+        """Those that may pay: int4, and finer ones that help."""
+        finer = [p for p, noise in self.layers[layer].items() if p is not Precision.INT4 and noise < FINER * self.int8]
+        coarser = [p for p in self.layers[layer] if p is Precision.INT4]
+        return [Precision.INT8, *coarser, *finer]
+
+    def of(self, choice: Choice, parts: Mapping[str, int]) -> float:
+        """Estimated: the harms of all choices add up."""
+        noise = sum(max(self.layers[n][p] - self.int8, 0.0) for n, p in choice.layers.items())
+        return noise + sum(_between(self.sets[name], kept) for name, kept in parts.items())
+
+
+def _between(known: Mapping[int, float], kept: int) -> float:
+    points = sorted({**known, PARTS: 0.0, 0: 1.0}.items())
+    return float(np.interp(kept, [x for x, _ in points], [y for _, y in points]))
+
+
+def find_harm(bench: Workbench, show: Callable[[str, int, int], None]) -> Harm:
+    """One run over calibration data for each choice by itself."""
+    half, others = bench.halved()
+    others = others[:JUDGED]
+    right = bench.answers(bench.graph, others)
+    whole = _noise(right, bench.answers(bench.int8(bench.variant(Choice())), others))
+    total = len(bench.layers) + len(bench.sets)
+    layers: dict[str, dict[Precision, float]] = {}
+    for i, layer in enumerate(bench.layers):
+        show(f"sensitivity of {layer}", i, total)
+        tried = {p: bench.variant(Choice({layer: p})) for p in bench.options_of(layer)}
+        layers[layer] = {p: _noise(right, bench.answers(bench.int8(v), others)) for p, v in tried.items()}
+    sets: dict[str, dict[int, float]] = {}
+    for i, found in enumerate(bench.sets, len(bench.layers)):
+        show(f"channels of {found.name}", i, total)
+        kept = {parts: half.variant(Choice(kept=channels_kept(bench, {found.name: parts}))) for parts in TRIED}
+        sets[found.name] = {parts: _noise(right, bench.answers(v.graph, others)) for parts, v in kept.items()}
+    return Harm(whole, layers, sets)
+
+
+def _noise(right: Sequence[Array], found: Sequence[Array]) -> float:
+    power = sum(float(np.square(x.astype(np.float64)).sum()) for x in right)
+    wrong = sum(float(np.square(x.astype(np.float64) - y).sum()) for x, y in zip(right, found, strict=True))
+    return min(wrong / max(power, 1e-30), 1.0)
+
+
+def channels_kept(bench: Workbench, parts: Mapping[str, int]) -> dict[str, int]:
+    """How many channels so many parts of a set are; in fours where they are many, as kernels like them."""
+    counts = {}
+    for found in bench.sets:
+        kept = found.count * parts.get(found.name, PARTS) / PARTS
+        many = 4 * round(kept / 4) if found.count >= 32 else round(kept)
+        if parts.get(found.name, PARTS) < PARTS and max(many, 1) < found.count:
+            counts[found.name] = max(many, 1)
+    return counts
+
+
+@dataclass(frozen=True)
+class Point:
+    """A choice on the way; `parts` of each set are kept, `size` and `work` are beside those of the whole model."""
+
+    choice: Choice
+    parts: Mapping[str, int]
+    size: float
+    work: float
+
+
+def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
+    """From the whole model in int8 down. What is saved are bytes of weights, or work too."""
+    layers, parts = dict[str, Precision](), dict[str, int]()
+    whole = _estimated(bench, Choice(), {})
+
+    def point() -> Point:
+        choice = Choice(dict(layers), channels_kept(bench, parts))
+        size, work = _estimated(bench, choice, parts)
+        return Point(choice, dict(parts), size / whole[0], work / whole[1])
+
+    while True:
+        here = point()
+        yield here
+        noise = harm.of(here.choice, parts)
+        moves = []
+        for layer in harm.layers:
+            if layer not in layers and Precision.INT4 in harm.layers[layer]:
+                moves.append(({**layers, layer: Precision.INT4}, parts))
+        for name in harm.sets:
+            if parts.get(name, PARTS) > LEAST:
+                moves.append((layers, {**parts, name: parts.get(name, PARTS) - NOTCH}))
+        scored = []
+        for new_layers, new_parts in moves:
+            choice = Choice(new_layers, channels_kept(bench, new_parts))
+            size, work = _estimated(bench, choice, new_parts)
+            saved = here.size - size / whole[0] + (here.work - work / whole[1] if work_counts else 0.0)
+            if saved > 1e-6:
+                scored.append(((harm.of(choice, new_parts) - noise) / saved, new_layers, new_parts))
+        if not scored:
+            return
+        _, layers, parts = min(scored, key=lambda move: move[0])
+
+
+def even(bench: Workbench, harm: Harm) -> Iterator[Point]:
+    """All layers in int4, and of all sets the same part: what a search would hardly come across by chance."""
+    whole = _estimated(bench, Choice(), {})
+    layers = {name: Precision.INT4 for name, known in harm.layers.items() if Precision.INT4 in known}
+    for kept in range(PARTS, LEAST - 1, -1):
+        parts = dict.fromkeys(harm.sets, kept)
+        choice = Choice(layers, channels_kept(bench, parts))
+        size, work = _estimated(bench, choice, parts)
+        yield Point(choice, parts, size / whole[0], work / whole[1])
+
+
+def _estimated(bench: Workbench, choice: Choice, parts: Mapping[str, int]) -> tuple[float, float]:
+    """Bytes of weights, and multiplications."""
+    graph = bench.graph
+    rows = {n.outputs[0]: parts.get(c.name, PARTS) / PARTS for c in bench.sets for n in c.makers}
+    columns = {n.outputs[0]: parts.get(c.name, PARTS) / PARTS for c in bench.sets for n in c.readers}
+    size, work = 1e-9, 1e-9
+    for node in graph.nodes:
+        y = node.outputs[0]
+        part = rows.get(y, 1.0) * columns.get(y, 1.0)
+        work += part * node.op.macs(graph.of(node.inputs), graph.of(node.outputs))
+        precision = choice.layers.get(graph[y].origin.path or y, Precision.INT8)
+        for t in graph.of(node.inputs):
+            size += part * t.count * BITS[precision] / 8 if t.data is not None and len(t.shape) > 1 else 0
+    return size, work
+
+
+def beginnings(points: Sequence[Point], sizes: Sequence[float], works: Sequence[float]) -> list[Point]:
+    """The first points of a way that are as small as this, each once."""
+    found: list[Point] = []
+    for size, work in zip(sizes, works, strict=True):
+        small = [p for p in points if p.size <= size and p.work <= work]
+        found += small[:1]
+    return list({id(p): p for p in found}.values())

@@ -1,0 +1,257 @@
+"""The search, by any number of processes on any number of computers that share a database.
+
+All trials that are asked for wait in the study from its beginning: a process takes one, tells that it lives while it
+works on it, and notes what it found. What a process that died had begun waits again. So a study ends with as many
+trials as were asked for, however many work on it and however they end, and what was found is never lost.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from baretorch.errors import CompileError
+from baretorch.quantize.config import Precision
+
+if TYPE_CHECKING:
+    import optuna
+
+DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
+BEAT, DEAD = 5, 20  # seconds: between two signs of life, and after which there will be none
+WAIT = 1.0  # seconds
+ASKED, OVER, TOLD = "asked", "over", "told"
+
+
+@dataclass(frozen=True)
+class Space:
+    """What can be chosen: a precision for each layer, and how many parts of each set of channels are kept."""
+
+    layers: Mapping[str, Sequence[Precision]]
+    sets: Sequence[str]
+    least: int
+    parts: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a trial found: `over` says by how much each budget is exceeded, beside the budget."""
+
+    accuracy: float
+    flash: int
+    instructions: int
+    over: Sequence[float]
+    told: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Suggested:
+    layers: Mapping[str, Precision]
+    parts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Done:
+    number: int
+    suggested: Suggested
+    found: Found
+
+
+class Study:
+    """A study in a database. `joined`: it must be there already."""
+
+    def __init__(self, name: str, url: str, space: Space, joined: bool = False) -> None:
+        optuna = import_optuna()
+        self._space, self._name = space, name
+        with _problems(url):
+            self._storage = optuna.storages.RDBStorage(
+                driver_url(url),
+                heartbeat_interval=BEAT,
+                grace_period=DEAD,
+                heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback(),
+            )
+            known = {s.study_name for s in optuna.get_all_study_summaries(self._storage)}
+            if joined and name not in known:
+                raise CompileError(
+                    f"--join: there is no study {name!r} there",
+                    have=", ".join(sorted(known)) or "no studies",
+                    need="the same model, board and options as where it was begun",
+                    try_="leave out --join to begin one",
+                )
+            self._study = optuna.create_study(
+                study_name=name,
+                storage=self._storage,
+                directions=["maximize", "minimize", "minimize"],
+                load_if_exists=True,
+            )
+
+    def ask_for(self, trials: int, beginnings: Sequence[Suggested]) -> None:
+        """Let so many trials wait, the first of them with these choices; those of a study that is resumed count."""
+        asked = self._asked([t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs])
+        for number in range(asked, trials):
+            given = self._params(beginnings[number]) if number < len(beginnings) else {}
+            self._study.enqueue_trial(given, user_attrs={ASKED: number})
+
+    def _params(self, suggested: Suggested) -> dict[str, Any]:
+        layers = {f"precision of {n}": str(suggested.layers.get(n, Precision.INT8)) for n in self._space.layers}
+        return layers | {f"parts of {n}": suggested.parts.get(n, self._space.parts) for n in self._space.sets}
+
+    def work(self, measure: Callable[[Suggested], Found], show: Callable[[int, int], None]) -> None:
+        """Take trials until all are done, also by others."""
+        optuna = import_optuna()
+        waiting, running = optuna.trial.TrialState.WAITING, optuna.trial.TrialState.RUNNING
+        while True:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                optuna.storages.fail_stale_trials(self._study)
+            trials = [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
+            show(sum(t.state.is_finished() and t.values is not None for t in trials), self._asked(trials))
+            trial = self._taken([t for t in trials if t.state == waiting])
+            if trial is not None:
+                self._work_on(trial, measure)
+            elif any(t.state in (waiting, running) for t in trials):
+                threading.Event().wait(WAIT)
+            else:
+                return
+
+    @staticmethod
+    def _asked(trials: Sequence[optuna.trial.FrozenTrial]) -> int:
+        """How many; what a dead process had begun counts once."""
+        return len({t.user_attrs[ASKED] for t in trials})
+
+    def _taken(self, waiting: Sequence[optuna.trial.FrozenTrial]) -> Any:
+        optuna = import_optuna()
+        study = self._storage.get_study_id_from_name(self._name)
+        for frozen in waiting:
+            number = self._storage.get_trial_id_from_study_id_trial_number(study, frozen.number)
+            try:
+                if self._storage.set_trial_state_values(number, optuna.trial.TrialState.RUNNING):
+                    self._study.sampler = self._sampler(frozen.number)
+                    return optuna.Trial(self._study, number)
+            except optuna.exceptions.UpdateFinishedTrialError:
+                continue
+        return None
+
+    def _sampler(self, number: int) -> Any:
+        """Of its own for each trial, so that processes do not try the same, and one process finds the same again."""
+        optuna = import_optuna()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return optuna.samplers.TPESampler(
+                seed=number, n_startup_trials=8, constraints_func=lambda t: t.user_attrs.get(OVER, (0.0,))
+            )
+
+    def _work_on(self, trial: optuna.Trial, measure: Callable[[Suggested], Found]) -> None:
+        optuna = import_optuna()
+        number = self._storage.get_trial_id_from_study_id_trial_number(
+            self._storage.get_study_id_from_name(self._name), trial.number
+        )
+        with self._alive(number):
+            found = measure(self._suggested(trial))
+            try:
+                trial.set_user_attr(OVER, list(found.over))
+                trial.set_user_attr(TOLD, dict(found.told))
+                self._study.tell(trial, [found.accuracy, found.flash, found.instructions])
+            except (optuna.exceptions.UpdateFinishedTrialError, ValueError):
+                pass  # it was given up, as this process seemed dead: another does it again
+
+    def _suggested(self, trial: optuna.Trial) -> Suggested:
+        layers = {
+            name: Precision(trial.suggest_categorical(f"precision of {name}", [str(p) for p in choices]))
+            for name, choices in self._space.layers.items()
+        }
+        parts = {
+            name: trial.suggest_int(f"parts of {name}", self._space.least, self._space.parts)
+            for name in self._space.sets
+        }
+        return Suggested(
+            {n: p for n, p in layers.items() if p is not Precision.INT8},
+            {n: k for n, k in parts.items() if k < self._space.parts},
+        )
+
+    @contextmanager
+    def _alive(self, trial: int) -> Iterator[None]:
+        """Signs of life while something is done."""
+        done = threading.Event()
+
+        def beat() -> None:
+            while not done.is_set():
+                self._storage.record_heartbeat(trial)
+                done.wait(BEAT)
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def done(self) -> list[Done]:
+        """What was found, in the order of the trials."""
+        optuna = import_optuna()
+        trials = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        return [_done(t) for t in trials if ASKED in t.user_attrs]
+
+
+def _done(trial: optuna.trial.FrozenTrial) -> Done:
+    layers, parts = {}, {}
+    for name, value in trial.params.items():
+        kind, _, of = name.partition(" of ")
+        if kind == "precision" and value != Precision.INT8:
+            layers[of] = Precision(value)
+        elif kind == "parts":
+            parts[of] = int(value)
+    accuracy, flash, instructions = trial.values
+    found = Found(accuracy, int(flash), int(instructions), trial.user_attrs[OVER], trial.user_attrs[TOLD])
+    return Done(trial.number, Suggested(layers, parts), found)
+
+
+def driver_url(url: str) -> str:
+    """The database as SQLAlchemy names it; CompileError if it is of no known kind."""
+    kind, colon, rest = url.partition("://")
+    if kind not in DRIVERS or not colon:
+        raise CompileError(
+            f"--storage {_without_password(url)}: no such kind of database",
+            need="sqlite:///FILE, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME",
+        )
+    return f"{DRIVERS[kind]}://{rest}"
+
+
+def _without_password(url: str) -> str:
+    password = urlsplit(url).password if "://" in url else None
+    return url.replace(f":{password}@", "@") if password else url
+
+
+@contextmanager
+def _problems(url: str) -> Iterator[None]:
+    """What a database, or the lack of its driver, raises."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except CompileError:
+        raise
+    except ImportError as error:
+        package = {"postgresql": "psycopg[binary]", "mysql": "pymysql"}.get(url.partition("://")[0], "sqlalchemy")
+        raise CompileError(
+            f"--storage {_without_password(url)}: its driver is not installed", try_=f'pip install "{package}"'
+        ) from error
+    except Exception as error:  # whatever SQLAlchemy and drivers raise
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        have = lines[0][:200] if lines else type(error).__name__
+        raise CompileError(f"--storage {_without_password(url)}: cannot use the database", have=have) from error
+
+
+def import_optuna() -> Any:
+    """The package, without its log; CompileError if it is not there."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise CompileError("tune needs Optuna", try_='pip install "baretorch[tune]"') from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna

@@ -1,0 +1,237 @@
+"""All of a search: from the model, the board and the budgets to a configuration and what is known of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.escape import line
+from baretorch.ir import Graph
+from baretorch.on_host import on_host
+from baretorch.quantize.config import Precision
+from baretorch.report.numbers import figure
+from baretorch.report.tuning import Budget, Candidate, Step
+from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, channels_kept, even, find_harm, way
+from baretorch.tune.refine import balanced, rounded
+from baretorch.tune.retrain import can_be_trained, trained
+from baretorch.tune.study import Done, Found, Space, Study, Suggested
+from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
+
+NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the budget, or of the whole model
+FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
+TRAINED = 3  # candidates at most, as training takes long
+
+Show = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A candidate, and what makes it."""
+
+    candidate: Candidate
+    variant: Variant
+
+
+@dataclass
+class Tuner:
+    """`original` are the metrics of the model itself; `train` is the model file's train(model), if it has one."""
+
+    bench: Workbench
+    metric: str
+    original: float
+    budget: Budget
+    train: Callable[[Any], object] | None
+    show: Show
+    steps: list[Step] = field(default_factory=list)
+    _harm: Harm | None = None
+
+    def study(self, url: str, joined: bool) -> Study:
+        return Study(self.name, url, self.space(), joined)
+
+    @property
+    def name(self) -> str:
+        """Of the study: of the model, the board, and all that changes what is found."""
+        graph, budget = self.bench.graph, self.budget
+        mark = hashlib.sha256()
+        sums = [f"{np.abs(t.data).sum():.1e}" for t in graph.constants() if t.data is not None]
+        asked = (self.bench.options.words(), self.metric, budget.flash, budget.ram, budget.milliseconds)
+        mark.update(repr((graph.nodes, sums, asked)).encode())
+        return f"{graph.name}-{self.bench.board.name}-{mark.hexdigest()[:8]}"
+
+    @property
+    def harm(self) -> Harm:
+        if self._harm is None:
+            self._harm = find_harm(self.bench, self.show)
+        return self._harm
+
+    def space(self) -> Space:
+        """The same in all processes: what is measured on one computer may differ on another in its last bits."""
+        layers = {name: [Precision.INT8, *self.bench.options_of(name)] for name in self.bench.layers}
+        return Space(layers, [c.name for c in self.bench.sets], LEAST, PARTS)
+
+    def begin(self, study: Study, trials: int, whole: Candidate) -> None:
+        """Let trials wait, the first with choices that are likely to be good."""
+        ways = (even(self.bench, self.harm), way(self.bench, self.harm, self.budget.milliseconds is not None))
+        pairs = zip_longest(*(self._beginnings(list(points), whole) for points in ways))
+        study.ask_for(trials, [_suggested(p) for pair in pairs for p in pair if p is not None])
+
+    def _beginnings(self, points: Sequence[Point], whole: Candidate) -> list[Point]:
+        weights = self.bench.weight_bytes
+        if self.budget.flash is None and self.budget.milliseconds is None:
+            return beginnings(points, FREE, [1.0] * len(FREE))
+        sizes, works = [1.0] * len(NEAR), [1.0] * len(NEAR)
+        if self.budget.flash is not None:
+            sizes = [(self.budget.flash * near - (whole.flash - weights)) / weights for near in NEAR]
+        if self.budget.milliseconds is not None and whole.milliseconds:
+            works = [self.budget.milliseconds * near / whole.milliseconds for near in NEAR]
+        return beginnings(points, sizes, works)
+
+    def measure(self, suggested: Suggested) -> Found:
+        """A trial."""
+        choice = Choice(suggested.layers, channels_kept(self.bench, suggested.parts))
+        found = self.candidate("", self.bench.variant(choice))
+        told = {"ram": found.ram} | ({} if found.milliseconds is None else {"milliseconds": found.milliseconds})
+        return Found(found.accuracy, found.flash, found.instructions, list(self._exceeded(found)), told)
+
+    def candidate(self, label: str, variant: Variant) -> Candidate:
+        graph = self.bench.int8(variant)
+        costs, metrics = self.bench.costs(graph), self.bench.metrics(graph)
+        return self._candidate(label, str(variant.choice), metrics[self.metric], costs)
+
+    def _candidate(self, label: str, choice: str, accuracy: float, costs: Costs) -> Candidate:
+        plain = Candidate(label, choice, accuracy, costs.flash, costs.ram, costs.instructions, costs.milliseconds)
+        return replace(plain, over=tuple(self._over(plain)))
+
+    def _exceeded(self, c: Candidate) -> Iterator[float]:
+        """By how much each budget is, beside it; the accuracy is searched for without one."""
+        budget = self.budget
+        for have, most in ((c.flash, budget.flash), (c.ram, budget.ram), (c.milliseconds, budget.milliseconds)):
+            if most is not None:
+                yield 1.0 if have is None else have / most - 1.0
+        yield -1.0
+
+    def _over(self, c: Candidate) -> Iterator[str]:
+        budget = self.budget
+        if budget.flash is not None and c.flash > budget.flash:
+            yield f"{c.flash - budget.flash:,} bytes of flash too many"
+        if budget.ram is not None and c.ram > budget.ram:
+            yield f"{c.ram - budget.ram:,} bytes of RAM too many"
+        if budget.milliseconds is not None and (c.milliseconds is None or c.milliseconds > budget.milliseconds):
+            yield (
+                "too slow" if c.milliseconds is None else f"{figure(c.milliseconds - budget.milliseconds)} ms too slow"
+            )
+
+    def found(self, done: Sequence[Done]) -> list[Winner]:
+        """The trials of a study, as candidates."""
+        winners = []
+        for d in done:
+            choice = Choice(d.suggested.layers, channels_kept(self.bench, d.suggested.parts))
+            told = d.found.told
+            costs = Costs(d.found.flash, int(told["ram"]), d.found.instructions, told.get("milliseconds"))
+            made = self._candidate(f"trial {d.number}", str(choice), d.found.accuracy, costs)
+            winners.append(Winner(made, Variant(choice, self.bench.graph, {}, {})))
+        return winners
+
+    def improved(self, winners: Sequence[Winner]) -> list[Winner]:
+        """What training and other steps make of the best that meet all budgets but perhaps the accuracy's."""
+        allowed = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
+        allowed = list({str(w.variant.choice): w for w in allowed}.values())
+        better: list[Winner] = []
+        if self.train is not None and can_be_trained(self.bench.graph):
+            for i, winner in enumerate(allowed[:TRAINED]):
+                self.show("train", i, TRAINED)
+                better += self._stepped(winner, "training", self._trained)
+        best = max([*allowed, *better], key=lambda w: w.candidate.accuracy, default=None)
+        if best is None:
+            return better
+        steps = {"balanced channels": self._balanced, "rounding": self._rounded, "rounding and biases": self._biases}
+        for what, change in steps.items():
+            self.show(what, 0, 0)
+            kept = self._stepped(best, what, change)
+            better += kept
+            best = kept[0] if kept else best
+        return better
+
+    def _stepped(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
+        """The candidate with a step more, if that helps and meets the budgets."""
+        whole = self.whole(winner.variant)
+        other = self.bench.other(whole.choice, whole.removed, change(whole))
+        made = self.candidate(f"{winner.candidate.label}, {what}", other)
+        self.steps.append(Step(f"{what} of {winner.candidate.label}", winner.candidate.accuracy, made.accuracy))
+        return [Winner(made, other)] if self.steps[-1].kept and not made.over else []
+
+    def whole(self, variant: Variant) -> Variant:
+        """With its own graph: those of trials are made again when they are needed."""
+        made = variant.removed or variant.weights or not variant.choice.kept
+        return variant if made else self.bench.variant(variant.choice)
+
+    def _trained(self, variant: Variant) -> Graph:
+        assert self.train is not None
+        return trained(variant.graph, self.bench.bits(variant), self.train)
+
+    def _balanced(self, variant: Variant) -> Graph:
+        return balanced(variant.graph, self.bench.judged, on_host)
+
+    def _rounded(self, variant: Variant) -> Graph:
+        return rounded(variant.graph, self._few(variant), self.bench.judged, on_host)[0]
+
+    def _biases(self, variant: Variant) -> Graph:
+        return rounded(variant.graph, self._few(variant), self.bench.judged, on_host)[1]
+
+    def _few(self, variant: Variant) -> Mapping[str, int]:
+        return {name: bits for name, bits in self.bench.bits(variant).items() if bits == 4}
+
+    def best(self, winners: Sequence[Winner]) -> Winner:
+        """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""
+        good = [w for w in winners if not w.candidate.over and w.candidate.accuracy >= self.budget.accuracy]
+        if not good:
+            raise self._nothing([w.candidate for w in winners])
+        free = self.budget.flash is None and self.budget.ram is None and self.budget.milliseconds is None
+        if free:
+            return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
+        return min(good, key=lambda w: (-w.candidate.accuracy, w.candidate.flash))
+
+    def noise(self) -> dict[str, float]:
+        """What int4 would cost each layer, where that was measured."""
+        known = self._harm.layers if self._harm is not None else {}
+        return {name: by[Precision.INT4] for name, by in known.items() if Precision.INT4 in by}
+
+    def _nothing(self, candidates: Sequence[Candidate]) -> CompileError:
+        """What comes nearest from both sides."""
+        small = [c for c in candidates if not c.over]
+        right = [c for c in candidates if c.accuracy >= self.budget.accuracy]
+        have = []
+        if small:
+            best = max(small, key=lambda c: c.accuracy)
+            have.append(f"within the other budgets at best {best.accuracy:.4f}: {best.choice}")
+        if right:
+            best = min(right, key=lambda c: (len(c.over), c.flash))
+            have.append(f"with that accuracy at least {best.flash:,} bytes of flash: {best.choice}")
+        return CompileError(
+            f"none of {len(candidates)} candidates meets all budgets",
+            have=have or [f"the best: {max(c.accuracy for c in candidates):.4f}"],
+            need=", ".join(f"{name} {words}" for name, words in self.budget.words()),
+            try_=[
+                "more --trials, a larger --accuracy-drop, or more bytes or time",
+                *(() if self.train else ("a train(model) in the model file: it may make up for what is left out",)),
+            ],
+        )
+
+
+def _suggested(point: Point) -> Suggested:
+    return Suggested(point.choice.layers, point.parts)
+
+
+def write_config(variant: Variant, folder: Path, board: str) -> None:
+    """tuned.toml, and tuned.npz if weights changed."""
+    text = variant.config(folder / "tuned.npz").to_toml()
+    (folder / "tuned.toml").write_text(f"# Made by `baretorch tune` for {line(board)}.\n{text}", "utf-8")
+    if variant.weights:
+        np.savez_compressed(folder / "tuned.npz", **variant.weights)  # type: ignore[arg-type]

@@ -1,0 +1,314 @@
+"""What a choice makes of a model: its int8 graph, what that costs on the board, and how well it does its task.
+
+Costs are not estimated: images are built, and run on the emulated chip. What was measured of a layer is kept, so that
+an image whose layers are all known need not run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baretorch.emulators.run import Run as Ran
+from baretorch.errors import CompileError
+from baretorch.firmware.fit import roomy
+from baretorch.firmware.types import Image
+from baretorch.frontends.model_file import Evaluate
+from baretorch.frontends.source import Source
+from baretorch.ir import Array, Graph, Quant
+from baretorch.net import says_int8
+from baretorch.on_host import on_host
+from baretorch.options import Options
+from baretorch.passes.order import FLOAT, stages
+from baretorch.passes.prune import Channels, channels, without
+from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, run_image, with_io
+from baretorch.plan.types import Step
+from baretorch.ports import Answer, arranged, real, restored, stored
+from baretorch.quantize.calibrate import calibrated, checked
+from baretorch.quantize.config import Config, Precision, with_precisions
+from baretorch.quantize.groups import wanted
+from baretorch.quantize.source import made_by
+from baretorch.quantize.watch import Run
+from baretorch.report.cycles import time_of
+from baretorch.report.profile import make_profile
+from baretorch.targets.types import Board
+from baretorch.tune.shrink import Moments, find_moments, removal_order, shrunk
+
+JUDGED = 256  # samples at most that channels and layers are judged by
+KEPT = 8  # graphs whose scales are remembered
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Layers with another precision than int8, and how many channels are kept of the sets of which some are not."""
+
+    layers: Mapping[str, Precision] = field(default_factory=dict)
+    kept: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def floats(self) -> tuple[str, ...]:
+        return tuple(name for name, p in self.layers.items() if p is Precision.FLOAT)
+
+    def __str__(self) -> str:
+        words = [f"{name} {p.value}" for name, p in self.layers.items()]
+        return ", ".join([*words, *(f"{n} channels of {name}" for name, n in self.kept.items())]) or "int8"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Bytes and time of an image; `ram` without weights that are copied only because there is room. The time is not
+    known of an image that does not fit the board, and where all layers are known and nobody asked for it."""
+
+    flash: int
+    ram: int
+    instructions: int
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A choice with weights of its own: the float graph, without what is left out, and what to write down of it."""
+
+    choice: Choice
+    graph: Graph
+    removed: Mapping[str, tuple[int, ...]]
+    weights: Mapping[str, Array]
+
+    def config(self, weights: Path) -> Config:
+        return Config(self.choice.layers, self.removed, weights if self.weights else None)
+
+
+@dataclass
+class Workbench:
+    """A model as it was read, in float, the board, and options for all images; `timed`: every image is run."""
+
+    source: Source
+    board: Board
+    options: Options
+    task: Evaluate
+    timed: bool = False
+    tell: Callable[[str], None] = lambda what: None
+    _variants: dict[object, Variant] = field(default_factory=dict)
+    _scales: dict[object, tuple[Graph, Mapping[str, Quant]]] = field(default_factory=dict)
+    _costs: dict[object, Costs] = field(default_factory=dict)
+    _layers: dict[object, int] = field(default_factory=dict)  # instructions of what was run
+    _orders: dict[str, list[int]] = field(default_factory=dict)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """After the float passes."""
+        return stages(self.source.graph, FLOAT)[-1][1]
+
+    @cached_property
+    def samples(self) -> list[tuple[Array, ...]]:
+        """Calibration data, as it lies in memory."""
+        given: Iterable[Any] = self.source.calibration or ()
+        return [checked(sample, self.graph.takes(), i) for i, sample in enumerate(given)]
+
+    def halved(self) -> tuple[Workbench, list[tuple[Array, ...]]]:
+        """Another that knows half of the samples, and the others: what was made to fit some is judged by others."""
+        half = replace(self, _variants={}, _orders={})
+        half.graph, half.samples = self.graph, self.samples[::2]
+        return half, self.samples[1::2] or self.samples
+
+    @property
+    def judged(self) -> list[tuple[Array, ...]]:
+        """Some of the samples, evenly spread."""
+        return self.samples[:: -(-len(self.samples) // JUDGED)]
+
+    @cached_property
+    def sets(self) -> tuple[Channels, ...]:
+        found = channels(self.graph)
+        names = [c.name for c in found]
+        return tuple(c for c in found if names.count(c.name) == 1)
+
+    @cached_property
+    def moments(self) -> Moments:
+        self.tell("channels")
+        return find_moments(self.graph, self.sets, self.judged, on_host)
+
+    def options_of(self, layer: str) -> list[Precision]:
+        """The precisions that a layer can have beside int8."""
+        return [p for p in (Precision.INT4, Precision.INT16, Precision.FLOAT) if self._can(layer, p)]
+
+    def _can(self, layer: str, precision: Precision) -> bool:
+        try:
+            self.int8(self.variant(Choice({layer: precision})))
+        except CompileError:
+            return False
+        return True
+
+    @cached_property
+    def layers(self) -> list[str]:
+        """What has weights, by the names that a configuration may use."""
+        layers = [n for n in self.graph.nodes if n.op.name in ("linear", "conv2d")]
+        names = dict.fromkeys(self.graph[n.outputs[0]].origin.path or n.outputs[0] for n in layers)
+        return [name for name in names if self._can(name, Precision.INT4)]
+
+    def bits(self, variant: Variant) -> dict[str, int]:
+        """Of each layer's weights, by what the layer makes; layers in float are not there."""
+        found: dict[str, int] = {}
+        for layer in self.layers:
+            precision = variant.choice.layers.get(layer, Precision.INT8)
+            made = made_by(self.source.graph, variant.graph, [layer])
+            if precision is not Precision.FLOAT:
+                found |= dict.fromkeys(made, 4 if precision is Precision.INT4 else 8)
+        return found
+
+    def variant(self, choice: Choice) -> Variant:
+        """The graph without the channels that are missed least, and weights that make up for them."""
+        key = tuple(sorted(choice.kept.items()))
+        if key not in self._variants:
+            removed = {c: self._removed(c, choice.kept[c.name]) for c in self.sets if c.name in choice.kept}
+            graph = shrunk(self.graph, removed, self.moments) if removed else self.graph
+            self._variants[key] = self.other(Choice(), {c.name: n for c, n in removed.items()}, graph)
+        return replace(self._variants[key], choice=choice)
+
+    def _removed(self, found: Channels, kept: int) -> tuple[int, ...]:
+        if found.name not in self._orders:
+            self._orders[found.name] = removal_order(self.graph, found, self.moments)
+        return tuple(sorted(self._orders[found.name][: found.count - kept]))
+
+    def other(self, choice: Choice, removed: Mapping[str, tuple[int, ...]], graph: Graph) -> Variant:
+        """With the weights of a graph that others changed."""
+        plain = without(self.graph, removed)
+        new = {t.name: t.data for t in graph.constants() if t.data is not None}
+        old = {t.name: t.data for t in plain.constants() if t.data is not None}
+        return Variant(choice, graph, removed, {n: x for n, x in new.items() if not np.array_equal(x, old[n])})
+
+    def int8(self, variant: Variant) -> Graph:
+        """As the image will have it: `quantized` makes the same of the configuration."""
+        graph, before, layers = variant.graph, self.source.graph, variant.choice.layers
+        key = (id(graph), variant.choice.floats)
+        if key not in self._scales:
+            chosen = wanted(graph, made_by(before, graph, variant.choice.floats))
+            given = [tuple(p.from_memory(x) for p, x in zip(graph.takes(), s, strict=True)) for s in self.samples]
+            found = calibrated(graph, chosen, given, self.options.observer, on_host)
+            self._scales[key] = (graph, found.scales)
+            for old in list(self._scales)[1:-KEPT]:  # the first is that of the model itself
+                del self._scales[old]
+        scales = self._scales[key][1]
+        tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
+        named = {name: (p, made_by(before, graph, [name])) for name, p in layers.items()}
+        noted = with_precisions(replace(graph, tensors=tensors), named)
+        return with_io(optimized(noted), self.options.io)
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Of the whole model in int8."""
+        return self._compiled(self.int8(self.variant(Choice())), roomy(self.board)).plan.weight_bytes()
+
+    def costs(self, graph: Graph) -> Costs:
+        """Of an int8 graph."""
+        try:
+            compiled = self._compiled(graph, self.board)
+            fits = True
+        except CompileError:
+            compiled, fits = self._compiled(graph, roomy(self.board)), False
+        key = (compiled.c.files["model.c"], compiled.plan.weight_bytes())
+        if key not in self._costs:
+            with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+                self._costs[key] = self._measured(compiled, Path(folder), fits)
+        return self._costs[key]
+
+    def _compiled(self, graph: Graph, board: Board) -> Compiled:
+        return compile_graphs(self.source, {self.source.method: graph}, board, self.options)
+
+    def _measured(self, compiled: Compiled, folder: Path, fits: bool) -> Costs:
+        try:
+            image = build_image(compiled, folder)
+        except CompileError:
+            if not fits:
+                raise
+            large = self._compiled(compiled.graph, roomy(self.board))
+            return self._measured(large, folder, False)
+        steps = [step_key(step) for step in compiled.plan.steps]
+        known = all(key in self._layers for key in steps)
+        milliseconds = None
+        if fits and (self.timed or not known):
+            run = run_image(compiled, image)
+            for key, count in zip(steps, _by_layer(compiled, image, run), strict=True):
+                self._layers[key] = count
+            time = time_of(image, run)
+            milliseconds = None if time is None else 1e3 * time.all.expected / self.board.chip.clock_hz
+        instructions = sum(self._layers.get(key, 0) for key in steps)
+        return Costs(image.flash.total, image.ram.total - image.ram.weights, instructions, milliseconds)
+
+    def original(self, metric: str | None) -> tuple[str, float]:
+        """The metric that is meant, and what the model itself reaches; its graph, where there is nobody else to ask."""
+        eager = self.source.eager
+        found = self.task(eager()) if eager is not None else self.metrics(self.graph)
+        name = metric or next(iter(found))
+        if name not in found:
+            raise CompileError(f"--metric {name}: evaluate() does not return it", have=", ".join(found))
+        return name, found[name]
+
+    def metrics(self, graph: Graph) -> dict[str, float]:
+        """What evaluate() of the model file says of a graph, in C on this computer."""
+        with _OnHost(graph) as run:
+            return self.task(run)
+
+    def answers(self, graph: Graph, samples: Sequence[Sequence[Array]]) -> list[Array]:
+        """As real numbers: what a float graph and an int8 one are compared by."""
+        with on_host(graph) as run:
+            found = [run(stored(graph, sample)) for sample in samples]
+            return [y for values in found for y in real(graph, [values[n] for n in graph.outputs])]
+
+
+def need_tunable(source: Source) -> None:
+    """CompileError if there is nothing to choose, or nothing to choose by."""
+    if source.quantized is not None or says_int8(source.graph):
+        raise CompileError("tune: the model is quantized already", need="a model in float")
+    if len(source.graphs) > 1:
+        raise CompileError("tune: a model with several methods cannot be quantized yet", have=", ".join(source.graphs))
+    if source.calibration is None:
+        raise CompileError(
+            "tune: the model brings no calibration data",
+            need="calibration() in the model file, or --calibration: samples of the kind it will see, some hundred",
+        )
+
+
+def step_key(step: Step) -> object:
+    """Layers that are alike in this take the same instructions."""
+    return (step.kernel.symbol, step.params, tuple(t.type for t in step.call.inputs))
+
+
+def _by_layer(compiled: Compiled, image: Image, run: Ran) -> list[int]:
+    """Instructions of each step; multiplications where the emulator does not tell."""
+    try:
+        return [layer.instructions for layer in make_profile(compiled, image, run).layers]
+    except CompileError:
+        calls = [step.call for step in compiled.plan.steps]
+        return [call.op.macs(call.inputs, call.outputs) for call in calls]
+
+
+class _OnHost:
+    """Runs a graph as evaluate() asks for it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _OnHost:
+        self._run: Run = self._stack.enter_context(on_host(self._graph))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def __call__(self, *inputs: Any) -> Answer:
+        graph = self._graph
+        found = self._run(stored(graph, arranged(graph, inputs)))
+        return restored(graph, real(graph, [found[n] for n in graph.outputs]))
+
+    def reset(self) -> None:
+        if self._graph.state:  # the program begins anew
+            self._stack.close()
+            self._run = self._stack.enter_context(on_host(self._graph))

@@ -1,0 +1,131 @@
+"""baretorch tune, all of it, and every way to go wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import baretorch, check_golden
+
+MODEL = """
+import torch
+from torch import nn
+
+def data(seed, count):
+    torch.manual_seed(7)
+    centres = 1.5 * torch.randn(4, 16)
+    pen = torch.Generator().manual_seed(seed)
+    kinds = torch.arange(count) % 4
+    return centres[kinds] + torch.randn(count, 16, generator=pen), kinds
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4))
+
+def train(model):
+    x, y = data(1, 400)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(40):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+def model():
+    net = network()
+    train(net)
+    return net
+
+def inputs(): return (data(2, 1)[0],)
+
+def calibration(): return [(x[None],) for x in data(3, 64)[0]]
+
+def evaluate(run, samples=200):
+    x, y = data(2, samples)
+    return {"accuracy": sum(int(run(a[None]).argmax()) == int(b) for a, b in zip(x, y)) / len(y), "other": 1.0}
+"""
+PLAIN = """
+import torch
+def model(): return torch.nn.Linear(4, 4)
+def inputs(): return (torch.ones(1, 4),)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "plain.py").write_text(PLAIN)
+    (tmp_path / "bare.py").write_text(PLAIN + "def evaluate(run): return {'accuracy': 1.0}\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_model_is_found_confirmed_and_made_again(folder: Path) -> None:
+    arguments = ("tune", "net.py", "--board", "pico", "--flash", "10k", "--accuracy-drop", "3", "--trials", "5")
+    result = baretorch(*arguments, "--target-samples", "20", "--out", "t", "--json")
+    assert result.code == 0, result.err
+    told = result.json()
+    chosen = told["chosen"]
+    assert chosen["flash"] <= 10 * 1024 < told["int8"]["flash"]
+    assert chosen["accuracy"] >= told["original"] - 0.03 and told["budget"]["accuracy"] == told["original"] - 0.03
+    assert told["target"] == {"accuracy": chosen["accuracy"], "samples": 20}
+    assert told["trials"] == 5 and chosen in told["front"]
+    assert not chosen["over"]
+    assert {"t/tuned.toml", "t/tuned.html"} <= set(told["files"])
+    page = (folder / "t" / "tuned.html").read_text()
+    assert page.count("<circle") >= 4 and "most flash, 10,240" in page and f"{chosen['flash']:,}" in page
+    # What is written makes the same image, however often.
+    images = []
+    for out in ("a", "b"):
+        made = baretorch("run", "net.py", "--board", "pico", "--config", "t/tuned.toml", "--out", out, "--json")
+        assert made.code == 0, made.err
+        assert made.json()["flash"]["total"] == chosen["flash"]
+        images.append((folder / out / "net.bin").read_bytes())
+    assert images[0] == images[1]
+    # And the study is there: more trials go on with it.
+    again = baretorch(*arguments[:-1], "6", "--target-samples", "20", "--out", "t", "--json")
+    assert again.code == 0, again.err
+    assert again.json()["trials"] == 6
+
+
+@pytest.mark.slow
+def test_budgets_that_nothing_meets(folder: Path) -> None:
+    result = baretorch("tune", "net.py", "--board", "pico", "--flash", "8k", "--trials", "2", "--out", "t")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error: none of 2 candidates meets all budgets\n")
+    assert "with that accuracy at least" in result.err and "need  accuracy at least" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("tune_evaluate", ["plain.py"]),
+        ("tune_storage", ["net.py", "--storage", "redis://me:secret@host/db"]),
+        ("tune_database", ["net.py", "--storage", "sqlite:////nowhere/at/all/study.db"]),
+        ("tune_metric", ["net.py", "--metric", "acuracy", "--samples", "4"]),
+        ("tune_join", ["net.py", "--join", "--storage", "sqlite:///study.db", "--samples", "4"]),
+        ("tune_file", ["net.onnx"]),
+        ("tune_calibration", ["bare.py"]),
+    ],
+)
+def test_errors(name: str, arguments: list[str], folder: Path) -> None:
+    result = baretorch("tune", *arguments, "--board", "pico")
+    assert (result.code, result.out) == (1, ""), result.err
+    check_golden(f"error_{name}", result.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--join"], "--join needs --storage"),
+        (["--flash", "10q"], "10q is no size; write 61440, 60k or 1.5M"),
+        (["--flash", "0"], "0 is no size"),
+        (["--time", "fast"], "fast is no time; write 30ms or 1.5s"),
+        (["--accuracy-drop", "-1"], "-1"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], text: str, folder: Path) -> None:
+    result = baretorch("tune", "net.py", "--board", "pico", *arguments)
+    assert result.code == 2
+    assert text in result.err

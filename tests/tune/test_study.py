@@ -1,0 +1,187 @@
+"""A study ends with as many trials as were asked for, however processes end that work on it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from baretorch.errors import CompileError
+from baretorch.quantize.config import Precision
+from baretorch.tune.study import Found, Space, Study, Suggested, driver_url
+
+SPACE = Space({"0": [Precision.INT8, Precision.INT4]}, ["0"], 4, 32)
+BEGIN = [Suggested({}, {}), Suggested({"0": Precision.INT4}, {"0": 16})]
+
+
+def measure(suggested: Suggested) -> Found:
+    """A model whose accuracy and size both go with what is kept."""
+    kept = suggested.parts.get("0", 32)
+    flash = kept * (500 if suggested.layers else 1000)
+    return Found(1 - 0.01 * (32 - kept), flash, 7 * kept, [flash / 20_000 - 1], {"ram": 100})
+
+
+def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
+    url, shown = f"sqlite:///{tmp_path}/s.db", list[tuple[int, int]]()
+    study = Study("s", url, SPACE)
+    study.ask_for(6, BEGIN)
+    study.work(measure, lambda done, all_: shown.append((done, all_)))
+    done = study.done()
+    assert [d.number for d in done] == list(range(6))
+    assert done[0].suggested.layers == {} and done[0].found.flash == 32_000
+    assert done[1].suggested == Suggested({"0": Precision.INT4}, {"0": 16}) and done[1].found.accuracy == pytest.approx(
+        0.84
+    )
+    assert list(done[1].found.over) == [-0.6] and done[1].found.told == {"ram": 100}
+    assert shown[0] == (0, 6) and shown[-1] == (6, 6)
+    again = Study("s", url, SPACE, joined=True)
+    again.ask_for(8, BEGIN)
+    again.work(measure, lambda done, all_: None)
+    assert [d.number for d in again.done()] == list(range(8))
+    assert [d.found for d in again.done()][:6] == [d.found for d in done]
+
+
+@pytest.mark.slow
+def test_one_process_finds_the_same_again(tmp_path: Path) -> None:
+    found = []
+    for name in ("a", "b"):
+        study = Study("s", f"sqlite:///{tmp_path}/{name}.db", SPACE)
+        study.ask_for(12, BEGIN)
+        study.work(measure, lambda done, all_: None)
+        found.append([d.suggested for d in study.done()])
+    assert found[0] == found[1]
+    assert len(set(map(str, found[0]))) > 4
+
+
+def test_an_error_of_a_trial_is_the_errors_end_and_not_the_studys(tmp_path: Path) -> None:
+    """What a trial raises is told; the trial is done again when its process is known to be dead."""
+    study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
+    study.ask_for(1, BEGIN)
+
+    def fails(suggested: Suggested) -> Found:
+        raise CompileError("no")
+
+    with pytest.raises(CompileError, match="no"):
+        study.work(fails, lambda done, all_: None)
+    assert study.done() == []
+
+
+@pytest.mark.parametrize("url", ["redis://h", "/a/file", "sqlite"])
+def test_kinds_of_databases(url: str) -> None:
+    with pytest.raises(CompileError, match="no such kind of database"):
+        driver_url(url)
+    assert driver_url("postgresql://u:p@h/n") == "postgresql+psycopg://u:p@h/n"
+
+
+def test_passwords_are_not_told() -> None:
+    with pytest.raises(CompileError) as error:
+        driver_url("oracle://me:secret@host/x")
+    assert "secret" not in error.value.render()
+
+
+def test_what_cannot_be_joined(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="there is no study 's' there"):
+        Study("s", f"sqlite:///{tmp_path}/s.db", SPACE, joined=True)
+    with pytest.raises(CompileError, match="cannot use the database"):
+        Study("s", f"sqlite:///{tmp_path}/nowhere/s.db", SPACE)
+
+
+WORKER = """
+import sys, time
+from tests.tune.test_study import SPACE, measure
+from baretorch.tune import study
+def slow(suggested):
+    print("began", flush=True)
+    time.sleep(float(sys.argv[2]))
+    return measure(suggested)
+study.BEAT, study.DEAD = 1, 4
+study.Study("s", sys.argv[1], SPACE, joined=True).work(slow, lambda done, all_: None)
+"""
+
+
+def worker(url: str, seconds: float) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WORKER, url, str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+
+
+def four_workers_of_which_two_die(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baretorch.tune.study.BEAT", 1)
+    monkeypatch.setattr("baretorch.tune.study.DEAD", 4)
+    study = Study("s", url, SPACE)
+    study.ask_for(20, BEGIN)
+    doomed = [worker(url, 60.0) for _ in range(2)]
+    for process in doomed:
+        assert process.stdout is not None and process.stdout.readline() == "began\n"
+    others = [worker(url, 0.3) for _ in range(2)]
+    deadline = time.monotonic() + 60
+    while len(study.done()) < 4 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    before = study.done()
+    assert 4 <= len(before) < 18
+    for process in doomed:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    for process in others:
+        assert process.communicate(timeout=180) and process.returncode == 0
+    done = study.done()
+    assert len(done) == 20
+    assert [d for d in done if d.number in {b.number for b in before}] == before
+    asked = [t.user_attrs["asked"] for t in study._study.trials if t.values is not None]
+    assert sorted(asked) == list(range(20))
+
+
+@pytest.mark.slow
+def test_four_processes_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    four_workers_of_which_two_die(f"sqlite:///{tmp_path}/s.db", monkeypatch)
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """A server of its own in a new folder, over a socket in it."""
+    pytest.importorskip("psycopg")
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres")) or [Path(shutil.which("postgres") or "")]
+    if not found[-1].is_file():
+        pytest.skip("PostgreSQL's server is not installed")
+    programs = found[-1].parent
+    folder = Path(
+        subprocess.run(["mktemp", "-d", "/tmp/baretorch-pg-XXXXXX"], capture_output=True, text=True).stdout.strip()
+    )
+    as_user: list[str] = []
+    if Path.home().owner() == "root" and subprocess.run(["id", "-u"], capture_output=True, text=True).stdout == "0\n":
+        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]  # it refuses to run as root
+        shutil.chown(folder, "postgres", "postgres")
+    subprocess.run(
+        [*as_user, programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "tester", "-N"],
+        check=True,
+        capture_output=True,
+        cwd=folder,
+    )
+    server = subprocess.Popen(
+        [*as_user, programs / "postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-F"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+    )
+    try:
+        for _ in range(150):
+            if not subprocess.run(
+                [programs / "pg_isready", "-h", folder, "-U", "tester"], capture_output=True
+            ).returncode:
+                break
+            time.sleep(0.2)
+        yield f"postgresql://tester@/postgres?host={folder}"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_four_processes_on_postgresql(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    four_workers_of_which_two_die(postgres, monkeypatch)

@@ -1,0 +1,134 @@
+"""Weights that make up for channels that are left out, for rounding, and for ranges that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from baretorch.ir import Array, Builder, DType, Graph, Node, interpret
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.layout import Reshape
+from baretorch.ops.linear import Linear
+from baretorch.ops.pool import MaxPool2d
+from baretorch.passes.prune import channels, without
+from baretorch.quantize.observers import per_channel
+from baretorch.quantize.watch import interpreted
+from baretorch.tune.refine import balanced, rounded
+from baretorch.tune.shrink import find_moments, removal_order, shrunk
+
+RNG = np.random.default_rng(3)
+
+
+def numbers(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def perceptron(first: Array) -> Graph:
+    b = Builder()
+    x = b.input("x", (1, first.shape[1]), DType.FLOAT32)
+    h = b.add(Linear(lo=0.0), x, b.const("w1", first), b.const("b1", numbers(len(first))))
+    return b.graph([x], [b.add(Linear(), h, b.const("w2", numbers(5, len(first))), b.const("b2", numbers(5)))])
+
+
+def convolutions() -> Graph:
+    b = Builder()
+    x = b.input("x", (1, 8, 8, 2), DType.FLOAT32)
+    pad = (1, 1, 1, 1)
+    y = b.add(Conv2d(lo=0.0, padding=pad), x, b.const("w1", numbers(8, 3, 3, 2)), b.const("b1", numbers(8)))
+    y = b.add(Conv2d(padding=pad, stride=(2, 2)), y, b.const("w2", numbers(6, 3, 3, 8)), b.const("b2", numbers(6)))
+    y = b.add(Reshape((1, 24)), b.add(MaxPool2d((2, 2), (2, 2)), y))
+    return b.graph([x], [b.add(Linear(), y, b.const("w3", numbers(3, 24)), b.const("b3", numbers(3)))])
+
+
+def samples(graph: Graph, count: int) -> list[tuple[Array, ...]]:
+    return [(numbers(*graph[graph.inputs[0]].shape),) for _ in range(count)]
+
+
+def error(graph: Graph, other: Graph, inputs: Sequence[tuple[Array, ...]]) -> float:
+    """Of the other's answers, beside the power of the first's."""
+    wrong = power = 0.0
+    for x in inputs:
+        (want,), (got,) = (interpret(g, x).values() for g in (graph, other))
+        wrong, power = wrong + float(np.square(want - got).sum()), power + float(np.square(want).sum())
+    return wrong / power
+
+
+def test_what_others_say_too_is_left_out_first() -> None:
+    """Three channels are copies of others, however large they are: without them nothing is missed."""
+    first = numbers(12, 6)
+    first[9:] = 2 * first[:3]
+    graph = perceptron(first)
+    bias, second = graph["b1"].data, graph["w2"].data
+    assert bias is not None and second is not None
+    bias[:9], bias[9:] = 1, 2
+    second[:] = np.sign(second)
+    (found,) = channels(graph)
+    moments = find_moments(graph, [found], samples(graph, 200), interpreted)
+    order = removal_order(graph, found, moments)
+    assert sorted(order) == list(range(12))
+    assert {n % 9 for n in order[:3]} == {0, 1, 2}
+    small = shrunk(graph, {found: order[:3]}, moments)
+    assert error(graph, small, samples(graph, 50)) < 0.01
+    assert error(graph, without(graph, {found.name: order[:3]}), samples(graph, 50)) > 0.05
+
+
+def test_weights_make_up_for_channels() -> None:
+    """Of a convolution with padding, and of one whose channels a linear layer reads in several places."""
+    graph = convolutions()
+    sets = channels(graph)
+    assert [c.count for c in sets] == [8, 6]
+    moments = find_moments(graph, sets, samples(graph, 60), interpreted)
+    for found in sets:
+        removed = removal_order(graph, found, moments)[:2]
+        plain, made_up = without(graph, {found.name: removed}), shrunk(graph, {found: removed}, moments)
+        assert [t.type for t in plain.tensors.values()] == [t.type for t in made_up.tensors.values()]
+        held_out = samples(graph, 30)
+        assert error(graph, made_up, held_out) < 0.9 * error(graph, plain, held_out)
+
+
+def nearest(graph: Graph, layers: Sequence[Node], bits: int) -> Graph:
+    tensors = dict(graph.tensors)
+    for node in layers:
+        t = tensors[node.inputs[1]]
+        assert t.data is not None
+        scale = np.array(per_channel(t.data, bits).scale, np.float32).reshape(-1, *[1] * (t.data.ndim - 1))
+        tensors[t.name] = type(t)(t.name, t.shape, t.dtype, data=np.rint(t.data / scale) * scale, origin=t.origin)
+    return Graph(graph.name, tensors, graph.nodes, graph.inputs, graph.outputs)
+
+
+def test_rounding_makes_up_for_itself() -> None:
+    """Where inputs go together, errors of some weights can take back those of others; weights lie on the same grid."""
+    mix = numbers(4, 16)
+    graph = perceptron(numbers(24, 16))
+    given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 16)).astype(np.float32),) for _ in range(150)]
+    layers = [n for n in graph.nodes if n.inputs[1] == "w1"]
+    plain, corrected = rounded(graph, {layers[0].outputs[0]: 3}, given[:100], interpreted)
+    simple = nearest(graph, layers, 3)
+    assert error(graph, plain, given[100:]) < 0.5 * error(graph, simple, given[100:])
+    assert error(graph, corrected, given[100:]) < 0.5 * error(graph, simple, given[100:])
+    again = nearest(plain, layers, 3)
+    np.testing.assert_allclose(again["w1"].data, plain["w1"].data, atol=1e-6)  # type: ignore[arg-type]
+    assert not np.array_equal(simple["w1"].data, plain["w1"].data)  # type: ignore[arg-type]
+
+
+def test_rounding_knows_how_windows_lie() -> None:
+    """The products of a convolution's weights with what they are multiplied with are its answer."""
+    graph = convolutions()
+    plain, corrected = rounded(graph, {n.outputs[0]: 4 for n in graph.nodes}, samples(graph, 60), interpreted)
+    simple = nearest(graph, [n for n in graph.nodes if len(n.inputs) == 3], 4)
+    held_out = samples(graph, 40)
+    assert error(graph, plain, held_out) < error(graph, simple, held_out)
+    assert corrected["b1"] is not graph["b1"]
+
+
+def test_balanced_channels_change_nothing_in_float() -> None:
+    graph = convolutions()
+    weight = graph["w1"].data
+    assert weight is not None
+    weight[0] *= 50
+    given = samples(graph, 10)
+    even = balanced(graph, given, interpreted)
+    assert error(graph, even, given) < 1e-9
+    ranges = [np.abs(g["w1"].data).reshape(8, -1).max(axis=1) for g in (graph, even)]  # type: ignore[arg-type]
+    assert ranges[1].max() / ranges[1].min() < 0.5 * ranges[0].max() / ranges[0].min()
