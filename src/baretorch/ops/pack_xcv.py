@@ -167,7 +167,7 @@ def _depthwise_with(call: Call[Any], factors: Array) -> tuple[Packed, ...]:
 def _scratch_depthwise(call: Call[Any]) -> int:
     op, kernel_w = call.op, call.inputs[1].shape[2]
     columns = (call.y.shape[2] - 1) * op.stride[1] + (kernel_w - 1) * op.dilation[1] + 1
-    return int(WORD * call.x.shape[3] * columns)
+    return int((WORD * columns + 1) * call.x.shape[3])
 
 
 def _overlap_depthwise(call: Call[Any]) -> Distances:

@@ -145,7 +145,7 @@ def _spared(free: Mapping[str, int], chip: Chip, path: FlashPath) -> dict[str, i
     """What of that may be taken without being asked for: not from banks that are read through flash's cache too."""
     cache = path.cache_of("data")
     beside = cache.beside if cache is not None else ()
-    kept = min(RESERVE, chip.memory(chip.data).size // 4)
+    kept = min(RESERVE, chip.memory(chip.data).size // 4) if chip.cluster is None else 0  # a scratchpad is for that
     return {name: left - (kept if name == chip.data else 0) for name, left in free.items() if name not in beside}
 
 

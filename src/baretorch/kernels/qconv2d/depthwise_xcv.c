@@ -13,25 +13,8 @@
 
 enum { BT_XCV_LOW = 0x05010400, BT_XCV_HIGH = 0x07030602 };
 
-/* Words of four channels from four rows become words of four rows from four channels, `step` words apart. */
-BT_INLINE void bt_qconv2d_turn_xcv(int32_t *to, int32_t step, int32_t a, int32_t b, int32_t c, int32_t d)
-{
-    int32_t ab = a, cd = c, p, q;
-    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(ab) : "r"(b), "r"(BT_XCV_LOW));
-    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(cd) : "r"(d), "r"(BT_XCV_LOW));
-    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(a) : "r"(b), "r"(BT_XCV_HIGH));
-    __asm__(BT_XCV_SHUFFLE2("%0", "%1", "%2") : "+r"(c) : "r"(d), "r"(BT_XCV_HIGH));
-    __asm__(BT_XCV_PACK("%0", "%1", "%2") : "=r"(p) : "r"(cd), "r"(ab));
-    __asm__(BT_XCV_PACK_H("%0", "%1", "%2") : "=r"(q) : "r"(cd), "r"(ab));
-    to[0] = p;
-    to[step] = q;
-    __asm__(BT_XCV_PACK("%0", "%1", "%2") : "=r"(p) : "r"(c), "r"(a));
-    __asm__(BT_XCV_PACK_H("%0", "%1", "%2") : "=r"(q) : "r"(c), "r"(a));
-    to[2 * step] = p;
-    to[3 * step] = q;
-}
-
-/* All channels of four rows, in fours: 18 instructions for each. */
+/* Words of four channels from four rows become words of four rows from four channels, `step` words apart; all channels,
+ * with 18 instructions for each four. */
 BT_INLINE void bt_qconv2d_four_rows_xcv(int32_t *to, int32_t step, const int8_t *r0, const int8_t *r1, const int8_t *r2,
                                         const int8_t *r3, int32_t fours)
 {
@@ -65,28 +48,29 @@ BT_INLINE void bt_qconv2d_outside_xcv(int32_t *to, int32_t step, int32_t outside
                      : "memory");
 }
 
-/* The column `w` of the image, of which `rows` rows are wanted, to each channel's words. */
-BT_INLINE void bt_qconv2d_column_xcv(const bt_qconv2d *p, int32_t pitch, const int8_t *x, int32_t top, int32_t rows,
-                                     int32_t w, int32_t columns, int32_t *to)
+/* The columns that `rows` rows of taps from `top` on read, to each channel's words. `blank` are in bytes outside. */
+BT_INLINE void bt_qconv2d_columns_xcv(const bt_qconv2d *p, int32_t pitch, const int8_t *x, int32_t top, int32_t rows,
+                                      int32_t columns, int32_t *to, const int8_t *blank)
 {
-    const int32_t outside = (int32_t)(0x01010101u * (uint8_t)p->x_zero), row_step = p->dilation_h * p->in_w * pitch;
-    if (w < 0 || w >= p->in_w) {
-        bt_qconv2d_outside_xcv(to, columns, outside, p->in >> 2);
-    } else if (top >= 0 && top + (rows - 1) * p->dilation_h < p->in_h && rows >= 3) { /* most are so */
-        const int8_t *const at = x + (top * p->in_w + w) * pitch;
-        const int8_t *const last = rows == 4 ? at + 3 * row_step : at; /* the weights' fourth bytes are 0 */
-        bt_qconv2d_four_rows_xcv(to, columns, at, at + row_step, at + 2 * row_step, last, p->in >> 2);
-    } else {
-        for (int32_t c = 0; c < p->in; c += 4, to += 4 * columns) {
-            int32_t word[4];
-            for (int32_t k = 0; k < 4; k++) {
-                const int32_t h = top + k * p->dilation_h;
-                const int inside = k < rows && h >= 0 && h < p->in_h;
-                word[k] = inside ? bt_xcv_word(x + (h * p->in_w + w) * pitch + c) : outside;
-            }
-            bt_qconv2d_turn_xcv(to, columns, word[0], word[1], word[2], word[3]);
-        }
+    const int32_t outside = (int32_t)(0x01010101u * (uint8_t)p->x_zero), fours = p->in >> 2;
+    const int32_t left = p->pad_left < columns ? p->pad_left : columns;
+    const int32_t end = columns < p->pad_left + p->in_w ? columns : p->pad_left + p->in_w;
+    const int8_t *row[4];
+    int32_t step[4], w = 0;
+    for (int32_t k = 0; k < 4; k++) { /* where a row ends the weights have zeros */
+        const int32_t h = top + k * p->dilation_h;
+        const int inside = k < rows && h >= 0 && h < p->in_h;
+        row[k] = inside ? x + h * p->in_w * pitch : blank;
+        step[k] = inside ? pitch : 0;
     }
+    for (; w < left; w++)
+        bt_qconv2d_outside_xcv(to + w, columns, outside, fours);
+    for (; w < end; w++) {
+        bt_qconv2d_four_rows_xcv(to + w, columns, row[0], row[1], row[2], row[3], fours);
+        row[0] += step[0], row[1] += step[1], row[2] += step[2], row[3] += step[3];
+    }
+    for (; w < columns; w++)
+        bt_qconv2d_outside_xcv(to + w, columns, outside, fours);
 }
 
 /* A channel's row of `n` outputs of windows with three columns that follow each other: 16 cycles each, 12 if narrow. */
@@ -116,9 +100,13 @@ BT_INLINE void bt_qconv2d_three_xcv(const bt_xcv_rule *r, int narrow, const int3
         BT_QCONV2D_THREE_XCV("mulhsu");
 }
 
-/* Two rows of outputs, that are three rows high: 14 cycles each, 10 if narrow. */
-#define BT_QCONV2D_TWICE_XCV(multiply)                                                                                 \
-    __asm__ volatile(BT_XCV_LOOP("%[n]", "21")                                                                         \
+/* Two rows of outputs, that are three rows high: 14 cycles each, 10 if narrow; one less where limits are int8's own. */
+#define BT_XCV_TWO_LIMITS                                                                                              \
+    BT_XCV_MAX("%[s]", "%[s]", "%[lo]") BT_XCV_MAX("%[t]", "%[t]", "%[lo]")                                            \
+    BT_XCV_MIN("%[s]", "%[s]", "%[hi]") BT_XCV_MIN("%[t]", "%[t]", "%[hi]")
+#define BT_XCV_TWO_CLIPS BT_XCV_CLIP8("%[s]", "%[s]") BT_XCV_CLIP8("%[t]", "%[t]")
+#define BT_QCONV2D_TWICE_XCV(multiply, count, limits)                                                                  \
+    __asm__ volatile(BT_XCV_LOOP("%[n]", count)                                                                        \
                      "lw %[b], 4(%[x])\n\tlw %[c], 8(%[x])\n\t"                                                        \
                      BT_XCV_LW_BY("%[a]", "%[x]", "%[step]") "mv %[s], %[bias]\n\tmv %[t], %[bias]\n\t"                \
                      BT_XCV_DOT("%[s]", "%[b]", "%[w1]") BT_XCV_DOT("%[s]", "%[c]", "%[w2]")                           \
@@ -126,8 +114,7 @@ BT_INLINE void bt_qconv2d_three_xcv(const bt_xcv_rule *r, int narrow, const int3
                      BT_XCV_DOT("%[t]", "%[c]", "%[v2]") BT_XCV_DOT("%[t]", "%[a]", "%[v0]")                           \
                      multiply " %[s], %[s], %[factor]\n\t" multiply " %[t], %[t], %[factor]\n\t"                       \
                      BT_XCV_ROUND("%[s]", "%[offset]", "%[right]") BT_XCV_ROUND("%[t]", "%[offset]", "%[right]")       \
-                     BT_XCV_MAX("%[s]", "%[s]", "%[lo]") BT_XCV_MAX("%[t]", "%[t]", "%[lo]")                           \
-                     BT_XCV_MIN("%[s]", "%[s]", "%[hi]") BT_XCV_MIN("%[t]", "%[t]", "%[hi]")                           \
+                     limits                                                                                            \
                      BT_XCV_SB_BY("%[s]", "%[y]", "%[pitch]") BT_XCV_SB_BY("%[t]", "%[z]", "%[pitch]")                 \
                      BT_XCV_LOOP_END                                                                                   \
                      : [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [s] "=&r"(s),  \
@@ -143,10 +130,15 @@ BT_INLINE void bt_qconv2d_twice_xcv(const bt_xcv_rule *r, int narrow, const int3
                                     int32_t pitch, int32_t n)
 {
     int32_t a, b, c, s, t;
-    if (narrow)
-        BT_QCONV2D_TWICE_XCV("mul");
+    const int clips = r->lo == -128 && r->hi == 127;
+    if (narrow && clips)
+        BT_QCONV2D_TWICE_XCV("mul", "19", BT_XCV_TWO_CLIPS);
+    else if (narrow)
+        BT_QCONV2D_TWICE_XCV("mul", "21", BT_XCV_TWO_LIMITS);
+    else if (clips)
+        BT_QCONV2D_TWICE_XCV("mulhsu", "19", BT_XCV_TWO_CLIPS);
     else
-        BT_QCONV2D_TWICE_XCV("mulhsu");
+        BT_QCONV2D_TWICE_XCV("mulhsu", "21", BT_XCV_TWO_LIMITS);
 }
 
 /* Pixels of x and of y are `pitch` apart. */
@@ -157,14 +149,15 @@ BT_INLINE void bt_qconv2d_each_channel_xcv(const bt_qconv2d *p, int32_t pitch, c
     const bt_xcv_rule rule = bt_xcv_rule_of(narrow, p->shift, p->zero, p->lo, p->hi);
     const int32_t columns = (p->out_w - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w + 1;
     const int32_t row = p->out_w * pitch;
+    int8_t *const blank = (int8_t *)(words + p->in * columns);
     const int three = p->kernel_w == 3 && p->dilation_w == 1 && rule.left == 0;
     const int twice = three && p->kernel_h == 3 && p->stride_h == 1 && p->dilation_h == 1;
+    bt_xcv_fill(blank, p->x_zero, p->in);
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * pitch) {
         for (int32_t h = 0, rows; h < p->out_h; h += rows, y += rows * row) {
             rows = twice && h + 1 < p->out_h ? 2 : 1;
-            for (int32_t w = 0; w < columns; w++)
-                bt_qconv2d_column_xcv(p, pitch, x, h * p->stride_h - p->pad_top, p->kernel_h + rows - 1,
-                                      w - p->pad_left, columns, words + w);
+            bt_qconv2d_columns_xcv(p, pitch, x, h * p->stride_h - p->pad_top, p->kernel_h + rows - 1, columns, words,
+                                   blank);
             const int32_t *window = words, *taps = weight;
             for (int32_t c = 0; c < p->in; c++, window += columns, taps += p->kernel_w) {
                 if (rows == 2) {
@@ -188,7 +181,7 @@ BT_INLINE void bt_qconv2d_each_channel_xcv(const bt_qconv2d *p, int32_t pitch, c
     }
 }
 
-/* weight: [in][kernel_w] words; scratch: [in][columns that a row of outputs reads] words */
+/* weight: [in][kernel_w] words; scratch: [in][columns that a row of outputs reads] words, and a pixel */
 BT_KERNEL void bt_qconv2d_depthwise_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                                         const int32_t *factor, int8_t *y, void *scratch)
 {
@@ -199,4 +192,17 @@ BT_KERNEL void bt_qconv2d_depthwise_narrow_xcv(const bt_qconv2d *p, const int8_t
                                                const int32_t *bias, const int32_t *factor, int8_t *y, void *scratch)
 {
     bt_qconv2d_each_channel_xcv(p, p->in, x, weight, bias, factor, y, (int32_t *)scratch, 1);
+}
+
+BT_KERNEL void bt_qconv2d_channels_depthwise_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight,
+                                                 const int32_t *bias, const int32_t *factor, int8_t *y, void *scratch)
+{
+    bt_qconv2d_each_channel_xcv(&p->layer, p->y_stride, x, weight, bias, factor, y, (int32_t *)scratch, 0);
+}
+
+BT_KERNEL void bt_qconv2d_channels_depthwise_narrow_xcv(const bt_qconv2d_channels *p, const int8_t *x,
+                                                        const int32_t *weight, const int32_t *bias,
+                                                        const int32_t *factor, int8_t *y, void *scratch)
+{
+    bt_qconv2d_each_channel_xcv(&p->layer, p->y_stride, x, weight, bias, factor, y, (int32_t *)scratch, 1);
 }

@@ -129,6 +129,12 @@ void bt_qconv2d_depthwise_xcv(const bt_qconv2d *p, const int8_t *x, const int32_
 void bt_qconv2d_depthwise_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                                      const int32_t *factor, int8_t *y, void *scratch);
 
+/* Some channels of a wider x, too. */
+void bt_qconv2d_channels_depthwise_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight,
+                                       const int32_t *bias, const int32_t *factor, int8_t *y, void *scratch);
+void bt_qconv2d_channels_depthwise_narrow_xcv(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight,
+                                              const int32_t *bias, const int32_t *factor, int8_t *y, void *scratch);
+
 /* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. constants: for each four
  * channels, of which the last may repeat some, weights as bytes [4][kernel_w][kernel_h], biases and multipliers. */
 void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
