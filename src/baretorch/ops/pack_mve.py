@@ -163,17 +163,26 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
 
 
 def _scratch_rows(call: Call[Any]) -> int:
-    return 2 * call.x.shape[-1]
+    """A block of rows; see kernels/int8_mve.h."""
+    taps = call.x.shape[-1]
+    return min(max(512 // taps & ~1, 2 if taps > 256 else 8), 64) * taps + LANES
 
 
 def _scratch_columns(call: Call[Any]) -> int:
-    op, (kernel_h, kernel_w) = call.op, call.inputs[1].shape[1:3]
-    positions = -(-call.y.shape[2] * op.pool[1] // op.dilation[1])
-    return int(((positions - 1) * op.stride[1] + kernel_w) * kernel_h * call.x.shape[3])
+    """Of rows with an odd number of outputs two go together."""
+    two = call.y.shape[2] % 2 == 1 and call.y.shape[1] > 1 and call.op.dilation[1] == 1
+    return (1 + two) * _columns(call) + LANES
 
 
 def _scratch_pool(call: Call[Any]) -> int:
-    return int(call.y.shape[2] * call.op.pool[1] * call.y.shape[3]) + _scratch_columns(call)
+    return int(call.y.shape[2] * call.op.pool[1] * call.y.shape[3]) + _columns(call) + LANES
+
+
+def _columns(call: Call[Any]) -> int:
+    """Bytes that a row of outputs reads, or one of each dilation_w-th column."""
+    op, (kernel_h, kernel_w) = call.op, call.inputs[1].shape[1:3]
+    positions = -(-call.y.shape[2] * op.pool[1] // op.dilation[1])
+    return int(((positions - 1) * op.stride[1] + kernel_w) * kernel_h * call.x.shape[3])
 
 
 def _scratch_depthwise(call: Call[Any]) -> int:

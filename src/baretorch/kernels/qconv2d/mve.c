@@ -6,33 +6,52 @@
 #include "qconv2d.h"
 
 /* n bytes, 16 at most, to each of `count` places that are `step` apart: from `from` and places `from_step` apart. */
+#define BT_QCONV2D_PUT(store)                                                                                          \
+    __asm__ volatile("vctp.8 %[n]\n\t"                                                                                 \
+                     "wls lr, %[count], 2f\n"                                                                          \
+                     "1:\n\t"                                                                                          \
+                     "vpstt\n\t"                                                                                       \
+                     "vldrbt.u8 %q[v], [%[from]]\n\t" store "add %[from], %[from], %[from_step]\n\t"                   \
+                     "add %[to], %[to], %[step]\n\t"                                                                   \
+                     "le lr, 1b\n"                                                                                     \
+                     "2:"                                                                                              \
+                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)                                                  \
+                     : [step] "r"(step), [from_step] "r"(from_step), [n] "r"(n), [count] "r"(count), [at] "w"(at)      \
+                     : "lr", "cc", "memory")
+
 BT_INLINE void bt_qconv2d_put(int8_t *to, int32_t step, const int8_t *from, int32_t from_step, int32_t n, int32_t count)
 {
-    int8x16_t v;
-    __asm__ volatile("vctp.8 %[n]\n\t"
-                     "wls lr, %[count], 2f\n"
-                     "1:\n\t"
-                     "vpstt\n\t"
-                     "vldrbt.u8 %q[v], [%[from]]\n\t"
-                     "vstrbt.8 %q[v], [%[to]]\n\t"
-                     "add %[from], %[from], %[from_step]\n\t"
-                     "add %[to], %[to], %[step]\n\t"
-                     "le lr, 1b\n"
-                     "2:"
-                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
-                     : [step] "r"(step), [from_step] "r"(from_step), [n] "r"(n), [count] "r"(count)
-                     : "lr", "cc", "memory");
+    int8x16_t v, at = vdupq_n_s8(0);
+    BT_QCONV2D_PUT("vstrbt.8 %q[v], [%[to]]\n\t");
 }
 
-/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image. */
+/* The same, byte i to at[i]. */
+BT_INLINE void bt_qconv2d_scatter(int8_t *to, int32_t step, const int8_t *from, int32_t from_step, int32_t n,
+                                  int32_t count, uint8x16_t at)
+{
+    int8x16_t v;
+    BT_QCONV2D_PUT("vstrbt.8 %q[v], [%[to], %q[at]]\n\t");
+}
+
+/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image. Of a few
+ * channels some pixels go at once. */
 BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t columns,
                                       int8_t *to)
 {
     const int32_t step = p->kernel_h * p->in, d = p->dilation_w;
     const int32_t before = bt_clamp_i32((d - 1 - left) / d, 0, columns); /* columns left of the image */
     const int32_t end = bt_clamp_i32((p->in_w - 1 - left + d) / d, before, columns);
+    const int32_t together = d == 1 && p->in < 16 && 16 / p->in * step <= 256 ? 16 / p->in : 1;
     int8_t outside[16];
+    uint8_t at[16] = { 0 };
     vst1q_s8(outside, vdupq_n_s8((int8_t)p->x_zero));
+    for (int32_t i = 0, pixel = 0, c = 0; together > 1 && i < together * p->in; i++) {
+        at[i] = (uint8_t)(pixel + c);
+        if (++c == p->in) {
+            c = 0;
+            pixel += step;
+        }
+    }
     for (int32_t kh = 0; kh < p->kernel_h; kh++) {
         const int32_t h = top + kh * p->dilation_h;
         const int rows = h >= 0 && h < p->in_h;
@@ -40,7 +59,16 @@ BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int3
         const int8_t *const from = x + (h * p->in_w + left + first * d) * p->in;
         for (int32_t c = 0; c < p->in; c += 16, to += 16) {
             bt_qconv2d_put(to, step, outside, 0, p->in - c, first);
-            bt_qconv2d_put(to + first * step, step, from + c, d * p->in, p->in - c, last - first);
+            if (together == 1)
+                bt_qconv2d_put(to + first * step, step, from + c, d * p->in, p->in - c, last - first);
+            else {
+                const int32_t bytes = together * p->in, most = (last - first) / together;
+                const int32_t rest = last - first - most * together;
+                const uint8x16_t places = vld1q_u8(at);
+                bt_qconv2d_scatter(to + first * step, together * step, from, bytes, bytes, most, places);
+                bt_qconv2d_scatter(to + (first + most * together) * step, 0, from + most * bytes, 0, rest * p->in, 1,
+                                   places);
+            }
             bt_qconv2d_put(to + last * step, step, outside, 0, p->in - c, columns - last);
         }
         to += p->in - ((p->in + 15) & ~15);
@@ -70,8 +98,20 @@ BT_SHARED void bt_qconv2d_shared_mve(const bt_qconv2d *p, const int8_t *x, const
                                      int8_t *scratch)
 {
     const bt_mve_layer layer = bt_qconv2d_layer(p, constants);
+    const int twos = p->out_w % 2 == 1 && p->dilation_w == 1; /* a window of a row and the same of the next */
+    const int32_t step = p->stride_w * p->kernel_h * p->in, row = p->out_w * p->out;
+    const int32_t columns = (p->out_w - 1) * p->stride_w + p->kernel_w;
+    int8_t *const second = scratch + columns * p->kernel_h * p->in;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
-        for (int32_t h = 0; h < p->out_h; h++, y += p->out_w * p->out)
+        int32_t h = 0;
+        for (; twos && h + 1 < p->out_h; h += 2, y += 2 * row) {
+            for (int32_t i = 0; i < 2; i++)
+                bt_qconv2d_columns_mve(p, x, (h + i) * p->stride_h - p->pad_top, -p->pad_left, columns,
+                                       i ? second : scratch);
+            const bt_mve_pairs pairs = { scratch, second, step, y, row, p->out, p->out_w };
+            bt_mve_outputs(&layer, &pairs);
+        }
+        for (; h < p->out_h; h++, y += row)
             bt_qconv2d_row_mve(p, &layer, x, h, p->out_w, y, scratch);
     }
 }
@@ -106,7 +146,8 @@ BT_SHARED void bt_qconv2d_pool_shared_mve(const bt_qconv2d *p, const int8_t *x, 
     }
 }
 
-/* scratch: the columns that a row of outputs reads, or every dilation_w-th of them */
+/* scratch: the columns that a row of outputs reads, or two of an odd width, or every dilation_w-th of them, and 16
+ * bytes behind them */
 BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch)
 {
     bt_qconv2d_shared_mve(p, x, constants, y, (int8_t *)scratch);
@@ -121,7 +162,7 @@ BT_KERNEL void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const i
     bt_mve_limit_i8(y, p->batch * p->out_h * p->out_w * p->out, p->lo, p->hi);
 }
 
-/* scratch: two pixels */
+/* scratch: as bt_mve_rows */
 BT_KERNEL void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y,
                                      void *scratch)
 {

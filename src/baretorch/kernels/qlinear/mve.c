@@ -2,43 +2,69 @@
 #include "../int8_mve.h"
 #include "qlinear.h"
 
-/* Sums of four rows of weights: 10 instructions for 64 products. */
-BT_INLINE int32x4_t bt_qlinear_four(const int8_t *x, const int8_t *w, int32_t in)
+/* `fours` times four rows of weights: 10 instructions for 64 products, and 25 for four outputs. */
+BT_INLINE void bt_qlinear_four_rows(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
+                                const int32_t *multiplier, int8_t *y, int32_t fours)
 {
-    const int8_t *w1 = w + in, *w2 = w1 + in, *w3 = w2 + in;
-    int32_t a = 0, b = 0, c = 0, d = 0;
-    int32x4_t u, v;
-    __asm__ volatile("dlstp.8 lr, %[in]\n"
+    struct {
+        const int8_t *weight;
+        const int32_t *multiplier, *bias;
+        int8_t *y;
+        int32_t left;
+        const int8_t *x;
+    } s = { weight, multiplier, bias, y, fours, x };
+    __asm__ volatile("0:\n\t"
+                     "ldm %[s], {r1, r3, r5, r8, r9}\n\t"
+                     "ldrd r0, r2, [r5], #8\n\t"
+                     "ldrd r4, r6, [r5], #8\n\t"
+                     "vldrw.u32 q2, [r3], #16\n\t"
+                     "add r10, r1, %[in], lsl #2\n\t"
+                     "add r8, r8, #4\n\t"
+                     "subs r9, r9, #1\n\t" /* nothing else sets flags until the branch */
+                     "str r10, [%[s]]\n\t"
+                     "strd r3, r5, [%[s], #4]\n\t"
+                     "strd r8, r9, [%[s], #12]\n\t"
+                     "add r3, r1, %[in]\n\t"
+                     "add r5, r3, %[in]\n\t"
+                     "add r9, r5, %[in]\n\t"
+                     "ldr r10, [%[s], #20]\n\t"
+                     "dlstp.8 lr, %[in]\n"
                      "1:\n\t"
-                     "vldrb.u8 %q[u], [%[x]], #16\n\t"
-                     "vldrb.u8 %q[v], [%[w0]], #16\n\t"
-                     "vmladava.s8 %[a], %q[u], %q[v]\n\t"
-                     "vldrb.u8 %q[v], [%[w1]], #16\n\t"
-                     "vmladava.s8 %[b], %q[u], %q[v]\n\t"
-                     "vldrb.u8 %q[v], [%[w2]], #16\n\t"
-                     "vmladava.s8 %[c], %q[u], %q[v]\n\t"
-                     "vldrb.u8 %q[v], [%[w3]], #16\n\t"
-                     "vmladava.s8 %[d], %q[u], %q[v]\n\t"
+                     "vldrb.u8 q0, [r10], #16\n\t"
+                     "vldrb.u8 q1, [r1], #16\n\t"
+                     "vmladava.s8 r0, q0, q1\n\t"
+                     "vldrb.u8 q1, [r3], #16\n\t"
+                     "vmladava.s8 r2, q0, q1\n\t"
+                     "vldrb.u8 q1, [r5], #16\n\t"
+                     "vmladava.s8 r4, q0, q1\n\t"
+                     "vldrb.u8 q1, [r9], #16\n\t"
+                     "vmladava.s8 r6, q0, q1\n\t"
                      "letp lr, 1b\n\t"
-                     "vmov %q[u][2], %q[u][0], %[a], %[c]\n\t"
-                     "vmov %q[u][3], %q[u][1], %[b], %[d]"
-                     : [x] "+r"(x), [w0] "+r"(w), [w1] "+r"(w1), [w2] "+r"(w2), [w3] "+r"(w3), [a] "+Te"(a),
-                       [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [u] "=&w"(u), [v] "=&w"(v)
-                     : [in] "r"(in)
-                     : "lr", "cc", "memory");
-    return u;
+                     "vmov q0[2], q0[0], r0, r4\n\t"
+                     "vmov q0[3], q0[1], r2, r6\n\t"
+                     "ldr r1, [%[s], #12]\n\t"
+                     "vshl.s32 q0, q0, %q[shift]\n\t"
+                     "vrmulh.s32 q0, q0, q2\n\t"
+                     "vadd.i32 q0, q0, %q[zero]\n\t"
+                     "vmax.s32 q0, q0, %q[lo]\n\t"
+                     "vmin.s32 q0, q0, %q[hi]\n\t"
+                     "vstrb.32 q0, [r1, #-4]\n\t"
+                     "bne 0b"
+                     :
+                     : [s] "r"(&s), [in] "r"(p->in), [shift] "w"(vdupq_n_s32(p->shift)), [zero] "w"(vdupq_n_s32(p->zero)),
+                       [lo] "w"(vdupq_n_s32(p->lo)), [hi] "w"(vdupq_n_s32(p->hi))
+                     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "lr", "q0", "q1", "q2", "cc",
+                       "memory");
 }
 
 BT_SHARED void bt_qlinear_row_mve(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                                   const int32_t *multiplier, int8_t *y)
 {
-    const int32x4_t lo = vdupq_n_s32(p->lo), hi = vdupq_n_s32(p->hi);
-    for (int32_t block = 0; block < p->out; block += 4) {
-        const int32_t o = block + 4 <= p->out ? block : p->out - 4; /* the last four may overlap those before */
-        int32x4_t v = bt_qlinear_four(x, weight + o * p->in, p->in);
-        v = vshlq_r_s32(vaddq_s32(v, vld1q_s32(bias + o)), p->shift);
-        v = vaddq_n_s32(vrmulhq_s32(v, vld1q_s32(multiplier + o)), p->zero);
-        vstrbq_s32(y + o, vminq_s32(vmaxq_s32(v, lo), hi));
+    for (int32_t o = 0, n; o < p->out; o += 4 * n) {
+        n = o ? 1 : p->out / 4;
+        if (o) /* the last four overlap those before */
+            o = p->out - 4;
+        bt_qlinear_four_rows(p, x, weight + o * p->in, bias + o, multiplier + o, y + o, n);
     }
 }
 
@@ -48,7 +74,7 @@ BT_KERNEL void bt_qlinear_mve(const bt_qlinear *p, const int8_t *x, const int8_t
     bt_qlinear_row_mve(p, x, weight, bias, multiplier, y);
 }
 
-/* scratch: two rows of x */
+/* scratch: as bt_mve_rows */
 BT_KERNEL void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y,
                                    void *scratch)
 {
