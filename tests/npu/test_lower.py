@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape
+from baretorch.npu import reference
 from baretorch.npu.lower import ROWS, NotTaken, lower, why_not
 from baretorch.npu.region import Region
+from baretorch.npu.softmax import LONGEST, Rows
 from baretorch.npu.tosa import Kind
 from baretorch.ops.layout import Expand, Reshape
 from baretorch.ops.move import Cat
 from baretorch.ops.qbinary import QAdd, sum_of
 from baretorch.ops.upsample import UpsampleNearest2d
-from tests.npu.tosa_model import run
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
 
@@ -71,9 +71,7 @@ def graphs() -> dict[str, tuple[Graph, list[Array], Array]]:
     return found
 
 
-def test_the_reference_model_answers_as_ours_does(
-    graphs: dict[str, tuple[Graph, list[Array], Array]], tmp_path: Path
-) -> None:
+def test_the_reference_model_answers_as_ours_does(graphs: dict[str, tuple[Graph, list[Array], Array]]) -> None:
     """All in one file, so that the model is started once."""
     whole = Region(Builder().graph((), ()))
     inputs: dict[str, Array] = {}
@@ -89,7 +87,7 @@ def test_the_reference_model_answers_as_ours_does(
             whole.block.outputs.append(made)
             wanted[made] = (name, answer)
     assert len(wanted) > 120, sorted(graphs)
-    got = run(tmp_path, whole.block.file(), inputs, list(wanted))
+    got = reference.run(whole.block.file(), inputs, list(wanted))
     wrong = [
         f"{name}: {(y != answer).sum()} of {y.size}"
         for y, (name, answer) in zip(got, wanted.values(), strict=True)
@@ -129,3 +127,22 @@ def test_an_operator_without_a_row_is_refused() -> None:
     graph = next(case.graph() for case in TABLE if type(case.op) not in ROWS)
     with pytest.raises(NotTaken, match=graph.nodes[0].op.name):
         lower(Region(graph), graph.nodes[0])
+
+
+def test_every_sum_of_a_softmax_is_divided_by() -> None:
+    """The reciprocal of a row's sum is exact for the least and the largest, for powers of two and what is beside them,
+    and for many between."""
+    lot = np.random.default_rng(7)
+    least, most = 65535, 65535 * LONGEST
+    powers = [2**k + d for k in range(16, 30) for d in (-1, 0, 1)]
+    heads = [h << k for k in range(8, 21) for h in range(257, 513, 5)]
+    sums = np.array([least, most, *powers, *heads, *np.exp(lot.uniform(np.log(least), np.log(most), 30000))], np.int64)
+    sums = np.unique(np.clip(np.concatenate([sums, sums - 1, np.arange(least, least + 2000)]), least, most))
+    region = Region(Builder().graph((), ()))
+    x = region.block.input((1, 1, len(sums), 1), Kind.INT32)
+    quotient, bit = Rows(region, len(sums)).divided(x)
+    region.block.outputs += [quotient.name, bit.name]
+    given = {x.name: sums.reshape(x.shape).astype(np.int32)}
+    got = reference.run(region.block.file(), given, [quotient.name, bit.name])
+    whole = 2 * got[0].astype(np.int64) + got[1]
+    np.testing.assert_array_equal(whole.reshape(-1), (2**32 - 1) // sums)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.ir import Builder, DType, Graph, Quant, interpret
-from baretorch.npu.partition import MOVES, Partition, partitioned
+from baretorch.npu.partition import BORDERS, MOVES, Partition, partitioned
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Slice
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
-from baretorch.ops.qsoftmax import QSoftmax
+from baretorch.ops.qsoftmax import QSoftmax, log_softmax_of
 from baretorch.verify import verify
 from tests.npu.stand_in import NPU, StandIn
 
@@ -35,9 +35,9 @@ class Net(Builder):
         """On the NPU."""
         return self.kept(self.add(Lookup(), x, self.const("table", np.arange(-128, 128).astype(np.int8)[::-1].copy())))
 
-    def softmax(self, x: str) -> str:
+    def log_softmax(self, x: str) -> str:
         """On the CPU."""
-        return self.kept(self.add(QSoftmax(0.1), x))
+        return self.kept(self.add(log_softmax_of(Q, Q), x))
 
     def sum(self, a: str, b: str) -> str:
         op = sum_of(Q, Q, Q)
@@ -77,13 +77,13 @@ def test_no_way_leads_out_and_back_in() -> None:
     g = Net()
     x = g.image("x")
     a = g.table(x)
-    y = g.sum(g.softmax(a), a)
+    y = g.sum(g.log_softmax(a), a)
     graph = g.graph((x,), (y,))
     found = partitioned(graph, NPU, StandIn())
     same(graph, found)
     assert [len(op.region.nodes) for op in delegates(found)] == [1, 1]
     assert [(left.op, left.why) for left in found.left] == [
-        ("qsoftmax", "TOSA has no operator for what qsoftmax computes")
+        ("qlog_softmax", "TOSA has no operator for what qlog_softmax computes")
     ]
 
 
@@ -92,12 +92,12 @@ def test_what_comes_before_and_behind_is_sorted() -> None:
     g = Net()
     x = g.image("x")
     a = g.table(x)
-    b = g.softmax(x)
+    b = g.log_softmax(x)
     c = g.table(a)
     graph = g.graph((x,), (g.sum(b, b), c))
     found = partitioned(graph, NPU, StandIn())
     same(graph, found)
-    assert found.graph.nodes[0].op.name == "qsoftmax"
+    assert found.graph.nodes[0].op.name == "qlog_softmax"
     assert [len(op.region.nodes) for op in delegates(found)] == [3]
 
 
@@ -138,7 +138,7 @@ def test_an_input_that_begins_in_the_middle_is_copied() -> None:
     g = Net()
     x = g.image("x", 4)
     y = g.table(g.kept(g.add(Slice(1, 1, 4), x)))
-    graph = g.graph((x,), (g.softmax(g.kept(g.add(Slice(1, 1, 4), x))), y))
+    graph = g.graph((x,), (g.log_softmax(g.kept(g.add(Slice(1, 1, 4), x))), y))
     found = partitioned(graph, NPU, StandIn(refuses="slice"))
     same(graph, found)
     assert "copy" in [node.op.name for node in found.graph.nodes]
@@ -155,3 +155,25 @@ def test_what_vela_refuses_stays_behind_alone() -> None:
     same(graph, found)
     assert [(left.op, left.why) for left in found.left] == [("max_pool2d", "Vela: max_pool2d could not run on NPU")]
     assert [node.op.name for node in found.graph.nodes] == ["delegate", "max_pool2d", "delegate"]
+
+
+def test_a_softmax_is_the_npus_where_it_saves_a_region_or_all_is_wanted() -> None:
+    g = Net()
+    x = g.image("x")
+    middle = g.kept(g.add(QSoftmax(0.1), g.table(x)))
+    y = g.kept(g.add(QSoftmax(0.1), g.table(middle)))
+    graph = g.graph((x,), (y,))
+    found = partitioned(graph, NPU, StandIn())
+    same(graph, found)
+    assert [node.op.name for node in found.graph.nodes] == ["delegate", "qsoftmax"]
+    assert [(left.op, left.why) for left in found.left] == [("qsoftmax", BORDERS)]
+    found = partitioned(graph, NPU, StandIn(), most=True)
+    same(graph, found)
+    assert [node.op.name for node in found.graph.nodes] == ["delegate"] and not found.left
+
+
+def test_a_softmax_alone_stays_on_the_cpu() -> None:
+    g = Net()
+    x = g.image("x")
+    found = partitioned(g.graph((x,), (g.add(QSoftmax(0.1), x),)), NPU, StandIn())
+    assert not found.regions and [left.why for left in found.left] == [BORDERS]

@@ -25,7 +25,7 @@ def planned(options: Options | None = None) -> Plan:
     g = Net("net")
     x = g.image("x")
     a = g.table(x)
-    graph = g.graph((x,), (g.sum(g.softmax(a), a),))
+    graph = g.graph((x,), (g.sum(g.log_softmax(a), a),))
     found = partitioned(graph, NPU, StandIn())
     return make_plan(found.graph, BOARD, options or Options())
 

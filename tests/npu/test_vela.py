@@ -133,13 +133,13 @@ def test_a_board_without_an_npu(graph: Graph) -> None:
 def test_require_lists_all_that_is_left_behind() -> None:
     g = Net("net")
     x = g.image("x")
-    graph = g.graph((x,), (g.softmax(g.table(g.softmax(x))),))
+    graph = g.graph((x,), (g.log_softmax(g.table(g.log_softmax(x))),))
     with pytest.raises(CompileError) as error:
         delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
     assert error.value.render() == (
         "error: --npu require: 2 operators of the model do not run on the NPU of corstone-300\n"
-        "  have  qsoftmax qsoftmax: TOSA has no operator for what qsoftmax computes\n"
-        "        qsoftmax qsoftmax_2: TOSA has no operator for what qsoftmax computes\n"
+        "  have  qlog_softmax qlog_softmax: TOSA has no operator for what qlog_softmax computes\n"
+        "        qlog_softmax qlog_softmax_2: TOSA has no operator for what qlog_softmax computes\n"
         "  need  an int8 model of which the NPU takes everything but quantize and dequantize\n"
         "  try   --npu auto: the CPU does the rest"
     )

@@ -19,7 +19,8 @@ import numpy as np
 from baretorch.ir import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.accelerators import Family
 from baretorch.npu.region import EXACT, Region, sizes
-from baretorch.npu.tosa import PROPAGATE, Kind, Operator, Value
+from baretorch.npu.softmax import LONGEST, softmax
+from baretorch.npu.tosa import PROPAGATE, Block, Kind, Operator, Value
 from baretorch.ops.elementwise import Maximum, Minimum
 from baretorch.ops.kernel import data_of
 from baretorch.ops.layout import Expand, Flip, Pad, Permute, Reshape
@@ -32,6 +33,7 @@ from baretorch.ops.qconv_transpose2d import QConvTranspose2d
 from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qmatmul import QMatmul
 from baretorch.ops.qpool import QAvgPool2d
+from baretorch.ops.qsoftmax import QSoftmax
 from baretorch.ops.upsample import UpsampleNearest2d
 
 LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions
@@ -51,9 +53,9 @@ def to_tosa(graph: Graph, family: Family | None = None) -> bytes:
     return lowered(graph, family).block.file()
 
 
-def lowered(graph: Graph, family: Family | None = None) -> Region:
-    """The region in TOSA, with the names that its tensors have there."""
-    region = Region(graph, scaled_sums=family is Family.U85)
+def lowered(graph: Graph, family: Family | None = None, block: Block | None = None) -> Region:
+    """The region in TOSA, with the names that its tensors have there; in a block that may have others already."""
+    region = Region(graph, block or Block(), scaled_sums=family is Family.U85)
     for t in graph.of(graph.inputs):
         region.values[t.name] = region.block.input(t.shape, Kind.INT8)
     for node in graph.nodes:
@@ -272,6 +274,12 @@ def _lookup(region: Region, op: Lookup, inputs: tuple[Tensor, ...], y: Tensor) -
     return region.block.add(Operator.TABLE, y.shape, Kind.INT8, region.value(inputs[0]), table)
 
 
+def _softmax(region: Region, op: QSoftmax, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    if y.shape[-1] > LONGEST:
+        raise NotTaken(f"it has more than {LONGEST:,} numbers in a row")
+    return softmax(region, op, region.value(inputs[0]))
+
+
 def _reshape(region: Region, op: Reshape, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     return region.reshaped(region.value(inputs[0]), y.shape)
 
@@ -338,6 +346,7 @@ ROWS: dict[type[Op], Row] = {
     MaxPool2d: _max_pool2d,
     QAvgPool2d: _avg_pool2d,
     Lookup: _lookup,
+    QSoftmax: _softmax,
     Reshape: _reshape,
     Permute: _permute,
     Cat: _cat,

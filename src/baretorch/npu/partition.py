@@ -2,8 +2,9 @@
 
 An operator's level is the number of times that the way to it changes between CPU and NPU, at most. The NPU's operators
 of one level are a region: no way leads out of it and back in. A reshape at its border stays outside, where it costs
-nothing, and so does a region that computes nothing. If Vela refuses a region, its operators are asked for one by one,
-and those that it refuses by themselves stay behind.
+nothing, and so does a region that computes nothing; so does a softmax, unless all is wanted on the NPU, because it
+takes forty operations there, and more cycles than instructions of the CPU. If Vela refuses a region, its operators are
+asked for one by one, and those that it refuses by themselves stay behind.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from baretorch.npu.vela import Refused, Result, compiled
 from baretorch.ops.delegate import ALIGNED, Delegate, Part
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Cat, Copy, Slice
+from baretorch.ops.qsoftmax import QSoftmax
 from baretorch.passes.rewrite import rebuilt
 from baretorch.targets.types import Npu
 
 MOVES = "it computes nothing, and costs the CPU less"
+BORDERS = "it is the first or last of a region, and costs the CPU less"
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,13 @@ def by_vela(graph: Graph, npu: Npu) -> Result:
     return compiled(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
 
 
-def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela) -> Partition:
-    """The graph with a delegate for each region that the NPU takes."""
+def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool = False) -> Partition:
+    """The graph with a delegate for each region that the NPU takes, `most` as large as can be."""
+    outside = (Reshape,) if most else (Reshape, QSoftmax)
     refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
     results: dict[tuple[int, ...], tuple[Graph, Result]] = {}
     while True:
-        found = _regions(graph, set(refused))
+        found = _regions(graph, set(refused), outside)
         again = False
         for region in found:
             if region not in results:
@@ -92,9 +96,12 @@ def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela) -> Partiti
             break
     regions = [(region, *results[region]) for region in found]
     delegated = {i for region in found for i in region}
-    return _rewritten(
-        graph, regions, npu, {i: refused.get(i, MOVES) for i in range(len(graph.nodes)) if i not in delegated}
-    )
+    reasons = {
+        i: refused.get(i, MOVES if isinstance(node.op, Reshape) or not node.op.computes else BORDERS)
+        for i, node in enumerate(graph.nodes)
+        if i not in delegated
+    }
+    return _rewritten(graph, regions, npu, reasons)
 
 
 def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:
@@ -108,7 +115,7 @@ def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler
     return found or dict.fromkeys(region, f"Vela: {whole}")
 
 
-def _regions(graph: Graph, refused: set[int]) -> list[tuple[int, ...]]:
+def _regions(graph: Graph, refused: set[int], outside: tuple[type[Op], ...]) -> list[tuple[int, ...]]:
     """The nodes of each region, in order."""
     maker = {name: i for i, node in enumerate(graph.nodes) for name in node.outputs}
     level: list[int] = []
@@ -121,12 +128,12 @@ def _regions(graph: Graph, refused: set[int]) -> list[tuple[int, ...]]:
     for i in range(len(graph.nodes)):
         if i not in refused:
             members.setdefault(level[i], []).append(i)
-    found = (_without_borders(graph, members[n]) for n in sorted(members))
+    found = (_without_borders(graph, members[n], outside) for n in sorted(members))
     return [tuple(region) for region in found if any(graph.nodes[i].op.computes for i in region)]
 
 
-def _without_borders(graph: Graph, region: list[int]) -> list[int]:
-    """Without reshapes that only its inputs or its outputs pass through."""
+def _without_borders(graph: Graph, region: list[int], outside: tuple[type[Op], ...]) -> list[int]:
+    """Without operators of these kinds that only its inputs or its outputs pass through."""
     uses = graph.uses()
     while True:
         made = {name for i in region for name in graph.nodes[i].outputs}
@@ -136,7 +143,7 @@ def _without_borders(graph: Graph, region: list[int]) -> list[int]:
             node = graph.nodes[i]
             first = node.inputs[0] not in made
             last = not any(id(user) in inside for name in node.outputs for user in uses.get(name, ()))
-            return isinstance(node.op, Reshape) and (first or last)
+            return isinstance(node.op, outside) and (first or last)
 
         kept = [i for i in region if not outer(i)]
         if kept == region:

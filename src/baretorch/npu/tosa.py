@@ -42,11 +42,15 @@ class Operator(IntEnum):
     TRANSPOSE_CONV2D = 10
     CLAMP = 11
     ADD = 15
+    ARITHMETIC_RIGHT_SHIFT = 16
+    LOGICAL_LEFT_SHIFT = 22
     MAXIMUM = 26
     MINIMUM = 27
     MUL = 28
     SUB = 30
     TABLE = 31
+    CLZ = 35
+    REDUCE_MAX = 51
     REDUCE_SUM = 54
     CONCAT = 55
     PAD = 56

@@ -36,7 +36,7 @@ def delegated(graph: Graph, board: Board, options: Options) -> Partition | None:
         left = [Left(layer_of(graph[node.outputs[0]]), node.op.name, why) for node in taken if node.op.computes]
         found = Partition(graph, (), tuple(left))
     else:
-        found = partitioned(graph, npu)
+        found = partitioned(graph, npu, most=asked is UseNpu.REQUIRE)
     if asked is UseNpu.REQUIRE:
         _need_all(found, board)
     return found
