@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -142,6 +143,20 @@ def test_cmake_builds_it_and_it_is_right(model: str, tmp_path: Path) -> None:
         run(*command.split(), folder=folder)
     said = run(f"build/{model}_example", folder=folder)
     assert f"{model}: right" in said and numbers(said) == answers(model, "host")
+
+
+@pytest.mark.parametrize("sdk", ["make", pytest.param("cmake", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("board", ["mps2-an386", pytest.param("arduino-uno", marks=pytest.mark.slow)])
+def test_a_library_for_a_board(sdk: str, board: str, tmp_path: Path) -> None:
+    """With the commands of the README, by the board's compiler, and such that its linker finds what is in it."""
+    folder = in_folder(project(compiled("sine", board), BY_NAME[sdk], FIGURES), tmp_path)
+    for command in readme_commands(folder):
+        run(*shlex.split(command), folder=folder)
+    cpu = load_board(board).chip.cpu
+    (library,) = folder.rglob("libsine.a")
+    found = run(f"{cpu.gcc_prefix}nm", "--print-armap", library, folder=folder)
+    assert "sine_run in model" in found
+    assert str(library.relative_to(folder)) in (folder / "README.md").read_text()
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ def _called(**boards: str) -> dict[str, Words]:
 
 _QEMU = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "microbit")
 _RASPBERRY = {"PLATFORM": "raspberrypi", "SDK_BOARD": "pico"}
+_FQBN = {"arduino-uno": "arduino:avr:uno", "arduino-mega": "arduino:avr:mega"}  # what Arduino calls a board
 SDKS: tuple[Sdk, ...] = (
     Sdk("cmake", "@NAME@", ("plain",)),
     Sdk("make", "@NAME@", ("plain",)),
@@ -65,6 +66,8 @@ SDKS: tuple[Sdk, ...] = (
         boards={
             "pico": _RASPBERRY,
             "pico4ml": _RASPBERRY,
+            "arduino-uno": {"PLATFORM": "atmelavr", "SDK_BOARD": "uno"},
+            "arduino-mega": {"PLATFORM": "atmelavr", "SDK_BOARD": "megaatmega2560"},
             "nucleo-wb55rg": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_wb55rg"},
             "nucleo-h743zi": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_h743zi"},
         },
@@ -129,12 +132,15 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "VERSION": __version__,
         "BOARD": board.name,
         "CC": f"{board.chip.cpu.gcc_prefix}gcc",
+        "FQBN": _FQBN.get(board.name, "YOUR:BOARD:NAME"),
+        "AR": f"{board.chip.cpu.gcc_prefix}ar",
         "CPU_FLAGS": " ".join(board.chip.cpu.gcc),
         "MCPU": next((f.removeprefix("-mcpu=") for f in board.chip.cpu.gcc if f.startswith("-mcpu=")), ""),
         "MACHINE": board.qemu_machine or "",
         "PYOCD": board.pyocd_target or "",
         "INTERFACE": interface,
         "OPENOCD": target,
+        **_built(board, name, sdk),
         "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
         "COMMAND": compiled.options.command(board.name, f"project --sdk {sdk.name}"),
         "JUDGE": example.judge,
@@ -148,6 +154,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "EACH_SOURCE": sorted(f"{name}/{path}" for path in kept if path.endswith(".c")),
         "EACH_HEADER": sorted(f"{name}/{path}" for path in kept if not path.endswith(".c")),
         "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
+        "EACH_HERE": [""] if board.chip.boot == "host" else [],
         "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
     }
     library = _filled(sdk.library, words)
@@ -164,6 +171,25 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         about = About(compiled, in_image=False).files() | {COMMANDS.name: COMMANDS.read_text("utf-8")}
         files |= {f"debug/{path}": text for path, text in about.items()}
     return files
+
+
+def _built(board: Board, name: str, sdk: Sdk) -> Words:
+    """How Make and CMake build it: C for a board has its instructions, and no computer can run it."""
+    cpu = board.chip.cpu
+    if board.chip.boot == "host":
+        run = "`make check`" if sdk.name == "make" else f"`build/{name}_example`"
+        text = f"{run} runs it on this computer. For a board, make a project with `--board`."
+        return {"GOAL": f"{name}_example", "FOR_BOARD": text, "CMAKE_OPTIONS": "", "CMAKE_TARGET": ""}
+    lies = f"lib{name}.a" if sdk.name == "make" else f"build/{name}/lib{name}.a"
+    text = f"`{lies}` is for {board.name}: add it to your program, which calls it as main.c does."
+    system = "-DCMAKE_SYSTEM_NAME=Generic -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
+    compiler = f'-DCMAKE_C_COMPILER={cpu.gcc_prefix}gcc -DCMAKE_C_FLAGS="{" ".join(cpu.gcc)}"'
+    return {
+        "GOAL": f"lib{name}.a",
+        "FOR_BOARD": text,
+        "CMAKE_OPTIONS": f" {system} {compiler}",
+        "CMAKE_TARGET": f" --target {name}",
+    }
 
 
 def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]:
