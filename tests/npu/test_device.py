@@ -167,3 +167,12 @@ REGISTERS = {0: 0x100, 1: 0x58102000, 2: 8, 14: 0x58102000}
 )
 def test_loads_and_stores(code: str, moved: Transfer | None) -> None:
     assert transfer(bytes.fromhex(code.ljust(8, "0")), lambda n: REGISTERS.get(n, 0)) == moved
+
+
+@pytest.mark.parametrize("register", [npu.QBASE, npu.BASEP[0], npu.BASEP[4]])
+def test_addresses_are_aligned(register: int) -> None:
+    """The hardware leaves their lowest bits out, and would compute with something else."""
+    board = Board(kept("conv-ethos-u65-512"))
+    board.set_up()
+    with pytest.raises(Misuse, match="is not a multiple of 16"):
+        board.npu.write(register, ORIGIN + 4)

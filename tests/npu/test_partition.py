@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from baretorch.errors import CompileError
 from baretorch.ir import Builder, DType, Graph, Quant, interpret
 from baretorch.npu.partition import BORDERS, MOVES, Partition, partitioned
+from baretorch.npu.vela import Result
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.lookup import Lookup
@@ -15,6 +18,7 @@ from baretorch.ops.move import Slice
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from baretorch.ops.qsoftmax import QSoftmax, log_softmax_of
+from baretorch.targets.types import Npu
 from baretorch.verify import verify
 from tests.npu.stand_in import NPU, StandIn
 
@@ -177,3 +181,35 @@ def test_a_softmax_alone_stays_on_the_cpu() -> None:
     x = g.image("x")
     found = partitioned(g.graph((x,), (g.add(QSoftmax(0.1), x),)), NPU, StandIn())
     assert not found.regions and [left.why for left in found.left] == [BORDERS]
+
+
+def test_a_region_whose_inputs_vela_leaves_out_stays_on_the_cpu() -> None:
+    """As it does where nothing depends on one."""
+    g = Net()
+    a, b = g.image("a"), g.image("b")
+    graph = g.graph((a, b), (g.sum(a, b),))
+
+    def forgetful(region: Graph, npu: Npu) -> Result:
+        result = StandIn()(region, npu)
+        return replace(result, payload=replace(result.payload, inputs=result.payload.inputs[:1]))
+
+    found = partitioned(graph, NPU, forgetful)
+    same(graph, found)
+    assert [left.why for left in found.left] == ["Vela: its inputs or outputs are not those of the graph"]
+
+
+def test_a_fast_memory_of_its_own_is_refused() -> None:
+    g = Net()
+    x = g.image("x")
+
+    def fast(region: Graph, npu: Npu) -> Result:
+        result = StandIn()(region, npu)
+        return replace(result, payload=replace(result.payload, fast=4096))
+
+    with pytest.raises(CompileError) as error:
+        partitioned(g.graph((x,), (g.table(x),)), replace(NPU, memory_mode="Dedicated_Sram"), fast)
+    assert error.value.render() == (
+        "error: Vela wants 4,096 bytes of a fast memory beside the arena's\n"
+        "  at    memory_mode = 'Dedicated_Sram'\n"
+        "  need  one bank for scratch: Shared_Sram or Sram_Only"
+    )

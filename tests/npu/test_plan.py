@@ -62,6 +62,9 @@ def test_the_core_starts_what_the_npu_does(plan: Plan) -> None:
     assert "__attribute__((aligned(16)))" in c.files["model.c"]
     assert c.files["weights.c"].count("BT_WEIGHTS_IN(SRAM, ") == c.files["weights.c"].count("aligned(16)") > 1
     assert "meet" not in c.files["model.c"]
+    assert "aligned to 16 where the NPU reaches it. Not reentrant" in " ".join(
+        c.files["model.h"].replace("\n *", " ").split()
+    )
 
 
 def test_buffers_of_the_caller_are_copied_for_the_npu() -> None:

@@ -11,7 +11,7 @@ from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
 from baretorch.escape import comment
 from baretorch.ir import DType
-from baretorch.plan.types import InArena
+from baretorch.plan.types import Executor, InArena
 
 
 def model_h(names: Names) -> str:
@@ -62,8 +62,10 @@ def _method(names: Names, method: Method) -> str:
     sizes += "".join(_scale(method, p) for p, _ in ports)
     sizes_of = " and ".join(f"{a.name.upper()}_BYTES" for a in method.arenas)
     runs = _wrapped(f"Runs the model once.{_null(method)} Not reentrant.")
-    reentrant = "" if uses_core1(names) else " Reentrant."
-    elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, aligned to 4.{reentrant}{_there(method)}")
+    npu = any(step.executor is Executor.NPU for step in method.plan.steps)
+    aligned = "aligned to 16 where the NPU reaches it. Not reentrant: there is one NPU." if npu else "aligned to 4."
+    reentrant = "" if uses_core1(names) or npu else " Reentrant."
+    elsewhere = _wrapped(f"The same with the caller's arena: {sizes_of}, {aligned}{reentrant}{_there(method)}")
     return f"""{comment(title, *about, *_pulling(method))}
 {sizes}
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from baretorch.errors import CompileError
 from baretorch.ir import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
@@ -88,7 +89,7 @@ def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool
             if region not in results:
                 part = _part(graph, region)
                 try:
-                    results[region] = (part, compile_(part, npu))
+                    results[region] = (part, _fitting(part, compile_(part, npu), npu))
                 except Refused as refusal:
                     refused |= _refused(graph, region, npu, compile_, str(refusal))
                     again = True
@@ -102,6 +103,19 @@ def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool
         if i not in delegated
     }
     return _rewritten(graph, regions, npu, reasons)
+
+
+def _fitting(part: Graph, result: Result, npu: Npu) -> Result:
+    """What Vela made of a region, if we can place it."""
+    if result.payload.fast:
+        raise CompileError(
+            f"Vela wants {result.payload.fast:,} bytes of a fast memory beside the arena's",
+            at=f"memory_mode = {npu.memory_mode!r}",
+            need="one bank for scratch: Shared_Sram or Sram_Only",
+        )
+    _parts(part.of(part.inputs), result.payload.inputs, INPUT)
+    _parts(part.of(part.outputs), result.payload.outputs, OUTPUT)
+    return result
 
 
 def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler, whole: str) -> dict[int, str]:

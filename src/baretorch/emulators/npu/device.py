@@ -27,6 +27,7 @@ LIMITS = range(0x40, 0x60, 4)  # of accesses to memory, and its kinds: kept, and
 BASEP = range(0x80, 0xC0, 4)
 QUIET = (LOCK, *range(0x180, 0x1C0, 4), *range(0x300, 0x380, 4))  # what measures: reads as 0
 IDENTITY = range(0xFD0, 0x1000, 4)
+ALIGNED, ALIGNED_BASES = 16, (QBASE, *BASEP[::2])
 KEPT = (QBASE, QBASE_HIGH, QCONFIG, QSIZE, REGIONCFG, *LIMITS, *BASEP)
 
 ID_WORDS = {Family.U55: 0x10066001, Family.U65: 0x10066001, Family.U85: 0x20007000}  # as payloads say
@@ -119,6 +120,8 @@ class Device:
         elif self.busy and offset in KEPT:
             raise Misuse(f"the register at {offset:#05x} is written while the NPU runs")
         elif offset in KEPT:
+            if offset in ALIGNED_BASES and value % ALIGNED:
+                raise Misuse(f"the address {value:#x} at {offset:#05x} is not a multiple of {ALIGNED}")
             self._values[offset] = value
         elif offset not in QUIET:
             raise Misuse(f"the NPU has no register at {offset:#05x} to be written")

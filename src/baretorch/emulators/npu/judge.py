@@ -73,7 +73,8 @@ def _payload(op: Delegate, commands: bytes, weights: bytes) -> Payload:
 
 def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
     """What a judgement depends on."""
-    yield from (payload.accelerator.name, payload.commands, payload.weights)
+    yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
+    yield f"{payload.outputs} {reference.installed()}"
     for node in graph.nodes:
         yield f"{node.op!r} {node.inputs} {node.outputs}"
     for t in graph.tensors.values():

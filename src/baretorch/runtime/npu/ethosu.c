@@ -33,6 +33,7 @@
 #define LIMIT_MS 5000u
 #define RESET_LOOKS 100000u
 #define KNOWN 16u
+#define ALIGNED 16u
 
 /* Accesses by the port for RAM are of kind 0, by the other one of kind 2. */
 #ifdef BT_NPU_CONSTANTS_APART
@@ -192,10 +193,16 @@ void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *cons
         ready = 1;
     }
     check(job, commands, regions[BT_NPU_WEIGHTS]);
-    QBASE = (uint32_t)(uintptr_t)commands;
+    uint32_t low = (uint32_t)(uintptr_t)commands;
+    QBASE = low;
     QSIZE = job->command_bytes;
     for (uint32_t i = 0; i < BT_NPU_REGIONS; i++) {
-        BASEP(i) = (uint32_t)(uintptr_t)regions[i];
+        const uint32_t base = (uint32_t)(uintptr_t)regions[i];
+        BASEP(i) = base;
+        low |= base;
+    }
+    if (low % ALIGNED != 0) {
+        failed("would leave out the lowest bits of an address: arena or constants are not aligned", low);
     }
     flush_cache();
     CMD = CMD_RUN;
