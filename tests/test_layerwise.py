@@ -33,7 +33,7 @@ def test_a_wrong_number_is_counted() -> None:
 def test_every_layer_is_there_with_its_name() -> None:
     found = compare_layers("LiteRT", layers()).layers
     assert [d.operator for d in found].count("UNIDIRECTIONAL_SEQUENCE_LSTM") == 2
-    assert found[-1].name == "StatefulPartitionedCall:0" and found[-1].int8
+    assert found[-1].name == "StatefulPartitionedCall:0" and found[-1].quantized
 
 
 def test_layers_get_the_runtime_s_own_inputs() -> None:
