@@ -25,19 +25,34 @@ typedef struct {
 BT_INLINE void bt_gemm_start(const bt_gemm *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
                              const int32_t *multiplier, int8_t *y)
 {
-    volatile uint32_t *r = (volatile uint32_t *)(uintptr_t)p->unit;
-    const int32_t values[] = { p->in_h,     p->in_w,     p->in,       p->out_h,    p->out_w,   p->out,    p->kernel_h,
-                               p->kernel_w, p->stride_h, p->stride_w, p->pad_top,  p->pad_left, p->pool_h, p->pool_w,
-                               p->y_step,   p->x_zero,   p->zero,     p->lo,       p->hi,      p->shift };
+    volatile uint32_t *const r = (volatile uint32_t *)(uintptr_t)p->unit;
     __asm__ volatile("" : : : "memory"); /* what was computed before is there */
-    *r++ = (uint32_t)(uintptr_t)x;
-    *r++ = (uint32_t)(uintptr_t)weight;
-    *r++ = (uint32_t)(uintptr_t)y;
-    *r++ = (uint32_t)(uintptr_t)bias;
-    *r++ = (uint32_t)(uintptr_t)multiplier;
-    for (uint32_t i = 0; i < sizeof values / sizeof *values; i++)
-        *r++ = (uint32_t)values[i];
-    *r = 1;
+    r[0] = (uint32_t)(uintptr_t)x;
+    r[1] = (uint32_t)(uintptr_t)weight;
+    r[2] = (uint32_t)(uintptr_t)y;
+    r[3] = (uint32_t)(uintptr_t)bias;
+    r[4] = (uint32_t)(uintptr_t)multiplier;
+    r[5] = (uint32_t)p->in_h;
+    r[6] = (uint32_t)p->in_w;
+    r[7] = (uint32_t)p->in;
+    r[8] = (uint32_t)p->out_h;
+    r[9] = (uint32_t)p->out_w;
+    r[10] = (uint32_t)p->out;
+    r[11] = (uint32_t)p->kernel_h;
+    r[12] = (uint32_t)p->kernel_w;
+    r[13] = (uint32_t)p->stride_h;
+    r[14] = (uint32_t)p->stride_w;
+    r[15] = (uint32_t)p->pad_top;
+    r[16] = (uint32_t)p->pad_left;
+    r[17] = (uint32_t)p->pool_h;
+    r[18] = (uint32_t)p->pool_w;
+    r[19] = (uint32_t)p->y_step;
+    r[20] = (uint32_t)p->x_zero;
+    r[21] = (uint32_t)p->zero;
+    r[22] = (uint32_t)p->lo;
+    r[23] = (uint32_t)p->hi;
+    r[24] = (uint32_t)p->shift;
+    r[25] = 1;
 }
 
 /* The core sleeps until the unit is done. */
