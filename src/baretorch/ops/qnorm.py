@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from baretorch.ops.int8 import StaysFloat, Walk
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.norm import GroupNorm, LayerNorm
+from baretorch.targets.features import DSP, MVE
 
 LONGEST = 1 << 15  # numbers that are normalised together: d fits into 63 bits
 POINT = 16  # bits after the point of d
@@ -151,14 +152,24 @@ def _overlap(call: Call[QNorm]) -> int | None:
     return 0 if 1 in (places, groups) else None
 
 
-KERNELS: tuple[Kernel[QNorm], ...] = (
-    Kernel(
-        "bt_qnorm_ref",
-        "qnorm/ref.c",
-        _params,
-        fits=_fits,
-        pack=_pack,
-        overlap=overlap.first_only(_overlap),
-        splits=cut.outermost,
-    ),
+LONGEST_ROW = 4096  # numbers whose roots leave room for a shift of at least one bit
+
+
+def _fits_rows(call: Call[QNorm]) -> bool:
+    return _fits(call) and call.x.shape[1:3] == (1, 1) and call.x.shape[3] <= LONGEST_ROW
+
+
+_REF = Kernel[QNorm](
+    "bt_qnorm_ref",
+    "qnorm/ref.c",
+    _params,
+    fits=_fits,
+    pack=_pack,
+    overlap=overlap.first_only(_overlap),
+    splits=cut.outermost,
+)
+KERNELS = (
+    replace(_REF, symbol="bt_qnorm_mve", source="qnorm/mve.c", needs=MVE, fits=_fits_rows),
+    replace(_REF, symbol="bt_qnorm_dsp", source="qnorm/dsp.c", needs=DSP, fits=_fits_rows),
+    _REF,
 )

@@ -20,6 +20,10 @@ typedef struct {
 /* places * depth <= 32768. weight: in the output's scale, times 2^18; bias: that, zero point and one half, times 2^8 */
 void bt_qnorm_ref(const bt_qnorm *p, const int8_t *x, const BT_FLASH int32_t *weight, const BT_FLASH int32_t *bias,
                   int8_t *y);
+
+/* One place and one group, of at most 4096 numbers. */
+void bt_qnorm_dsp(const bt_qnorm *p, const int8_t *x, const int32_t *weight, const int32_t *bias, int8_t *y);
+void bt_qnorm_mve(const bt_qnorm *p, const int8_t *x, const int32_t *weight, const int32_t *bias, int8_t *y);
 #endif
 
 #endif
