@@ -20,7 +20,7 @@ from baretorch.ops.fixed_point import ToFixed
 from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.loops import Dims
-from baretorch.targets.features import DSP
+from baretorch.targets.features import DSP, MVE
 
 BITS = 8  # of a score behind the point, as a power of two
 STEPS = 1 << BITS
@@ -172,7 +172,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
         scratch=lambda call: 4 * call.op.geometry.seen(call.inputs)[1][-2],
     )
     dsp = replace(ref, symbol=f"bt_{name}_dsp", source="qattention/dsp.c", needs=DSP, fits=together)
-    return (dsp, ref)
+    return (replace(dsp, symbol=f"bt_{name}_mve", source="qattention/mve.c", needs=MVE), dsp, ref)
 
 
 KERNELS: tuple[Kernel[QAttention], ...] = (

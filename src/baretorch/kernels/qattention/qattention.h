@@ -42,6 +42,12 @@ void bt_qattention_masked_dsp(const bt_qattention *p, const int8_t *q, const int
                               const int16_t *mask, const BT_FLASH int16_t *table, int8_t *y, void *scratch);
 void bt_qattention_chosen_dsp(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
                               const uint8_t *mask, const BT_FLASH int16_t *table, int8_t *y, void *scratch);
+void bt_qattention_mve(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
+                       const int16_t *table, int8_t *y, void *scratch);
+void bt_qattention_masked_mve(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
+                              const int16_t *mask, const int16_t *table, int8_t *y, void *scratch);
+void bt_qattention_chosen_mve(const bt_qattention *p, const int8_t *q, const int8_t *k, const int8_t *v,
+                              const uint8_t *mask, const int16_t *table, int8_t *y, void *scratch);
 #endif
 
 #endif
