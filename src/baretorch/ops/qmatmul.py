@@ -16,7 +16,7 @@ from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits, limits
 from baretorch.ops.kernel import Call, Kernel, Params
 from baretorch.ops.loops import Dims
 from baretorch.ops.matmul import Matmul
-from baretorch.targets.features import DSP
+from baretorch.targets.features import DSP, MVE
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,21 @@ def _side_by_side(call: Call[QMatmul]) -> bool:
     return bool(down == 1 or (right == 1 and fields["n"] >= 4))
 
 
+def _in_vectors(call: Call[QMatmul]) -> bool:
+    """What a vector loads and stores lies together."""
+    fields = _fields(call)
+    (down, right), along, beside = fields["b_step"][3:], fields["a_step"][4], fields["y_step"][4]
+    return bool((down == 1 and along == 1) or (down != 1 and right == 1 and beside == 1))
+
+
 KERNELS: tuple[Kernel[QMatmul], ...] = (
+    Kernel(
+        "bt_qmatmul_mve",
+        "qmatmul/mve.c",
+        _params,
+        needs=MVE,
+        fits=lambda call: _fits(call) and _in_vectors(call),
+    ),
     Kernel(
         "bt_qmatmul_dsp",
         "qmatmul/dsp.c",

@@ -27,6 +27,9 @@ void bt_qmatmul_ref(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_
 /* Columns of b lie side by side, or its rows do and have four numbers at least. scratch: a halfword for each of k,
  * rounded up to four */
 void bt_qmatmul_dsp(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y, void *scratch);
+
+/* Columns of b lie side by side, and rows of a; or rows of b and of y do. */
+void bt_qmatmul_mve(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y);
 #endif
 
 #endif
