@@ -16,6 +16,7 @@ from baretorch.ops.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.upsample import UpsampleBilinear2d
 from baretorch.ops.window import Pair
+from baretorch.targets.features import MVE
 
 BITS = 11  # of a share: those of a row and a column multiply to 22, times a byte
 
@@ -86,6 +87,11 @@ def _tables(call: Call[QUpsampleBilinear2d]) -> tuple[Packed, ...]:
     return (Packed("rows", rows), Packed("down", down), Packed("columns", columns), Packed("right", right))
 
 
+def _fours(call: Call[QUpsampleBilinear2d]) -> bool:
+    return call.x.shape[3] >= 4
+
+
 KERNELS: tuple[Kernel[QUpsampleBilinear2d], ...] = (
+    Kernel("bt_qupsample_bilinear2d_mve", "qupsample/mve.c", _params, needs=MVE, fits=_fours, pack=_tables),
     Kernel("bt_qupsample_bilinear2d_ref", "qupsample/ref.c", _params, pack=_tables),
 )

@@ -16,6 +16,10 @@ typedef struct {
 void bt_qupsample_bilinear2d_ref(const bt_qupsample_bilinear2d *p, const int8_t *x, const BT_FLASH int16_t *rows,
                                  const BT_FLASH int16_t *down, const BT_FLASH int16_t *columns,
                                  const BT_FLASH int16_t *right, int8_t *y);
+
+/* Four channels at least. */
+void bt_qupsample_bilinear2d_mve(const bt_qupsample_bilinear2d *p, const int8_t *x, const int16_t *rows,
+                                 const int16_t *down, const int16_t *columns, const int16_t *right, int8_t *y);
 #endif
 
 #endif
