@@ -11,7 +11,7 @@
 #define BT_INT4_TURN 8 /* words whose sums stay within halfwords */
 
 /* sums[k] += row k of four, over `words` times two inputs; gives where the next rows begin */
-BT_INLINE const uint32_t *bt_int4_four(int32_t sums[4], const int8_t *x, const uint32_t *w, int32_t words)
+BT_INLINE const uint32_t *bt_int4_pairs_four(int32_t sums[4], const int8_t *x, const uint32_t *w, int32_t words)
 {
     const uint32_t two = 0x000f000f;
     while (words > 0) {
@@ -43,7 +43,7 @@ BT_INLINE void bt_int4_outputs_pairs(const bt_int4_layer *l, const int8_t *x, co
     const int32_t start = -8 * bt_int4_sum_ref(x, l->in);
     for (int32_t o = 0; o < l->out; o += 4) {
         int32_t sums[4] = { start, start, start, start };
-        w = bt_int4_four(sums, x, w, l->in >> 1);
+        w = bt_int4_pairs_four(sums, x, w, l->in >> 1);
         for (int32_t k = 0; k < 4 && o + k < l->out; k++)
             y[o + k] = bt_requantize(sums[k] + bias[o + k], multiplier[o + k], l->shift, l->zero, l->lo, l->hi);
     }
