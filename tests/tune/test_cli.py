@@ -62,19 +62,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_model_is_found_confirmed_and_made_again(folder: Path) -> None:
-    arguments = ("tune", "net.py", "--board", "pico", "--flash", "10k", "--accuracy-drop", "3", "--trials", "5")
+    arguments = ("tune", "net.py", "--board", "pico", "--flash", "11k", "--accuracy-drop", "3", "--trials", "5")
     result = baretorch(*arguments, "--target-samples", "20", "--out", "t", "--json")
     assert result.code == 0, result.err
     told = result.json()
     chosen = told["chosen"]
-    assert chosen["flash"] <= 10 * 1024 < told["int8"]["flash"]
+    assert chosen["flash"] <= 11 * 1024 < told["int8"]["flash"]
     assert chosen["accuracy"] >= told["original"] - 0.03 and told["budget"]["accuracy"] == told["original"] - 0.03
     assert told["target"] == {"accuracy": chosen["accuracy"], "samples": 20}
     assert told["trials"] == 5 and chosen in told["front"]
     assert not chosen["over"]
     assert {"t/tuned.toml", "t/tuned.html"} <= set(told["files"])
     page = (folder / "t" / "tuned.html").read_text()
-    assert page.count("<circle") >= 4 and "most flash, 10,240" in page and f"{chosen['flash']:,}" in page
+    assert page.count("<circle") >= 4 and "most flash, 11,264" in page and f"{chosen['flash']:,}" in page
     # What is written makes the same image, however often.
     images = []
     for out in ("a", "b"):

@@ -109,14 +109,16 @@ class Study:
                 warnings.simplefilter("ignore")
                 optuna.storages.fail_stale_trials(self._study)
             trials = [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
-            show(sum(t.state.is_finished() and t.values is not None for t in trials), self._asked(trials))
-            trial = self._taken([t for t in trials if t.state == waiting])
+            done = {t.user_attrs[ASKED] for t in trials if t.values is not None}
+            show(len(done), self._asked(trials))
+            if len(done) == self._asked(trials):
+                return
+            busy = done | {t.user_attrs[ASKED] for t in trials if t.state == running}
+            trial = self._taken([t for t in trials if t.state == waiting and t.user_attrs[ASKED] not in busy])
             if trial is not None:
                 self._work_on(trial, measure)
-            elif any(t.state in (waiting, running) for t in trials):
-                threading.Event().wait(WAIT)
             else:
-                return
+                threading.Event().wait(WAIT)
 
     @staticmethod
     def _asked(trials: Sequence[optuna.trial.FrozenTrial]) -> int:
@@ -191,11 +193,18 @@ class Study:
             done.set()
             thread.join()
 
+    def close(self) -> None:
+        """Leave the database."""
+        self._storage.remove_session()
+        self._storage.engine.dispose()
+
     def done(self) -> list[Done]:
-        """What was found, in the order of the trials."""
+        """What was found, in the order of the trials. Where two processes took up the same of a dead one, as SQLite
+        lets them, what came first counts."""
         optuna = import_optuna()
         trials = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-        return [_done(t) for t in trials if ASKED in t.user_attrs]
+        first = {t.user_attrs[ASKED]: t for t in reversed(trials) if ASKED in t.user_attrs}
+        return [_done(t) for t in sorted(first.values(), key=lambda t: t.number)]
 
 
 def _done(trial: optuna.trial.FrozenTrial) -> Done:
