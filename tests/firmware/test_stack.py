@@ -15,6 +15,7 @@ from baretorch.firmware.types import Image
 from baretorch.options import Optimize
 from baretorch.targets.boards import load_board
 from baretorch.targets.linker import linker_script
+from tests.emulators.images import image as toy
 from tests.firmware.conftest import Build
 
 SOURCE = Path(__file__).parent / "stack.c"
@@ -117,3 +118,21 @@ def test_bound_holds_on_the_core(image_of: Build, board: str, toolchain: str) ->
     assert decoded.bytes is not None
     assert 32 <= used <= decoded.bytes <= used + 64
     assert used <= image.ram.stack < 400
+
+
+DEEP = """\
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    volatile uint8_t room[512];
+    room[*(const uint8_t *)from] = 1;
+    *(uint8_t *)to = room[0];
+}
+"""
+
+
+@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+def test_the_server_leaves_the_stack_to_the_model(toolchain: str) -> None:
+    """Three functions are below a model that runs, and keep little: what frames need is gone by then."""
+    made = toy("mps2-an386", DEEP, toolchain=toolchain)
+    assert made.run_stack is not None and made.run_stack >= 512
+    assert made.ram.stack - made.run_stack <= 24

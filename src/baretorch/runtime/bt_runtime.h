@@ -117,7 +117,7 @@ void bt_print(const BT_FLASH char *text);
 void bt_print_hex(uint32_t value);
 
 /* serve.c: answers the host's frames for ever. */
-void bt_serve(void);
+__attribute__((noreturn)) void bt_serve(void);
 
 /* An application of the user's own, instead of that: for ever, too. */
 void bt_main(void);

@@ -4,7 +4,16 @@
 #include "crc.h"
 #include "frame.h"
 
+/* Functions that are not inlined, so that what they need is not on the stack while the model runs. bt_serve itself needs
+ * next to nothing; on an AVR never, because it does not return. */
+#if defined(__AVR__)
+#define APART
+#else
+#define APART __attribute__((noinline))
+#endif
+
 static uint32_t crc; /* of the frame that is being received or sent */
+static uint8_t seq;  /* of the frame that is being answered */
 
 static void crc_add(uint8_t byte)
 {
@@ -79,7 +88,7 @@ static void put_u32(uint32_t value)
     }
 }
 
-static void begin(uint8_t type, uint8_t seq, uint32_t length)
+static void begin(uint8_t type, uint32_t length)
 {
     bt_print(BT_TEXT("BT"));
     crc = BT_CRC_BEGIN;
@@ -111,25 +120,35 @@ static uint32_t total_bytes(const BT_FLASH bt_buffer *buffers, uint8_t count)
     return bytes;
 }
 
-static void send_error(uint8_t seq, uint8_t code, const BT_FLASH char *text)
+/* No `switch`, of which compilers make a table: on an AVR that would be in RAM. */
+static const BT_FLASH char *why(uint8_t error)
+{
+    if (error == BT_ERROR_TYPE) {
+        return BT_TEXT("unknown frame type");
+    }
+    if (error == BT_ERROR_LENGTH) {
+        return BT_TEXT("the payload's length is not that of the inputs");
+    }
+    if (error == BT_ERROR_CRC) {
+        return BT_TEXT("bytes were lost or changed: the CRC differs");
+    }
+    return BT_TEXT("the rest of the frame did not come in time");
+}
+
+static void send_error(uint8_t code, const BT_FLASH char *text)
 {
     const uint32_t bytes = text_bytes(text);
-    begin(BT_FRAME_ERROR, seq, 1 + bytes);
+    begin(BT_FRAME_ERROR, 1 + bytes);
     put_u8(code);
     put_text(text, bytes);
     end();
 }
 
-static void send_late(uint8_t seq)
-{
-    send_error(seq, BT_ERROR_TIME, BT_TEXT("the rest of the frame did not come in time"));
-}
-
-static void send_model(uint8_t seq)
+static void send_model(void)
 {
     const BT_FLASH bt_model *m = &bt_the_model;
     const uint32_t name = text_bytes(m->name);
-    begin(BT_FRAME_MODEL, seq, 8 + 4u * m->input_count + 4u * m->output_count + name + sizeof BT_BOARD_NAME);
+    begin(BT_FRAME_MODEL, 8 + 4u * m->input_count + 4u * m->output_count + name + sizeof BT_BOARD_NAME);
     put_u8(BT_FRAME_VERSION);
     put_u8(m->input_count);
     put_u8(m->output_count);
@@ -146,7 +165,7 @@ static void send_model(uint8_t seq)
     end();
 }
 
-static void receive_inputs(void)
+static APART void receive_inputs(void)
 {
     for (uint8_t i = 0; i < bt_the_model.input_count; i++) {
         uint8_t *to = bt_the_model.inputs[i].data;
@@ -156,20 +175,10 @@ static void receive_inputs(void)
     }
 }
 
-static void run(uint8_t seq)
+static void send_result(uint32_t ticks)
 {
     const BT_FLASH bt_model *m = &bt_the_model;
-#ifdef BT_CHECK_INPUTS
-    const BT_FLASH char *wrong = bt_model_wrong_input();
-    if (wrong) {
-        send_error(seq, BT_ERROR_INPUT, wrong);
-        return;
-    }
-#endif
-    const uint32_t before = bt_counter_read();
-    bt_model_call();
-    const uint32_t ticks = bt_counter_read() - before;
-    begin(BT_FRAME_RESULT, seq, 8 + total_bytes(m->outputs, m->output_count));
+    begin(BT_FRAME_RESULT, 8 + total_bytes(m->outputs, m->output_count));
     put_u32(ticks);
     put_u32(bt_stack_peak());
     for (uint8_t i = 0; i < m->output_count; i++) {
@@ -188,46 +197,62 @@ static void find_start(void)
     }
 }
 
-/* One frame. A header that makes no sense is answered at once, and the search for the next start begins. */
-static void serve_frame(void)
+/* One frame: its type if it is to be answered, else what is wrong with it, BT_ERROR_…, which are other numbers. A header
+ * that makes no sense is told at once, and the search for the next start begins. */
+static APART uint8_t receive(void)
 {
     find_start();
     crc = BT_CRC_BEGIN;
     late = 0;
     const uint8_t type = get();
-    const uint8_t seq = get();
+    seq = get();
     const uint32_t length = get_u32();
     uint32_t expected = 0;
     if (late) {
-        send_late(seq);
-        return;
+        return BT_ERROR_TIME;
     }
     if (type == BT_FRAME_RUN) {
         expected = total_bytes(bt_the_model.inputs, bt_the_model.input_count);
     } else if (type != BT_FRAME_HELLO && type != BT_FRAME_RESET) {
-        send_error(seq, BT_ERROR_TYPE, BT_TEXT("unknown frame type"));
-        return;
+        return BT_ERROR_TYPE;
     }
     if (length != expected) {
-        send_error(seq, BT_ERROR_LENGTH, BT_TEXT("the payload's length is not that of the inputs"));
-        return;
+        return BT_ERROR_LENGTH;
     }
     if (type == BT_FRAME_RUN) {
         receive_inputs();
     }
     const int whole = crc_matches();
-    if (late) {
-        send_late(seq);
-    } else if (!whole) {
-        send_error(seq, BT_ERROR_CRC, BT_TEXT("bytes were lost or changed: the CRC differs"));
-    } else if (type == BT_FRAME_RUN) {
-        run(seq);
+    if (late || !whole) {
+        return late ? BT_ERROR_TIME : BT_ERROR_CRC;
+    }
+#ifdef BT_CHECK_INPUTS
+    if (type == BT_FRAME_RUN && bt_model_wrong_input()) {
+        return BT_ERROR_INPUT;
+    }
+#endif
+    return type;
+}
+
+/* `ticks` are what the model took, if it ran. */
+static APART void answer(uint8_t type, uint32_t ticks)
+{
+#ifdef BT_CHECK_INPUTS
+    if (type == BT_ERROR_INPUT) {
+        send_error(type, bt_model_wrong_input());
+        return;
+    }
+#endif
+    if (type == BT_FRAME_RUN) {
+        send_result(ticks);
+    } else if (type == BT_FRAME_HELLO) {
+        send_model();
     } else if (type == BT_FRAME_RESET) {
         bt_model_reset();
-        begin(BT_FRAME_DONE, seq, 0);
+        begin(BT_FRAME_DONE, 0);
         end();
     } else {
-        send_model(seq);
+        send_error(type, why(type));
     }
 }
 
@@ -238,6 +263,13 @@ void bt_serve(void)
     bt_print(bt_the_model.name);
     bt_print(BT_TEXT(" on " BT_BOARD_NAME ", ready\n"));
     for (;;) {
-        serve_frame();
+        const uint8_t type = receive();
+        uint32_t ticks = 0;
+        if (type == BT_FRAME_RUN) {
+            const uint32_t before = bt_counter_read();
+            bt_model_call();
+            ticks = bt_counter_read() - before;
+        }
+        answer(type, ticks);
     }
 }
