@@ -103,13 +103,14 @@ def build(
         files = _Files(work, name)
         runtime = runtime_sources(board, used, watchdog is not None, app=bool(own))
         header = board_header(board, checked, used, watchdog, app=bool(own))
-        units = [(source, Optimize.SIZE, _Whose.RUNTIME) for source in runtime]
-        units += [(source.resolve(), optimize, _Whose.MODEL) for source in model_sources]
+        # The model comes first: GNU ld makes calls on RISC-V the longer the more it has shortened before them.
+        units = [(source.resolve(), optimize, _Whose.MODEL) for source in model_sources]
+        units += [(source, Optimize.SIZE, _Whose.RUNTIME) for source in runtime]
         units += [(source.resolve(), optimize, _Whose.APP) for source in own]
         plan = [_Unit(s, work / f"{i:02}_{s.stem}.o", level, whose) for i, (s, level, whose) in enumerate(units)]
         folders = (work.resolve(), include.resolve(), RUNTIME, KERNELS, *([app.resolve()] if app else []))
         objects = _compile(tools, work, header, plan, folders, progress)
-        in_ram = _in_ram(objects[len(runtime) : len(objects) - len(own)]) if code is CodeIn.RAM else ()
+        in_ram = _in_ram(objects[: len(model_sources)]) if code is CodeIn.RAM else ()
         elf = _link(board, tools, files, objects, used, in_ram, bool(own))
         frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
         stack, deepest = _stacks(board, elf, frames, used)

@@ -8,15 +8,16 @@ from baretorch.targets.types import Board
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
 
-_BARE = ("start.c", "stack.c", "mem.c")
-_ARM = ("arm/startup.c", "arm/fault.c", *_BARE)
+_BARE = ("mem.c", "start.c", "stack.c")  # what models call is beside them, where short calls reach
+_ARM = (*_BARE, "arm/startup.c", "arm/fault.c")
+_RISCV = (*_BARE, "riscv/startup.S", "riscv/trap.c")
 _START: dict[str, tuple[str, ...]] = {
     "vectors": _ARM,
-    "boot2": ("boot/boot2.S", *_ARM),
-    "image_def": ("boot/image_def.c", "boot/qmi.c", *_ARM),
-    "image_def_riscv": ("boot/image_def_riscv.S", "boot/qmi.c", "riscv/startup.S", "riscv/trap.c", *_BARE),
-    "riscv": ("riscv/startup.S", "riscv/trap.c", *_BARE),
-    "avr": ("avr/startup.S", "avr/start.c", "avr/stack.c", "mem.c"),
+    "boot2": (*_ARM, "boot/boot2.S"),
+    "image_def": (*_ARM, "boot/image_def.c", "boot/qmi.c"),
+    "image_def_riscv": (*_RISCV, "boot/image_def_riscv.S", "boot/qmi.c"),
+    "riscv": _RISCV,
+    "avr": ("mem.c", "avr/startup.S", "avr/start.c", "avr/stack.c"),
     "host": ("host/main.c",),
 }
 
