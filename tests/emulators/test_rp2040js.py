@@ -31,7 +31,7 @@ from tests.emulators.test_machines import DATA, FAULTS, fault
 from tests.zoo.zoo import MODELS, ROOT, check_shortage, source
 
 JS, UNICORN = Emulator.RP2040JS, Emulator.UNICORN
-CHEAP = (("sine", False), ("ad", True))
+CHEAP = (("sine", False, Console.UART), ("ad", True, Console.USB))
 FORGETS = (0xB5, 0xBD)  # PUSH with LR, POP with PC: rp2040js does not count that register, the manual does
 
 
@@ -192,15 +192,17 @@ def run(compiled: pipeline.Compiled, made: Image, emulator: str) -> Run:
         return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples), timeout=1800)
 
 
-def compared(name: str, int8: bool, folder: Path) -> Run:
+def compared(name: str, int8: bool, folder: Path, console: Console = Console.USB) -> Run:
     """The same image on both: the same bits, instructions and stack; and the table of rp2040js says what ours does."""
-    compiled = pipeline.compile_source(source(name, int8), load_board("pico"), Options(console=Console.UART))
+    compiled = pipeline.compile_source(source(name, int8), load_board("pico"), Options(console=console))
     made = pipeline.build_image(compiled, folder)
     js, unicorn = (run(compiled, made, emulator) for emulator in (JS, UNICORN))
     assert [a.tobytes() for a in (*js.first, *js.outputs)] == [a.tobytes() for a in (*unicorn.first, *unicorn.outputs)]
     assert js.instructions == unicorn.instructions
-    assert js.stack_peak == unicorn.stack_peak > 0
-    assert unicorn.emulator_cycles is None and js.emulator_cycles is not None
+    assert 0 < js.stack_peak <= made.ram.stack and 0 < unicorn.stack_peak <= made.ram.stack
+    # USB interrupts at any depth, and when the host asks is the host's affair.
+    assert console is Console.USB or js.stack_peak == unicorn.stack_peak
+    assert unicorn.emulator_cycles is None and isinstance(js.emulator_cycles, int)
     assert js.ticks == pytest.approx(js.emulator_cycles / 125, rel=0.01, abs=3)  # microseconds, at 125 MHz
     listing = read_listing(made)
     ours, same = (cycles_of(run.blocks, listing, TIMINGS["cortex-m0plus"]) for run in (js, unicorn))
@@ -215,9 +217,9 @@ def forgotten(blocks: tuple[Block, ...], listing: Listing) -> int:
     return sum(executed for high, executed in opcodes if high in FORGETS)
 
 
-@pytest.mark.parametrize(("name", "int8"), CHEAP)
-def test_cheap_models_of_the_zoo(name: str, int8: bool, tmp_path: Path) -> None:
-    compared(name, int8, tmp_path)
+@pytest.mark.parametrize(("name", "int8", "console"), CHEAP)
+def test_cheap_models_of_the_zoo(name: str, int8: bool, console: Console, tmp_path: Path) -> None:
+    compared(name, int8, tmp_path, console)
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ function run_slice(slept) {
         const nanos = Math.max(0, clock.nanosToNextAlarm);
         if (nanos >= PACED && nanos > 1.001 * slept) return nanos / 1e6;
         pass(nanos);
-        cycles += nanos / nanos_per_cycle;
+        cycles += Math.ceil(nanos / nanos_per_cycle);
         slept = 0;
     }
     return 0;
