@@ -28,6 +28,7 @@ from baretorch.emulators.usb_host import (
     like_linux,
     like_windows,
     line_coding,
+    set_configuration,
     set_halt,
     set_lines,
 )
@@ -158,6 +159,29 @@ def test_cleared_while_a_packet_waits() -> None:
     data = bytes(range(150))
     assert link.run([data]).outputs == (data[::-1],)
     assert len(cleared) > 2 and len(machine.instructions()) == 1
+
+
+@pytest.mark.parametrize("request_", [clear_halt(0x82), set_configuration(1)])
+def test_cleared_late_in_a_frame(request_: Request) -> None:
+    """Where the RP2040 hands nothing over (E15): the packet that waited goes in the next frame."""
+    machine = over_usb("pico", inputs=150, outputs=150)
+    link = Link(machine)
+    link.hello()
+    controller, host = port(machine)
+
+    def clear() -> Steps[None]:
+        while not controller.is_armed(0x82):
+            yield host.data_step()
+        while not 800 <= controller._around.microseconds() % 1000 < 900:
+            yield True
+        yield from host.control(request_)
+        for endpoint in (0x82, 2) if request_ == set_configuration(1) else (0x82,):
+            host.cleared(endpoint)
+
+    host.do(clear())
+    data = bytes(range(150))
+    assert link.run([data]).outputs == (data[::-1],)
+    assert not host.busy
 
 
 def test_a_packet_that_comes_twice_is_taken_once() -> None:

@@ -338,6 +338,8 @@ static void restart(uint32_t buffer)
     toggles &= ~(1u << buffer);
     if (buffer == DATA_IN) {
         owes_end = sending != 0 && in_flight == 0;
+        sending = 0; /* if it is too late in a frame, the next one begins it */
+        in_flight = 0;
         send();
     } else if (buffer == DATA_OUT && full == 0) {
         arm(DATA_OUT, PACKET);
@@ -464,8 +466,8 @@ static void serve_setup(void)
     take_back(EP0_IN);
     take_back(EP0_OUT);
     BUFF_STATUS_CLEAR = 3;
+    SIE_STATUS_CLEAR = STATUS_SETUP; /* before it is read: another one that comes now is noted, and served next */
     const uint32_t first = ENDPOINT(0), second = ENDPOINT(1);
-    SIE_STATUS_CLEAR = STATUS_SETUP;
     const uint32_t request = first & 0xffffu, value = first >> 16, index = second & 0xffffu;
     toggles |= 3; /* data and status begin with DATA1 */
     control.asked = (uint16_t)(second >> 16);
