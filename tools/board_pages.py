@@ -210,7 +210,8 @@ def _arduino(reset: str) -> Notes:
         ("The USB cable, nothing else: a chip on the board turns USART0 into a serial port.",),
         (
             "`apt-get install avrdude`, plug the board in, `baretorch flash {sine} --int8 --board {board}`: avrdude",
-            "writes the HEX file through the board's boot loader. With several serial ports, `--port PORT` names it.",
+            "writes the HEX file through the board's boot loader, on the serial port whose maker is Arduino. With",
+            "several, or a board of another maker, `--port PORT` names it: nothing else is opened unasked.",
             reset,
         ),
         (

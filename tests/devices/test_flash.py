@@ -13,13 +13,14 @@ import pytest
 
 from baretorch.devices import avrdude
 from baretorch.devices import flash as module
+from baretorch.devices import serial as ports
 from baretorch.devices.flash import Drive, flash, flash_uf2, uf2_drives
 from baretorch.devices.serial import Port
 from baretorch.errors import CompileError
 from baretorch.firmware.chunks import Chunk
 from baretorch.firmware.types import FlashUse, Image, RamUse
 from baretorch.firmware.uf2 import encode_uf2
-from baretorch.targets.boards import load_board
+from baretorch.targets.boards import board_names, load_board
 
 PYOCD = """\
 #!{python}
@@ -68,7 +69,7 @@ def a_pyocd(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str = "", name:
     return log
 
 
-PORTS = (Port("/dev/ttyACM0", "Pico", True, "pico"), Port("/dev/ttyACM1", "ST-LINK", True))
+PORTS = (Port("/dev/ttyACM0", "Pico", 0x2E8A, "pico"), Port("/dev/ttyACM1", "ST-LINK", 0x0483))
 
 
 def test_a_running_board_is_asked_for_its_drive(
@@ -101,7 +102,7 @@ def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypa
     monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError, match="no way found to flash board pico2"):
         flash(an_image(tmp_path, "pico2"))
-    monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, Port("/dev/ttyACM2", "Pico", True, "mine")))
+    monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine")))
     with pytest.raises(CompileError) as several:
         flash(an_image(tmp_path, "pico"))
     assert several.value.have == ("/dev/ttyACM0 (pico)", "/dev/ttyACM2 (mine)")
@@ -110,6 +111,63 @@ def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypa
     with pytest.raises(CompileError, match="no drive appeared"):
         flash(an_image(tmp_path, "pico"))
     assert touched == ["/dev/ttyACM0"]
+
+
+SEVERAL = (*PORTS, Port("/dev/ttyACM2", "Pico", 0x2E8A, "pico"), Port("COM3", "serial", 0x2E8A, ""))
+
+
+@pytest.mark.parametrize("name", ["/dev/ttyACM2", "COM3"])
+def test_one_of_several_boards_is_asked(
+    name: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That on the port that is named, also where nobody but the user knows what it is; its drive is the new one."""
+    touched: list[str] = []
+
+    def touch(port: str) -> None:
+        touched.append(port)
+        mounted.append(a_drive(tmp_path / "new", "RPI-RP2"))
+
+    mounted.append(a_drive(tmp_path / "old", "RPI-RP2"))
+    monkeypatch.setattr(ports, "serial_ports", lambda: SEVERAL)
+    monkeypatch.setattr(module, "touch", touch)
+    with pytest.raises(CompileError, match="did not restart"):  # a folder does not go away
+        flash(an_image(tmp_path, "pico"), port=name)
+    assert touched == [name]
+    assert (tmp_path / "new" / "toy.uf2").exists() and not (tmp_path / "old" / "toy.uf2").exists()
+
+
+def test_ports_that_are_left_alone(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nobody named and that may be anybody's, one that is not ours, another chip's, and none at all."""
+    touched: list[str] = []
+    monkeypatch.setattr(module, "touch", touched.append)
+    monkeypatch.setattr(ports, "serial_ports", lambda: SEVERAL)
+    monkeypatch.setattr(module, "serial_ports", lambda: SEVERAL[3:])
+    with pytest.raises(CompileError, match="no way found"):
+        flash(an_image(tmp_path, "pico"))
+    for name, what in (
+        ("/dev/ttyACM1", "no image of Baretorch talks on port /dev/ttyACM1"),
+        ("/dev/ttyACM9", "there is no port /dev/ttyACM9"),
+    ):
+        with pytest.raises(CompileError) as error:
+            flash(an_image(tmp_path, "pico"), port=name)
+        assert error.value.what == what
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "pico2"), port="/dev/ttyACM0")
+    assert error.value.render() == ("error: port /dev/ttyACM0 is not that of board pico2\n  have  an image for pico")
+    assert touched == []
+
+
+def test_the_drive_of_another_board_is_not_for_riscv(tmp_path: Path, mounted: list[Path]) -> None:
+    mounted.append(a_drive(tmp_path / "drive", "SAMD21G18A-Metro-v0"))
+    with pytest.raises(CompileError) as error:
+        flash(an_image(tmp_path, "pico2-riscv"))
+    assert error.value.need == ("Board-ID RP2350",)
+    assert not (tmp_path / "drive" / "toy.uf2").exists()
+
+
+def test_every_family_has_its_drives() -> None:
+    families = {load_board(name).chip.uf2_family for name in board_names()}
+    assert families - {None} == set(module.BOARD_IDS)
 
 
 @pytest.mark.parametrize(("board", "board_id"), [("pico", "RPI-RP2"), ("pico2", "RP2350"), ("pico4ml", "RPI-RP2")])
@@ -213,10 +271,11 @@ def test_avrdude(
     ]
 
 
-def test_avrdude_takes_the_only_port(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_avrdude_takes_the_only_arduino(tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     a_pyocd(tmp_path, monkeypatch, name="avrdude")
-    monkeypatch.setattr(avrdude, "serial_ports", lambda: (PORTS[1], Port("/dev/ttyS0", "ttyS0", False)))
-    assert flash(an_image(tmp_path, "arduino-uno")) == "m328p on /dev/ttyACM1"
+    uno = Port("/dev/ttyACM3", "Arduino Uno", 0x2341)
+    monkeypatch.setattr(avrdude, "serial_ports", lambda: (*PORTS, uno, Port("/dev/ttyS0", "ttyS0")))
+    assert flash(an_image(tmp_path, "arduino-uno")) == "m328p on /dev/ttyACM3"
     monkeypatch.setattr(avrdude, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError) as error:
         flash(an_image(tmp_path, "arduino-uno"))

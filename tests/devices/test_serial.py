@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 import time
 import tty
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import serial
 
 from baretorch.devices import serial as ports
-from baretorch.devices.serial import Port, SerialMachine, serial_ports, touch
+from baretorch.devices.serial import Port, SerialMachine, find_port, open_port, serial_ports, touch
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.errors import CompileError
+from baretorch.options import Console
+from baretorch.targets.boards import load_board
 from tests.emulators.fake import FakeDevice
 
 
@@ -77,7 +81,7 @@ def test_an_unplugged_board(monkeypatch: pytest.MonkeyPatch, board: tuple[str, F
 
 
 def test_no_such_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "serial_ports", lambda: (Port("/dev/ttyACM0", "Pico", True),))
+    monkeypatch.setattr(ports, "serial_ports", lambda: (Port("/dev/ttyACM0", "Pico", 0x2E8A),))
     with pytest.raises(CompileError) as error:
         SerialMachine("/dev/ttyNOPE", 115200)
     assert error.value.render() == (
@@ -121,14 +125,50 @@ def test_ports_on_usb_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     found[-1].manufacturer = "Baretorch"
     monkeypatch.setattr(ports.list_ports, "comports", lambda: found)
     assert serial_ports() == (
-        Port("/dev/ttyACM0", "Pico", True),
-        Port("/dev/ttyACM1", "ST-LINK", True),
-        Port("/dev/ttyACM2", "Pico", True, "mine"),
-        Port("/dev/ttyS0", "/dev/ttyS0", False),
+        Port("/dev/ttyACM0", "Pico", 0x2E8A),
+        Port("/dev/ttyACM1", "ST-LINK", 0x0483),
+        Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine"),
+        Port("/dev/ttyS0", "/dev/ttyS0"),
     )
+    monkeypatch.setattr(sys, "platform", "win32")  # which does not tell who made it: nobody's until somebody says so
+    assert [port.board for port in serial_ports()] == ["", None, "", None]
 
 
-@pytest.mark.parametrize(("number", "is_error"), [(errno.EACCES, True), (errno.EBUSY, True), (errno.EIO, False)])
+def test_nothing_is_sent_to_what_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image that talks over USB says who it is. On a UART anything may be between, such as an adapter."""
+    opened: list[str] = []
+    monkeypatch.setattr(serial, "serial_for_url", lambda name, **_: opened.append(name))
+    found = (Port("/dev/ttyACM0", "A printer", 0x1234), Port("/dev/ttyACM1", "Pico", 0x2E8A, "pico"))
+    monkeypatch.setattr(ports, "serial_ports", lambda: found)
+    pico = load_board("pico")
+    with pytest.raises(CompileError) as error:
+        open_port("/dev/ttyACM0", pico.with_console(Console.USB))
+    assert error.value.render() == (
+        "error: no image of Baretorch talks on port /dev/ttyACM0\n"
+        "  have  A printer, which was left alone\n"
+        "  need  a board that runs one, on its USB cable\n"
+        "  try   `baretorch flash` puts one there\n"
+        "        `--console uart` if this is an adapter at the board's UART"
+    )
+    assert opened == []
+    open_port("/dev/ttyACM1", pico.with_console(Console.USB))
+    open_port("socket://localhost:1", pico.with_console(Console.USB))
+    open_port("/dev/ttyACM0", pico.with_console(Console.UART))
+    assert opened == ["/dev/ttyACM1", "socket://localhost:1", "/dev/ttyACM0"]
+
+
+def test_a_link_names_its_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    device, link = tmp_path / "ttyACM5", tmp_path / "usb-Baretorch_pico-if00"
+    device.touch()
+    link.symlink_to(device)
+    monkeypatch.setattr(ports, "serial_ports", lambda: (Port(str(device), "Pico", 0x2E8A, "pico"),))
+    assert find_port(str(link)) == find_port(str(device)) == Port(str(device), "Pico", 0x2E8A, "pico")
+    assert find_port(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "is_error"), [(errno.EACCES, True), (errno.EBUSY, True), (errno.ENOENT, True), (errno.EIO, False)]
+)
 def test_touch(monkeypatch: pytest.MonkeyPatch, number: int, is_error: bool) -> None:
     """The port goes away while it is opened: that is the purpose."""
     rates: list[int] = []

@@ -24,7 +24,9 @@ IMAGES = (".uf2", ".hex", ".elf")
 @board_option
 @click.option("--method", type=click.Choice(["uf2", "pyocd", "avrdude"]), help="Default: the first that works.")
 @click.option("--drive", type=click.Path(), metavar="DIR", help="Where the board's UF2 drive is mounted.")
-@click.option("--port", metavar="PORT", help="The board's serial port, for avrdude; default: the only one on USB.")
+@click.option(
+    "--port", metavar="PORT", help="The board's serial port, of several. Default: the only board that says who it is."
+)
 @takes(*BUILD, *COMPILE, *CORES, "npu", "units", "watchdog", "app")
 def flash(
     as_json: bool,

@@ -113,7 +113,7 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
     from itertools import count
 
     from baretorch.cli.work import compiled_model
-    from baretorch.devices.serial import SerialMachine
+    from baretorch.devices.serial import open_port
     from baretorch.emulators import open_machine
     from baretorch.explore.sweep import read_sweep
     from baretorch.pipeline import build_image
@@ -132,7 +132,7 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
 
     def connect(made: Made) -> Machine:
         if port:
-            return SerialMachine(port, board.chip.uart.baud)
+            return open_port(port, made.compiled.board)
         return open_machine(made.image, made.compiled.c.run, options.emulator, timed=True)
 
     return LiveModel(make, connect)

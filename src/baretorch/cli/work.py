@@ -57,9 +57,9 @@ def opener(stage: Stage) -> Callable[[Compiled, str | None], Machine]:
 
     def opened(compiled: Compiled, port: str | None) -> Machine:
         if port:
-            from baretorch.devices.serial import SerialMachine
+            from baretorch.devices.serial import open_port
 
-            return SerialMachine(port, compiled.board.chip.uart.baud)
+            return open_port(port, compiled.board)
         return open_machine(built_image(compiled, None, stage), compiled.c.run, compiled.options.emulator)
 
     return opened

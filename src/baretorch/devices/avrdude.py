@@ -10,6 +10,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 
 SECONDS = 120
+MAKERS = (0x2341, 0x2A03)  # Arduino's numbers on USB
 REMEDY = "`apt-get install avrdude`, and plug the board in"
 
 
@@ -42,15 +43,17 @@ def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:
 
 
 def _only_port(board: str) -> str:
-    """The one serial port on USB; CompileError if there is none or more."""
+    """The one serial port of an Arduino; CompileError if there is none or more. Others may be anything, also an Arduino
+    that somebody else made, and are not opened unless they are named."""
     ports = [port for port in serial_ports() if port.usb]
-    if len(ports) != 1:
+    own = [port for port in ports if port.vendor in MAKERS]
+    if len(own) != 1:
         raise CompileError(
             f"which serial port is board {board} on?",
-            have=[f"{port.device} ({port.title})" for port in ports] or "no serial port on USB",
+            have=[f"{port.device} ({port.title})" for port in own or ports] or "no serial port on USB",
             need="--port PORT, such as /dev/ttyACM0, /dev/ttyUSB0 or COM3",
         )
-    return ports[0].device
+    return own[0].device
 
 
 def _remedy(said: list[str]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baretorch.devices.avrdude import REMEDY, find_avrdude, flash_avrdude
-from baretorch.devices.serial import serial_ports, touch
+from baretorch.devices.serial import Port, find_port, no_port, not_ours, serial_ports, touch
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
@@ -23,7 +23,8 @@ from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
 INFO = "INFO_UF2.TXT"
-BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350"}  # by UF2 family, as INFO_UF2.TXT has them
+# By UF2 family, as INFO_UF2.TXT has them.
+BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350", 0xE48BFF5A: "RP2350"}
 REBOOT_SECONDS = 10.0
 DRIVE_SECONDS = 20.0  # for a drive to be there after a board was asked for it
 MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
@@ -47,7 +48,7 @@ def flash(
     image: Image, method: str | None = None, folders: Sequence[Path] | None = None, port: str | None = None
 ) -> str:
     """Put the image on the board that is plugged in, by `method` or the first that works; where it went.
-    `folders` are where its drive may be mounted, if not in the usual places; `port` is its serial port, for avrdude."""
+    `folders` are where its drive may be mounted, if not in the usual places; `port` is its serial port."""
     board = image.board
     if not board.flash_methods:
         raise CompileError(f"board {board.name} cannot be flashed", have=board.title)
@@ -63,7 +64,8 @@ def flash(
             need=[FILES[name] for name in allowed],
         )
     if "uf2" in methods:
-        drives = uf2_drives(folders) or _asked_for_drive(image, folders)
+        drives = _asked_for_drive(image, folders, port) if port else uf2_drives(folders)
+        drives = drives or _asked_for_drive(image, folders)
         if folders and not drives:
             where = ", ".join(map(str, folders))
             raise CompileError(f"{where} is not a board's drive", need=f"{INFO} in it", try_=REMEDIES["uf2"])
@@ -99,26 +101,44 @@ def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
     return tuple(found)
 
 
-def _asked_for_drive(image: Image, folders: Sequence[Path] | None) -> tuple[Drive, ...]:
+def _asked_for_drive(image: Image, folders: Sequence[Path] | None, named: str | None = None) -> tuple[Drive, ...]:
     """The drive of a board that runs an image of ours and talks over USB: it restarts into its boot loader when its
-    port is opened at 1,200 baud. None if there is no such board."""
-    ports = [port for port in serial_ports() if port.board is not None and _same_chip(port.board, image.board)]
-    if not ports:
+    port is opened at 1,200 baud. It is the one on the port that is `named`, or the only one; none if there is none."""
+    before = uf2_drives(folders)
+    port = _named_port(named, image.board) if named else _only_board(image.board)
+    if port is None:
         return ()
-    if len(ports) > 1:
-        seen = [f"{port.device} ({port.board or port.title})" for port in ports]
-        raise CompileError("several boards could be flashed", have=seen, try_="leave only one plugged in")
-    touch(ports[0].device)
+    touch(port.device)
     deadline = time.monotonic() + DRIVE_SECONDS
-    while not (drives := uf2_drives(folders)):
+    while not (drives := tuple(drive for drive in uf2_drives(folders) if drive not in before)):
         if time.monotonic() >= deadline:
             raise CompileError(
-                f"the board on {ports[0].device} was restarted into its boot loader, and no drive appeared",
+                f"the board on {port.device} was restarted into its boot loader, and no drive appeared",
                 have=f"nothing within {DRIVE_SECONDS:g} s",
                 try_=["mount the drive, and name the place: --drive DIR", REMEDIES["uf2"]],
             )
         time.sleep(0.2)
     return drives
+
+
+def _named_port(name: str, board: Board) -> Port:
+    """A port that can be asked. Nothing else is opened, whatever it is."""
+    port = find_port(name)
+    if port is None:
+        raise no_port(name)
+    if port.board is None:
+        raise not_ours(port)
+    if not _same_chip(port.board, board):
+        raise CompileError(f"port {name} is not that of board {board.name}", have=f"an image for {port.board}")
+    return port
+
+
+def _only_board(board: Board) -> Port | None:
+    ports = [port for port in serial_ports() if port.board and _same_chip(port.board, board)]
+    if len(ports) > 1:
+        seen = [f"{port.device} ({port.board})" for port in ports]
+        raise CompileError("several boards could be flashed", have=seen, try_="--port PORT names one of them")
+    return ports[0] if ports else None
 
 
 def _same_chip(name: str, board: Board) -> bool:
@@ -181,7 +201,9 @@ def flash_pyocd(image: Image, program: Sequence[str]) -> str:
     target = board.pyocd_target or ""
     command = [*program, "load", "--target", target, str(image.hex or image.elf)]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
+        run = subprocess.run(  # with several probes it would ask, and nobody would see that
+            command, capture_output=True, stdin=subprocess.DEVNULL, text=True, errors="replace", timeout=300
+        )
     except subprocess.TimeoutExpired:
         raise CompileError("pyOCD did not end within 300 s", at=" ".join(command)) from None
     if run.returncode:

@@ -14,6 +14,7 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from baretorch.emulators.types import Block, DeviceFault, DeviceHang
 from baretorch.errors import CompileError
+from baretorch.targets.types import Board
 
 POLL_SECONDS = 0.02
 WRITE_SECONDS = 10.0  # for a chunk to leave: at 9,600 baud it takes 4.3
@@ -24,25 +25,57 @@ BOOT_BAUD = 1200
 
 @dataclass(frozen=True)
 class Port:
-    """A serial port of this computer, and what hangs on it: if an image of ours, the `board` it was built for."""
+    """A serial port of this computer, and what hangs on it: if an image of ours, the `board` it was built for. That is
+    empty if it may be one, and only its user knows. `vendor` is USB's number."""
 
     device: str
     title: str
-    usb: bool
+    vendor: int | None = None
     board: str | None = None
+
+    @property
+    def usb(self) -> bool:
+        return self.vendor is not None
 
 
 def serial_ports() -> tuple[Port, ...]:
     """The ports there are; those on USB, where boards are, first."""
-    found = [Port(p.device, p.description or p.device, p.vid is not None, _board(p)) for p in list_ports.comports()]
+    found = [Port(p.device, p.description or p.device, p.vid, _board(p)) for p in list_ports.comports()]
     return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
 
 
 def _board(port: ListPortInfo) -> str | None:
-    """What runtime/usb/descriptors.h says of itself; of the names in it Windows tells none."""
-    if (port.vid, port.pid) != OURS or (port.manufacturer != MAKER and sys.platform != "win32"):
+    """What runtime/usb/descriptors.h says of itself. Of the names in it Windows tells none, and the numbers are those
+    of every program that the Pico's SDK gives a serial port."""
+    if (port.vid, port.pid) != OURS:
         return None
-    return port.product or ""
+    if sys.platform == "win32":
+        return ""
+    return (port.product or None) if port.manufacturer == MAKER else None
+
+
+def find_port(name: str) -> Port | None:
+    """The port of that name, which may be a link to it; None if this computer lists none, such as of an address."""
+    real = os.path.realpath(name)
+    return next((port for port in serial_ports() if port.device in (name, real)), None)
+
+
+def open_port(name: str, board: Board) -> SerialMachine:
+    """The board on a port. Nothing is sent to what is certainly no image of ours: one that talks over USB says who it
+    is."""
+    port = find_port(name)
+    if board.usb is not None and port is not None and port.usb and port.board is None:
+        raise not_ours(port)
+    return SerialMachine(name, board.chip.uart.baud)
+
+
+def not_ours(port: Port) -> CompileError:
+    return CompileError(
+        f"no image of Baretorch talks on port {port.device}",
+        have=f"{port.title}, which was left alone",
+        need="a board that runs one, on its USB cable",
+        try_=["`baretorch flash` puts one there", "`--console uart` if this is an adapter at the board's UART"],
+    )
 
 
 def touch(port: str) -> None:
@@ -50,7 +83,7 @@ def touch(port: str) -> None:
     try:
         serial.serial_for_url(port, baudrate=BOOT_BAUD).close()
     except (serial.SerialException, OSError) as error:
-        if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EBUSY):
+        if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOENT):
             raise _cannot_open(port, error) from None
 
 
@@ -117,10 +150,14 @@ def _cannot_open(port: str, error: Exception) -> CompileError:
     if number == errno.EBUSY:
         return CompileError(f"port {port} is in use", try_="close the other program, such as a serial monitor")
     if number == errno.ENOENT or (os.sep in port and not os.path.exists(port)):
-        ports = [f"{p.device} ({p.title})" for p in serial_ports()]
-        return CompileError(
-            f"there is no port {port}",
-            have=ports or "no serial ports at all",
-            try_="plug the board in with a USB cable that carries data",
-        )
+        return no_port(port)
     return CompileError(f"port {port} cannot be opened", have=str(error))
+
+
+def no_port(name: str) -> CompileError:
+    ports = [f"{p.device} ({p.title})" for p in serial_ports()]
+    return CompileError(
+        f"there is no port {name}",
+        have=ports or "no serial ports at all",
+        try_="plug the board in with a USB cable that carries data",
+    )
