@@ -373,7 +373,7 @@ def behaves_otherwise(made: Image, left: Mapping[str, int] | None) -> str | None
     if reply.outputs != (DATA[::-1],):
         return "answers wrongly"
     if start > PATIENCE:
-        return f"takes {start:,} instructions to start"
+        return f"takes {start / 1e6:.1f} million instructions to start"
     expected = instructions[-1] * chip.counter.hz / chip.clock_hz
     if not 0.97 < reply.ticks / expected < 1.03:
         return f"the counter runs {reply.ticks / expected:.2g} times as fast as it should"
