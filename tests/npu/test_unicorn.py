@@ -34,13 +34,13 @@ def board(irq: int | None) -> Board:
     return replace(plain, chip=chip)
 
 
-def built(irq: int | None, folder: Path) -> tuple[Compiled, Image]:
+def built(irq: int | None, folder: Path, app: str | None = None) -> tuple[Compiled, Image]:
     if not vela.installed():
         pytest.skip("Vela is not installed: tools/setup.sh test does that")
     graph = chain()
     given = tuple(np.zeros(graph[name].shape, np.int8) for name in graph.inputs)
     source = Source("chain", {"forward": graph}, given)
-    compiled = pipeline.compile_graph(source, graph, board(irq), Options(io=Io.INT8, npu=UseNpu.REQUIRE))
+    compiled = pipeline.compile_graph(source, graph, board(irq), Options(io=Io.INT8, npu=UseNpu.REQUIRE, app=app))
     return compiled, pipeline.build_image(compiled, folder)
 
 
@@ -141,3 +141,35 @@ def test_a_stream_that_depends_on_chance(image: tuple[Compiled, Image], tmp_path
     other = commands[:wait] + b"\x13" + commands[wait + 1 :]  # PMU_MASK instead
     broken = damaged(built_image, compiled, tmp_path, commands, other, hidden=True)
     assert "no DMA_WAIT is between them" in said(UnicornMachine(broken, compiled.c.run), compiled)
+
+
+CALLER = """\
+#include "bt_runtime.h"
+#include "model.h"
+
+static uint32_t room[CHAIN_ARENA_BYTES / 4 + 4] __attribute__((aligned(16)));
+
+void bt_main(void)
+{
+    chain_run_in(room + 1, 0, 0, 0);
+    bt_print("it returned");
+    bt_model_call();
+    for (;;) {
+        bt_console_get();
+    }
+}
+"""
+
+
+@pytest.mark.slow
+def test_an_arena_that_is_not_aligned(tmp_path: Path) -> None:
+    """The NPU would leave the address's lowest bits out, and compute with something else."""
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "main.c").write_text(CALLER)
+    compiled, image = built(56, tmp_path, str(app))
+    machine = UnicornMachine(image, compiled.c.run)
+    heard = b""
+    while b"END OF FAULT" not in heard and b"it returned" not in heard:
+        heard += machine.read(10)
+    assert b"the arena is not aligned to 16" in heard and b"it returned" not in heard

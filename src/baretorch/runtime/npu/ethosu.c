@@ -193,16 +193,14 @@ void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *cons
         ready = 1;
     }
     check(job, commands, regions[BT_NPU_WEIGHTS]);
-    uint32_t low = (uint32_t)(uintptr_t)commands;
-    QBASE = low;
+    QBASE = (uint32_t)(uintptr_t)commands;
     QSIZE = job->command_bytes;
     for (uint32_t i = 0; i < BT_NPU_REGIONS; i++) {
         const uint32_t base = (uint32_t)(uintptr_t)regions[i];
+        if (base % ALIGNED != 0) {
+            failed("would leave out the lowest bits of an address: the arena is not aligned to 16", STATUS);
+        }
         BASEP(i) = base;
-        low |= base;
-    }
-    if (low % ALIGNED != 0) {
-        failed("would leave out the lowest bits of an address: arena or constants are not aligned", low);
     }
     flush_cache();
     CMD = CMD_RUN;
