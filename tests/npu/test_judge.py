@@ -20,10 +20,12 @@ from baretorch.npu.lower import to_tosa
 from baretorch.npu.partition import partitioned
 from baretorch.npu.payload import Payload
 from baretorch.ops.lookup import Lookup
+from baretorch.ops.move import Cat, Slice
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from tests.npu.cases import read_case
 from tests.npu.stand_in import NPU
+from tests.npu.test_partition import Net
 
 A, B, Y = Quant((0.1,), (3,)), Quant((0.07,), (-5,)), Quant((0.13,), (1,))
 TABLE = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
@@ -107,6 +109,16 @@ def test_the_known_fault_of_vela_is_found() -> None:
     case = read_case(Path(__file__).parent / "faults" / "concat-vela-5.2.0.npz")
     with pytest.raises(Fault, match="the input reads byte 0x60, which nobody has written"):
         case.answer()
+
+
+def test_a_sum_of_what_is_concatenated_is_right() -> None:
+    """Vela 5.2.0 lets the product behind a concatenation read past its end, for a U55 or U65; `lower` puts a table that
+    changes nothing between them."""
+    net = Net("net")
+    x, other = net.image("x", 2), net.image("other", 3)
+    joined = net.kept(net.add(Cat(1), net.table(x), net.kept(net.add(Slice(1, 0, 1), other))))
+    graph = net.graph((x, other), (net.sum(joined, other),))
+    judge(graph, compiled(to_tosa(graph)), random_inputs(graph, 1))
 
 
 def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

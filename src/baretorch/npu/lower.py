@@ -201,7 +201,16 @@ def _times(region: Region, x: Value, zero: int, factor: int) -> Value:
     if region.scaled_sums:
         return region.wide(x, zero, factor)
     by = region.block.const(np.full((1,) * len(x.shape), factor), Kind.INT32)
-    return _product(region, region.wide(x, zero), by, x.shape)
+    return _product(region, region.wide(_settled(region, x), zero), by, x.shape)
+
+
+def _settled(region: Region, x: Value) -> Value:
+    """What is concatenated, through a table that changes nothing: Vela 5.2.0 lets the product behind it read past the
+    end of it on a U55 or U65."""
+    if region.block.maker(x) is not Operator.CONCAT:
+        return x
+    same = region.block.const(np.arange(-128, 128), Kind.INT8)
+    return region.block.add(Operator.TABLE, x.shape, Kind.INT8, x, same)
 
 
 def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:

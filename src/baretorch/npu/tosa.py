@@ -114,6 +114,15 @@ class Block:
         self.rows.append(_Row(operator, names, (value.name,), tuple(fields)))
         return value
 
+    def maker(self, value: Value) -> Operator | None:
+        """What makes a value, but for reshapes of it; None if it is an input."""
+        name = value.name
+        while (row := next((r for r in self.rows if name in r.outputs), None)) is not None:
+            if row.operator is not Operator.RESHAPE:
+                return row.operator
+            name = row.inputs[0]
+        return None
+
     def _tensor(self, shape: Shape, kind: Kind, data: bytes | None = None) -> Value:
         value = Value(f"t{len(self.tensors)}", shape, kind)
         self.tensors[value.name] = (value, data)
