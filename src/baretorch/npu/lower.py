@@ -181,16 +181,17 @@ def _alike(region: Region, inputs: Sequence[Tensor], rank: int) -> list[Value]:
 
 
 def _add(region: Region, op: QAdd, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
-    quants = [t.quant for t in (*inputs, y)]
-    zeros = [q.zero_point[0] for q in quants if q is not None]
-    if len(zeros) < 3:
-        raise NotTaken("the scales of its inputs are not known")
-    rounding = (zeros[2] << op.shift) + (1 << (op.shift - 1))
-    if op.offset != rounding - zeros[0] * op.a_factor - zeros[1] * op.b_factor or op.a_factor <= 0:
-        raise NotTaken("its factors are not those of its scales")
+    """The sum of what is left of the zero points, as far as they are noted; what else the offset has is added."""
+    if op.a_factor <= 0:
+        raise NotTaken("it subtracts from a negative number")
+    zeros = [0 if t.quant is None else t.quant.zero_point[0] for t in (*inputs, y)]
+    known = (zeros[2] << op.shift) + (1 << (op.shift - 1)) - zeros[0] * op.a_factor - zeros[1] * op.b_factor
     a, b = _alike(region, inputs, len(y.shape))
     terms = (_times(region, a, zeros[0], op.a_factor), _times(region, b, zeros[1], abs(op.b_factor)))
     total = region.block.add(Operator.ADD if op.b_factor >= 0 else Operator.SUB, y.shape, Kind.INT32, *terms)
+    if op.offset != known:
+        rest = region.block.const(np.full((1,) * len(y.shape), op.offset - known), Kind.INT32)
+        total = region.block.add(Operator.ADD, y.shape, Kind.INT32, total, rest)
     made = region.rescaled(total, Kind.INT8, [1 << EXACT], [op.shift + EXACT], zero=zeros[2])
     return region.clamped(made, op.lo, op.hi)
 
