@@ -13,6 +13,7 @@ from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError
 from baretorch.report.cycles import time_of
 from baretorch.targets.boards import load_board
+from tests.cli.program import baretorch
 from tests.emulators.images import REVERSE, RUN, image
 
 BOARDS = ("arduino-uno", "arduino-mega")
@@ -127,6 +128,17 @@ def test_a_stack_that_does_not_fit() -> None:
         image("arduino-uno", body=WIDE.replace("FRAME", "2010"))
     assert error.value.what.startswith("the image does not fit arduino-uno: SRAM is ")
     assert any("of stack" in line for line in error.value.need)
+
+
+@pytest.mark.slow
+def test_what_is_told_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is an estimate, and flash is not slow."""
+    monkeypatch.chdir(tmp_path)
+    model = Path(__file__).parents[2] / "zoo/streaming_gru.py"
+    said = baretorch("run", str(model), "--int8", "--board", "arduino-uno")
+    assert said.code == 0, said.err
+    assert "copied at start: their kernels read RAM" in said.out
+    assert "ms at 16 MHz\n" in said.out and "estimated" not in said.out
 
 
 def test_a_wrong_rate(tmp_path: Path) -> None:

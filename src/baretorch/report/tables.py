@@ -122,6 +122,8 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
     if ram.weights:
         npu = compiled.partition is not None and compiled.partition.regions
         why = "the NPU reads them there" if npu and not code.slow else f"{code.name} is {markup(code.slow)}"
+        if chip.cpu.flash_apart:
+            why = "their kernels read RAM"
         table.add_row("  weights", f"{ram.weights:,}", f"copied at start: {why}")
     if ram.code:
         table.add_row("  code", f"{ram.code:,}", "copied at start")
@@ -149,9 +151,10 @@ def _speed(table: Table, facts: RunFacts) -> None:
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
     if facts.run.cores is not None:
         _cores(table, facts.run.cores, facts)
-    exact = facts.image.board.chip.cluster is not None
+    chip = facts.image.board.chip
+    exact = chip.cluster is not None
     if facts.time is not None:
-        _time(table, facts.time, facts.image.board.chip.clock_hz, exact)
+        _time(table, facts.time, chip.clock_hz, exact or chip.cpu.flash_apart)  # AVR's table leaves nothing open
     if facts.run.emulator_cycles is not None:
         table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", "exact" if exact else _beside(facts))
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
