@@ -130,7 +130,10 @@ def test_from_python_with_a_file(tmp_path: Path) -> None:
     text = (Path(__file__).parents[1] / "cli" / "models" / "judged.py").read_text()
     (tmp_path / "net.py").write_text(text)
     own = baretorch.compile(tmp_path / "net.py", board="host", int8=True)
-    with pytest.warns(UserWarning, match="accuracy: the int8 answer to the example inputs"):
+    with (
+        pytest.warns(UserWarning, match="calibration: numbers of input reach 200, but .* are both scaled alike?"),
+        pytest.warns(UserWarning, match="accuracy: the int8 answer to the example inputs"),
+    ):
         other = baretorch.compile(tmp_path / "net.py", board="host", calibration=[(100 * X,)])
     scales = [m.compiled.graph["input"].quant.scale[0] for m in (own, other)]
     assert scales[1] > 10 * scales[0]
