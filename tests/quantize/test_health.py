@@ -163,7 +163,8 @@ def test_a_call_without_positional_arguments_is_no_part_of_another() -> None:
 
 def test_noise_of_the_inputs_themselves() -> None:
     """No layer adds any: the example is far smaller than what was calibrated with."""
-    (first, *_) = int8(two(), X, [1e25 * X]).warnings
+    (large, first, *_) = int8(two(), X, [1e25 * X]).warnings
+    assert large.startswith("calibration: numbers of input reach 2.18e+25")
     assert first.startswith("accuracy: ") and first.endswith("most noise comes from the inputs")
 
 
