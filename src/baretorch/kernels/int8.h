@@ -56,7 +56,7 @@ BT_INLINE int32_t bt_clamp_i32_any(int32_t v, int32_t lo, int32_t hi)
 /* The one way from an accumulator to an output. Left shifts of negative numbers are multiplications. */
 BT_INLINE int8_t bt_requantize(int32_t acc, int32_t multiplier, int32_t shift, int32_t zero, int32_t lo, int32_t hi)
 {
-    return (int8_t)bt_clamp_i32(bt_scale(acc * (int32_t)(1 << shift), multiplier, zero), lo, hi);
+    return (int8_t)bt_clamp_i32(bt_scale(acc * (INT32_C(1) << shift), multiplier, zero), lo, hi);
 }
 
 /* The same with multiplier << shift, where outputs stay below 2^15 before the limits: 32 bits are enough. */

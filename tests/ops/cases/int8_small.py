@@ -151,6 +151,7 @@ QMUL = (
     qdiv("grid", RATIO, grid),
     qdiv("limits", replace(RATIO, lo=-20, hi=65), octets((40,), (40,))),
     qdiv("rows", RATIO, octets((2, 3, 5), (2, 3, 1))),
+    qdiv("fine", replace(RATIO, factor=4_000_000, shift=20), octets((40,), (40,))),
     qdiv("steep", replace(RATIO, factor=1 << 22, shift=4), grid),
     qsquared("grid", SQUARE, grid),
     qsquared("rows", SQUARE, octets((2, 3, 5), (2, 3, 1))),

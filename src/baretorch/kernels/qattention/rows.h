@@ -49,7 +49,7 @@ BT_INLINE void bt_qattention_row(bt_qattention_dot *dot, bt_qattention_mix *mix,
         w[j] = BT_QATTENTION_NONE;
         if (!out) {
             const int32_t sum = dot(p, q, k + j * p->k_step[3]);
-            w[j] = bt_scale(sum * (int32_t)(1 << p->score_shift), p->score_multiplier, more);
+            w[j] = bt_scale(sum * (INT32_C(1) << p->score_shift), p->score_multiplier, more);
         }
         max = w[j] > max ? w[j] : max;
     }

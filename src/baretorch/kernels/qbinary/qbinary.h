@@ -71,7 +71,7 @@ BT_INLINE int8_t bt_qdiv_one(const bt_qdiv *p, int32_t a, int32_t b)
     const int32_t n = (a - p->a_zero) * p->factor, d = b - p->b_zero;
     if (d == 0)
         return (int8_t)(n > 0 ? p->hi : n < 0 ? p->lo : bt_clamp_i32(p->zero, p->lo, p->hi));
-    return (int8_t)bt_clamp_i32(p->zero + ((n / d + (1 << (p->shift - 1))) >> p->shift), p->lo, p->hi);
+    return (int8_t)bt_clamp_i32(p->zero + ((n / d + (INT32_C(1) << (p->shift - 1))) >> p->shift), p->lo, p->hi);
 }
 
 BT_INLINE int8_t bt_qsquared_difference_one(const bt_qsquared_difference *p, int32_t a, int32_t b)

@@ -30,7 +30,7 @@ BT_KERNEL void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const BT_
                     const int32_t sum = bt_qconv2d16_dot(p, x + o / group * depth,
                                                          weight + o * p->kernel_h * p->kernel_w * depth,
                                                          h * p->stride_h - p->pad_top, w * p->stride_w - p->pad_left);
-                    const int32_t acc = (sum + bias[o]) * (int32_t)(1 << p->shift);
+                    const int32_t acc = (sum + bias[o]) * (INT32_C(1) << p->shift);
                     *y++ = (int16_t)bt_clamp_i32(bt_scale(acc, multiplier[o], 0), p->lo, p->hi);
                 }
             }

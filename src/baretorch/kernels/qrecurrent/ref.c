@@ -18,7 +18,7 @@ BT_INLINE int32_t bt_row_ref(const BT_FLASH int8_t *w, const int8_t *x, const BT
     int32_t sum = terms[0];
     for (int32_t i = 0; i < n; i++)
         sum += w[i] * x[i];
-    return bt_scale(sum * (int32_t)(1 << shift), terms[1], plus);
+    return bt_scale(sum * (INT32_C(1) << shift), terms[1], plus);
 }
 
 /* What a step reads: the input and the hidden state before. */
