@@ -173,7 +173,12 @@ class Options:
     check_inputs: Annotated[
         bool, About("Refuse NaN and infinity: the C gets a function that finds them, which images call before a run.")
     ] = False
-    cores: Annotated[int, About("Share large layers between so many cores of the chip.", "N", least=1)] = 1
+    cores: Annotated[
+        int | None,
+        About(
+            "Share large layers between so many cores of the chip. Default: all of a cluster, else one.", "N", least=1
+        ),
+    ] = None
     core: Annotated[int, About("Run the model on this core alone; 1 leaves core 0 to the application.", "N")] = 0
     npu: Annotated[
         UseNpu | None,
@@ -224,7 +229,11 @@ class Options:
                 try_="`--weights auto`, or leave it out",
             )
         return replace(
-            self, weights=self.weights or Weights.FLASH, npu=self.npu or UseNpu.OFF, units=self.units or Units.OFF
+            self,
+            weights=self.weights or Weights.FLASH,
+            npu=self.npu or UseNpu.OFF,
+            units=self.units or Units.OFF,
+            cores=self.shared_cores,
         )
 
     def for_sizes(self) -> Options:
@@ -234,7 +243,12 @@ class Options:
     @property
     def used_cores(self) -> int:
         """How many of the chip's cores an image uses: core 0 starts core 1, whose stack is its own."""
-        return max(self.cores, self.core + 1)
+        return max(self.shared_cores, self.core + 1)
+
+    @property
+    def shared_cores(self) -> int:
+        """How many of them share the work."""
+        return self.cores or 1
 
     def words(self, given: Options | None = None) -> tuple[str, ...]:
         """What to write on the command line, beside what is `given` there."""
@@ -246,6 +260,7 @@ class Options:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
         weights = None if self.weights is Weights.FLASH else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, app=None)
+        seen = replace(seen, cores=None if self.cores == 1 else self.cores)
         seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)
         seen = replace(seen, units=None if self.units is Units.OFF else self.units)
         return shlex.join(["baretorch", *verb.split(), "MODEL", "--board", board, *seen.words()])

@@ -143,6 +143,7 @@ def compile_source(source: Source, board: Board, options: Options = DEFAULT, tra
 def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, options: Options = DEFAULT) -> Compiled:
     """From optimized graphs, one per method."""
     need_cores(board, options)
+    options = _with_cores(options, board)
     board = board.with_console(options.console)
     check_watchdog(board, options.watchdog)
     if options.check_inputs:
@@ -184,6 +185,7 @@ def _emitted(
             checked=options.check_inputs,
             command=options.command(board.name),
             alone=options.core == 1,
+            team=board.chip.cluster is not None,
         )
     return Compiled(source, board, graphs, plans, c, options)
 
@@ -197,24 +199,37 @@ def _code_bytes(compiled: Compiled) -> int:
 def need_cores(board: Board, options: Options) -> None:
     """CompileError if the board does not have the cores that are asked for."""
     there, asked = board.chip.core_count, options.used_cores
-    if board.chip.cluster is not None and asked > there:
+    if board.chip.cluster is not None and options.core:
         raise CompileError(
-            f"images for {board.name} use one of its {board.chip.cluster.cores} cores",
-            have=f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}",
-            try_="leave it out",
+            f"--core {options.core}: a model runs on core 0 of {board.name}, and others help",
+            try_="--cores 1 leaves the others alone",
         )
     if asked > there:
-        flag = f"--cores {options.cores}" if options.cores > 1 else f"--core {options.core}"
+        flag = f"--cores {options.cores}" if options.shared_cores > 1 else f"--core {options.core}"
         raise CompileError(
             f"{flag}: {board.name} has {there} {'core' if there == 1 else 'cores'}",
             need=f"a chip whose TOML describes {asked} cores, as those of pico and pico2w do" if there == 1 else None,
-            try_="leave it out" if there == 1 else f"--cores {there}, or --core {there - 1}",
+            try_=_fewer_cores(board),
         )
-    if options.cores > 1 and options.core:
+    if options.shared_cores > 1 and options.core:
         raise CompileError(
             "--cores and --core do not go together",
             need="--cores 2 to share the work, or --core 1 to leave core 0 to the application",
         )
+
+
+def _fewer_cores(board: Board) -> str:
+    there = board.chip.core_count
+    if there == 1:
+        return "leave it out"
+    return f"--cores {there}" if board.chip.cluster else f"--cores {there}, or --core {there - 1}"
+
+
+def _with_cores(options: Options, board: Board) -> Options:
+    """All cores of a cluster, if nobody says how many."""
+    if options.cores is not None or board.chip.cluster is None:
+        return options
+    return replace(options, cores=board.chip.core_count)
 
 
 def _need_checkable(graphs: Mapping[str, Graph], options: Options) -> None:
@@ -327,14 +342,16 @@ def blaming(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
 def _layer_that_ran(compiled: Compiled, image: Image, fault: DeviceFault) -> list[str]:
     """In words, if it can be told."""
     core = 1 if image.cores > 1 and "core 1" in str(fault) else 0
-    steps = compiled.plan.steps
-    own = [n for n, step in enumerate(steps) if step.executor.host.value == core]
-    number = step_at(read_code(image, compiled.c.run), fault.addresses, len(own), core)
-    if number is None:
-        return []
-    y = steps[own[number]].call.y
-    layers = list(dict.fromkeys(step.call.y.name for step in steps))  # of which cores may have parts
-    return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.origin.path or y.name}"]
+    cores = range(image.cores) if image.board.chip.cluster else (core,)  # of a cluster, addresses tell
+    steps, code = compiled.plan.steps, read_code(image, compiled.c.run)
+    for core in cores:
+        own = [n for n, step in enumerate(steps) if step.executor.host.value == core]
+        number = step_at(code, fault.addresses, len(own), core)
+        if number is not None:
+            y = steps[own[number]].call.y
+            layers = list(dict.fromkeys(step.call.y.name for step in steps))  # of which cores may have parts
+            return [f"in layer {layers.index(y.name) + 1} of {len(layers)}: {y.origin.path or y.name}"]
+    return []
 
 
 def _layers_between(plan: Plan, meeting: int) -> dict[int, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +24,26 @@ from baretorch.targets.boards import load_board
 from tests.cluster.judge import judge_library, missing
 
 ROOT = Path(__file__).parents[2]
-INT8 = Options(io=Io.INT8)
+INT8 = Options(io=Io.INT8, cores=1)
 WHY = missing()
 ROOM = 1 << 18
 
 
-def test_images_use_one_core() -> None:
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (Options(cores=9), "error: --cores 9: cluster8 has 8 cores\n  try   --cores 8"),
+        (
+            Options(core=1),
+            "error: --core 1: a model runs on core 0 of cluster8, and others help\n"
+            "  try   --cores 1 leaves the others alone",
+        ),
+    ],
+)
+def test_a_cluster_has_so_many_cores(options: Options, text: str) -> None:
     with pytest.raises(CompileError) as caught:
-        need_cores(load_board("cluster8"), replace(INT8, cores=2))
-    assert caught.value.render() == (
-        "error: images for cluster8 use one of its 8 cores\n  have  --cores 2\n  try   leave it out"
-    )
+        need_cores(load_board("cluster8"), options)
+    assert caught.value.render() == text
 
 
 def built(model: str, board: str, folder: Path) -> tuple[Compiled, Image]:

@@ -44,7 +44,7 @@ def built(board: Board, folder: Path, *defines: str, program: str = "together.c"
 def started(board: Board, elf: Elf, library: ctypes.CDLL | None = None) -> Simulator:
     cluster = board.chip.cluster
     assert cluster is not None
-    nowhere = Code(elf, range(0), range(0), 0, 0, (0,) * 4, (0,) * 4, (), (0, 0))
+    nowhere = Code(elf, range(0), range(0), 0, 0, (0,) * 4, (0,) * 4, (), (), (0, 0))
     simulator = Simulator(config_of(board.chip, cluster, nowhere, cluster.cores), library)
     for chunk in loaded(elf):
         assert simulator.load(chunk.address, chunk.data)

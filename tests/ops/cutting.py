@@ -23,11 +23,12 @@ class Cut:
 
     axis: int = 0
     places: tuple[int, ...] = ()
+    wide: bool = False
 
     def parts(self, call: Call[Any]) -> list[Part]:
         """The parts of a call's output; none if one of them cannot be made."""
         ends = (0, *self.places, call.y.shape[self.axis])
-        made = [part_of(call, self.axis, start, stop) for start, stop in pairwise(ends)]
+        made = [part_of(call, self.axis, start, stop, self.wide) for start, stop in pairwise(ends)]
         return [part for part in made if part is not None] if None not in made else []
 
 
@@ -39,10 +40,10 @@ def cuts(kernel: Kernel[Any], call: Call[Any], most: int) -> list[Cut]:
     last among them; and along each axis into as many parts as it takes."""
     found: list[Cut] = []
     for split in kernel.splits(call):
-        places = [p for p in split.places(call.y) if Cut(split.axis, (p,)).parts(call)]
+        places = [p for p in split.places(call.y) if Cut(split.axis, (p,), split.wide).parts(call)]
         some = {places[i * (len(places) - 1) // (most - 1)] for i in range(most)} if places else ()
-        every = Cut(split.axis, tuple(split.places(call.y)))
-        found += [Cut(split.axis, (p,)) for p in sorted(some)]
+        every = Cut(split.axis, tuple(split.places(call.y)), split.wide)
+        found += [Cut(split.axis, (p,), split.wide) for p in sorted(some)]
         found += [every] if len(every.places) > 1 and every.parts(call) else []
     return found
 

@@ -12,7 +12,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.frontends import Source
-from baretorch.options import Compiler, Optimize, Options
+from baretorch.options import Compiler, Optimize, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
@@ -38,7 +38,7 @@ def run_emulated(
         graph, inputs = merged(some)
         source = Source("cases", {"forward": graph}, tuple(inputs))
         target = roomy(load_board(board))
-        plan = arrange(make_plan(graph, target))
+        plan = arrange(make_plan(graph, target, Options(weights=Weights.FLASH)))
         c = emit("cases", {"forward": plan}, optimize)
         options = Options(toolchain=Compiler.GCC, optimize=Optimize(optimize))
         compiled = Compiled(source, target, {"forward": graph}, {"forward": plan}, c, options)

@@ -108,7 +108,7 @@ def test_the_judge_wants_one_step_of_a_core_at_a_time() -> None:
 def test_small_layers_stay_on_one_core() -> None:
     plan = make_plan(cnn_graph(), PICO2W, BOTH)
     for phase in plan.phases:
-        assert len(phase.steps) == 1 or sum(cores._work(s.call) for s in phase.steps) >= cores.LEAST
+        assert len(phase.steps) == 1 or sum(cores.pair().work(s.call, s.kernel) for s in phase.steps) >= cores.LEAST
 
 
 @pytest.mark.usefixtures("eager")

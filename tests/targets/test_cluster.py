@@ -26,8 +26,9 @@ def test_cluster8() -> None:
         register_cycles=1,
         barrier=0x1A104000,
         barrier_cycles=0,
+        stack_bytes=768,
         dma=Dma(0x1A108000, 8, 20, 8),
-        gemm=Gemm(0x1A10C000, 8, 8, 4, 16),
+        gemm=Gemm(0x1A10C000, 8, 8, 4, 16, 16, 4, 4, 1),
     )
     assert board.chip.cpus == "8 × cv32e40p"
     assert "#define BT_DMA_BASE 0x1a108000u" in board_header(board)
@@ -60,7 +61,7 @@ ERRORS = {
     "scratchpad": (
         'scratchpad = "L1"',
         'scratchpad = "CODE"',
-        "error: scratchpad = 'CODE' names no ram memory\n  at    mychip.toml\n  need  one of: L1",
+        "error: scratchpad = 'CODE' names no ram memory\n  at    mychip.toml\n  need  one of: L1, L2",
     ),
     "slow": (
         "slow_cycles = 10",
@@ -92,7 +93,7 @@ ERRORS = {
         "register_cycles = 1",
         "register_cycles = 1\nturbo = 1",
         "error: unknown key 'turbo'\n  at    mychip.toml [cluster]\n  need  one of: banks, cores, dma, events, gemm, "
-        "register_cycles, scratchpad, slow_cycles",
+        "register_cycles, scratchpad, slow_cycles, stack_bytes",
     ),
     "uart": (
         'driver = "ns16550"',

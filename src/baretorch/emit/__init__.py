@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from baretorch.emit.cores import uses_core1
+from baretorch.emit.cores import cores_of, helpers
 from baretorch.emit.glue import RUN_ALONE, glue_c
 from baretorch.emit.header import model_h
 from baretorch.emit.model import included, model_c
 from baretorch.emit.names import make_names
-from baretorch.emit.streams import streams
+from baretorch.emit.streams import headers
 from baretorch.emit.weights import weights_c, weights_h
 from baretorch.options import Optimize
 from baretorch.plan.types import Plan
@@ -42,15 +42,17 @@ def emit(
     checked: bool = False,
     command: str = "",
     alone: bool = False,
+    team: bool = False,
 ) -> CFiles:
     """C for a model with these methods; the image's server calls the one `served`, else the first.
     `optimize` for speed: one instance of a kernel per kind of layer; for size: one per kernel.
     `blank`: with zeros for weights, which is quicker and tells as much about sizes.
     `checked`: with a function per method that finds NaN and infinity among its inputs.
     `command`: what to write on the command line for the same C.
-    `alone`: the model runs on core 1, which it has for itself."""
-    names = replace(make_names(name, plans, checked), command=command, alone=alone)
-    cores = 2 if uses_core1(names) else 1
+    `alone`: the model runs on core 1, which it has for itself.
+    `team`: cores are those of a cluster."""
+    names = replace(make_names(name, plans, checked), command=command, alone=alone, team=team)
+    cores = cores_of(names)
     method = names.methods[served] if served else names.first
     computation = model_c(names, optimize)
     files = {
@@ -66,8 +68,8 @@ def emit(
             *kernel_sources,
             "bt.h",
             *(["finite.h"] if checked else []),
-            *(["cores.h"] if cores > 1 else []),
-            *(["stream.h"] if streams(names) else []),
+            *helpers(names),
+            *headers(names),
         ]
     ):
         files[f"kernels/{included(path) if inline else path}"] = (KERNELS / path).read_text()

@@ -1,42 +1,57 @@
-"""What a model has for a second core: a part of every run, or all runs.
+"""What a model has for other cores: a part of every run, or for a second one all runs.
 
 Where both share the work, `NAME_run` on core 0 says what it works with, and meets core 1, which waits in `NAME_core1`;
 then each does its part, and they meet between phases and at the end. Where the model has core 1 for itself,
 `NAME_start` asks for a run by meeting core 1, and `NAME_done` sees it wait again when it is done.
+
+The cores of a cluster are a team: they wait in `NAME_core`, and all of them meet at once.
 """
 
 from __future__ import annotations
 
 from baretorch.emit.names import Method, Names
 from baretorch.emit.spell import declared, parameters
-from baretorch.plan.types import Executor
+from baretorch.escape import comment
 
 
 def shares(method: Method) -> bool:
-    """Whether both cores work on a run."""
-    return Executor.CORE1 in method.plan.schedule.executors
+    """Whether several cores work on a run."""
+    return len(method.plan.schedule.cores) > 1
+
+
+def cores_of(names: Names) -> int:
+    """How many cores an image needs."""
+    return max(2 if names.alone else 1, *(len(m.plan.schedule.cores) for m in names.methods.values()))
 
 
 def uses_core1(names: Names) -> bool:
-    return names.alone or any(map(shares, names.methods.values()))
+    return cores_of(names) > 1
+
+
+def helpers(names: Names) -> list[str]:
+    """The headers with what cores need of each other."""
+    if not uses_core1(names):
+        return []
+    return ["team.h"] if names.team else ["cores.h"]
 
 
 def meet(names: Names, core: int) -> str:
-    return f"    bt_meet(&{names.model}_meeting, {core});"
+    return "    bt_team_meet();" if names.team else f"    bt_meet(&{names.model}_meeting, {core});"
 
 
 def job(names: Names) -> str:
-    """What core 0 tells core 1."""
+    """What core 0 tells the others."""
     if not uses_core1(names):
         return ""
+    meeting = "" if names.team else f"static bt_meeting {names.model}_meeting;\n"
+    others = "the other cores" if names.team else "core 1"
     fields = "".join(_fields(names, m) for m in names.methods.values())
     which = "    uint32_t method;\n" if len(names.methods) > 1 else ""
     runs = f"static int {names.model}_runs; /* core 1 was asked for a run; for core 0 */\n" if names.alone else ""
-    return f"""/* What core 0 tells core 1, which must not read it before they meet. */
+    return f"""{comment(f"What core 0 tells {others}, which must not read it before they meet.")}
 static volatile struct {{
 {which}{fields}}} {names.model}_job;
-static bt_meeting {names.model}_meeting;
-{runs}
+{meeting}{runs}
 """
 
 
@@ -69,16 +84,19 @@ def _tell(names: Names, method: Method, given: dict[str, str] | None = None) -> 
 
 def ask_core1(names: Names, method: Method) -> str:
     """Before the first phase."""
-    return f"{_tell(names, method)}\n{meet(names, 0)} /* core 1 begins */\n"
+    begin = "the others begin" if names.team else "core 1 begins"
+    return f"{_tell(names, method)}\n{meet(names, 0)} {comment(begin)}\n"
 
 
-def core1_part(names: Names, method: Method, body: str) -> str:
-    """A function with what core 1 does of a run."""
+def part(names: Names, method: Method, core: int, body: str) -> str:
+    """A function with what another core does of a run."""
     given = arguments(names, method)
     unused = "".join(f"    (void){name};\n" for name in given)
-    return f"""static void {method.prefix}_part1({", ".join(given.values())})
+    own = "BT_LAYER" if names.team else "static"  # it must be one function, which emulators know, with all its calls
+    end = '\n    __asm__ volatile("");' if names.team else ""
+    return f"""{own} void {method.prefix}_part{core}({", ".join(given.values())})
 {{
-{unused}{body}
+{unused}{body}{end}
 }}
 
 """
@@ -88,6 +106,8 @@ def core1(names: Names) -> str:
     """What core 1 runs for ever."""
     if not uses_core1(names):
         return ""
+    if names.team:
+        return _team(names)
     return f"""{_on_core0(names) if names.alone else ""}
 void {names.model}_core1(void)
 {{
@@ -100,13 +120,34 @@ void {names.model}_core1(void)
 """
 
 
-def _calls(names: Names, function: str) -> str:
-    methods = list(names.methods.values())
-    if len(methods) == 1:
+def _team(names: Names) -> str:
+    """What each core but the first runs for ever."""
+    cases = "\n".join(
+        f"        case {core}:\n{_calls(names, f'part{core}', core)}\n            break;"
+        for core in range(1, cores_of(names))
+    )
+    return f"""
+void {names.model}_core(uint32_t core)
+{{
+    for (;;) {{
+    {meet(names, 0)}
+        switch (core) {{
+{cases}
+        }}
+    {meet(names, 0)}
+    }}
+}}
+"""
+
+
+def _calls(names: Names, function: str, core: int = 1) -> str:
+    methods = [m for m in names.methods.values() if names.alone or len(m.plan.schedule.cores) > core]
+    if len(names.methods) == 1:
         return f"        {methods[0].prefix}_{function}({_told(names, methods[0])});"
     cases = "\n".join(
         f"        case {i}:\n            {m.prefix}_{function}({_told(names, m)});\n            break;"
-        for i, m in enumerate(methods)
+        for i, m in enumerate(names.methods.values())
+        if m in methods
     )
     return f"        switch ({names.model}_job.method) {{\n{cases}\n        }}"
 

@@ -198,6 +198,15 @@ def _cores(names: Names) -> str:
     model, launch = names.model, f"multicore_launch_core1({names.model}_core1) of the pico-sdk"
     if not uses_core1(names):
         return ""
+    if names.team:
+        text = (
+            "All cores of the cluster work on a run, which is asked for on core 0. Each other core is to call this "
+            "with its number, from 1: it serves the model and never returns. A run before that waits for them."
+        )
+        return f"""
+{_wrapped(text)}
+void {model}_core(uint32_t core);
+"""
     serve = f"Give core 1 this to run, as {launch} does: it serves the model and never returns."
     if not names.alone:
         text = f"Both cores work on a run, which is asked for on core 0. {serve} A run before that waits for it."

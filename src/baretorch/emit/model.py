@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from baretorch.emit.c import c_type, literal, unique
-from baretorch.emit.cores import ask_core1, core1, core1_part, job, meet, shares, uses_core1
+from baretorch.emit.cores import ask_core1, core1, helpers, job, meet, part, shares
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
-from baretorch.emit.streams import copying, streams
+from baretorch.emit.streams import copying, headers
 from baretorch.escape import comment
 from baretorch.ir import DType
 from baretorch.ops.kernel import Params
@@ -55,12 +55,11 @@ def model_c(names: Names, optimize: Optimize) -> ModelC:
     npu = " __attribute__((aligned(16)))" if any(step.executor is Executor.NPU for step in steps) else ""
     arenas = "\n".join(f"BT_ARENA({a.section}){npu} uint32_t {a.name}[{word_count(a.bytes)}];" for a in names.arenas)
     elsewhere = _ELSEWHERE if len(names.arenas) > 1 else ""
-    helpers = '#include "kernels/finite.h"\n' if names.checked else ""
-    helpers += '#include "kernels/cores.h"\n' if uses_core1(names) else ""
-    helpers += '#include "kernels/stream.h"\n' if streams(names) else ""
+    own = dict.fromkeys([*(["finite.h"] if names.checked else []), *helpers(names), *headers(names)])
+    helpful = "".join(f'#include "kernels/{header}"\n' for header in own)
     text = f"""{banner(names, "the computation")}
 {define}#include "kernels/bt.h"
-{helpers}{includes}
+{helpful}{includes}
 
 #include "model.h"
 #include "weights.h"
@@ -78,8 +77,8 @@ def model_c(names: Names, optimize: Optimize) -> ModelC:
 def _lines(text: str, method: Method, steps: Sequence[str]) -> tuple[int, ...]:
     """Where the steps are whose texts these are."""
     found, at, line = [], 0, 1
-    for part in (f"void {method.run}_in(", *steps):
-        end = text.index(part, at) + len(part)
+    for piece in (f"void {method.run}_in(", *steps):
+        end = text.index(piece, at) + len(piece)
         line += text.count("\n", at, end)
         at = end
         found.append(line)
@@ -95,8 +94,10 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
     unused = "".join(f"    (void){name};\n" for name in _idle(method))
     before, begin = "", ""
     if shares(method):
-        before, begin = core1_part(names, method, writer.body(method, Executor.CORE1)), ask_core1(names, method)
-        body += f"\n{meet(names, 0)}  /* both are done */"
+        others = method.plan.schedule.cores[1:]
+        before = "".join(part(names, method, core.value, writer.body(method, core)) for core in others)
+        begin = ask_core1(names, method)
+        body += f"\n{meet(names, 0)}  {comment('all are done' if names.team else 'both are done')}"
     return f"""{before}void {method.run}_in({arena_parameters(method)}, {parameters(method)})
 {{
 {unused}{copies_in}
@@ -200,7 +201,7 @@ class _Writer:
         for step in method.plan.schedule.on(executor):
             if not isinstance(step, Step):
                 lines += [f"{INDENT * depth}}}" for depth in range(len(open_), 0, -1)]
-                lines.append(meet(self.names, executor.value) if step is None else copying(method, step))
+                lines.append(meet(self.names, executor.value) if step is None else copying(self.names, method, step))
                 open_ = ()
                 continue
             shared = shared_start(open_, step.guards)

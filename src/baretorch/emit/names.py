@@ -10,8 +10,8 @@ from baretorch.escape import c_name, c_prefix, is_limit
 from baretorch.ir import Array, Graph
 from baretorch.plan.types import Bank, FromStream, Operand, Place, Plan, WithCaller
 
-OF_METHODS = ("run", "run_in", "check", "start", "part1")  # functions
-OF_MODELS = ("reset", "reset_in", "core1", "done", "job", "meeting", "runs")  # functions and variables
+OF_METHODS = ("run", "run_in", "check", "start", *(f"part{core}" for core in range(1, 8)))  # functions
+OF_MODELS = ("reset", "reset_in", "core", "core1", "done", "job", "meeting", "runs")  # functions and variables
 MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h beside a port's own
 
 
@@ -99,6 +99,7 @@ class Names:
     checked: bool = False  # methods have a function that checks their inputs
     command: str = ""  # that makes this C, if it is known
     alone: bool = False  # the model has core 1 for itself
+    team: bool = False  # cores are those of a cluster
 
     @property
     def flash(self) -> str:

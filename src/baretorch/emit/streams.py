@@ -12,9 +12,21 @@ def streams(names: Names) -> bool:
     return any(m.plan.schedule.copies for m in names.methods.values())
 
 
-def copying(method: Method, step: Copy | Await) -> str:
+def headers(names: Names) -> list[str]:
+    """With what copies take."""
+    if not streams(names):
+        return []
+    return ["team.h"] if names.team else ["stream.h"]
+
+
+def copying(names: Names, method: Method, step: Copy | Await) -> str:
     """The call that begins a copy, or waits for its end."""
+    if names.team and isinstance(step, Await):
+        return f"    bt_team_await({step.copy.channel}); {comment(step.copy.source.storage)}"
     if isinstance(step, Await):
         return f"    bt_stream_wait(); {comment(step.copy.source.storage)}"
     target = at(method, method.plan.layout.place(step.target), "void")
+    if names.team:
+        source = method.constants[step.source.storage]
+        return f"    bt_team_copy({step.channel}, {target}, {source}, {step.source.size});"
     return f"    bt_stream_begin({target}, {method.constants[step.source.storage]}, {step.target.size});"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from baretorch.emulators.code import Code
@@ -9,29 +10,35 @@ from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
 from baretorch.firmware.elf import ARM, AVR
 from baretorch.targets.kinds import CALLS
 
-OTHERS = ("mem", "bt_stream", "bt_meet")  # memcpy, __aeabi_memcpy4 …: in no name of a layer
+TEAM = "bt_team"  # what cores of a cluster do for each other
+OTHERS = ("mem", "bt_stream", "bt_meet", TEAM)  # memcpy, __aeabi_memcpy4 …: in no name of a layer
 
 
 def step_at(code: Code, addresses: Iterable[int], steps: int, core: int = 0) -> int | None:
     """The number, from 0, of the core's step that the first of these addresses with an answer is in: return addresses
     from inside to outside. None if there is no such address, or the compiler did not make one call of each step."""
     home = code.core1_home if core else code.home
-    homes = [(first, end) for first, end in (home[:2], home[2:]) if first != end]
-    calls = [list(_returns(code, *home)) for home in homes]
+    both = code.parts[core - 1 : core] if core and code.parts else (home[:2], home[2:])
+    homes = [(first, end) for first, end in both if first != end]
     for address in (a & ~1 for a in addresses):
-        for returns in calls:
-            if address in returns and len(returns) == steps:
+        for first, end in homes:
+            calls = list(_calls(code, first, end))
+            returns = [behind for behind, name in calls if not any(other in name for other in OTHERS)]
+            if len(returns) != steps:
+                continue
+            if address in returns:
                 return returns.index(address)
+            if any(behind == address and TEAM in name for behind, name in calls):  # for the step that comes next
+                return min(bisect_left(returns, address), steps - 1)
     return None
 
 
-def _returns(code: Code, first: int, end: int) -> Iterator[int]:
-    """Where the function's calls return to, in the order of its code, but those that copy or meet."""
+def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
+    """Where the function's calls return to, in the order of its code, and what they call, if its code says so."""
     raw = code.elf.bytes_at(first, end - first)
     calls = {ARM: _thumb, AVR: _avr}.get(code.elf.machine, _riscv)
     for behind, target in calls(raw, first):
-        if target is None or not any(name in code.function_at(target & ~1) for name in OTHERS):
-            yield behind
+        yield behind, "" if target is None else code.function_at(target & ~1)
 
 
 def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:

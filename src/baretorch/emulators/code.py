@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from baretorch.firmware.elf import EXECUTE, FUNC, Elf, read_elf
 from baretorch.firmware.return_label import LABEL
@@ -24,6 +25,7 @@ class Code:
     returned: int  # where its caller goes on
     home: tuple[int, int, int, int]  # two ranges: the run function, and the part of it that calls the layers
     core1_home: tuple[int, int, int, int]  # the same for core 1: the function that calls its layers, and none
+    parts: tuple[tuple[int, int], ...]  # ranges: the functions that call the layers of a cluster's cores 1, 2 …
     meets: tuple[tuple[int, int], ...]  # ranges: where cores wait for each other
     stacks: tuple[int, int]  # a range: of all cores
 
@@ -53,10 +55,16 @@ def read_code(image: Image, run_symbol: str) -> Code:
         run=elf.symbol(run_symbol).address,
         home=(*_range(elf, run_symbol), *_range(elf, f"{run_symbol}_in")),
         returned=elf.symbol(LABEL).address & ~1,
+        parts=_parts(elf, run_symbol.removesuffix("_run")),
         core1_home=(*_range(elf, f"{run_symbol.removesuffix('_run')}_core1"), 0, 0),
         meets=tuple((s.address, s.address + s.size) for s in elf.symbols if s.name == MEET and s.type == FUNC),
         stacks=_stacks(elf),
     )
+
+
+def _parts(elf: Elf, prefix: str) -> tuple[tuple[int, int], ...]:
+    found = (_range(elf, f"{prefix}_part{core}") for core in range(1, 8))
+    return tuple(takewhile(lambda part: part != (0, 0), found))
 
 
 def _in_ram(elf: Elf) -> range:

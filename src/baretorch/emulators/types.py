@@ -59,7 +59,8 @@ class CoresRace(DeviceFault):
 @dataclass(frozen=True)
 class Cores:
     """What a call of the run function took, from its entry on core 0 to its return: of each core its instructions and
-    how long it waited in meetings or asleep; and how long all of it took, in instructions of the core that was last."""
+    how long it waited in meetings or asleep; and how long all of it took, in instructions of the core that was last. Of
+    a cluster both times are cycles."""
 
     instructions: tuple[int, ...]
     critical_path: int

@@ -1,4 +1,4 @@
-"""What a model that runs on two cores would take on one."""
+"""What a model that runs on several cores would take on one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def on_one_core(compiled: Compiled) -> OneCore:
     alone = compile_graphs(compiled.source, compiled.graphs, compiled.board, options)
     with tempfile.TemporaryDirectory() as folder:
         image = build_image(alone, Path(folder))
-        instructions = run_image(alone, image).instructions
-    if instructions is None:
-        raise InternalError("an emulator that counts two cores does not count one")
-    return OneCore(instructions, image.ram.arena, image.flash.model_code)
+        run = run_image(alone, image)
+    if run.instructions is None:
+        raise InternalError("an emulator that counts several cores does not count one")
+    cycles = run.emulator_cycles if compiled.board.chip.cluster else None
+    return OneCore(run.instructions, image.ram.arena, image.flash.model_code, cycles)

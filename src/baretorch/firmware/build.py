@@ -38,9 +38,11 @@ from baretorch.targets.types import Board
 KERNELS = Path(__file__).parent.parent / "kernels"
 ENTRY = "bt_reset"
 CORE1 = "bt_core1_entry"
+TEAM = "bt_team_entry"  # of a cluster's other cores
 INTERRUPT = "bt_usb_interrupt"
 OVERFLOW = "bt_counter_interrupt"
 MODEL_ON_CORE1 = "bt_core1_main"
+MODEL_ON_TEAM = "bt_core_main"
 JOBS = 2
 SHORTEST_MS = 100  # the core wakes in half of that to feed the watchdog
 
@@ -113,9 +115,10 @@ def build(
         in_ram = _in_ram(objects[: len(model_sources)]) if code is CodeIn.RAM else ()
         elf = _link(board, tools, files, objects, used, in_ram, bool(own))
         frames = frames_of_gcc(o.with_suffix(".su").read_text() for o in objects if o.with_suffix(".su").exists())
-        stack, deepest = _stacks(board, elf, frames, used)
-        if deepest > board.chip.stack_bytes:
-            board = _with_stack(board, deepest)
+        stack, own_stack, other_stack = _stacks(board, elf, frames, used)
+        larger = _with_stack(board, own_stack, other_stack if used > 1 else 0)
+        if larger != board:
+            board = larger
             elf = _link(board, tools, files, objects, used, in_ram, bool(own))
         if board.chip.boot != "host":
             if own and not any(s.name == run_symbol and s.defined for s in elf.symbols):
@@ -124,7 +127,13 @@ def build(
                 check_return_label(elf, run_symbol)
             _write_formats(board, elf, files)
         run_stack = stack_bound(elf, run_symbol, frames).bytes
-        flash, ram = measure(board, elf, parse_map(files.map.read_text()), _roots(run_symbol, cores), stack)
+        flash, ram = measure(
+            board,
+            elf,
+            parse_map(files.map.read_text()),
+            _roots(run_symbol, cores, board.chip.cluster is not None),
+            stack,
+        )
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
         check_files(folder, list(done.values()))
@@ -147,9 +156,9 @@ def build(
     )
 
 
-def _roots(run_symbol: str, cores: int) -> tuple[str, ...]:
+def _roots(run_symbol: str, cores: int, team: bool) -> tuple[str, ...]:
     """Where the cores enter the model."""
-    return (run_symbol, MODEL_ON_CORE1) if cores > 1 else (run_symbol,)
+    return (run_symbol, *((MODEL_ON_TEAM if team else MODEL_ON_CORE1,) if cores > 1 else ()))
 
 
 def _check_cores(board: Board, cores: int) -> None:
@@ -324,19 +333,31 @@ def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
         files.uf2.write_bytes(encode_uf2(chunks, board.chip.uf2_family))
 
 
-def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> tuple[int, int]:
+def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> tuple[int, int, int]:
     """(what all cores' stacks take: the bound for the whole image if there is one, else what the board reserves; the
-    deepest of those that have a bound)"""
-    roots = ["main" if board.chip.boot == "host" else ENTRY, *([CORE1] if cores > 1 else [])]
+    deepest of core 0's and of others' that have a bound)"""
+    cluster = board.chip.cluster
+    others = [TEAM if cluster else CORE1] if cores > 1 else []
+    roots = ["main" if board.chip.boot == "host" else ENTRY, *others]
     handlers = [INTERRUPT] if board.usb is not None else [OVERFLOW] if board.chip.counter.irq is not None else []
     own = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]).bytes for root in roots]
     # An interrupt comes at any depth of core 0's.
     more = [interrupt_bound(elf, handler, frames, board.chip.cpu.has_fpu).bytes for handler in handlers]
-    total = sum(board.chip.stack_bytes if bytes_ is None else bytes_ for bytes_ in own + more)
-    stacks = [[own[0], *more], *([bytes_] for bytes_ in own[1:])]
-    return total, max(0 if None in parts else sum(filter(None, parts)) for parts in stacks)
+    reserved = board.chip.stack_bytes
+    total = sum(reserved if bytes_ is None else bytes_ for bytes_ in (own[0], *more))
+    for bytes_ in own[1:]:
+        total += board.chip.stacks(cores) - reserved if bytes_ is None else (cores - 1) * bytes_
+    return total, 0 if None in (own[0], *more) else sum(filter(None, (own[0], *more))), own[-1] or 0
 
 
-def _with_stack(board: Board, stack: int) -> Board:
-    """A board that reserves at least so much."""
-    return replace(board, chip=replace(board.chip, stack_bytes=-(-stack // 8) * 8))
+def _with_stack(board: Board, own: int, others: int) -> Board:
+    """A board that reserves at least so much for core 0, and for each other core."""
+    chip, cluster = board.chip, board.chip.cluster
+    if cluster is None:
+        return replace(board, chip=replace(chip, stack_bytes=_rounded(max(chip.stack_bytes, own, others), 8)))
+    cluster = replace(cluster, stack_bytes=_rounded(max(cluster.stack_bytes, others), 16))
+    return replace(board, chip=replace(chip, stack_bytes=_rounded(max(chip.stack_bytes, own), 16), cluster=cluster))
+
+
+def _rounded(size: int, to: int) -> int:
+    return -(-size // to) * to

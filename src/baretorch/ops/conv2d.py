@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Tensor
+from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights, nowhere, with_pitch
@@ -124,9 +124,14 @@ class Conv2d(Op):
 
 
 def cut_convolution(op: Conv2d | QConv2d, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece | None:
-    """Images, rows, columns; channels where all read the same inputs."""
+    """Images, rows, columns; channels where all read the same inputs, or each one of its own."""
+    if axis == 3 and op.groups == 1:
+        return cut.channels_of(op, inputs, start, stop)
     if axis == 3:
-        return cut.channels_of(op, inputs, start, stop) if op.groups == 1 else None
+        if not op.groups == inputs[0].shape[3] == inputs[1].shape[0]:
+            return None
+        reads = (Span(3, start, stop), *(Span(0, start, stop) for _ in inputs[1:]))
+        return Piece(replace(op, groups=stop - start), reads)
     return cut_windows(op, op.geometry.pooled_windows(inputs[1].shape), inputs, axis, start, stop)
 
 

@@ -22,23 +22,25 @@ Splits = Callable[[Call[Any]], tuple[Split, ...]]
 class Part:
     """A call that makes a part of another's output. Its tensors have the whole ones' names, but for constants of which
     it reads a part. `offsets`: where in each non-constant input what it reads begins, in bytes; `at`: where in the
-    output what it makes does."""
+    output what it makes does. Where it is `wide`, the call's pitch is that of its input, too."""
 
     call: Call[Any]
     offsets: tuple[int, ...]
     at: int
+    wide: bool = False
 
 
-def part_of(call: Call[Any], axis: int, start: int, stop: int) -> Part | None:
+def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = False) -> Part | None:
     """The call that makes [start, stop) of the output along an axis; None if the operator cannot be cut there, or what
-    it reads does not lie together."""
+    it reads does not lie together. Some channels of a `wide` input need not."""
     piece = call.op.cut(call.inputs, call.y, axis, start, stop)
     if piece is None:
         return None
     inputs, offsets = [], []
     for t, span in zip(call.inputs, piece.reads, strict=True):
         if t.data is None:
-            if span is not None and prod(t.shape[: span.axis]) != 1:
+            own = wide and span is not None and span.axis == axis == len(t.shape) - 1 and t.shape[axis] == call.y_pitch
+            if span is not None and prod(t.shape[: span.axis]) != 1 and not own:
                 return None
             offsets.append(span.start * prod(t.shape[span.axis + 1 :]) * t.dtype.size if span else 0)
         inputs.append(_taken(t, span) if span else t)
@@ -50,7 +52,22 @@ def part_of(call: Call[Any], axis: int, start: int, stop: int) -> Part | None:
         return None
     element = prod(y.shape[axis + 1 : last]) * call.y_pitch if axis < last else 1
     made = replace(y, shape=(*y.shape[:axis], stop - start, *y.shape[axis + 1 :]))
-    return Part(Call(piece.op, tuple(inputs), (made,), pitch), tuple(offsets), start * element * y.dtype.size)
+    return Part(Call(piece.op, tuple(inputs), (made,), pitch), tuple(offsets), start * element * y.dtype.size, wide)
+
+
+def flat(call: Call[Any]) -> Call[Any]:
+    """Of a pointwise convolution the same with all pixels in one column, so that rows are pixels."""
+    geometry = getattr(call.op, "geometry", None)
+    if geometry is None or len(call.outputs) != 1 or len(call.x.shape) != 4:
+        return call
+    plain = geometry.stride == geometry.pool == (1, 1) and not any(geometry.padding) and geometry.groups == 1
+    if not plain or call.inputs[1].shape[1:3] != (1, 1):
+        return call
+
+    def column(t: Tensor) -> Tensor:
+        return replace(t, shape=(1, prod(t.shape[:3]), 1, t.shape[3]))
+
+    return replace(call, inputs=(column(call.x), *call.inputs[1:]), outputs=(column(call.y),))
 
 
 def _taken(t: Tensor, span: Span) -> Tensor:
@@ -116,6 +133,15 @@ def rows_and_channels(step: int) -> Splits:
     return splits
 
 
+def rows_and_own_channels(step: int) -> Splits:
+    """The same of a kernel that makes each channel from one of the input, and knows that pitch as well."""
+
+    def splits(call: Call[Any]) -> tuple[Split, ...]:
+        return (*rows(call), Split(len(call.y.shape) - 1, step, wide=True))
+
+    return splits
+
+
 def fitting(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
     """Where the smallest parts, at both ends, are something that the kernel fits."""
 
@@ -125,7 +151,7 @@ def fitting(fits: Callable[[Call[Any]], bool], splits: Splits) -> Splits:
     def _ends(call: Call[Any], split: Split) -> list[Call[Any]]:
         size, places = call.y.shape[split.axis], split.places(call.y)
         ends = [(0, places[0]), (places[-1], size)] if places else []
-        parts = [part_of(call, split.axis, start, stop) for start, stop in ends]
+        parts = [part_of(call, split.axis, start, stop, split.wide) for start, stop in ends]
         return [part.call for part in parts if part is not None]
 
     return some

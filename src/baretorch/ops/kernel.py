@@ -88,10 +88,12 @@ def apart(call: Call[O]) -> Distances:
 
 @dataclass(frozen=True)
 class Split:
-    """The output may be cut along `axis`, at multiples of `step`."""
+    """The output may be cut along `axis`, at multiples of `step`. Where each channel is made from one of the input, a
+    part reads some channels of a `wide` input, with the output's pitch."""
 
     axis: int
     step: int = 1
+    wide: bool = False
 
     def places(self, y: Tensor) -> range:
         """Where y may be cut, its ends excepted."""

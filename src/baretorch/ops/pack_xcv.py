@@ -31,7 +31,8 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
         _pack_depthwise,
         _scratch_depthwise,
         _overlap_depthwise,
-        splits=cut.rows,
+        splits=cut.rows_and_own_channels(WORD),
+        channels="bt_qconv2d_channels_depthwise_xcv",
     )
     pixels: Kernel[Any] = Kernel(
         "bt_qconv2d_pixels_xcv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,11 +11,11 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Graph, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.pull import pulled
-from baretorch.options import DEFAULT, Buffers, Input, Options, Units
+from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choose_bands import banded
-from baretorch.plan.cores import shared, with_meetings
+from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_npu, with_the_caller
 from baretorch.plan.offsets import lower_bound
@@ -23,6 +23,7 @@ from baretorch.plan.order import ordered
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
+from baretorch.plan.tiles import AHEAD, LIMITS, Streamed, modelled, streamed, tiled, waits
 from baretorch.plan.types import (
     Bank,
     Buffer,
@@ -33,6 +34,7 @@ from baretorch.plan.types import (
     Schedule,
     StateBuffer,
     Step,
+    Tiles,
     View,
     one_by_one,
 )
@@ -40,6 +42,9 @@ from baretorch.targets.types import Board
 from baretorch.units import Unit, units_of
 
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
+
+
+SPARE = 2048  # bytes of a scratchpad that are left for the program's own data
 
 
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
@@ -94,7 +99,7 @@ def _need_ram(plan: Plan, options: Options) -> None:
             at=peak_layers(plan),
             have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
             need=f"at most {options.ram:,} bytes, as --ram says",
-            try_=ONE_CORE if options.cores > 1 else None,
+            try_=ONE_CORE if options.shared_cores > 1 else None,
         )
 
 
@@ -126,16 +131,19 @@ def _whole(
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
 
-    def placed(schedule: Schedule) -> _Placed:
-        return _place(graph, schedule, storage, board, wished, absent, options.used_cores)
+    def placed(schedule: Schedule, more: Sequence[Buffer] = (), taken: int = 0) -> _Placed:
+        return _place(graph, schedule, storage, board, wished, absent, options.used_cores, more, taken)
 
     best = placed(one_by_one(steps))
     better = ordered(steps, best.buffers)
     if any(a is not b for a, b in zip(better, steps, strict=True)):
         best = min(best, placed(one_by_one(better)), key=_cost)
-    if options.cores > 1:
+    tiles = None
+    if board.chip.cluster is not None:
+        best, constants, tiles = _on_cluster(best, constants, storage, placed, board, options)
+    elif options.shared_cores > 1:
         constants = Constants(apart)
-        best = placed(shared(best.schedule.steps, storage, constants))
+        best = placed(shared(best.schedule.steps, storage, constants, pair()))
 
     def operand(name: str) -> Operand:
         view = storage[name]
@@ -160,11 +168,58 @@ def _whole(
         best.placed.optimal,
         lent,
         frozenset(pulled(graph)),
-        _copies(steps, board) | (dict.fromkeys(constants.as_they_are, board.chip.data) if apart else {}),
+        _copies(best.schedule.steps, board) | (dict.fromkeys(constants.as_they_are, board.chip.data) if apart else {}),
         apart,
     )
-    schedule = with_meetings(best.schedule, layout) if options.cores > 1 else best.schedule
-    return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state))
+    schedule = with_meetings(best.schedule, layout) if options.shared_cores > 1 else best.schedule
+    return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state, tiles=tiles))
+
+
+def _on_cluster(
+    plain: _Placed,
+    constants: Constants,
+    storage: Mapping[str, View],
+    place: Callable[[Schedule, Sequence[Buffer], int], _Placed],
+    board: Board,
+    options: Options,
+) -> tuple[_Placed, Constants, Tiles | None]:
+    """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
+    they come by DMA, in tiles with which the run takes least."""
+    team, chip = cluster(options.shared_cores), board.chip
+    assert chip.cluster is not None
+    scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
+    if team.count > 1:
+        constants = Constants()
+        plain = place(shared(steps, storage, constants, team), (), SPARE)
+    own = room(chip, scratchpad, options.used_cores) - SPARE
+    dma = chip.cluster.dma
+    by_dma = options.weights in (None, Weights.AUTO, Weights.STREAM) and not options.app
+    if dma is None or not by_dma or _cost(plain) + constants.bytes <= own:
+        return plain, constants, None
+    found: list[tuple[int, int, int, Streamed]] = []
+    for limit in LIMITS:
+        for ahead in AHEAD:
+            packed = Constants()
+            made = streamed(list(tiled(steps, limit, storage, packed, team)), packed, team, dma, ahead)
+            found.append((modelled(made.schedule, dma), -limit, ahead, made))
+    tried: list[tuple[int, int, int]] = []
+    best: tuple[int, _Placed, Constants, Tiles] | None = None
+    for cycles, limit, ahead, made in sorted(found, key=lambda f: f[:3]):
+        if best is not None and cycles >= best[0]:
+            break
+        copies = made.schedule.copies.values()
+        packed = Constants(known=made.constants)
+        copied = sum(copy.source.size for copy in copies)
+        resident = packed.bytes - copied
+        tile = place(made.schedule, made.buffers, SPARE + resident)
+        if not copies or tile.placed.bytes_in(scratchpad) + resident > own:
+            continue
+        slow = {b.name for b in tile.placed.buffers if b.bank != scratchpad}
+        cycles += waits(made.schedule, slow, chip.cluster.slow_cycles)
+        tried.append((-limit, ahead, cycles))
+        if best is None or cycles < best[0]:
+            best = cycles, tile, packed, Tiles(-limit, ahead, len(copies), copied, cycles, ())
+    return (best[1], best[2], replace(best[3], tried=tuple(tried))) if best else (plain, constants, None)
 
 
 def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
@@ -174,7 +229,7 @@ def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
     if npu is not None and npu.constants != board.chip.code:
         found[Executor.NPU.name.lower()] = npu.constants
     own = ((found.get(step.executor.name.lower()), o) for step in steps for o in step.operands)
-    return {o.storage: bank for bank, o in own if bank is not None and o.constant}
+    return {o.storage: bank for bank, o in own if bank is not None and o.constant and not o.buffer}
 
 
 @dataclass(frozen=True)
@@ -195,10 +250,17 @@ def _place(
     wished: Wishes,
     absent: Collection[str],
     cores: int,
+    more: Sequence[Buffer] = (),
+    taken: int = 0,
 ) -> _Placed:
-    buffers = lifetimes(graph, schedule, storage, absent)
+    buffers = [*lifetimes(graph, schedule, storage, absent), *more]
     overlaps = find_overlaps(schedule, buffers)
-    placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished, cores)
+    if board.chip.cluster is not None:  # scratch and copies stay where all cores are quick, the rest where units reach
+        near = [b.name for b in more]
+        near += [step.scratch.name for step in schedule.steps if step.scratch]
+        near += [o.storage for step in schedule.steps if step.kernel.unit for o in step.uses]
+        wished = replace(wished, of={**dict.fromkeys(near, wished.main), **wished.of})
+    placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished, cores, taken)
     return _Placed(schedule, buffers, placed, lower_bound(buffers, overlaps))
 
 
@@ -231,13 +293,13 @@ def _need_room(plan: Plan, board: Board, options: Options) -> None:
         if bank.size > most:
             if chip.cpu.flash_apart and most < 0:
                 raise _constants_in_ram(plan, board, bank, copied)
-            stack = f", beside {cores * chip.stack_bytes:,} for the stack" if bank.name == chip.data else ""
+            stack = f", beside {chip.stacks(cores):,} for the stack" if bank.name == chip.data else ""
             raise CompileError(
                 f"the model does not fit {board.name}: {bank.name} is {bank.size - most:,} bytes too small",
                 at=peak_layers(plan),
                 have=f"arena {plan.arena:,} bytes" + (f", with {plan.bands}" if plan.bands else ""),
                 need=f"at most {most:,} bytes of {bank.name}{stack}",
-                try_=ONE_CORE if options.cores > 1 else see_fit(board.name),
+                try_=ONE_CORE if options.shared_cores > 1 else see_fit(board.name),
             )
 
 

@@ -83,11 +83,13 @@ def place_in_banks(
     chip: Chip,
     wishes: Wishes,
     cores: int = 1,
+    taken: int = 0,
 ) -> Placed:
-    """As wished, and if the main bank is too small, with some buffers in other banks. If nothing helps, as wished."""
+    """As wished, and if the main bank is too small, with some buffers in other banks. If nothing helps, as wished. So
+    many bytes of the main bank are `taken` by others."""
     first = tried = _split(buffers, overlaps, state, chip, wishes)
     of = dict(wishes.of)
-    while (short := tried.bytes_in(wishes.main) - room(chip, wishes.main, cores)) > 0:
+    while (short := tried.bytes_in(wishes.main) + taken - room(chip, wishes.main, cores)) > 0:
         for name, bank in _moves(tried, chip, wishes.main, short, {*state, *of}, cores):
             moved = _split(buffers, overlaps, state, chip, Wishes(wishes.main, {**of, name: bank}))
             if moved.bytes_in(bank) <= room(chip, bank, cores):
@@ -100,7 +102,7 @@ def place_in_banks(
 
 def room(chip: Chip, bank: str, cores: int = 1) -> int:
     """What buffers may take of a bank: not the stacks of the cores that are used."""
-    return chip.memory(bank).size - (cores * chip.stack_bytes if bank == chip.data else 0)
+    return chip.memory(bank).size - (chip.stacks(cores) if bank == chip.data else 0)
 
 
 def _split(

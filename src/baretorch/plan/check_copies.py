@@ -4,26 +4,29 @@ it read."""
 from __future__ import annotations
 
 from baretorch.errors import InternalError
-from baretorch.plan.check_order import Touch, touches_of
-from baretorch.plan.types import Copy, Executor, InArena, Plan, Step
+from baretorch.plan.check_order import touch_of, touches_of
+from baretorch.plan.types import Copy, Executor, Plan, Step
 
 
 def check_copies(plan: Plan) -> None:
-    under_way: dict[Executor, Copy] = {}
+    under_way: dict[tuple[Executor, int], Copy] = {}
     there: dict[str, str] = {}  # what each buffer holds, whole
     for time, phase in enumerate(plan.phases):
-        for name in (name for step in phase.steps for name in step.awaits):
+        for name in dict.fromkeys(name for step in phase.steps for name in step.awaits):
             copy = next((c for c in under_way.values() if c.name == name), None)
             if copy is None:
                 raise InternalError(f"a step awaits the copy {name}, which is not under way")
-            del under_way[copy.executor]
+            if len(plan.schedule.cores) > 1 and not phase.meet:
+                raise InternalError(f"one core awaits {name}, and the others do not meet it")
+            del under_way[copy.executor, copy.channel]
             there[copy.target.storage] = copy.source.storage
         for copy in phase.copies:
-            if copy.executor in under_way:
-                raise InternalError(f"{copy.name} begins before {under_way[copy.executor].name} was awaited")
+            way = copy.executor, copy.channel
+            if way in under_way:
+                raise InternalError(f"{copy.name} begins before {under_way[way].name} was awaited")
             _need_whole(plan, copy)
             there.pop(copy.target.storage, None)
-            under_way[copy.executor] = copy
+            under_way[way] = copy
         for copy in under_way.values():
             _need_alive(plan, copy.target.storage, time)
             for step in phase.steps:
@@ -50,9 +53,7 @@ def _need_alive(plan: Plan, name: str, time: int) -> None:
 
 def _need_apart(plan: Plan, step: Step, copy: Copy) -> None:
     """A step and a copy that is under way."""
-    place = plan.layout.place(copy.target)
-    assert isinstance(place, InArena)
-    written = Touch(place.bank, place.offset, 1, copy.target.size, copy.target.size, True, copy.name)
+    written = touch_of(plan, copy)
     for touch in touches_of(plan, step):
         if touch.meets(written):
             raise InternalError(f"{step.call.op.name} touches {touch.what} where {copy.name} is being written")
@@ -64,3 +65,5 @@ def _need_there(plan: Plan, step: Step, there: dict[str, str], time: int) -> Non
             raise InternalError(f"{step.call.op.name} reads {o.storage} from {o.buffer}, where it is not yet")
         if o.buffer:
             _need_alive(plan, o.buffer, time)
+            if o.end > plan.layout.constant(o.storage).data.nbytes:
+                raise InternalError(f"{step.call.op.name} reads {o.storage} beyond its end")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.errors import InternalError
-from baretorch.plan.types import InArena, Operand, Plan, Step, WithCaller
+from baretorch.plan.types import Copy, InArena, Operand, Plan, Step, WithCaller
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,24 @@ def check_order(plan: Plan) -> None:
                 if earlier.executor is not step.executor:
                     _need_apart(step, touches, earlier, others)
             open_.append((step, touches))
+        for copy in phase.copies:  # what cores still do may not be in its way; check_copies looks at what they begin
+            written = touch_of(plan, copy)
+            for step, touches in open_:
+                if step not in phase.steps and step.executor is not copy.executor.host:
+                    _need_apart_from(copy, written, step, touches)
+
+
+def touch_of(plan: Plan, copy: Copy) -> Touch:
+    """What a copy writes."""
+    place = plan.layout.place(copy.target)
+    assert isinstance(place, InArena)
+    return Touch(place.bank, place.offset, 1, copy.target.size, copy.target.size, True, copy.name)
+
+
+def _need_apart_from(copy: Copy, written: Touch, step: Step, touches: list[Touch]) -> None:
+    for touch in touches:
+        if touch.meets(written):
+            raise InternalError(f"{copy.name} begins while {step.call.op.name} may still touch {touch.what} there")
 
 
 def _need_apart(step: Step, touches: list[Touch], earlier: Step, others: list[Touch]) -> None:

@@ -1,51 +1,86 @@
-"""Two cores share the work of a model.
+"""Several cores share the work of a model.
 
-A layer whose kernel can make parts of its output is cut in two, of about the same work, and both cores make their part
-in the same phase. What is small, or cannot be cut, core 0 does alone. The cores meet before a phase in which one would
-read what the other has written, or write what it still reads: where each only goes on with what it has made itself, as
-a 1x1 convolution behind another does row by row, they need not.
+A layer whose kernel can make parts of its output is cut, one part per core and of about the same work, and the cores
+make their parts in the same phase. What is small, or cannot be cut, core 0 does alone. The cores meet before a phase in
+which one would read what another has written, or write what it still reads: where each only goes on with what it has
+made itself, as a 1x1 convolution behind another does row by row, they need not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import add
 from typing import Any, TypeAlias
 
-from baretorch.ops.cut import Part, part_of
-from baretorch.ops.kernel import Call
+from baretorch.ops.cut import Part, flat, part_of
+from baretorch.ops.kernel import Call, Kernel, Split
+from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
-from baretorch.plan.types import Executor, InArena, Layout, Operand, Phase, Schedule, Step, View, WithCaller
+from baretorch.plan.types import Copy, Executor, InArena, Layout, Phase, Schedule, Step, View, WithCaller
 
-CORES = (Executor.CORE0, Executor.CORE1)
-LEAST = 3000  # operations of a layer that is worth a meeting, which takes some 50 instructions of each core
-PER_OUTPUT = 6  # operations that an output takes beside its products
+LEAST = 3000  # operations of a layer that two cores share
+PER_OUTPUT = 6  # that an output takes beside its products
 PER_INPUT = 2  # and an input: both cores read all of it where they share the output channels
 
 
-def shared(steps: Sequence[Step], storage: Mapping[str, View], constants: Constants) -> Schedule:
-    """The steps on two cores, with `constants` packed for the parts."""
-    phases = tuple(Phase(tuple(_on_cores(step, storage, constants))) for step in steps)
-    return Schedule(phases, CORES)
+@dataclass(frozen=True)
+class Team:
+    """Cores that share work, and how many operations of a layer are worth a meeting."""
+
+    count: int
+    least: int
+    flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
+
+    @property
+    def cores(self) -> tuple[Executor, ...]:
+        return tuple(Executor(i) for i in range(self.count))
+
+    def work(self, call: Call[Any], kernel: Kernel[Any]) -> float:
+        """About how many operations a call takes."""
+        if self.flat:
+            return cycles(call, kernel)
+        read = sum(t.count for t in call.inputs if t.data is None)
+        products: int = call.op.macs(call.inputs, call.outputs)
+        return products + PER_OUTPUT * call.y.count + PER_INPUT * read
 
 
-def _on_cores(step: Step, storage: Mapping[str, View], constants: Constants) -> Iterator[Step]:
-    parts = _halves(step)
+def pair() -> Team:
+    """Two cores that meet in memory, which takes some 50 instructions of each."""
+    return Team(2, LEAST)
+
+
+def cluster(count: int) -> Team:
+    """Cores with a barrier in hardware and kernels that multiply more than two bytes per cycle."""
+    return Team(count, 400, flat=True)
+
+
+def shared(steps: Sequence[Step], storage: Mapping[str, View], constants: Constants, team: Team) -> Schedule:
+    """The steps on several cores, with `constants` packed for the parts."""
+    phases = tuple(Phase(tuple(on_cores(step, storage, constants, team))) for step in steps)
+    return Schedule(phases, team.cores)
+
+
+def on_cores(step: Step, storage: Mapping[str, View], constants: Constants, team: Team) -> Iterator[Step]:
+    parts = _parts(step, team)
     if parts is None:
         whole = make_step(step.nodes[0], step.call, step.kernel, constants, storage)
-        yield replace(whole, guards=step.guards)
+        given = iter(o for o in step.operands if not o.constant)
+        same = tuple(o if o.constant else next(given) for o in whole.operands)
+        yield replace(whole, operands=same, guards=step.guards, scratch=step.scratch)
         return
-    for executor, part in zip(CORES, parts, strict=True):
+    for executor, part in zip(team.cores, parts, strict=False):
         made = make_step(step.nodes[0], part.call, step.kernel, constants, storage)
-        moves = iter((*part.offsets, part.at))
-        operands = [o if o.constant else _moved(o, next(moves)) for o in made.operands]
+        begins = (o.offset for o in step.operands if not o.constant)
+        moves = map(add, begins, (*part.offsets, part.at))
+        operands = [o if o.constant else replace(o, offset=next(moves)) for o in made.operands]
         operands[-1] = replace(operands[-1], size=_extent(part.call))
-        scratch = made.scratch and replace(made.scratch, name=f"{made.scratch.name}.{executor.name.lower()}")
+        if part.wide:
+            operands[0] = replace(operands[0], size=_extent_of_input(part.call))
+        stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
+        scratch = made.scratch and replace(made.scratch, name=f"{stem}.{executor.name.lower()}")
         yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
-
-
-def _moved(operand: Operand, bytes_: int) -> Operand:
-    return replace(operand, offset=operand.offset + bytes_)
 
 
 def _extent(call: Call[Any]) -> int:
@@ -55,35 +90,53 @@ def _extent(call: Call[Any]) -> int:
     return ((rows - 1) * call.pitch + y.shape[-1]) * y.dtype.size if call.pitch else y.bytes
 
 
-def _halves(step: Step) -> tuple[Part, Part] | None:
-    """The two parts of a step that take the least time, if that is worth it."""
-    call = step.call
+def _extent_of_input(call: Call[Any]) -> int:
+    """The same of what it reads, where that has the output's pitch."""
+    x = call.x
+    rows = x.count // x.shape[-1]
+    return ((rows - 1) * call.pitch + x.shape[-1]) * x.dtype.size if call.pitch else x.bytes
+
+
+def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
+    """The parts of a step that take the least time, if that is worth it."""
+    call = flat(step.call) if team.flat else step.call
     in_place = {o.storage for o in step.reads} & {o.storage for o in step.writes}
-    if step.guards or in_place or len(call.outputs) != 1 or _work(call) < LEAST:
+    if step.kernel.unit or team.count == 1:
         return None
-    cuts = [parts for split in step.kernel.splits(call) for parts in _cuts(call, split.axis, split.places(call.y))]
-    best = min(cuts, key=_longer, default=None)
-    return best if best is not None and _work(call) - _longer(best) >= LEAST / 4 else None
+    if step.guards or in_place or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
+        return None
+    cuts = [parts for split in step.kernel.splits(call) for parts in _cuts(call, split, team.count)]
+
+    def longest(parts: tuple[Part, ...]) -> float:
+        return max(team.work(part.call, step.kernel) for part in parts)
+
+    def cost(parts: tuple[Part, ...]) -> tuple[float, int]:
+        return longest(parts), sum(step.kernel.scratch(part.call) for part in parts) if team.flat else 0
+
+    best = min(cuts, key=cost, default=None)
+    return best if best is not None and team.work(call, step.kernel) - longest(best) >= team.least / 4 else None
 
 
-def _cuts(call: Call[Any], axis: int, places: range) -> Iterator[tuple[Part, Part]]:
-    """At the places next to the middle, if the operator can be cut there."""
-    size = call.y.shape[axis]
-    for at in sorted(places, key=lambda place: abs(2 * place - size))[:2]:
-        first, second = part_of(call, axis, 0, at), part_of(call, axis, at, size)
-        if first is not None and second is not None:
-            yield first, second
+def _cuts(call: Call[Any], split: Split, count: int) -> Iterator[tuple[Part, ...]]:
+    """Into parts of about the same size, as many as there are cores or fewer, where the operator can be cut."""
+    size = call.y.shape[split.axis]
+    for places in _evenly(split, size, count):
+        parts = [part_of(call, split.axis, start, stop, split.wide) for start, stop in pairwise((0, *places, size))]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts) > 1:
+            yield tuple(known)
 
 
-def _longer(parts: tuple[Part, Part]) -> int:
-    return max(_work(part.call) for part in parts)
-
-
-def _work(call: Call[Any]) -> int:
-    """About how many operations a call takes."""
-    read = sum(t.count for t in call.inputs if t.data is None)
-    products: int = call.op.macs(call.inputs, call.outputs)
-    return products + PER_OUTPUT * call.y.count + PER_INPUT * read
+def _evenly(split: Split, size: int, count: int) -> list[tuple[int, ...]]:
+    """Where to cut. Of two parts, at the places next to the middle; of more, so that the largest is as small as it can
+    be, with the larger ones first, or last."""
+    units = -(-size // split.step)
+    if count == 2:
+        middle = sorted(range(1, units), key=lambda unit: abs(2 * unit * split.step - size))
+        return [(unit * split.step,) for unit in middle[:2]]
+    most = min(count, units)
+    rounded = [[-(-units * i // most) for i in range(1, most)], [units * i // most for i in range(1, most)]]
+    return list(dict.fromkeys(tuple(unit * split.step for unit in each) for each in rounded))
 
 
 def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
@@ -92,7 +145,9 @@ def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
     open_: list[tuple[Executor, list[_Bytes]]] = []  # what each has touched since the last meeting
     for phase in schedule.phases:
         touched = [(step.executor, list(_touched(step, layout))) for step in phase.steps]
+        touched += [(copy.executor, list(_written(copy, layout))) for copy in phase.copies]
         meet = any(a is not b and _clash(x, y) for a, x in touched for b, y in open_)
+        meet = meet or any(step.awaits for step in phase.steps)  # core 0 waits for all
         phases.append(replace(phase, meet=meet))
         open_ = touched if meet else open_ + touched
     return replace(schedule, phases=tuple(phases))
@@ -104,6 +159,12 @@ _Bytes: TypeAlias = tuple[str, int, int, bool]  # memory, first, behind the last
 def _clash(some: Sequence[_Bytes], others: Sequence[_Bytes]) -> bool:
     pairs = ((a, b) for a in some for b in others if a[0] == b[0] and (a[3] or b[3]))
     return any(a[1] < b[2] and b[1] < a[2] for a, b in pairs)
+
+
+def _written(copy: Copy, layout: Layout) -> Iterator[_Bytes]:
+    place = layout.place(copy.target)
+    assert isinstance(place, InArena)
+    yield place.bank, place.offset, place.offset + copy.target.size, True
 
 
 def _touched(step: Step, layout: Layout) -> Iterator[_Bytes]:

@@ -48,6 +48,10 @@ class Constants:
     as_they_are: set[str] = field(default_factory=set)
     _by_content: dict[tuple[bool, str, bytes], str] = field(default_factory=dict)
 
+    @property
+    def bytes(self) -> int:
+        return sum(constant.data.nbytes for constant in self.known.values())
+
     def plain(self, name: str, data: Array, align: int = 0) -> Operand:
         """A tensor of the graph as it is. A layer may have it packed under its name."""
         kept = self.known.setdefault(name, Constant(name, data, align))

@@ -17,14 +17,24 @@ class Executor(Enum):
 
     CORE0 = 0
     CORE1 = 1
-    NPU = 2
-    DMA0 = 3  # copies
-    GEMM0 = 4  # a cluster's unit for matrix products
+    CORE2 = 2
+    CORE3 = 3
+    CORE4 = 4
+    CORE5 = 5
+    CORE6 = 6
+    CORE7 = 7
+    NPU = 8
+    DMA0 = 9  # copies
+    GEMM0 = 10  # a cluster's unit for matrix products
+
+    @property
+    def is_core(self) -> bool:
+        return self.value <= Executor.CORE7.value
 
     @property
     def host(self) -> Executor:
         """The core whose code starts its steps, and waits for them."""
-        return Executor.CORE0 if self in (Executor.NPU, Executor.DMA0, Executor.GEMM0) else self
+        return self if self.is_core else Executor.CORE0
 
 
 @dataclass(frozen=True)
@@ -103,12 +113,13 @@ class Step:
 @dataclass(frozen=True)
 class Copy:
     """All of `source` goes to `target` while the cores go on. It begins with its phase, once the phase's steps have
-    what they await, and is done when a step awaits it. An executor makes one at a time."""
+    what they await, and is done when a step awaits it. An executor makes one at a time on each of its channels."""
 
     name: str
     source: Operand
     target: Operand
     executor: Executor = Executor.DMA0
+    channel: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,16 +155,21 @@ class Schedule:
     def copies(self) -> dict[str, Copy]:
         return {copy.name: copy for phase in self.phases for copy in phase.copies}
 
+    @cached_property
+    def cores(self) -> tuple[Executor, ...]:
+        return tuple(executor for executor in self.executors if executor.is_core)
+
     def on(self, executor: Executor) -> Iterator[Step | Copy | Await | None]:
-        """What a core does: its steps and those that it starts, with what they await, the copies that it begins, and
-        None where it meets the other core."""
+        """What a core does: it waits for copies that it has begun, if a step of the phase awaits them; then None, where
+        it meets the other cores; then the copies that it begins, its steps and those that it starts."""
         for phase in self.phases:
-            if phase.meet and Executor.CORE1 in self.executors:
+            awaited = dict.fromkeys(name for step in phase.steps for name in step.awaits)
+            copies = (self.copies[name] for name in awaited)
+            yield from (Await(copy) for copy in copies if copy.executor.host is executor)
+            if phase.meet and len(self.cores) > 1:
                 yield None
-            steps = [step for step in phase.steps if step.executor.host is executor]
-            yield from (Await(self.copies[name]) for step in steps for name in step.awaits)
             yield from (copy for copy in phase.copies if copy.executor.host is executor)
-            yield from steps
+            yield from (step for step in phase.steps if step.executor.host is executor)
 
 
 def one_by_one(steps: Iterable[Step]) -> Schedule:
@@ -274,7 +290,7 @@ class Layout:
     def place(self, operand: Operand) -> Place:
         if operand.buffer:
             buffer = self.buffer(operand.buffer)
-            return InArena(buffer.bank, buffer.offset)
+            return InArena(buffer.bank, buffer.offset + operand.offset)
         if operand.constant:
             bank = self.copies.get(operand.storage)
             return InFlash(operand.storage) if bank is None else InRam(operand.storage, bank)
@@ -337,6 +353,28 @@ class Bands:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """Weights that come to a scratchpad during a run, in tiles of `limit` bytes at most, copied so many phases `ahead`:
+    how many `copies`, of how many bytes, and about how many cycles a run takes so. `tried` are limits, phases ahead and
+    cycles of all that fit and might have been better."""
+
+    limit: int
+    ahead: int
+    copies: int
+    copied: int
+    cycles: int
+    tried: tuple[tuple[int, int, int], ...]
+
+    def to_json(self) -> dict[str, object]:
+        tried = [{"limit": limit, "ahead": ahead, "cycles": cycles} for limit, ahead, cycles in self.tried]
+        own = {"limit": self.limit, "ahead": self.ahead, "copies": self.copies, "copied": self.copied}
+        return {**own, "cycles": self.cycles, "tried": tried}
+
+    def __str__(self) -> str:
+        return f"{self.copied:,} bytes of weights in {self.copies} tiles of at most {self.limit:,} bytes"
+
+
+@dataclass(frozen=True)
 class Plan:
     """A Graph as a board computes it."""
 
@@ -349,6 +387,7 @@ class Plan:
     state: tuple[StateBuffer, ...]
     bands: Bands | None = None
     no_room: frozenset[str] = frozenset()  # outputs of layers that a unit takes, but for its memory
+    tiles: Tiles | None = None
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -130,7 +130,8 @@ def _copies(constants: Sequence[Constant], banks: Mapping[Content, str]) -> dict
 
 def _free(plans: Mapping[str, Plan], chip: Chip, cores: int) -> dict[str, int]:
     """Bytes that no method needs of each bank of RAM, that of the program's data last."""
-    names = sorted((m.name for m in chip.memories if m.kind == "ram"), key=lambda name: name == chip.data)
+    fast = (m.name for m in chip.memories if m.kind == "ram" and not m.slow)
+    names = sorted(fast, key=lambda name: name == chip.data)
     used = {
         name: max((b.size for p in plans.values() for b in p.layout.banks if b.name == name), default=0)
         for name in names

@@ -36,11 +36,17 @@ FEW_STEPS = 8  # of an output's scale, which may be much beside small numbers
 
 @dataclass(frozen=True)
 class OneCore:
-    """What a model that runs on two cores takes on one."""
+    """What a model that runs on several cores takes on one; `cycles` where these are exact."""
 
     instructions: int
     arena: int
     model_code: int
+    cycles: int | None = None
+
+    @property
+    def path(self) -> int:
+        """What is compared with the critical path of several cores."""
+        return self.instructions if self.cycles is None else self.cycles
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
         "instructions": list(cores.instructions),
         "critical_path": path,
         "waiting": round(sum(cores.waiting) / (count * path), 4),
-        "speedup": round(alone.instructions / path, 3) if alone else None,
+        "speedup": round(alone.path / path, 3) if alone else None,
         "one_core": asdict(alone) if alone else None,
     }
 
@@ -131,7 +137,7 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     kept = compiled.source.kept_float
     left = told_float(compiled.graph, kept)
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
-    idle = compiled.options.cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
+    idle = compiled.options.shared_cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
     return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
 

@@ -141,18 +141,18 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
 
 def _speed(table: Table, facts: RunFacts) -> None:
     macs, instructions = facts.compiled.graph.macs(), facts.run.instructions
+    exact = facts.image.board.chip.cluster is not None
     table.add_row("[bold]one inference[/]", "", "")
     table.add_row("  MACs", f"{macs:,}", "multiply-accumulates")
     if instructions is None:
         table.add_row("  instructions", "", f"not counted by {facts.run.emulator}")
     else:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
-        path = ", on the critical path" if facts.run.cores else ""
+        path = (", of core 0" if exact else ", on the critical path") if facts.run.cores else ""
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
     if facts.run.cores is not None:
         _cores(table, facts.run.cores, facts)
     chip = facts.image.board.chip
-    exact = chip.cluster is not None
     if facts.time is not None:
         _time(table, facts.time, chip.clock_hz, exact or chip.cpu.flash_apart)  # AVR's table leaves nothing open
     if facts.run.emulator_cycles is not None:
@@ -179,7 +179,7 @@ def _time(table: Table, time: Time, hz: int, exact: bool) -> None:
 
 
 def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:
-    """What each core did, and what two of them gain and take more."""
+    """What each core did, and what several of them gain and take more."""
     if facts.compiled.options.core:
         table.add_row(
             "    core 0", f"{cores.instructions[0]:,}", "to ask for it; the rest of the time is the application's"
@@ -192,9 +192,7 @@ def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:
     alone = facts.one_core
     if alone is not None:
         arena, code = facts.image.ram.arena - alone.arena, facts.image.flash.model_code - alone.model_code
-        table.add_row(
-            "    speed-up", f"{alone.instructions / cores.critical_path:.2f}", f"over one core, {alone.instructions:,}"
-        )
+        table.add_row("    speed-up", f"{alone.path / cores.critical_path:.2f}", f"over one core, {alone.path:,}")
         table.add_row("", "", f"for {arena:+,} bytes of arena and {code:+,} of model code")
 
 

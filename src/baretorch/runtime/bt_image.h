@@ -20,6 +20,10 @@ extern uint32_t bt_core1_stack_limit[], bt_core1_stack_top[];
 int bt_core1_start(void (*entry)(void), uint32_t *stack_top); /* cores/<driver>.c; 0 if it does not answer */
 void bt_core1_entry(void);                                     /* arm/core1.c */
 
+/* Images that use several cores of a cluster (BT_TEAM in bt_board.h): the stacks of all but the first, one behind the
+ * other; the second name is no address but how large each is. */
+extern uint32_t bt_team_stacks[], bt_team_stack_bytes[];
+
 /* chip/<init>.c, of chips with BT_RAM_NEEDS_POWER: before RAM can be written. */
 void bt_chip_power(void);
 

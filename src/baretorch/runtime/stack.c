@@ -46,5 +46,11 @@ uint32_t bt_stack_peak(void)
 #ifdef BT_CORES
     bytes += used(bt_core1_stack_limit, bt_core1_stack_top);
 #endif
+#ifdef BT_TEAM
+    const uint32_t *limit = bt_team_stacks; /* each core has filled its own */
+    for (uint32_t core = 1; core < BT_TEAM; core++, limit += (uintptr_t)bt_team_stack_bytes / sizeof *limit) {
+        bytes += used(limit, limit + (uintptr_t)bt_team_stack_bytes / sizeof *limit);
+    }
+#endif
     return bytes;
 }

@@ -2,6 +2,9 @@
 #include "bt_board.h"
 #include "bt_image.h"
 #include "bt_runtime.h"
+#ifdef BT_TEAM
+#include "team.h"
+#endif
 
 static void copy(const bt_copy *c, const bt_copy *end)
 {
@@ -49,6 +52,9 @@ void bt_start(void)
     if (bt_chip_missing()) {
         bt_report_missing();
     }
+#ifdef BT_TEAM
+    bt_team_meet(); /* the other cores go on */
+#endif
 #ifdef BT_CORES
     if (!bt_core1_start(bt_core1_entry, bt_core1_stack_top)) {
         stop("core 1 does not start");

@@ -20,6 +20,7 @@ def read_cluster(table: Table) -> Cluster:
         register_cycles=_cycles(table, "register_cycles"),
         barrier=events.rate("base"),
         barrier_cycles=_cycles(events, "barrier_cycles"),
+        stack_bytes=_count(table, "stack_bytes", 1 << 20),
         dma=_dma(table.table("dma")) if "dma" in table.rows else None,
         gemm=_gemm(table.table("gemm")) if "gemm" in table.rows else None,
     )
@@ -79,6 +80,10 @@ def check_cluster(chip: Chip, where: str) -> None:
             at=where,
             have=f"{chip.memory(cluster.scratchpad).size} bytes",
             need="a whole number of words in each bank",
+        )
+    if cluster.stack_bytes % 16:
+        raise CompileError(
+            f"a stack of {cluster.stack_bytes} bytes is not possible", at=where, need="a multiple of 16 bytes"
         )
     if len(chip.memories) > MEMORIES:
         raise CompileError(

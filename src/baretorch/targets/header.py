@@ -36,7 +36,7 @@ def board_header(
         *_interrupts(board),
         *_watchdog(chip, watchdog),
         *_npu(chip),
-        *_cluster(chip),
+        *_cluster(chip, cores),
         *_dma(chip),
         *([("BT_CHECK_INPUTS", "1")] if checked else []),
         *([("BT_APP", "1")] if app else []),
@@ -88,12 +88,14 @@ def _watchdog(chip: Chip, ms: int | None) -> list[tuple[str, str]]:
     return [("BT_WATCHDOG_MS", f"{ms}u"), ("BT_WATCHDOG_COUNT", f"{chip.watchdog.count(ms)}u")]
 
 
-def _cluster(chip: Chip) -> list[tuple[str, str]]:
+def _cluster(chip: Chip, cores: int) -> list[tuple[str, str]]:
     """For runtime/cluster/cluster.h."""
     cluster = chip.cluster
     if cluster is None:
         return []
     rows = [("BT_CLUSTER_CORES", f"{cluster.cores}u"), ("BT_EVENTS_BASE", f"0x{cluster.barrier:08x}u")]
+    if cores > 1:
+        rows += [("BT_TEAM", f"{cores}u")]
     if cluster.dma is not None:
         rows += [("BT_DMA_BASE", f"0x{cluster.dma.base:08x}u"), ("BT_DMA_CHANNELS", f"{cluster.dma.channels}u")]
     if cluster.gemm is not None:

@@ -125,6 +125,13 @@ _CORE1_STACK = """\
         bt_core1_stack_top = .;
 """
 
+# The stacks of all cores of a cluster but the first, whose stack ends where theirs begin.
+_TEAM_STACKS = """\
+        bt_team_stacks = .;
+        . += {others} * {each};
+        bt_team_stack_bytes = ABSOLUTE({each});
+"""
+
 
 def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> str:
     """The linker script for images of this board that use `cores` of its cores, each with a stack. Code of the object
@@ -147,9 +154,17 @@ def linker_script(board: Board, cores: int = 1, in_ram: Sequence[str] = ()) -> s
     sections = sections.replace("{weight_copies}", "\n".join(map(_copy, weights)))
     objects = "".join(f"        {name}(.text .text.*)\n" for name in in_ram)
     sections = sections.replace("{ramcode}", _CODE_IN_RAM.replace("{objects}", objects) if ramcode else "")
-    sections = sections.replace("{core1}", _CORE1_STACK if cores > 1 else "")
-    sections = sections.replace("{stacks}", str(cores * chip.stack_bytes))
+    sections = sections.replace("{core1}", _other_stacks(chip, cores))
+    sections = sections.replace("{stacks}", str(chip.stacks(cores)))
     return _script(board, _filled(sections, chip))
+
+
+def _other_stacks(chip: Chip, cores: int) -> str:
+    if cores == 1:
+        return ""
+    if chip.cluster is None:
+        return _CORE1_STACK
+    return _TEAM_STACKS.replace("{others}", str(cores - 1)).replace("{each}", str(chip.cluster.stack_bytes))
 
 
 def _filled(sections: str, chip: Chip) -> str:

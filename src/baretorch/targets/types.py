@@ -240,6 +240,7 @@ class Cluster:
     register_cycles: int
     barrier: int
     barrier_cycles: int
+    stack_bytes: int  # of each core but the first
     dma: Dma | None
     gemm: Gemm | None
 
@@ -291,13 +292,18 @@ class Chip:
 
     @property
     def core_count(self) -> int:
+        if self.cluster is not None:
+            return self.cluster.cores
         return 1 if self.cores is None else self.cores.count
 
     @property
     def cpus(self) -> str:
         """Its cores, for people."""
-        count = self.core_count if self.cluster is None else self.cluster.cores
-        return self.cpu.name if count == 1 else f"{count} × {self.cpu.name}"
+        return self.cpu.name if self.core_count == 1 else f"{self.core_count} × {self.cpu.name}"
+
+    def stacks(self, cores: int) -> int:
+        """Bytes that are reserved for the stacks of so many cores."""
+        return self.stack_bytes + (cores - 1) * (self.cluster.stack_bytes if self.cluster else self.stack_bytes)
 
     def memory(self, name: str) -> MemoryBank:
         return next(m for m in self.memories if m.name == name)

@@ -10,7 +10,7 @@
 /* Cycles from reset until the first instruction is in the execute stage, where simulated time begins. */
 enum { BT_BOOT = 4 };
 
-enum { BT_CORES = 8, BT_MEMORIES = 4, BT_BANKS = 64, BT_CHANNELS = 16, BT_HOMES = 2 };
+enum { BT_CORES = 8, BT_MEMORIES = 4, BT_BANKS = 64, BT_CHANNELS = 16, BT_HOMES = 9 };
 
 /* As machine.py fills it in from the chip's TOML. Register bases of 0: there is none. */
 struct bt_memory {

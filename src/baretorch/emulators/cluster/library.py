@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCES = ("core.c", "decode.c", "memory.c", "xcv.c")
 HERE = Path(__file__).parent
 
-MEMORIES, HOMES = 4, 2  # as in cluster.h
+MEMORIES, HOMES = 4, 9  # as in cluster.h
 
 
 def _fields(kind: type[ctypes._SimpleCData[int]], names: str) -> list[tuple[str, type[ctypes._SimpleCData[int]]]]:

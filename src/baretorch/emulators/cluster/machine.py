@@ -42,6 +42,7 @@ class ClusterMachine:
         for chunk in loaded(self._code.elf):
             if not self._simulator.load(chunk.address, chunk.data):
                 raise InternalError(f"no memory of {chip.name} holds {chunk.address:#x}")
+        self._cores = image.cores
         self._slow_cycles = chip.cluster.slow_cycles
         self._fault: DeviceFault | None = None
 
@@ -73,14 +74,23 @@ class ClusterMachine:
         return self._simulator.rows()
 
     def cores(self) -> Cores | None:
-        return None
+        """What each core did in the last call; the critical path is in cycles."""
+        rows, cycles = self.rows(), self.cycles()
+        if self._cores == 1 or not cycles:
+            return None
+        own = [[row for row in rows if row.core == core] for core in range(self._cores)]
+        return Cores(
+            tuple(sum(row.instructions for row in each) for each in own),
+            cycles[-1],
+            tuple(sum(min(row.barrier + row.unit, row.cycles) for row in each) for each in own),  # not before the call
+        )
 
     def blocks(self) -> tuple[Block, ...]:
         return ()
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
-        """What was waited for slower memory: none has a cache, so that each access is a miss of a word."""
-        return tuple(self._slow(row) for row in self.rows())
+        """What core 0 waited for slower memory: none has a cache, so that each access is a miss of a word."""
+        return tuple(self._slow(row) for row in self.rows() if row.core == 0)
 
     def _slow(self, row: Row) -> FlashReads:
         words = row.slow // self._slow_cycles if self._slow_cycles else 0
@@ -127,5 +137,6 @@ def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ConfigStr
     if gemm := cluster.gemm:
         config.gemm, config.gemm_start = gemm.base, gemm.start_cycles
         config.gemm_rows, config.gemm_columns, config.gemm_depth = gemm.rows, gemm.columns, gemm.depth
-    config.home[:] = code.home
+    homes = (*code.home, *(address for part in code.parts for address in part))
+    config.home[: len(homes)] = homes
     return config

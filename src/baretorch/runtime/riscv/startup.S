@@ -1,10 +1,17 @@
-/* RISC-V from reset, at the start of the image: hart 0 runs, the others sleep. */
+/* RISC-V from reset, at the start of the image: hart 0 runs; the others sleep, or wait to help with the model. */
+#include "bt_board.h"
 
     .section .start, "ax", @progbits
     .globl bt_reset
 bt_reset:
     csrr t0, mhartid
+#ifdef BT_TEAM
+    beqz t0, 1f
+    j bt_team_reset
+1:
+#else
     bnez t0, sleep
+#endif
     .option push
     .option norelax
     la gp, __global_pointer$

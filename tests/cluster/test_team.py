@@ -1,0 +1,140 @@
+"""Models on all cores of a cluster: the same bits as on one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from baretorch import pipeline
+from baretorch.emulators.run import Run
+from baretorch.emulators.types import DeviceFault
+from baretorch.frontends import Int8, Source, from_module
+from baretorch.on_host import on_host
+from baretorch.options import Io, Options, Units, Weights
+from baretorch.quantize.source import quantized
+from baretorch.targets.boards import load_board
+from tests.zoo.zoo import source as zoo_source
+
+ALL = Options(io=Io.INT8, units=Units.OFF)
+ONE = replace(ALL, cores=1)
+
+
+def small() -> Source:
+    """Layers that are cut along rows, pixels and channels."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 4, 9, 7).to(memory_format=torch.channels_last)
+    net = nn.Sequential(
+        nn.Conv2d(4, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 48, 1),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, 64),
+    )  # fmt: skip
+    return quantized(from_module(net, (x,), "small"), Int8(), [(x,)], on_host)
+
+
+def large() -> Source:
+    """More weights than the scratchpad has room for."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 96)
+    net = nn.Sequential(nn.Linear(96, 320), nn.ReLU(), nn.Linear(320, 128), nn.ReLU(), nn.Linear(128, 64))
+    return quantized(from_module(net, (x,), "large"), Int8(), [(x,)], on_host)
+
+
+def run(source: Source, options: Options, folder: Path, board: str = "cluster8") -> tuple[pipeline.Compiled, Run]:
+    compiled = pipeline.compile_source(source, load_board(board), options)
+    image = pipeline.build_image(compiled, folder)
+    found = pipeline.run_image(compiled, image)
+    assert 0 < found.stack_peak <= image.ram.stack
+    return compiled, found
+
+
+def same(a: Run, b: Run) -> bool:
+    return all(x.tobytes() == y.tobytes() for x, y in zip((*a.first, *a.outputs), (*b.first, *b.outputs), strict=True))
+
+
+def test_all_cores_give_the_bits_of_one(tmp_path: Path) -> None:
+    source = small()
+    _, one = run(source, ONE, tmp_path / "one")
+    compiled, all_ = run(source, ALL, tmp_path / "all")
+    assert same(one, all_) and one.cores is None and all_.cores is not None
+    assert compiled.options.cores == len(all_.cores.instructions) == 8
+    assert all_.emulator_cycles == all_.cores.critical_path
+    assert one.emulator_cycles is not None and one.emulator_cycles > 2 * all_.cores.critical_path
+    assert all(0 <= w < all_.cores.critical_path for w in all_.cores.waiting)
+
+
+def without_meetings(compiled: pipeline.Compiled, number: int) -> pipeline.Compiled:
+    """One of the meetings between phases is missing in the C."""
+    text = compiled.c.files["model.c"]
+    parts = text.split("    bt_team_meet();\n")
+    per_core = sum(phase.meet for phase in compiled.plan.phases)
+    assert len(parts) > 8 * per_core
+    kept = [
+        p + ("" if i % per_core == number else "    bt_team_meet();\n") for i, p in enumerate(parts[: 7 * per_core])
+    ]
+    files = {**compiled.c.files, "model.c": "".join(kept) + "    bt_team_meet();\n".join(parts[7 * per_core :])}
+    return replace(compiled, c=replace(compiled.c, files=files))
+
+
+def test_a_missing_barrier_is_seen_with_the_layers_name(tmp_path: Path) -> None:
+    compiled = pipeline.compile_source(small(), load_board("cluster8"), ALL)
+    broken = without_meetings(compiled, 0)
+    image = pipeline.build_image(broken, tmp_path)
+    with pytest.raises(DeviceFault, match="two cores touch the same byte between two barriers") as caught:
+        pipeline.run_image(broken, image)
+    first, *others = caught.value.have
+    assert first.startswith("in layer ") and any(text.startswith("core ") for text in others)
+
+
+def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
+    source = large()
+    compiled, all_ = run(source, ALL, tmp_path / "all")
+    without, flash = run(source, replace(ALL, weights=Weights.FLASH), tmp_path / "flash")
+    assert same(flash, all_)
+    tiles, layers = compiled.plan.tiles, len(compiled.graph.nodes)
+    assert tiles is not None and tiles.copies == len(compiled.plan.schedule.copies) > layers
+    assert (tiles.limit, tiles.ahead, tiles.cycles) in tiles.tried
+    assert all_.emulator_cycles is not None and flash.emulator_cycles is not None
+    assert abs(all_.emulator_cycles / tiles.cycles - 1) < 0.25
+    assert all_.emulator_cycles < flash.emulator_cycles / 2
+    assert "bt_team_copy(" not in without.c.files["model.c"]
+
+
+def swapped(text: str) -> str:
+    """Two copies that are under way at the same time have each other's buffer."""
+    first, second = re.findall(r"bt_team_copy\(\d+, (AT\(void, \d+\)),", text)[1:3]
+    assert first != second
+    return text.replace(first, "AT(void, ?)").replace(second, first).replace("AT(void, ?)", second)
+
+
+def unawaited(text: str) -> str:
+    return re.sub(r"    bt_team_await\(1\);.*", "", text, count=1)
+
+
+@pytest.mark.parametrize("broken", [swapped, unawaited])
+def test_a_broken_double_buffer_is_seen_with_the_layers_name(broken: Callable[[str], str], tmp_path: Path) -> None:
+    compiled = pipeline.compile_source(large(), load_board("cluster8"), ALL)
+    files = {**compiled.c.files, "model.c": broken(compiled.c.files["model.c"])}
+    assert files != compiled.c.files
+    changed = replace(compiled, c=replace(compiled.c, files=files))
+    image = pipeline.build_image(changed, tmp_path)
+    with pytest.raises(DeviceFault, match="a byte is touched that is being copied") as caught:
+        pipeline.run_image(changed, image)
+    assert caught.value.have[0].startswith("in layer ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["cluster8", "cluster4-soc"])
+@pytest.mark.parametrize("model", ["kws", "ic", "vww", "ad"])
+def test_models_give_the_bits_of_one_core_and_of_the_host(model: str, board: str, tmp_path: Path) -> None:
+    source = zoo_source(model, int8=True)
+    _, one = run(source, ONE, tmp_path / "one", board)
+    _, all_ = run(source, ALL, tmp_path / "all", board)
+    _, host = run(source, ONE, tmp_path / "host", "host")
+    assert same(one, all_) and same(host, all_)
+    assert np.all(one.outputs[0] == host.outputs[0])
