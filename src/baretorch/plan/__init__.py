@@ -113,8 +113,13 @@ def _with_units(graph: Graph, board: Board, options: Options) -> Plan:
         theirs = [step for step in plan.steps if step.kernel.unit]
         if not theirs or _fits(plan, board, options):
             return replace(plan, no_room=frozenset(left))
-        largest = max(theirs, key=lambda step: sum(o.size for o in step.operands if o.constant))
+        largest = max(theirs, key=lambda step: sum(o.size for o in (*step.uses, *_resident(step))))
         left.add(largest.call.y.name)
+
+
+def _resident(step: Step) -> list[Operand]:
+    """The constants that must be there from the start."""
+    return [o for o in step.operands if o.constant and not o.buffer]
 
 
 def _whole(

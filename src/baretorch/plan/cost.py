@@ -22,6 +22,6 @@ def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
     products: int = call.op.macs(call.inputs, call.outputs)
     x, y = call.inputs[0] if call.inputs else call.y, call.y
     rows = y.count // y.shape[-1] if y.count and y.shape else 0
-    taps = prod(call.inputs[1].shape[1:]) if len(call.inputs) > 1 else 0
+    taps = prod(call.inputs[1].shape[1:]) if len(call.inputs) > 1 and call.inputs[1].data is not None else 0
     gathered = rows * taps * per_window * (THIN if not x.shape or x.shape[-1] < 8 else 1.0)
     return 50.0 + per_product * products + per_output * y.count + gathered
