@@ -176,7 +176,8 @@ def _whole(
         _copies(best.schedule.steps, board) | (dict.fromkeys(constants.as_they_are, board.chip.data) if apart else {}),
         apart,
     )
-    schedule = with_meetings(best.schedule, layout) if options.shared_cores > 1 else best.schedule
+    beside = options.shared_cores > 1 or any(step.kernel.unit for step in best.schedule.steps)
+    schedule = with_meetings(best.schedule, layout) if beside else best.schedule
     return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state, tiles=tiles))
 
 
