@@ -16,10 +16,10 @@ THIN = 6.0  # numbers of an image with few channels are brought one by one
 
 
 def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
-    if kernel.unit:
-        return 100.0 + call.op.macs(call.inputs, call.outputs) / UNIT
-    per_product, per_output, per_window = _RATES.get(kernel.variant, _OTHERS)
     products: int = call.op.macs(call.inputs, call.outputs)
+    if kernel.unit:
+        return 100.0 + products / UNIT
+    per_product, per_output, per_window = _RATES.get(kernel.variant, _OTHERS)
     x, y = call.inputs[0] if call.inputs else call.y, call.y
     rows = y.count // y.shape[-1] if y.count and y.shape else 0
     taps = prod(call.inputs[1].shape[1:]) if len(call.inputs) > 1 and call.inputs[1].data is not None else 0
