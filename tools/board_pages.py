@@ -54,6 +54,7 @@ USB_PORT = (
 )
 USB_FLASHING = (
     "From then on `baretorch flash` needs no button: it asks the running image for the boot loader over USB.",
+    "Windows does not tell what is on a port, so name it there: `--port COM3`.",
 )
 USB_FIRST = (
     "the sine: a serial port appears. If none does, flash an image with `--console uart`: its console says "

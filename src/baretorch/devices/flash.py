@@ -79,8 +79,14 @@ def flash(
     raise CompileError(
         f"no way found to flash board {board.name}",
         have=f"the image {file}",
-        try_=[REMEDIES[name] for name in methods],
+        try_=[*_unknown_ports(methods), *(REMEDIES[name] for name in methods)],
     )
+
+
+def _unknown_ports(methods: Sequence[str]) -> list[str]:
+    """Boards of ours, perhaps: they are not asked unless they are named."""
+    maybe = [port.device for port in serial_ports() if port.board == ""] if "uf2" in methods else []
+    return [f"--port {device} if your board is on it, which this computer cannot tell" for device in maybe]
 
 
 def _has_file(image: Image, method: str) -> bool:
