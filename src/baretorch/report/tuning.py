@@ -219,16 +219,16 @@ class _Axes:
 
 def front_picture(tuning: Tuning) -> Html:
     """Accuracy over flash: all candidates, the front as a line, the budgets, and the one that was chosen. Candidates
-    that lost far more than the budget allows lie below the picture."""
-    every = [*tuning.candidates, tuning.whole]
+    that lost far more than the budget allows lie below the picture, those that are larger than plain int8 beside it."""
+    widest = max(tuning.whole.flash, tuning.budget.flash or 0) * 1.12
+    every = [c for c in (*tuning.candidates, tuning.whole) if c.flash <= widest]
     lost = max(tuning.original - tuning.budget.accuracy, 0.002)
     low = max(min(c.accuracy for c in every), tuning.original - 6 * lost)
     high = max(tuning.original, *(c.accuracy for c in every))
     room = (high - low) * 0.08 or 0.01
-    widest = max(*(c.flash for c in every), tuning.budget.flash or 0)
-    axes = _Axes((0.0, widest * 1.05), (low - room, high + room))
+    axes = _Axes((0.0, widest), (low - room, high + room))
     parts = [*_grid(axes), *_limits(axes, tuning)]
-    shown = [c for c in tuning.front if c.accuracy >= low]
+    shown = [c for c in tuning.front if c.accuracy >= low and c in every]
     points = [axes.at(c.flash, c.accuracy) for c in shown]
     if len(points) > 1:
         way = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
@@ -239,7 +239,7 @@ def front_picture(tuning: Tuning) -> Html:
     parts += [_dot(axes, c, 4.5, "best") for c in shown]
     parts.append(_dot(axes, tuning.whole, 5.5, "whole"))
     x, y = axes.at(tuning.whole.flash, tuning.whole.accuracy)
-    parts.append(text(x - 10, y + 20, "plain int8", "here end"))
+    parts.append(text(x, y + 20, "plain int8", "here middle"))
     if tuning.chosen.accuracy >= low:
         parts.append(_dot(axes, tuning.chosen, 8.0, "chosen"))
         x, y = axes.at(tuning.chosen.flash, tuning.chosen.accuracy)
@@ -280,7 +280,7 @@ def _limits(axes: _Axes, tuning: Tuning) -> Iterator[Html]:
     for value, words in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):
         _, y = axes.at(0, value)
         yield line(LEFT, y, right, y, "peak")
-        yield text(LEFT + 6, y - 5, f"{words}, {value:.4f}")
+        yield text((LEFT + right) / 2, y - 5, f"{words}, {value:.4f}", "middle")
     if tuning.budget.flash is not None:
         x, _ = axes.at(tuning.budget.flash, axes.y[0])
         yield line(x, TOP, x, bottom, "peak")
