@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from baretorch.ops import OPS, PLAN_OPS
+from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
+from baretorch.units import units_of
 from tests.ops.host import CLANG, KERNELS, WARNINGS, run
 
-ALL = [kernel for row in (*OPS, *PLAN_OPS) for kernel in row.kernels]
+CHIPS = {board.chip.name: board.chip for board in map(load_board, board_names())}
+UNITS = [kernel for chip in CHIPS.values() for unit in units_of(chip) for kernel in unit.kernels.values()]
+ALL = [*(kernel for row in (*OPS, *PLAN_OPS) for kernel in row.kernels), *UNITS]
 PORTABLE = sorted({kernel.source for kernel in ALL if not kernel.needs})
 CPU = {cpu.name: cpu for cpu in CPUS}
 M0 = (*CLANG, *(CPU["cortex-m0plus"].zig or ()), "-fno-unwind-tables")
