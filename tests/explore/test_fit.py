@@ -116,7 +116,7 @@ def test_int8_at_the_border(tmp_path: Path) -> None:
     board, given = load_board("microbit"), Options(int8=True)
     trial = fitter(convolutions, given).find(board).as_is
     assert trial is not None
-    tight = resized(board, {"SRAM": trial.ram.need - 1024})
+    tight = resized(board, {"SRAM": trial.ram.need - 768})
     found = fitter(convolutions, given).find(tight)
     options = followed(convolutions, found, tmp_path)
     assert options.words(given) == ("--io", "int8")
