@@ -266,7 +266,8 @@ BT_INLINE void bt_mve_windows(const bt_mve_layer *l, const int8_t *x, int32_t st
 }
 
 /* Rows of the input are windows: a linear layer, or a convolution of pixels. They go through scratch in blocks, so that
- * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, and 16 bytes */
+ * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, or all;
+ * and 16 bytes behind rows of less than 16 */
 BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int8_t *y, int32_t count, int8_t *scratch)
 {
     const int32_t block = bt_clamp_i32(512 / l->taps & ~1, l->taps > 256 ? 2 : 8, 64);

@@ -15,6 +15,7 @@ from baretorch.targets.features import MVE
 
 LANES = 16  # bytes in a vector
 TOGETHER = 4  # output channels whose weights lie together
+FEW = 64
 
 
 def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
@@ -85,7 +86,7 @@ def linears(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
             "qlinear/mve.c",
             params,
             MVE,
-            lambda call: _fits(call) and call.op.shift == 0,
+            _fits_rows,
             _pack_linear,
             _scratch_rows,
             overlap.rows(0),
@@ -100,6 +101,11 @@ def _fits(call: Call[Any]) -> bool:
 
 def _fits_row(call: Call[Any]) -> bool:
     return _fits(call) and prod(call.x.shape[:-1]) == 1 and call.y.shape[-1] >= TOGETHER
+
+
+def _fits_rows(call: Call[Any]) -> bool:
+    """A few products are made faster, and in less code, one by one."""
+    return _fits(call) and call.op.shift == 0 and (prod(call.x.shape[:-1]) > 1 or call.x.shape[-1] >= FEW)
 
 
 def _fits_windows(call: Call[Any]) -> bool:
@@ -164,18 +170,24 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
 
 def _scratch_rows(call: Call[Any]) -> int:
     """A block of rows; see kernels/int8_mve.h."""
-    taps = call.x.shape[-1]
-    return min(max(512 // taps & ~1, 2 if taps > 256 else 8), 64) * taps + LANES
+    taps, rows = call.x.shape[-1], prod(call.x.shape[:-1])
+    return min(max(512 // taps & ~1, 2 if taps > 256 else 8), 64, rows) * taps + _behind(taps)
 
 
 def _scratch_columns(call: Call[Any]) -> int:
     """Of rows with an odd number of outputs two go together."""
     two = call.y.shape[2] % 2 == 1 and call.y.shape[1] > 1 and call.op.dilation[1] == 1
-    return (1 + two) * _columns(call) + LANES
+    return (1 + two) * _columns(call) + _behind(prod(call.inputs[1].shape[1:]))
 
 
 def _scratch_pool(call: Call[Any]) -> int:
-    return int(call.y.shape[2] * call.op.pool[1] * call.y.shape[3]) + _columns(call) + LANES
+    row = int(call.y.shape[2] * call.op.pool[1] * call.y.shape[3])
+    return row + _columns(call) + _behind(prod(call.inputs[1].shape[1:]))
+
+
+def _behind(taps: int) -> int:
+    """Bytes that may be read behind the last window: short ones are read as vectors."""
+    return LANES if taps < LANES else 0
 
 
 def _columns(call: Call[Any]) -> int:

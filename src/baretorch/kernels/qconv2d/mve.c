@@ -146,8 +146,8 @@ BT_SHARED void bt_qconv2d_pool_shared_mve(const bt_qconv2d *p, const int8_t *x, 
     }
 }
 
-/* scratch: the columns that a row of outputs reads, or two of an odd width, or every dilation_w-th of them, and 16
- * bytes behind them */
+/* scratch: the columns that a row of outputs reads, or two of an odd width, or every dilation_w-th of them; and 16
+ * bytes behind windows of less than 16 */
 BT_KERNEL void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch)
 {
     bt_qconv2d_shared_mve(p, x, constants, y, (int8_t *)scratch);
