@@ -57,6 +57,17 @@ def test_limits(dtype: DType, values: list[float], limits: tuple[float, float]) 
     assert (control.low, control.high) == limits
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "limits"),
+    [(DType.FLOAT32, 0, (0, 1)), (DType.FLOAT32, 3, (3, 4)), (DType.UINT8, 0, (0, 255)), (DType.UINT8, 255, (0, 255))],
+)
+def test_an_empty_picture_is_paper(dtype: DType, value: int, limits: tuple[float, float]) -> None:
+    """Examples are often all zeros: what is drawn is then more, and never less than the type can hold."""
+    control = input_control(port((1, 784), dtype), "x", [np.full((1, 784), value, dtype.numpy)])
+    assert (control.low, control.high) == limits
+    assert [control.filled(np.full((28, 28), part)).max() for part in (0.0, 1.0)] == list(limits)
+
+
 def test_kinds() -> None:
     def kind(*shape: int) -> Kind:
         return input_control(port(shape), "x", [np.zeros(shape, np.float32)]).kind

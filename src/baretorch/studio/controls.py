@@ -122,11 +122,15 @@ def _limits(samples: Sequence[Array], dtype: DType, exact: bool) -> tuple[float,
     for least, most in (*(_PARTS if dtype.numpy.kind == "f" and (low or high) else ()), *wide):
         if least <= low and high <= most:
             return least, most
+    info = None if dtype.numpy.kind == "f" else np.iinfo(dtype.numpy)
+    if low == high and exact and info is not None and info.bits == 8:
+        return float(info.min), float(info.max)
+    if low == high and exact:  # an empty picture is paper
+        return low, low + 1
     if low == high:
         low, high = low - 1, high + 1
     if exact:
         return low, high
     unit = 10.0 ** np.floor(np.log10(high - low)) / 2
     low, high = float(np.floor(low / unit) * unit), float(np.ceil(high / unit) * unit)
-    info = None if dtype.numpy.kind == "f" else np.iinfo(dtype.numpy)
     return (low, high) if info is None else (max(low, float(info.min)), min(high, float(info.max)))
