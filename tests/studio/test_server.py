@@ -127,6 +127,8 @@ def test_nobody_without_the_word(studio: StudioServer) -> None:
         refused = ask(studio, "api/tabs", word=re.sub(r"[^ -~]", "%C3%A9", word))
         assert refused.status == 403
     check_golden("studio_word", refused.error)
+    cut = f"GET /{studio.token} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert raw(studio, cut.encode()).startswith(b"HTTP/1.1 403 ")  # its files would be looked for elsewhere
 
 
 @pytest.mark.parametrize(

@@ -176,10 +176,10 @@ class _Handler(BaseHTTPRequestHandler):
             raise _refused(HTTPStatus.FORBIDDEN, "a request to another host", need="the address that was printed")
         if origin not in (None, f"http://{host}") or site not in (None, "none", "same-origin"):
             raise _refused(HTTPStatus.FORBIDDEN, "a request of another page", need="the page itself")
-        _, token, *rest = (*self.path.partition("?")[0].split("/", 2), "")
-        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+        parts = self.path.partition("?")[0].split("/", 2)  # without the last slash the page would not find its files
+        if len(parts) < 3 or not secrets.compare_digest(parts[1].encode(), self.server.token.encode()):
             raise _refused(HTTPStatus.FORBIDDEN, "an address without its random word", need=WHOLE)
-        return rest[0]
+        return parts[2]
 
     def _answer(self, method: str, path: str) -> tuple[str, bytes]:
         if method == "GET" and path in FILES:
