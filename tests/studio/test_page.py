@@ -94,6 +94,19 @@ def test_undo_and_clear(page: Page) -> None:
     assert not page.evaluate("document.querySelector('.hint').hidden")
 
 
+def test_an_answer_that_is_no_number_is_no_digit(page: Page) -> None:
+    answer = "{outputs: [['nan', 'inf', ...Array(8).fill(1)]], seen: Array(784).fill(0)}"
+    page.evaluate(f"(() => {{ window.asked = window.ask; window.ask = async () => ({answer}); }})()")
+    try:
+        assert read(page, 1) == "?"
+        assert text(page, ".sure") == "an output is no finite number"
+        assert page.evaluate("document.querySelector('.best')") is None
+        assert "NaN" not in text(page, ".bars")
+    finally:
+        page.evaluate("(() => { window.ask = window.asked; })()")
+    assert read(page, 2) == "2"
+
+
 def test_sliders_move_the_answers_and_trouble_passes(page: Page, studio: StudioServer) -> None:
     page.evaluate("document.getElementById('tab-model').click()")
     page.until(SETTLED)

@@ -32,12 +32,12 @@ function fillDigits(panel, about, facts) {
   );
 
   function verdict(parts) {
-    const best = parts ? parts.indexOf(Math.max(...parts)) : -1;
-    $(".digit", panel).textContent = parts ? String(best) : "–";
-    $(".sure", panel).textContent = parts ? `${(100 * parts[best]).toFixed(0)} % sure` : "\u00a0";
+    const best = parts ? parts.indexOf(Math.max(...parts)) : -1; // none if one of them is no number
+    $(".digit", panel).textContent = best >= 0 ? String(best) : parts ? "?" : "–";
+    $(".sure", panel).textContent = best >= 0 ? `${(100 * parts[best]).toFixed(0)} % sure` : parts ? "an output is no finite number" : "\u00a0";
     rows.forEach(({ bar, words, row }, i) => {
-      bar.style.width = parts ? `${100 * parts[i]}%` : "0";
-      words.textContent = parts ? `${(100 * parts[i]).toFixed(1)} %` : "";
+      bar.style.width = best >= 0 ? `${100 * parts[i]}%` : "0";
+      words.textContent = best >= 0 ? `${(100 * parts[i]).toFixed(1)} %` : "";
       row.classList.toggle("best", i === best);
     });
   }
