@@ -44,9 +44,13 @@ void __attribute__((noinline)) toy_run(const void *from, void *to)
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    folder = tmp_path_factory.mktemp("camera")
+    return around(4 * 784, 4 * 10, tmp_path_factory.mktemp("camera"))
+
+
+def around(inputs: int, outputs: int, folder: Path) -> Image:
+    """The firmware around a model with that many bytes."""
     model = folder / "glue.c"
-    model.write_text(GLUE.format(body=COUNTS_INK, inputs=4 * 784, outputs=4 * 10))
+    model.write_text(GLUE.format(body=COUNTS_INK, inputs=inputs, outputs=outputs))
     board = load_board("pico4ml").with_console(Console.UART)
     return build("toy", board, folder, [model], folder, RUN, app=EXAMPLE / "firmware")
 
@@ -102,6 +106,16 @@ def test_frames_that_are_none(image: Image, tmp_path: Path) -> None:
     (tmp_path / "frames.raw").write_bytes(b"\0" * 324 * 324)
     with pytest.raises(CompileError, match="pico has no camera"):
         Attached(tmp_path / "frames.raw").about(load_board("pico"), 3)
+
+
+@needs_rp2040js
+@pytest.mark.slow
+def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> None:
+    """As with `--io int8`: 784 floats would go far beyond its 784 bytes."""
+    image = around(784, 10, tmp_path)
+    seen = watched(image, tmp_path, lambda w: len(w.pictures) > 3)
+    said = "model: it does not take 784 floats and give ten: nothing is read"
+    assert seen.said == ["pico4ml: toy on pico4ml", said, "camera: frames come"] and not seen.answers
 
 
 @needs_rp2040js

@@ -191,6 +191,19 @@ static void print_number(uint32_t value)
     bt_print(first);
 }
 
+/* Any model can be built into this: one of other sizes must not be written to. */
+static int fits(void)
+{
+    const bt_model *m = &bt_the_model;
+    return m->input_count == 1 && m->inputs[0].bytes == PICTURE * PICTURE * sizeof(float) && m->output_count == 1
+        && m->outputs[0].bytes == DIGITS * sizeof(float);
+}
+
+static uint8_t percent(float part)
+{
+    return (uint8_t)(part >= 1.0f ? 100.0f : part > 0.0f ? part * 100.0f + 0.5f : 0.0f);
+}
+
 static void classify(void)
 {
     float *input = bt_the_model.inputs[0].data;
@@ -209,7 +222,7 @@ static void classify(void)
         best = output[i] > output[best] ? i : best;
     }
     job.is.digit = best;
-    job.is.percent = (uint8_t)(output[best] * 100.0f + 0.5f);
+    job.is.percent = percent(output[best]);
 }
 
 static void say_faults(void)
@@ -235,8 +248,12 @@ void bt_main(void)
     bt_print("pico4ml: ");
     bt_print(bt_the_model.name);
     bt_print(" on " BT_BOARD_NAME "\n");
+    const int reads = fits();
+    if (!reads) {
+        bt_print("model: it does not take 784 floats and give ten: nothing is read\n");
+    }
     for (;;) {
-        while (turn != TURN_CORE0) {
+        while (turn != TURN_CORE0 || !reads) {
             __asm__ volatile("wfe" : : : "memory");
             say_faults();
         }
