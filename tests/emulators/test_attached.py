@@ -127,6 +127,8 @@ def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> No
         (Breaks.UNPLUGGED, 980, 2000, "camera: nobody answers on the I2C bus", "camera: frames come", True),
         (Breaks.BUS_STUCK, 0, 1000, "camera: the I2C bus is held low", "camera: frames come", True),
         (Breaks.BUS_STUCK, 980, 1200, "camera: the I2C bus is held low", "camera: frames come", True),
+        (Breaks.CLOCK_STUCK, 0, 1000, "camera: the I2C bus is held low", "camera: frames come", True),
+        (Breaks.CLOCK_STUCK, 980, 1200, "camera: the I2C bus is held low", "camera: frames come", True),
         (Breaks.NO_FRAMES, 0, 1200, "camera: no frames come", "camera: frames come", True),
         (Breaks.NO_FRAMES, 980, 1200, "camera: no frames come", "camera: frames come", True),
         (Breaks.DISPLAY_SILENT, 0, 1e9, "display: it does not answer, or cannot be read", None, False),

@@ -34,6 +34,7 @@ class Breaks(StrEnum):
     UNPLUGGED = "unplugged"  # nothing of the camera is there
     NO_FRAMES = "no frames"  # it answers, and sends none
     BUS_STUCK = "bus stuck"  # SDA is held low
+    CLOCK_STUCK = "clock stuck"  # SCL is
     DISPLAY_SILENT = "display silent"  # it does nothing at all
     DISPLAY_STUCK = "display stuck"  # the SPI controller never gets rid of what it has to send
 

@@ -52,7 +52,8 @@ static int free_bus(void)
         rp_input(scl_pin);
         pause_us(HALF_CLOCK_US);
     }
-    const int is_free = rp_level(sda_pin);
+    pause_us(HALF_CLOCK_US); /* for the pull-ups */
+    const int is_free = rp_level(sda_pin) && rp_level(scl_pin); /* who holds SCL cannot be clocked */
     i2c_start(sda_pin, scl_pin);
     return is_free;
 }

@@ -48,13 +48,13 @@ export function attach_camera() {
     const later = clock.createAlarm(() => later.act());
     function after_bits(bits, act) {
         later.act = act;
-        if (!fails('bus stuck')) later.schedule(bits * (i2c.sclLowPeriod + i2c.sclHighPeriod) * 1e9 / chip.clkSys);
+        if (!fails('bus stuck') && !fails('clock stuck')) later.schedule(bits * (i2c.sclLowPeriod + i2c.sclHighPeriod) * 1e9 / chip.clkSys);
     }
     const bus_is_held = clock.createAlarm(look_at_bus);
     function look_at_bus() {
-        const held = fails('bus stuck');
-        if (sda.rawInputValue === held) sda.setInputValue(!held);
-        scl.setInputValue(true);
+        for (const [pin, held] of [[sda, fails('bus stuck')], [scl, fails('clock stuck')]]) {
+            if (pin.rawInputValue === held) pin.setInputValue(!held);
+        }
         bus_is_held.schedule(1e6);
     }
     look_at_bus();
