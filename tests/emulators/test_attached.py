@@ -94,6 +94,8 @@ def test_frames_reach_display_and_model(image: Image, tmp_path: Path) -> None:
         np.testing.assert_array_equal(shown[:80], on_display(photo.seen(frames()[number])))
         answer = seen.answers[number]
         assert (answer.scene, answer.digit, answer.percent) == (number, ink(frames()[number]), 75)
+    beside = [picture(tmp_path, n)[80:140, 44:].any(2) for n in (0, 1)]  # a digit and its percents
+    assert beside[0].any(1).sum() == 6 and beside[1].any(1).sum() > 40, "no answer yet: a dash"
     vision = photo.Vision()(photo.seen(frames()[0]))  # the answer to the first is in the second picture
     np.testing.assert_array_equal(picture(tmp_path, 1)[92:120, 6:34], on_display(vision.reshape(28, 28)))
     assert 20 <= seen.pictures_per_second < 20.5
@@ -131,6 +133,7 @@ def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> No
         (Breaks.CLOCK_STUCK, 980, 1200, "camera: the I2C bus is held low", "camera: frames come", True),
         (Breaks.NO_FRAMES, 0, 1200, "camera: no frames come", "camera: frames come", True),
         (Breaks.NO_FRAMES, 980, 1200, "camera: no frames come", "camera: frames come", True),
+        (Breaks.NO_FRAMES, 2000, 2200, "camera: no frames come", "camera: frames come", True),  # after rates were shown
         (Breaks.DISPLAY_SILENT, 0, 1e9, "display: it does not answer, or cannot be read", None, False),
         (
             Breaks.DISPLAY_STUCK,
@@ -160,6 +163,9 @@ def test_faults_are_told_and_survived(
     assert all(a.digit == ink(frames()[a.scene]) for a in seen.answers)
     reds = [(picture(tmp_path, n)[:80] == (255, 52, 49)).all(-1).sum() for n in range(len(seen.pictures))]
     assert (max(reds, default=0) > 50) == red, "a text on the display"
+    if red:
+        rates = [picture(tmp_path, n)[142:160, 44:] for n in (int(np.argmax(reds)), 0)]
+        np.testing.assert_array_equal(*rates, err_msg="0.0, as at the beginning")
     assert bool(seen.pictures) == (what is not Breaks.DISPLAY_SILENT)
 
 

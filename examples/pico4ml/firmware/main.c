@@ -148,6 +148,7 @@ static void show_fault(camera_state what)
 {
     tell(&camera_is, what);
     screen_fault(on_screen[what]);
+    screen_rates(0, 0);
     show();
 }
 
@@ -155,6 +156,7 @@ void bt_core1_main(void)
 {
     rates r = {0};
     int first = 1;
+    job.is.digit = -1; /* nothing is read yet */
     rest_init();
     tell(&display_silent, !display_start());
     screen_rates(0, 0);
