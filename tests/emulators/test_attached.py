@@ -131,6 +131,7 @@ def test_a_model_of_other_sizes_is_told_and_not_written_to(tmp_path: Path) -> No
         (Breaks.BUS_STUCK, 980, 1200, "camera: the I2C bus is held low", "camera: frames come", True),
         (Breaks.CLOCK_STUCK, 0, 1000, "camera: the I2C bus is held low", "camera: frames come", True),
         (Breaks.CLOCK_STUCK, 980, 1200, "camera: the I2C bus is held low", "camera: frames come", True),
+        (Breaks.OTHER_CHIP, 0, 1000, "camera: another chip answers", "camera: frames come", True),
         (Breaks.NO_FRAMES, 0, 1200, "camera: no frames come", "camera: frames come", True),
         (Breaks.NO_FRAMES, 980, 1200, "camera: no frames come", "camera: frames come", True),
         (Breaks.NO_FRAMES, 2000, 2200, "camera: no frames come", "camera: frames come", True),  # after rates were shown

@@ -32,6 +32,7 @@ class Breaks(StrEnum):
     """What can be out of order."""
 
     UNPLUGGED = "unplugged"  # nothing of the camera is there
+    OTHER_CHIP = "other chip"  # one with another number answers at the camera's address
     NO_FRAMES = "no frames"  # it answers, and sends none
     BUS_STUCK = "bus stuck"  # SDA is held low
     CLOCK_STUCK = "clock stuck"  # SCL is

@@ -92,7 +92,7 @@ export function attach_camera() {
     }
     function get_register(which) {
         if (which === MODEL_HIGH) return 0x01;
-        if (which === MODEL_LOW) return 0xb0;
+        if (which === MODEL_LOW) return fails('other chip') ? 0xb1 : 0xb0;
         if (which === FRAME_COUNT) return sent.frames & 0xff;
         return registers.get(which) ?? 0;
     }
