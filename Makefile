@@ -35,7 +35,6 @@ demo:
 
 demo-mnist:
 	@tools/setup.sh camera
-	@$(PY) examples/mnist/data.py
 	@$(PY) examples/pico4ml/demo.py
 
 play:

@@ -63,8 +63,9 @@ def main() -> None:
 def _digits() -> tuple[np.ndarray, np.ndarray]:
     """Test images that no network has seen, and what they are."""
     sys.path.insert(0, str(HERE.parent / "mnist"))
-    from data import images_and_labels
+    from data import fetch, images_and_labels
 
+    fetch()
     images, labels = images_and_labels("t10k")
     return images[FIRST : FIRST + FRAMES], labels[FIRST : FIRST + FRAMES]
 

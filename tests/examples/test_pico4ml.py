@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,19 @@ def test_the_c_is_clean(toolchain: str, tmp_path: Path) -> None:
     tools = find_toolchain(board, toolchain)
     for source in sorted(FIRMWARE.rglob("*.c")):
         tools.compile(source, tmp_path / "one.o", (tmp_path, RUNTIME, KERNELS, FIRMWARE), Optimize.SPEED)
+
+
+def test_the_demo_fetches_its_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """VS Code starts it without `make`."""
+    demo = import_file(EXAMPLE / "demo.py")
+    data = import_file(ROOT / "examples" / "mnist" / "data.py")
+    there: list[np.ndarray] = []
+    monkeypatch.setattr(data, "fetch", lambda: there.append(np.arange(2000)))
+    monkeypatch.setattr(data, "images_and_labels", lambda part: (there[0], there[0]))
+    monkeypatch.setitem(sys.modules, "data", data)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    images, labels = demo._digits()
+    assert len(images) == len(labels) == 500
 
 
 def test_drivers_do_without_the_model() -> None:
