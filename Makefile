@@ -42,7 +42,7 @@ play:
 	@$(PY) examples/rps/play.py $(if $(BOARD),--board $(BOARD))
 
 mnist:
-	@tools/setup.sh demo
+	@tools/setup.sh camera
 	@$(PY) examples/mnist/data.py
 	@$(PY) -m baretorch evaluate examples/mnist/model.py --board mps2-an386 --target-samples 200
 

@@ -91,6 +91,12 @@ def test_launches(found: dict[str, Any]) -> None:
         assert model == "${file}" or (ROOT / model).is_file()
 
 
+def test_what_fetches_with_npm_has_it_installed() -> None:
+    recipes = re.split(r"^(?=[\w-]+:)", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    fetching = [r for r in recipes if "mnist/data.py" in r or "pico4ml/demo.py" in r]
+    assert len(fetching) == 2 and all("tools/setup.sh camera" in r for r in fetching)
+
+
 def test_help_lists_the_targets() -> None:
     """`make` alone tells of everything that tasks run."""
     told = set(re.findall(r'echo "make ([\w-]+)', (ROOT / "Makefile").read_text()))
