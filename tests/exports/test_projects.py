@@ -101,6 +101,17 @@ def test_every_board_of_an_sdk_is_one(sdk: Sdk) -> None:
     assert [load_board(board).name for board in sdk.boards or {}] == list(sdk.boards or {})
 
 
+def test_boards_have_the_names_that_platformio_knows() -> None:
+    """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
+    known = {
+        "ststm32": {"nucleo_wb55rg_p", "nucleo_h743zi"},
+        "atmelavr": {"uno", "megaatmega2560"},
+        "raspberrypi": {"pico"},
+    }
+    named = BY_NAME["platformio"].boards or {}
+    assert all(words["SDK_BOARD"] in known[words["PLATFORM"]] for words in named.values()) and named
+
+
 @pytest.mark.parametrize("name", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
 @pytest.mark.parametrize("sdk", SDK_NAMES)
 def test_a_project_is_whole_and_always_the_same(sdk: str, name: str) -> None:

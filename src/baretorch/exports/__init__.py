@@ -68,7 +68,7 @@ SDKS: tuple[Sdk, ...] = (
             "pico4ml": _RASPBERRY,
             "arduino-uno": {"PLATFORM": "atmelavr", "SDK_BOARD": "uno"},
             "arduino-mega": {"PLATFORM": "atmelavr", "SDK_BOARD": "megaatmega2560"},
-            "nucleo-wb55rg": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_wb55rg"},
+            "nucleo-wb55rg": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_wb55rg_p"},
             "nucleo-h743zi": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_h743zi"},
         },
     ),
