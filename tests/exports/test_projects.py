@@ -101,6 +101,17 @@ def test_every_board_of_an_sdk_is_one(sdk: Sdk) -> None:
     assert [load_board(board).name for board in sdk.boards or {}] == list(sdk.boards or {})
 
 
+def test_zephyr_is_told_what_the_c_needs() -> None:
+    """An FPU is off there until something selects it, and DSP instructions are refused on Cortex-M33s."""
+
+    def kconfig(board: str) -> str:
+        return project(compiled("sine", board), BY_NAME["zephyr"], FIGURES)["modules/sine/zephyr/Kconfig"]
+
+    assert "select" not in kconfig("mps2-an385") and "depends" not in kconfig("mps2-an385")
+    assert "\tdepends on CPU_HAS_FPU\n\tselect FPU\n\thelp" in kconfig("nucleo-wb55rg")
+    assert "\tselect FPU\n\tdepends on CPU_CORTEX_M33\n\tselect ARMV8_M_DSP\n\thelp" in kconfig("pico2w")
+
+
 def test_boards_have_the_names_that_platformio_knows() -> None:
     """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
     known = {

@@ -56,6 +56,7 @@ CASES = [
     ("mbed-ce", "host", M4),
     ("zephyr", "mps2-an385", M3),
     ("zephyr", "nucleo-wb55rg", M4),
+    ("zephyr", "pico2w", M33),
 ]
 QUICK = {("pico-sdk", "pico2w", "sine"), ("mbed-ce", "nucleo-wb55rg", "kws"), ("zephyr", "mps2-an385", "streaming_gru")}
 

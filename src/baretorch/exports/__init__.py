@@ -155,6 +155,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "EACH_HEADER": sorted(f"{name}/{path}" for path in kept if not path.endswith(".c")),
         "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
         "EACH_HERE": [""] if board.chip.boot == "host" else [],
+        "EACH_KCONFIG": _kconfig(board),
         "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
     }
     library = _filled(sdk.library, words)
@@ -190,6 +191,14 @@ def _built(board: Board, name: str, sdk: Sdk) -> Words:
         "CMAKE_OPTIONS": f" {system} {compiler}",
         "CMAKE_TARGET": f" --target {name}",
     }
+
+
+def _kconfig(board: Board) -> list[str]:
+    """What Zephyr has to let the compiler use: an FPU is off unless asked for, and a Cortex-M33 has no DSP then."""
+    cpu = board.chip.cpu
+    fpu = ["depends on CPU_HAS_FPU", "select FPU"] if cpu.has_fpu else []
+    dsp = ["depends on CPU_CORTEX_M33", "select ARMV8_M_DSP"] if "-mcpu=cortex-m33" in cpu.gcc else []
+    return fpu + dsp
 
 
 def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]:
