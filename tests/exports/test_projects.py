@@ -112,6 +112,16 @@ def test_zephyr_is_told_what_the_c_needs() -> None:
     assert "\tselect FPU\n\tdepends on CPU_CORTEX_M33\n\tselect ARMV8_M_DSP\n\thelp" in kconfig("pico2w")
 
 
+def test_zephyrs_own_options_and_targets_are_not_the_models() -> None:
+    """A model may be called net or app, and CONFIG_NET turns on its network, app is the application."""
+    files = project(compiled("sine", "mps2-an385"), BY_NAME["zephyr"], FIGURES)
+    assert "\nCONFIG_BARETORCH_SINE=y\n" in "\n" + files["prj.conf"]
+    assert files["modules/sine/zephyr/Kconfig"].startswith("config BARETORCH_SINE\n")
+    assert files["modules/sine/zephyr/CMakeLists.txt"].startswith(
+        "if(CONFIG_BARETORCH_SINE)\n  zephyr_library_named(baretorch_sine)\n"
+    )
+
+
 def test_boards_have_the_names_that_platformio_knows() -> None:
     """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
     known = {
