@@ -122,6 +122,19 @@ def test_zephyrs_own_options_and_targets_are_not_the_models() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sdk", "board", "path", "line"),
+    [
+        ("zephyr", "mps2-an385", "prj.conf", "CONFIG_MAIN_STACK_SIZE=3056"),
+        ("esp-idf", "virt-rv32", "sdkconfig.defaults", "CONFIG_ESP_MAIN_TASK_STACK_SIZE=4592"),
+    ],
+)
+def test_main_has_the_stack_that_the_model_needs(sdk: str, board: str, path: str, line: str) -> None:
+    """Beside what it has for printing: 2,048 bytes and Espressif's 3,584."""
+    files = project(compiled("sine", board), BY_NAME[sdk], {**FIGURES, "stack_bytes": 1001})
+    assert line in files[path].splitlines()
+
+
 def test_boards_have_the_names_that_platformio_knows() -> None:
     """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
     known = {

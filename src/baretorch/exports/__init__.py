@@ -45,6 +45,7 @@ class Sdk:
     more: tuple[str, ...] = ()  # templates beside its own
     boards: Mapping[str, Words] | None = None
     bare: bool = False  # it has nothing under the model but our own code for the board
+    main_stack: int = 0  # bytes that its main function has for printing, beside what the model needs
 
 
 def _called(**boards: str) -> dict[str, Words]:
@@ -85,8 +86,9 @@ SDKS: tuple[Sdk, ...] = (
             pico2="rpi_pico2/rp2350a/m33",
             pico2w="rpi_pico2/rp2350a/m33/w",
         ),
+        main_stack=2048,
     ),
-    Sdk("esp-idf", "components/@NAME@", boards=_called(host="esp32", virt_rv32="esp32c3")),
+    Sdk("esp-idf", "components/@NAME@", boards=_called(host="esp32", virt_rv32="esp32c3"), main_stack=3584),
     Sdk(
         "mbed-ce",
         "@NAME@",
@@ -147,6 +149,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "STACK": str(stack),
         "STACK_WHY": why,
         "STACK_MORE": str(RTOS_BYTES),
+        "MAIN_STACK": str(stack + sdk.main_stack),
         "FIGURES": "\n".join(f"| {what} | {value} |" for what, value in _shown(figures)),
         **(sdk.boards or {}).get(board.name, {}),
     }
