@@ -135,6 +135,13 @@ def test_main_has_the_stack_that_the_model_needs(sdk: str, board: str, path: str
     assert line in files[path].splitlines()
 
 
+@pytest.mark.parametrize(("board", "line"), [("arduino-uno", "architectures=avr"), ("host", "architectures=*")])
+def test_arduino_knows_which_chips_a_library_is_for(board: str, line: str) -> None:
+    """C for AVR has its assembly, so the IDE tells on other boards that the library is not theirs."""
+    files = project(compiled("sine", board), BY_NAME["arduino"], FIGURES)
+    assert line in files["sine/library.properties"].splitlines()
+
+
 def test_boards_have_the_names_that_platformio_knows() -> None:
     """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
     known = {

@@ -135,6 +135,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "BOARD": board.name,
         "CC": f"{board.chip.cpu.gcc_prefix}gcc",
         "FQBN": _FQBN.get(board.name, "YOUR:BOARD:NAME"),
+        "ARCHITECTURES": "avr" if board.chip.cpu.flash_apart else "*",  # Arduino's word for chips
         "AR": f"{board.chip.cpu.gcc_prefix}ar",
         "CPU_FLAGS": " ".join(board.chip.cpu.gcc),
         "MCPU": next((f.removeprefix("-mcpu=") for f in board.chip.cpu.gcc if f.startswith("-mcpu=")), ""),
