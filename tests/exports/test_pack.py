@@ -30,6 +30,14 @@ def test_a_pack(model: str, tmp_path: Path) -> None:
     assert f"{model}: right" in done.stdout and numbers(done.stdout) == answers(model, "host")
 
 
+def test_a_solution_names_its_compiler() -> None:
+    """csolution ends with "compiler undefined" else."""
+    files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
+    lines = files["example/sine_example.csolution.yml"].splitlines()
+    assert lines[0] == "solution:"
+    assert [line.split("#")[0].rstrip() for line in lines if "compiler" in line] == ["  compiler: GCC"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
