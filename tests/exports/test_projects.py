@@ -142,6 +142,13 @@ def test_arduino_knows_which_chips_a_library_is_for(board: str, line: str) -> No
     assert line in files["sine/library.properties"].splitlines()
 
 
+def test_a_pico_project_asks_for_the_cmake_it_needs() -> None:
+    """set_source_files_properties knows DIRECTORY since 3.18."""
+    files = project(compiled("sine", "pico2w"), BY_NAME["pico-sdk"], FIGURES)
+    assert "PROPERTIES COMPILE_OPTIONS" in files["sine/CMakeLists.txt"].split("DIRECTORY ")[1]
+    assert files["CMakeLists.txt"].startswith("cmake_minimum_required(VERSION 3.18...")
+
+
 def test_boards_have_the_names_that_platformio_knows() -> None:
     """As its repositories platform-ststm32, -atmelavr and -raspberrypi have them: its packages are not here to ask."""
     known = {
