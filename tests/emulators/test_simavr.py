@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,18 @@ def test_a_stack_that_does_not_fit() -> None:
         image("arduino-uno", body=WIDE.replace("FRAME", "2010"))
     assert error.value.what.startswith("the image does not fit arduino-uno: SRAM is ")
     assert any("of stack" in line for line in error.value.need)
+
+
+@pytest.mark.slow
+def test_a_sine_on_an_uno(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its goals: 12,000 cycles, and 300 bytes of RAM with stack."""
+    monkeypatch.chdir(tmp_path)
+    model = Path(__file__).parents[2] / "examples/sine/model.py"
+    said = baretorch("run", str(model), "--int8", "--io", "int8", "--board", "arduino-uno", "--json")
+    assert said.code == 0, said.err
+    run = json.loads(said.out)
+    assert 0 < run["cycles"] == run["emulator_cycles"] <= 12_000
+    assert 0 < run["ram"]["total"] <= 300 and run["max_lsb"] == 0
 
 
 @pytest.mark.slow
