@@ -399,6 +399,9 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
     check_error("project_changed", "project", "net.py", "--sdk", "make", "--board", "host", "--out", "p")
     assert [path.name for path in (folder / "p").iterdir()] == ["README.md"]
     (folder / "file").write_text("")
+    (folder / "time.py").write_text((folder / "net.py").read_text())
+    check_error("project_name", "project", "time.py", "--sdk", "make", "--board", "host", "--out", "q")
+    assert not (folder / "q").exists()
     check_error("project_file", "project", "net.py", "--sdk", "make", "--board", "host", "--out", "file")
 
 

@@ -30,6 +30,11 @@ from baretorch.version import __version__
 TEMPLATES = Path(__file__).parent / "templates"
 RTOS_BYTES = 512  # of a thread's stack: a Cortex-M with an FPU saves 204, and calls that wait take some
 UNKNOWN_BYTES = 4096  # of stack, where no bound is known
+C_HEADERS = {
+    "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math",
+    "setjmp", "signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib",
+    "stdnoreturn", "string", "tgmath", "threads", "time", "uchar", "unistd", "wchar", "wctype",
+}  # fmt: skip
 _WORD = re.compile(r"@([A-Z_]+)@")
 
 
@@ -124,6 +129,12 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
     need_board(sdk, compiled.board)
     example = example_of(compiled)
     name, board = example.names.model, compiled.board.with_console(Console.UART)
+    if name in C_HEADERS:
+        raise CompileError(
+            f"a project cannot be called {name}",
+            have=f"{name}.h, which C has already, so that programs would include the wrong one",
+            try_="another name for the model's file",
+        )
     kept = {**compiled.c.files, "example.h": example_h(example), "example.c": example_c(example)}
     below = board_files(board) if sdk.bare else {}
     interface, target = OPENOCD.get(board.chip.name, ("", ""))
