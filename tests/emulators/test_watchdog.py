@@ -68,6 +68,18 @@ def test_it_bites(board: str) -> None:
     assert "".join(heard).startswith(f"{ready}baretorch: the watchdog restarted the chip\n")
 
 
+@pytest.mark.parametrize("board", ["pico", "pico2"])
+def test_a_start_by_the_boot_rom_is_no_bite(board: str) -> None:
+    """Once a UF2 is copied the boot ROM lets the watchdog restart the chip, which REASON tells ever after."""
+    machine, heard = start(board)
+    machine._state.watchdog.bit = 1
+    link = Link(machine, heard.append)
+    assert not link.hello().restarted and "watchdog" not in "".join(heard)
+    with pytest.raises(DeviceFault, match="its watchdog restarted it"):
+        link.run([hung(0)])
+    assert Link(machine).hello().restarted
+
+
 def test_it_bites_over_usb() -> None:
     """What the chip says before the host has found it again is lost; the hello still tells."""
     machine = UnicornMachine(

@@ -200,7 +200,7 @@ class CWatchdog(ctypes.Structure):
         ("base", c_uint32),
         ("cause", c_uint32 * 3),
         ("select", c_uint32 * 2),
-        *((name, c_uint32) for name in ("count", "on", "open", "selects", "bit")),
+        *((name, c_uint32) for name in ("count", "on", "open", "selects", "bit", "scratch")),
     ]
 
 

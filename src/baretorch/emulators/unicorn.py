@@ -139,8 +139,9 @@ class UnicornMachine:
             if why is Stop.SLEEPS:
                 raise self._all_wait()
             if why is Stop.WATCHDOG_BITES:
+                scratch = self._state.watchdog.scratch
                 self._start(None)
-                self._state.watchdog.bit = 1
+                self._state.watchdog.bit, self._state.watchdog.scratch = 1, scratch
                 if self.usb is not None:  # a serial port over USB goes with its device
                     raise DeviceFault("the device left the bus: its watchdog restarted it")
             if why is Stop.CONSOLE_IS_DEAD and self._wiring is not None:

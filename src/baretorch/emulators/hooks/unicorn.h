@@ -144,7 +144,8 @@ typedef struct {
     uint32_t cause[3];  /* address and bit of the register that tells why the chip started, and the bit that clears it */
     uint32_t select[2]; /* address and bits: what it must be told to restart */
     uint32_t count, on, open, selects;
-    uint32_t bit; /* why the chip started */
+    uint32_t bit;     /* why the chip started */
+    uint32_t scratch; /* a register that a bite does not clear */
 } bt_watchdog;
 
 typedef struct bt_core bt_core;

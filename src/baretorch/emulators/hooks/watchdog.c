@@ -1,7 +1,7 @@
 /* Watchdogs: those of the RP2040 and RP2350, of STM32s, and of the nRF51. */
 #include "unicorn.h"
 
-enum { RP_CTRL = 0x0, RP_LOAD = 0x4 };
+enum { RP_CTRL = 0x0, RP_LOAD = 0x4, RP_SCRATCH4 = 0x1c };
 enum { IWDG_KR = 0x0, IWDG_PR = 0x4, IWDG_RLR = 0x8 };
 enum { NRF_START = 0x000, NRF_CRV = 0x504, NRF_RREN = 0x508, NRF_RR0 = 0x600 };
 
@@ -14,6 +14,8 @@ static void feed(bt_core *c)
 static void write_rp(bt_core *c, uint32_t offset, uint32_t value)
 {
     bt_watchdog *w = &c->chip->watchdog;
+    if (offset == RP_SCRATCH4)
+        w->scratch = value;
     if (offset == RP_CTRL)
         w->on = value >> 30 & w->selects;
     else if (offset == RP_LOAD)
@@ -75,10 +77,14 @@ void tell_watchdog(bt_core *c, uint32_t address, uint32_t value)
     }
 }
 
-/* True if the register tells why the chip started. */
+/* True if the register tells why the chip started, or is kept meanwhile. */
 int ask_watchdog(const bt_core *c, uint32_t address, uint32_t *value)
 {
     const bt_watchdog *w = &c->chip->watchdog;
+    if (w->kind == RP && address == w->base + RP_SCRATCH4) {
+        *value = w->scratch;
+        return 1;
+    }
     if (w->kind == NO_WATCHDOG || address != w->cause[0])
         return 0;
     *value = w->bit ? w->cause[1] : 0;
