@@ -90,13 +90,21 @@ def test_says_what_it_is() -> None:
 @each_chip
 def test_first_chips(board: str) -> None:
     """RP2040 B0 and B1 come back from a reset only if their line is forced (E5), and give no buffers back (E2)."""
-    left = {"SYSINFO.CHIP_ID": 0x10002927} if board == "pico" else {}
+    left = {"SYSINFO.CHIP_ID": 0x10002927, "RESETS.RESET": 0x01F7FDBF, "RESETS.RESET_DONE": 0x00080240}
+    left = left if board == "pico" else {}
     machine = UnicornMachine(image(board, console=Console.USB), RUN, left)
     controller, host = port(machine)
     assert controller.first_chips == (board == "pico")
     assert answers(machine)
     host.reset()
     assert answers(machine)
+
+
+def test_the_version_can_be_read() -> None:
+    """The boot ROM leaves what tells it in reset; 0 would be taken for one of the first chips."""
+    machine = over_usb("pico")
+    up(machine)
+    assert machine._wiring is not None and machine._wiring.model.read("SYSINFO.CHIP_ID") >> 28 == 2
 
 
 def test_nothing_is_heard_without_its_clock() -> None:

@@ -20,6 +20,7 @@
 #define RESET_PADS_BANK0 (1u << 8)
 #define RESET_PLL_SYS (1u << 12)
 #define RESET_PLL_USB (1u << 13)
+#define RESET_SYSINFO (1u << 19) /* what tells the chip's version */
 #define RESET_TIMER (1u << 21)
 #define RESET_UART0 (1u << 22)
 #define RESET_USBCTRL (1u << 24)
@@ -37,7 +38,7 @@ void bt_chip_init(void)
 
 int bt_usb_start(void)
 {
-    return rp_start_usb(RESET_PLL_USB, RESET_USBCTRL);
+    return rp_start_usb(RESET_PLL_USB | RESET_SYSINFO, RESET_USBCTRL);
 }
 
 int bt_usb_can_abort(void)
