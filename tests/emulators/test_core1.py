@@ -13,6 +13,7 @@ from baretorch.emulators import core
 from baretorch.emulators.boot_rom import Launch, Mailbox, boot_rom
 from baretorch.emulators.link import Link
 from baretorch.emulators.registers import KEPT
+from baretorch.emulators.silicon import ChipModel
 from baretorch.emulators.types import DeviceFault, DeviceHang
 from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.firmware.build import build
@@ -93,6 +94,33 @@ def test_words_that_do_not_start_core_1(words: str, got: str, tmp_path: Path) ->
         Link(UnicornMachine(with_driver(words, tmp_path), RUN)).run([DATA])
     assert caught.value.have[:2] == ("core 1 was never started", f"words that it got: {got}")
     assert caught.value.have[-2:] == ("core 1 in its boot ROM", "heard: baretorch: toy on pico2w, ready")
+
+
+@pytest.mark.parametrize("still_runs", [True, False])
+@pytest.mark.parametrize(("board", "power", "bit"), [("pico", 0x40010000, 16), ("pico2w", 0x40018000, 24)])
+def test_a_core_1_that_still_runs_is_reset(
+    board: str, power: int, bit: int, still_runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reset of a debugger has reached core 0 alone: core 1 answers nothing until it has been forced off. One that
+    answers is left alone, because debuggers lose a core that is off."""
+    off = [(power + 0x2004, 1 << bit), (power + 0x3004, 1 << bit)]
+    wrote: list[tuple[int, int]] = []
+    write = ChipModel.write
+
+    def note(model: ChipModel, address: int, value: int) -> bool:
+        if address & ~0x3FFF == power and address & 0xFFF == 4:
+            wrote.append((address, value))
+        return write(model, address, value)
+
+    def busy(mailbox: Mailbox) -> Generator[None, None, Launch]:
+        while still_runs and wrote != off:
+            yield
+        return (yield from boot_rom(mailbox))
+
+    monkeypatch.setattr(ChipModel, "write", note)
+    monkeypatch.setattr(core, "boot_rom", busy)
+    assert run(board)[0] == ANSWER
+    assert wrote == (off if still_runs else [])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
  *
  *     0   0   1   vector table   stack pointer   entry
  *
- * To any other word it answers 0 and begins again, and so do we when an answer is not what was sent, a few times. */
+ * To any other word it answers 0 and begins again, and so do we when an answer is not what was sent, a few times. Before
+ * that core 1 is reset: the reset of a debugger is core 0's alone, and core 1 still runs what it ran before. It is left
+ * alone if it answers, because debuggers lose a core that is off. */
 #include "bt_board.h"
 #include "bt_image.h"
 #include "bt_reg.h"
@@ -14,6 +16,17 @@
 #define FIFO_RD BT_REG(BT_CORES_BASE + 0x58u)
 #define FIFO_VALID (1u << 0) /* there is a word to read */
 #define FIFO_READY (1u << 1) /* there is room for one */
+
+/* The power-on state machine, which can force a core off. */
+#if defined(__ARM_ARCH_6M__) /* RP2040 */
+#define FRCE_OFF 0x40010004u
+#define FRCE_OFF_PROC1 (1u << 16)
+#else /* RP2350 */
+#define FRCE_OFF 0x40018004u
+#define FRCE_OFF_PROC1 (1u << 24)
+#endif
+#define SET 0x2000u /* aliases */
+#define CLEAR 0x3000u
 
 #define VTOR 0xe000ed08u
 #define THUMB 1u
@@ -36,6 +49,14 @@ static int is_answered(uint32_t word)
     return bt_wait(FIFO_ST, FIFO_VALID, FIFO_VALID) && FIFO_RD == word;
 }
 
+static void reset_core1(void)
+{
+    BT_REG(FRCE_OFF + SET) = FRCE_OFF_PROC1;
+    bt_wait(FRCE_OFF, FRCE_OFF_PROC1, FRCE_OFF_PROC1);
+    BT_REG(FRCE_OFF + CLEAR) = FRCE_OFF_PROC1;
+    bt_wait(FIFO_ST, FIFO_VALID, FIFO_VALID); /* its boot ROM sends a 0 when it is there */
+}
+
 int bt_core1_start(void (*entry)(void), uint32_t *stack_top)
 {
     const uint32_t words[6] = {
@@ -52,6 +73,7 @@ int bt_core1_start(void (*entry)(void), uint32_t *stack_top)
         if (is_answered(words[sent])) {
             sent++;
         } else {
+            reset_core1();
             sent = 0;
             attempts--;
         }
