@@ -15,6 +15,7 @@ from baretorch.targets.types import Board
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "benchmarks" / "boards.json"
 SINE = "examples/sine/model.py"
+COUNT_CYCLES = ("simavr", "cluster")  # other emulators count instructions
 STARTUP = {"pico": "pico", "pico4ml": "pico", "pico2": "pico2", "pico2w": "pico2"}  # whose table is whose
 
 
@@ -162,10 +163,10 @@ def _pico2() -> Notes:
     )
 
 
-def _nucleo(port: str, source: str) -> Notes:
+def _nucleo(port: str, source: str, *flashing: str) -> Notes:
     return Notes(
         (f"None: {port} is wired to the ST-LINK on the board. Use that one's USB socket, not the chip's.",),
-        PROBE,
+        (*PROBE, *flashing),
         PROBE_PORT,
         (
             "the sine: " + READY,
@@ -336,7 +337,11 @@ NOTES: dict[str, Notes] = {
     "mps2-an505": _machine("mps2-an505", UNICORN_TOO),
     "mps3-an547": _machine("mps3-an547", ""),
     "nucleo-h743zi": _nucleo("USART3 (PD8, PD9)", "STM32CubeH7 and errata ES0392"),
-    "nucleo-wb55rg": _nucleo("USART1 (PB6, PB7)", "STM32CubeWB and the CMSIS header"),
+    "nucleo-wb55rg": _nucleo(
+        "USART1 (PB6, PB7)",
+        "STM32CubeWB and the CMSIS header",
+        "pyOCD does not know the chip by itself: once, `pyocd pack install stm32wb55rgvx`.",
+    ),
     "pico": _pico(PICO_WIRES),
     "pico2": _pico2(),
     "pico2-riscv": Notes(
@@ -518,10 +523,12 @@ def _figures(board: Board) -> list[str]:
         else "In int8, built by gcc. Nothing that can be installed here runs them, so there are sizes only."
     )
     ranges = [row["time_ms_range"] for row in found if row.get("time_ms_range")]
-    if any(low < high for low, high in ranges):
-        times = ["Times are [estimates](../how-to/find-what-is-slow.md#how-far-to-trust-the-time) with their range."]
+    if any(row.get("emulator") in COUNT_CYCLES for row in found):
+        times = ["Times are of the cycles that the emulator counts, which are the chip's."]
     else:
-        times = ["Times are of the cycles that the emulator counts, which are the chip's."] if ranges else []
+        span = "with their range" if any(low < high for low, high in ranges) else "by Arm's table, which has no range"
+        times = [f"Times are [estimates](../how-to/find-what-is-slow.md#how-far-to-trust-the-time) {span}."]
+        times = times if ranges else []
     if board.chip.npu and board.emulators:
         times = ["Instructions are the core's, beside what the NPU computes; no time is told of that."]
     titles = ("model", "flash", "RAM", "instructions", "time in ms", "of that waiting for flash")
