@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,9 +153,7 @@ def postgres() -> Iterator[str]:
     if not found[-1].is_file():
         pytest.skip("PostgreSQL's server is not installed")
     programs = found[-1].parent
-    folder = Path(
-        subprocess.run(["mktemp", "-d", "/tmp/baretorch-pg-XXXXXX"], capture_output=True, text=True).stdout.strip()
-    )
+    folder = Path(tempfile.mkdtemp(prefix="baretorch-pg-"))  # with a short name, as a socket in it must have
     as_user: list[str] = []
     if Path.home().owner() == "root" and subprocess.run(["id", "-u"], capture_output=True, text=True).stdout == "0\n":
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]  # it refuses to run as root
