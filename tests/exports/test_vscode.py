@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from baretorch.emulators.types import DeviceHang
 from baretorch.exports import BY_NAME, project
-from baretorch.firmware.types import FlashUse, Image, RamUse
 from baretorch.targets.boards import load_board
+from tests.exports.chip import said_on_chip
 from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder, run
 
 TOOLS = ("cmake", "make", "qemu-system-arm", "arm-none-eabi-gcc")
@@ -64,37 +63,14 @@ def test_the_tasks(model: str, board: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("board", ["pico2w", "nucleo-wb55rg", "nucleo-h743zi"])
 def test_the_board(model: str, board: str, tmp_path: Path) -> None:
-    """On the emulated chip itself: Unicorn has its clocks, its UART and its memories."""
-    from baretorch.emulators.unicorn import UnicornMachine
-
+    """On the emulated chip itself."""
     folder = made(model, board, tmp_path)
     # Emulators count from the run function to a label of our images, which this program does not have.
     label = "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--defsym=bt_model_returned=bt_serve"
     run("cmake", "--preset", board, label, folder=folder)
     run("cmake", "--build", "--preset", board, folder=folder)
     elf = folder / f"build/{model}_example.elf"
-    there = load_board(board)
-    sizes = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0, 0)
-    image = Image(model, compiled(model, board).board, "gcc", elf, None, None, None, elf, *sizes, {})
-    assert there.name == image.board.name
-    machine = UnicornMachine(_on_uart(image), f"{model}_run")
-    said = b""
-    try:
-        while b" us\n" not in said:
-            said += machine.read(60)
-    except DeviceHang as hang:
-        raise AssertionError(said) from hang
-    finally:
-        machine.close()
-    assert f"{model}: right".encode() in said
-
-
-def _on_uart(image: Image) -> Image:
-    from dataclasses import replace
-
-    from baretorch.options import Console
-
-    return replace(image, board=image.board.with_console(Console.UART))
+    assert f"{model}: right" in said_on_chip(elf, model, load_board(board), " us\n")
 
 
 @pytest.mark.slow
