@@ -7,7 +7,17 @@ import pytest
 from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import FlashReads
-from baretorch.report.cycles import Cycles, Flash, Time, cycles_json, cycles_of, read_listing, shared_flash
+from baretorch.report.cycles import (
+    Cycles,
+    Flash,
+    Time,
+    cycles_json,
+    cycles_of,
+    read_listing,
+    shared_flash,
+    time_words,
+    unpaid_flash,
+)
 from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.cycles import TIMINGS
@@ -81,6 +91,19 @@ def test_flash_that_nobody_simulates_is_not_free() -> None:
     assert [cycles_json(core, load_board("pico").chip)[key] for key in keys] == [1000, None, None, None]
     assert [cycles_json(core, load_board("mps2-an386").chip)[key] for key in keys] == [1000, 0, None, None]
     assert set(cycles_json(None, load_board("host").chip).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("board", "words", "flash"),
+    [
+        ("arduino-uno", "ms at 16 MHz", ""),
+        ("arduino-mega", "ms at 16 MHz", ""),
+        ("mps2-an386", "ms at 25 MHz, estimated", "; without wait states of the flash"),
+    ],
+)
+def test_only_what_is_estimated_is_called_so(board: str, words: str, flash: str) -> None:
+    chip, one = load_board(board).chip, Cycles(100, 100, 100)
+    assert time_words(one, chip)[1] == words and unpaid_flash(Time(one, None), chip) == flash
 
 
 @pytest.mark.parametrize(

@@ -206,9 +206,14 @@ def core_source(chip: Chip) -> str:
     return SIMULATED if chip.cluster is not None else TIMINGS[chip.cpu.name].source
 
 
+def is_exact(chip: Chip) -> bool:
+    """Whether times of the chip are, and no estimates: a cluster is simulated, AVR's table leaves nothing open."""
+    timing = TIMINGS.get(chip.cpu.name)
+    return chip.cluster is not None or (timing is not None and timing.exact)
+
+
 def time_of(image: Image, run: Run) -> Time | None:
-    """An estimate, but of a simulated cluster, which is exact; None where the emulator does not tell what was
-    executed."""
+    """An estimate unless `is_exact`; None where the emulator does not tell what was executed."""
     if image.board.chip.cluster is not None and run.emulator_cycles is not None:
         slow = flash_of(run.flash or ())
         core = run.emulator_cycles - slow.waits.expected
@@ -227,7 +232,7 @@ def time_of(image: Image, run: Run) -> Time | None:
 
 
 def cycles_json(time: Time | None, chip: Chip) -> dict[str, Any]:
-    """`cycles`, what they are the sum of, and `time_ms`: estimates, each with its range; null where nothing is
+    """`cycles`, what they are the sum of, and `time_ms`, each with its range; null where nothing is
     known."""
     flash = time.flash if time else None
     waits = flash.waits if flash else Cycles() if time and chip.flash_path is None else None
@@ -259,17 +264,21 @@ def flash_source(chip: Chip) -> str:
     return CONTROLLERS[path.controller].source
 
 
-def unpaid_flash(time: Time) -> str:
+def unpaid_flash(time: Time, chip: Chip) -> str:
     """Why flash is no part of the time, if it is none."""
+    if is_exact(chip):
+        return ""
     if time.flash is None:
         return "; without wait states of the flash"
     return "" if time.flash.misses else "; all in the cache of the flash"
 
 
-def time_words(cycles: Cycles, hz: int, what: str = "") -> tuple[str, str]:
+def time_words(cycles: Cycles, chip: Chip, what: str = "") -> tuple[str, str]:
     """The figure, and what it is: `12.3` and `ms at 64 MHz, estimated: 11.8 to 14.1`."""
+    hz = chip.clock_hz
+    what = what or f"ms at {frequency(hz)}{'' if is_exact(chip) else ', estimated'}"
     ms, least, most = (figure(milliseconds(c, hz)) for c in (cycles.expected, cycles.best, cycles.worst))
-    return ms, (what or f"ms at {frequency(hz)}, estimated") + ("" if least == most else f": {least} to {most}")
+    return ms, what + ("" if least == most else f": {least} to {most}")
 
 
 def milliseconds(cycles: float, hz: int) -> float:

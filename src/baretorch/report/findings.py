@@ -189,9 +189,9 @@ class Report:
     def speed(self) -> tuple[Figure, ...]:
         profile, hz = self.profile, self.profile.chip.clock_hz
         time = profile.time
-        ms, about = time_words(time.all, hz)
+        ms, about = time_words(time.all, profile.chip)
         unit, _, rest = about.partition(" ")
-        note = f"{rest}{unpaid_flash(time)}"
+        note = f"{rest}{unpaid_flash(time, profile.chip)}"
         flash: tuple[Figure, ...] = ()
         if time.flash is not None and time.flash.misses:
             core, waiting = (figure(milliseconds(c.expected, hz)) for c in (time.core, time.flash.waits))

@@ -158,7 +158,7 @@ def _method(profile: Profile) -> RenderableType:
         method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."
     if any(layer.op == Delegate.name for layer in profile.layers):
         method = f", without what the NPU takes{method}"
-    return Text.assemble((" ".join(time_words(time.all, chip.clock_hz)), "bold"), method)
+    return Text.assemble((" ".join(time_words(time.all, chip)), "bold"), method)
 
 
 def _part(instructions: int, profile: Profile) -> str:

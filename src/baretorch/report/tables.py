@@ -14,13 +14,13 @@ from baretorch.emulators.types import Cores
 from baretorch.escape import line, markup
 from baretorch.firmware.types import Image
 from baretorch.passes.to_int8 import float_layers
-from baretorch.report.cycles import Time, time_words, unpaid_flash
+from baretorch.report.cycles import Time, is_exact, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, image_files, warnings_of
 from baretorch.report.memory_map import ram_banks
 from baretorch.report.npu import npu_rows
 from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.report.units import unit_rows
-from baretorch.targets.types import MemoryBank
+from baretorch.targets.types import Chip, MemoryBank
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -141,22 +141,21 @@ def _figures(compiled: Compiled, image: Image, facts: RunFacts | None) -> Table:
 
 def _speed(table: Table, facts: RunFacts) -> None:
     macs, instructions = facts.compiled.graph.macs(), facts.run.instructions
-    exact = facts.image.board.chip.cluster is not None
+    chip = facts.image.board.chip
     table.add_row("[bold]one inference[/]", "", "")
     table.add_row("  MACs", f"{macs:,}", "multiply-accumulates")
     if instructions is None:
         table.add_row("  instructions", "", f"not counted by {facts.run.emulator}")
     else:
         per_mac = f"{figure(instructions / macs)} per MAC" if macs else ""
-        path = (", of core 0" if exact else ", on the critical path") if facts.run.cores else ""
+        path = (", of core 0" if chip.cluster else ", on the critical path") if facts.run.cores else ""
         table.add_row("  instructions", f"{instructions:,}", f"{per_mac}{path}".removeprefix(", "))
     if facts.run.cores is not None:
         _cores(table, facts.run.cores, facts)
-    chip = facts.image.board.chip
     if facts.time is not None:
-        _time(table, facts.time, chip.clock_hz, exact or chip.cpu.flash_apart)  # AVR's table leaves nothing open
+        _time(table, facts.time, chip)
     if facts.run.emulator_cycles is not None:
-        table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", "exact" if exact else _beside(facts))
+        table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", "exact" if is_exact(chip) else _beside(facts))
     table.add_row("  max error", facts.error_words, f"against {facts.reference}")
     if facts.layerwise is not None:
         table.add_row("  by layer", f"{facts.layerwise.largest} LSB", markup(facts.layerwise.words))
@@ -170,12 +169,12 @@ def _beside(facts: RunFacts) -> str:
     return f"by the table of {facts.run.emulator}{ours}"
 
 
-def _time(table: Table, time: Time, hz: int, exact: bool) -> None:
-    ms, about = time_words(time.all, hz, f"ms at {frequency(hz)}" if exact else "")
-    table.add_row("  time", ms, about if exact else f"{about}{unpaid_flash(time)}")
+def _time(table: Table, time: Time, chip: Chip) -> None:
+    ms, about = time_words(time.all, chip)
+    table.add_row("  time", ms, f"{about}{unpaid_flash(time, chip)}")
     if time.flash is not None and time.flash.misses:
-        table.add_row("    core", *time_words(time.core, hz, "computing"))
-        table.add_row("    flash", *time_words(time.flash.waits, hz, f"waiting for {time.flash}"))
+        table.add_row("    core", *time_words(time.core, chip, "computing"))
+        table.add_row("    flash", *time_words(time.flash.waits, chip, f"waiting for {time.flash}"))
 
 
 def _cores(table: Table, cores: Cores, facts: RunFacts) -> None:

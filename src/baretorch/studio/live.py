@@ -26,7 +26,7 @@ from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.report.pictures import map_picture
 from baretorch.studio.controls import Control, input_control, output_control
 from baretorch.studio.digits import SIDE
-from baretorch.targets.types import MemoryBank
+from baretorch.targets.types import Chip, MemoryBank
 
 MOST_VALUES = 1 << 18  # of an output that a page gets
 SHUT_SECONDS = 2.0  # that a run may still take when everything ends
@@ -198,22 +198,23 @@ def _told(made: Made, session: Session, answer: Answer, reply: Reply) -> dict[st
 
 
 def _time(made: Made, session: Session, run: Run) -> dict[str, str] | None:
-    """Of a real board by its own counter; of an emulated one by the estimate."""
+    """Of a real board by its own counter; of an emulated one by what it executed."""
     rate = session.hello.counter_hz
     if session.machine.name == "serial" and rate and run.ticks:
         return {"value": figure(milliseconds(run.ticks, rate)), "unit": "ms", "note": "measured by the board"}
     time = time_of(made.image, run)
     if time is None:
         return None
-    value, about = time_words(time.all, made.image.board.chip.clock_hz)
+    chip = made.image.board.chip
+    value, about = time_words(time.all, chip)
     unit, _, note = about.partition(" ")
-    return {"value": value, "unit": unit, "note": f"{note}{_waiting(time)}"}
+    return {"value": value, "unit": unit, "note": f"{note}{_waiting(time, chip)}"}
 
 
-def _waiting(time: Time) -> str:
+def _waiting(time: Time, chip: Chip) -> str:
     """What of it is for flash, or why none is."""
     if time.flash is None or not time.flash.misses:
-        return unpaid_flash(time)
+        return unpaid_flash(time, chip)
     return f"; {share(round(time.flash.waits.expected), round(time.all.expected))} of it waiting for flash"
 
 

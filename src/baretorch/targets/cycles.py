@@ -45,6 +45,7 @@ class Timing:
     source: str
     costs: Mapping[Kind, Cost]  # a kind that is not in it costs `other`
     other: Cost = Cost(1, 1, 1)
+    exact: bool = False  # nothing is left open: what it gives is no estimate
 
     def cost(self, kind: Kind) -> Cost:
         return self.costs.get(kind, self.other)
@@ -171,8 +172,8 @@ def _avr(return_bytes: int) -> dict[Kind, Cost]:
 
 # By the name of the CPU; the host is not here.
 TIMINGS: Mapping[str, Timing] = {
-    "avr5": Timing("AVR instruction set manual, exact", _avr(2)),
-    "avr6": Timing("AVR instruction set manual, exact", _avr(3)),
+    "avr5": Timing("AVR instruction set manual, exact", _avr(2), exact=True),
+    "avr6": Timing("AVR instruction set manual, exact", _avr(3), exact=True),
     "cortex-m0": Timing("cycle table of the Cortex-M0 manual, Arm DDI 0432", _armv6m(2)),
     "cortex-m0plus": Timing("cycle table of the Cortex-M0+ manual, Arm DDI 0484, fast multiplier", _armv6m(1)),
     "cortex-m3": Timing("cycle table of the Cortex-M3 manual, Arm DDI 0337", _M3),
