@@ -37,7 +37,7 @@ LAYERS: dict[str, str] = {
     "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors options outputs targets",
-    "emulators": "errors escape firmware ir npu npu.accelerators ops ports targets",
+    "emulators": "errors escape firmware ir npu npu.accelerators ports targets",
     "devices": "emulators errors firmware targets",
     "on_host": "emit errors firmware ir options plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs passes plan ports "

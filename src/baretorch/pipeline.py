@@ -16,7 +16,7 @@ from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.blame import step_at
 from baretorch.emulators.code import read_code
-from baretorch.emulators.npu.judge import judge_delegates
+from baretorch.emulators.judgement import Judgement
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import CoresRace, DeviceFault
 from baretorch.errors import CompileError
@@ -149,12 +149,11 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("npu") if board.chip.npu else nullcontext():
-        found = {name: delegated(graph, board, options) for name, graph in graphs.items()}
+        examples = {source.method: stored(graphs[source.method], source.examples)} if board.chip.npu else {}
+        judges = {name: Judgement(graph, examples.get(name)) for name, graph in graphs.items()}
+        found = {name: delegated(graph, board, options, judges[name]) for name, graph in graphs.items()}
         partitions = {name: partition for name, partition in found.items() if partition is not None}
         planned = {name: partitions[name].graph if name in partitions else graph for name, graph in graphs.items()}
-        for name in partitions:
-            served = name == source.method
-            judge_delegates(planned[name], stored(graphs[name], source.examples) if served else None)
     with timed("plan"):
         used = replace(options, units=options.units or Units.AUTO)
         plans = {name: make_plan(graph, board, _own(used, name, planned)) for name, graph in planned.items()}

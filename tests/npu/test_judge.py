@@ -8,21 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baretorch.emulators.judgement import Judgement
 from baretorch.emulators.npu import judge as judge_module
 from baretorch.emulators.npu.commands import Do, decode
 from baretorch.emulators.npu.faults import Fault
-from baretorch.emulators.npu.judge import WRONG, judge, judge_delegates, random_inputs
+from baretorch.emulators.npu.judge import judge, random_inputs
 from baretorch.errors import CompileError, InternalError
 from baretorch.ir import Builder, DType, Graph, Quant
 from baretorch.npu import reference, vela
 from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import to_tosa
-from baretorch.npu.partition import partitioned
+from baretorch.npu.partition import WRONG, WrongStream, partitioned
 from baretorch.npu.payload import Payload
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
+from baretorch.report.npu import npu_warnings
+from baretorch.targets.types import Npu
 from tests.npu.cases import read_case
 from tests.npu.stand_in import NPU
 from tests.npu.test_partition import Net
@@ -125,13 +128,33 @@ def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     """When they are compiled for the first time, with random inputs and with those of the examples."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     graph = chain()
-    partition = partitioned(graph, NPU, lambda region, _: vela.Result(compiled(to_tosa(region)), 0))
     seen: list[int] = []
-    monkeypatch.setattr(judge_module, "judge", lambda region, payload, samples: seen.append(len(samples)))
     examples = random_inputs(graph, 1)[0]
+
+    def by_vela(region: Graph, npu: Npu) -> vela.Result:
+        return vela.Result(compiled(to_tosa(region)), 0)
+
+    monkeypatch.setattr(judge_module, "judge", lambda region, payload, samples: seen.append(len(samples)))
     for _ in range(2):
-        judge_delegates(partition.graph, examples)
+        partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3]
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
-    judge_delegates(partition.graph, examples)
+    partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
+
+
+def test_a_wrong_stream_leaves_its_region_to_the_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Unless all is wanted on the NPU: then it is an error."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    graph = chain()
+
+    def wrong(region: Graph, npu: Npu) -> vela.Result:
+        return vela.Result(compiled(to_tosa(graph, Family.U85)), 0)
+
+    found = partitioned(graph, NPU, wrong, judge=Judgement(graph, None))
+    assert not found.regions and found.graph.nodes == graph.nodes
+    why = f"{WRONG}: qadd: qadd, the first operation that differs; 90 of 96 values of qadd differ, by up to 172"
+    assert [left.why for left in found.left] == [why] * 3
+    assert npu_warnings(found) == (f"npu: 3 operators stay on the CPU: {why}",)
+    with pytest.raises(WrongStream):
+        partitioned(graph, NPU, wrong, most=True, judge=Judgement(graph, None))

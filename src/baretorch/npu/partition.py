@@ -4,7 +4,8 @@ An operator's level is the number of times that the way to it changes between CP
 of one level are a region: no way leads out of it and back in. A reshape at its border stays outside, where it costs
 nothing, and so does a region that computes nothing; so does a softmax, unless all is wanted on the NPU, because it
 takes forty operations there, and more cycles than instructions of the CPU. If Vela refuses a region, its operators are
-asked for one by one, and those that it refuses by themselves stay behind.
+asked for one by one, and those that it refuses by themselves stay behind. A region whose stream computes something
+else stays on the CPU, unless all is wanted on the NPU.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from baretorch.errors import CompileError
 from baretorch.ir import DType, Graph, Node, Op, Tensor, fresh
 from baretorch.npu.accelerators import by_name
 from baretorch.npu.lower import to_tosa, why_not
-from baretorch.npu.payload import INPUT, OUTPUT, Slot
+from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
 from baretorch.npu.vela import Refused, Result, compiled
 from baretorch.ops.delegate import ALIGNED, Delegate, Part
 from baretorch.ops.layout import Reshape
@@ -29,7 +30,12 @@ from baretorch.passes.rewrite import rebuilt
 from baretorch.targets.types import Npu
 
 MOVES = "it computes nothing, and costs the CPU less"
+WRONG = "Vela's stream does not compute the graph"
 BORDERS = "it is the first or last of a region, and costs the CPU less"
+
+
+class WrongStream(CompileError):
+    """A stream does not compute its region."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,11 @@ class Partition:
 
 
 Compiler: TypeAlias = Callable[[Graph, Npu], Result]
+Judge: TypeAlias = Callable[[Graph, Payload], None]  # WrongStream if the one is not what the other computes
+
+
+def trusting(region: Graph, payload: Payload) -> None:
+    """Whatever it computes."""
 
 
 def by_vela(graph: Graph, npu: Npu) -> Result:
@@ -77,7 +88,9 @@ def by_vela(graph: Graph, npu: Npu) -> Result:
     return compiled(to_tosa(graph, None if accelerator is None else accelerator.family), npu)
 
 
-def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool = False) -> Partition:
+def partitioned(
+    graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool = False, judge: Judge = trusting
+) -> Partition:
     """The graph with a delegate for each region that the NPU takes, `most` as large as can be."""
     outside = (Reshape,) if most else (Reshape, QSoftmax)
     refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
@@ -90,8 +103,14 @@ def partitioned(graph: Graph, npu: Npu, compile_: Compiler = by_vela, most: bool
                 part = _part(graph, region)
                 try:
                     results[region] = (part, _fitting(part, compile_(part, npu), npu))
+                    judge(part, results[region][1].payload)
                 except Refused as refusal:
                     refused |= _refused(graph, region, npu, compile_, str(refusal))
+                    again = True
+                except WrongStream as wrong:
+                    if most:
+                        raise
+                    refused |= dict.fromkeys(region, f"{wrong.what}: {'; '.join((*wrong.at, *wrong.have))}")
                     again = True
         if not again:
             break

@@ -6,7 +6,7 @@ from baretorch.errors import CompileError
 from baretorch.ir import Graph
 from baretorch.npu import vela
 from baretorch.npu.lower import why_not
-from baretorch.npu.partition import Left, Partition, layer_of, partitioned
+from baretorch.npu.partition import Judge, Left, Partition, layer_of, partitioned, trusting
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Input, Options, UseNpu
 from baretorch.targets.types import Board
@@ -14,7 +14,7 @@ from baretorch.targets.types import Board
 MISSING = "Vela is not installed"
 
 
-def delegated(graph: Graph, board: Board, options: Options) -> Partition | None:
+def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trusting) -> Partition | None:
     """What runs where on a board with an NPU; None if there is none, or it is not to be used. With `require`, all but
     the conversions at the edges runs on the NPU, or there is an error that lists what does not."""
     npu, asked = board.chip.npu, options.npu or UseNpu.AUTO
@@ -36,7 +36,7 @@ def delegated(graph: Graph, board: Board, options: Options) -> Partition | None:
         left = [Left(layer_of(graph[node.outputs[0]]), node.op.name, why) for node in taken if node.op.computes]
         found = Partition(graph, (), tuple(left))
     else:
-        found = partitioned(graph, npu, most=asked is UseNpu.REQUIRE)
+        found = partitioned(graph, npu, most=asked is UseNpu.REQUIRE, judge=judge)
     if asked is UseNpu.REQUIRE:
         _need_all(found, board)
     return found

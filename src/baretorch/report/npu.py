@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from baretorch.escape import markup
-from baretorch.npu.partition import Partition
+from baretorch.npu.partition import WRONG, Partition
 from baretorch.npu.use import MISSING
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ def npu_rows(table: Table, compiled: Compiled) -> None:
 
 
 def npu_warnings(found: Partition | None) -> tuple[str, ...]:
-    if found is not None and any(left.why == MISSING for left in found.left):
-        return (f"npu: {MISSING}, so the NPU does nothing: pip install 'baretorch[ethos-u]'",)
-    return ()
+    reasons = Counter(left.why for left in found.left) if found is not None else Counter[str]()
+    told = [
+        f"npu: {count} {'operator stays' if count == 1 else 'operators stay'} on the CPU: {why}"
+        for why, count in reasons.items()
+        if why.startswith(WRONG)
+    ]
+    if MISSING in reasons:
+        told.append(f"npu: {MISSING}, so the NPU does nothing: pip install 'baretorch[ethos-u]'")
+    return tuple(told)

@@ -6,7 +6,7 @@ for the TOSA that Vela was given. Where answers differ, the first operation is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,19 +14,15 @@ from baretorch.emulators.npu.commands import Command
 from baretorch.emulators.npu.faults import Fault
 from baretorch.emulators.npu.interpreter import run_payload
 from baretorch.emulators.npu.registers import Ints
-from baretorch.errors import CompileError, InternalError
-from baretorch.firmware.cache import cache_folder, fingerprint
+from baretorch.errors import InternalError
 from baretorch.ir import Array, Graph, Node, interpret
 from baretorch.npu import reference
-from baretorch.npu.accelerators import by_config
 from baretorch.npu.lower import lowered
-from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
-from baretorch.ops.delegate import Delegate
+from baretorch.npu.partition import WRONG, WrongStream
+from baretorch.npu.payload import Payload
 
-WRONG = "Vela's stream does not compute the graph"
 TRY = "--npu off, or another version of ethos-u-vela"
 SEED = 17
-RANDOM = 2  # inputs
 
 
 def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
@@ -36,54 +32,8 @@ def random_inputs(graph: Graph, count: int) -> list[list[Array]]:
     return [[rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes] for _ in range(count)]
 
 
-def judge_delegates(graph: Graph, examples: Sequence[Array] | None) -> None:
-    """Every delegate of a graph, with random inputs and what it is given for the examples; once, as the user's cache
-    tells. Examples are those of the graph's inputs."""
-    values: dict[str, Array] = {}
-    for node in graph.nodes:
-        if not isinstance(node.op, Delegate):
-            continue
-        region, payload = node.op.region, _payload(node.op, *(_data(graph, n) for n in node.inputs[1:]))
-        stamp = cache_folder() / "npu" / fingerprint(*_identity(region, payload))
-        if stamp.exists():
-            continue
-        samples = random_inputs(region, RANDOM)
-        if examples is not None:
-            values = values or interpret(graph, examples, keep=True)
-            flat = values[node.inputs[0]].reshape(-1)
-            samples.append([flat[p.offset : p.end].reshape(p.shape) for p in node.op.inputs])
-        judge(region, payload, samples)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
-
-
-def _data(graph: Graph, name: str) -> bytes:
-    data = graph[name].data
-    assert data is not None, f"{name} is not constant"
-    return data.tobytes()
-
-
-def _payload(op: Delegate, commands: bytes, weights: bytes) -> Payload:
-    accelerator = by_config(op.config)
-    assert accelerator is not None, f"{op.config:#x}"
-    inputs = tuple(Slot(p.shape, 1, INPUT, p.offset) for p in op.inputs)
-    outputs = tuple(Slot(p.shape, 1, OUTPUT, p.offset) for p in op.outputs)
-    return Payload(accelerator, commands, weights, op.scratch, 0, inputs, outputs)
-
-
-def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
-    """What a judgement depends on."""
-    yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
-    yield f"{payload.outputs} {reference.installed()}"
-    for node in graph.nodes:
-        yield f"{node.op!r} {node.inputs} {node.outputs}"
-    for t in graph.tensors.values():
-        yield f"{t} {t.quant}"
-        yield b"" if t.data is None else t.data.tobytes()
-
-
 def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) -> None:
-    """CompileError if the stream answers something else than the graph says, for any of these inputs."""
+    """WrongStream if the stream answers something else than the graph says, for any of these inputs."""
     for inputs in samples:
         values = interpret(graph, inputs, keep=True)
         _compare_with_tosa(graph, inputs, values)
@@ -96,18 +46,18 @@ def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) ->
             answers = run_payload(payload, [x.tobytes() for x in inputs], watch=watch)
         except Fault as fault:
             last = _first_missing(graph, values, seen)
-            raise CompileError(WRONG, at=_named(graph, last), have=f"on the emulated NPU: {fault}", try_=TRY) from None
+            raise WrongStream(WRONG, at=_named(graph, last), have=f"on the emulated NPU: {fault}", try_=TRY) from None
         for name, answer in zip(graph.outputs, answers, strict=True):
             right = values[name]
             if answer != right.tobytes():
                 raise _differs(graph, name, right, answer, _first_missing(graph, values, seen))
 
 
-def _differs(graph: Graph, name: str, right: Array, answer: bytes, first: Node) -> CompileError:
+def _differs(graph: Graph, name: str, right: Array, answer: bytes, first: Node) -> WrongStream:
     got = np.frombuffer(answer, right.dtype).reshape(right.shape).astype(np.int64)
     distance = np.abs(got - right)
     have = f"{np.count_nonzero(distance):,} of {distance.size:,} values of {name} differ, by up to {distance.max()}"
-    return CompileError(WRONG, at=f"{_named(graph, first)}, the first operation that differs", have=have, try_=TRY)
+    return WrongStream(WRONG, at=f"{_named(graph, first)}, the first operation that differs", have=have, try_=TRY)
 
 
 def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> Node:

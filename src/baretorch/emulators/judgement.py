@@ -1,0 +1,52 @@
+"""Streams are judged when they are compiled for the first time; the user's cache remembers those that are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from baretorch.emulators.npu import judge
+from baretorch.firmware.cache import cache_folder, fingerprint
+from baretorch.ir import Array, Graph, interpret
+from baretorch.npu import reference
+from baretorch.npu.payload import Payload
+
+RANDOM = 2  # inputs
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Judges streams for regions of a graph, with random inputs and what the regions are given for the examples, which
+    are those of the graph's inputs."""
+
+    graph: Graph
+    examples: Sequence[Array] | None
+
+    def __call__(self, region: Graph, payload: Payload) -> None:
+        """WrongStream if it does not compute the region."""
+        stamp = cache_folder() / "npu" / fingerprint(*_identity(region, payload))
+        if stamp.exists():
+            return
+        samples = judge.random_inputs(region, RANDOM)
+        if self.examples is not None:
+            samples.append([self._values[name] for name in region.inputs])
+        judge.judge(region, payload, samples)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+
+    @cached_property
+    def _values(self) -> Mapping[str, Array]:
+        assert self.examples is not None
+        return interpret(self.graph, self.examples, keep=True)
+
+
+def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
+    """What a judgement depends on."""
+    yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
+    yield f"{payload.outputs} {reference.installed()}"
+    for node in graph.nodes:
+        yield f"{node.op!r} {node.inputs} {node.outputs}"
+    for t in graph.tensors.values():
+        yield f"{t} {t.quant}"
+        yield b"" if t.data is None else t.data.tobytes()
