@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from baretorch.emulators import open_machine, qemu
-from baretorch.emulators.npu.qemu import Beside
+from baretorch.emulators.qemu_npu import Beside
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import DeviceFault
 from baretorch.firmware.types import Image

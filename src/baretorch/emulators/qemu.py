@@ -12,9 +12,9 @@ from pathlib import Path
 
 from baretorch.emulators.code import read_code
 from baretorch.emulators.hooks import shared_library
-from baretorch.emulators.npu.qemu import Beside
-from baretorch.emulators.npu.qemu import Place as NpuPlace
 from baretorch.emulators.process import HasFileno, Process
+from baretorch.emulators.qemu_npu import Beside
+from baretorch.emulators.qemu_npu import Place as NpuPlace
 from baretorch.emulators.rows import ROW_ROOM, ROWS, read_rows
 from baretorch.emulators.types import Block
 from baretorch.errors import CompileError

@@ -26,9 +26,9 @@ from baretorch.emulators.core import PAGE, Core, SharedMemory
 from baretorch.emulators.dma import DmaEngine
 from baretorch.emulators.flash_chip import FlashKind
 from baretorch.emulators.flash_path import FlashSimulation
-from baretorch.emulators.npu.unicorn import NpuPort
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
 from baretorch.emulators.types import Access, Block, Cores, CoresRace, DeviceFault, DeviceHang, FlashReads
+from baretorch.emulators.unicorn_npu import NpuPort
 from baretorch.emulators.usb_port import UsbPort
 from baretorch.emulators.wiring import Wiring
 from baretorch.firmware.boot import BOOT2, FLASH, check_rp2040, check_rp2350
