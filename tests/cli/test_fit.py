@@ -16,7 +16,7 @@ from tests.zoo.zoo import ZOO
 # model, board, what fit says
 ADVICE = [
     (ZOO / "kws.py", "microbit", ["--int8"]),
-    (ZOO / "ad.py", "mps3-an547", ["--int8"]),
+    pytest.param(ZOO / "ad.py", "mps3-an547", ["--int8"], marks=pytest.mark.slow),
     (ZOO / "mnist_mlp.py", "corstone-300", ["--int8", "--npu", "off"]),
 ]
 

@@ -179,8 +179,10 @@ def test_a_closed_unicorn_machine_says_so() -> None:
         machine.read(1)
 
 
-@pytest.mark.parametrize("sources", [HOOKS, ("qemu.c",)])
-@pytest.mark.parametrize("compiler", ["cc", "zig"])
+@pytest.mark.parametrize(
+    ("compiler", "sources"),
+    [("cc", HOOKS), ("zig", ("qemu.c",)), pytest.param("zig", HOOKS, marks=pytest.mark.slow)],
+)
 def test_hooks_are_compiled_once(
     sources: tuple[str, ...], compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

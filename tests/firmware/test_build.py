@@ -17,6 +17,7 @@ from baretorch.targets.boards import board_names, load_board
 from tests.firmware.conftest import DUMMY, SOURCES, Build
 
 TOOLCHAINS = ["gcc", "zig"]
+SLOW = pytest.param("virt-rv32", "zig", marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_every_board_builds(image_of: Build, name: str, toolchain: str) -> None:
 
 @pytest.mark.parametrize(
     ("board", "toolchain"),
-    [("pico", "gcc"), ("pico", "zig"), ("virt-rv32", "gcc"), ("virt-rv32", "zig"), ("host", "gcc")],
+    [("pico", "gcc"), ("pico", "zig"), ("virt-rv32", "gcc"), SLOW, ("host", "gcc")],
 )
 def test_same_bytes_in_any_folder(
     board: str, toolchain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image_of: Build

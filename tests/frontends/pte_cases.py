@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -196,6 +197,10 @@ CASES = (
 
 
 STATEFUL = (Case("window", Window, (1, 4)), Case("swap", Swap, (2,)))
+
+
+QUICK = {"sine", "cnn_channels_last", "curves", "recurrent"}
+SOME = [pytest.param(c, id=c.name, marks=() if c.name in QUICK else pytest.mark.slow) for c in CASES]
 
 
 def case(name: str) -> Case:

@@ -27,6 +27,14 @@ NAMES = (
     "residual",
 )
 
+QUICK = {
+    ("default", "swap"),
+    ("default", "depthwise"),
+    ("ours", "window"),
+    ("ours", "cnn_channels_last"),
+    ("ours", "sine"),
+}
+
 STORED = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass([""])])
 
 
@@ -51,8 +59,14 @@ def same(a: Graph, b: Graph) -> None:
         assert (a[x].shape, a[x].dtype) == (b[y].shape, b[y].dtype)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("way", ["default", "ours"])
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [
+        pytest.param(way, name, marks=() if (way, name) in QUICK else pytest.mark.slow)
+        for way in ("default", "ours")
+        for name in NAMES
+    ],
+)
 def test_pte_and_torch_export_give_the_same_graph(name: str, way: str, tmp_path: Path) -> None:
     module, inputs = case(name).module(), case(name).inputs()
     if way == "default":

@@ -50,7 +50,7 @@ def agree_over_calls(program: AtenProgram, module: nn.Module, shape: tuple[int, 
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ["window", "swap"])
+@pytest.mark.parametrize("name", [pytest.param("window", marks=pytest.mark.slow), "swap"])
 def test_state_is_read(name: str, form: str) -> None:
     module = case(name).module()
     program = read_pte(export(module, case(name).inputs(), FORMS[form]()), name)
@@ -153,7 +153,7 @@ def test_methods_that_cannot_be_read_are_in_the_way_unless_one_is_wanted() -> No
     }
 
 
-@pytest.mark.parametrize("method", ["encode", "score", None])
+@pytest.mark.parametrize("method", ["encode", *(pytest.param(m, marks=pytest.mark.slow) for m in ("score", None))])
 def test_a_file_with_methods_runs_as_pytorch_does(method: str | None, tmp_path: Path) -> None:
     """Written, read, compiled with all its methods, and called thrice on an emulated chip."""
     module, methods = coder()

@@ -18,7 +18,7 @@ from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary, serialize_pte_binary
 from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.passes import MemoryPlanningPass
-from pte_cases import CASES, Case, case, eager, evaluate, export
+from pte_cases import CASES, SOME, Case, case, eager, evaluate, export
 from torch import nn
 
 from baretorch.errors import CompileError
@@ -39,14 +39,16 @@ def close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
         np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", SOME)
 def test_default_export_means_the_same(case: Case) -> None:
     module, inputs = case.module(), case.inputs()
     close(evaluate(read_pte(export(module, inputs), case.name), inputs), eager(module, inputs))
 
 
 @pytest.mark.parametrize("config", [NOT_PLANNED, KEPT_VIEWS], ids=["io_not_planned", "views_kept"])
-@pytest.mark.parametrize("name", ["cnn_channels_last", "curves", "recurrent"])
+@pytest.mark.parametrize(
+    "name", ["cnn_channels_last", *(pytest.param(n, marks=pytest.mark.slow) for n in ("curves", "recurrent"))]
+)
 def test_other_memory_plans_mean_the_same(name: str, config: ExecutorchBackendConfig) -> None:
     module, inputs = case(name).module(), case(name).inputs()
     close(evaluate(read_pte(export(module, inputs, config), name), inputs), eager(module, inputs))
@@ -61,7 +63,13 @@ def test_our_export_means_the_same(case: Case, tmp_path: Path) -> None:
     assert program.inputs[0].order == ((0, 2, 3, 1) if case.channels_last else tuple(range(len(case.shape))))
 
 
-@pytest.mark.parametrize("name", ["sine", "cnn", "cnn_channels_last", "depthwise", "recurrent"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cnn_channels_last",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("sine", "cnn", "depthwise", "recurrent")),
+    ],
+)
 def test_constants_are_the_state_dict(name: str) -> None:
     module, inputs = case(name).module(), case(name).inputs()
     program = read_pte(export(module, inputs), name)

@@ -18,7 +18,7 @@ from tests.fuzz.program import Program, Statement
 
 EACH = 25  # programs of a batch, which share images
 BATCHES = 40
-QUICK = 2  # batches of `make test`
+QUICK = 1  # batches of `make test`
 FLOAT, INT8 = 0, 1
 # Which graphs run where; (board, optimize) in every batch, and those of the long run.
 IMAGES = ((FLOAT, "host", "speed"), (INT8, "host", "size"), (INT8, "mps2-an386", "size"))

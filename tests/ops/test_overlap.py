@@ -21,10 +21,13 @@ COPIES = 3  # of each case: apart, over one input, and over another if there is 
 PER_IMAGE = 20  # cases; more would let a busy machine miss the device's deadline
 
 
-@pytest.mark.parametrize("inline", [False, True], ids=["out-of-line", "inlined"])
-def test_portable_kernels(inline: bool) -> None:
-    cases = overlappable(TABLE, load_board("host"))[:: 3 if inline else 1]  # an instance each takes long to compile
-    assert len(cases) > 100
+@pytest.mark.parametrize(
+    ("every", "inline"),
+    [(3, False), (9, True), *(pytest.param(1, i, marks=pytest.mark.slow) for i in (False, True))],
+)
+def test_portable_kernels(every: int, inline: bool) -> None:
+    cases = overlappable(TABLE, load_board("host"))[::every]  # each takes long to compile
+    assert len(cases) > 300 / every
     fast = ("-O2", "-fstrict-aliasing")  # an SDK does not say that tensors share bytes
     check(cases, run_host(cases * COPIES, inline, lambda plan: touching(plan, COPIES), fast))
 
@@ -37,14 +40,17 @@ def test_kernels_for_computers() -> None:
 
 
 @pytest.mark.parametrize(
-    "board",
+    ("every", "board"),
     [
-        *("mps2-an385-v6m", "mps2-an386"),
-        *(pytest.param(b, marks=pytest.mark.slow) for b in ("mps3-an547", "virt-rv32", "cluster4-soc")),
+        (3, "mps2-an386"),
+        *(
+            pytest.param(1, b, marks=pytest.mark.slow)
+            for b in ("mps2-an386", "mps2-an385-v6m", "mps3-an547", "virt-rv32", "cluster4-soc")
+        ),
     ],
 )
-def test_kernels_for_a_cpu(board: str, tmp_path: Path) -> None:
-    cases = overlappable(TABLE, load_board(board))
+def test_kernels_for_a_cpu(every: int, board: str, tmp_path: Path) -> None:
+    cases = overlappable(TABLE, load_board(board))[::every]
     for start in range(0, len(cases), PER_IMAGE):
         some = cases[start : start + PER_IMAGE]
         arranged = run_emulated(some * COPIES, board, tmp_path, "size", arrange=lambda plan: touching(plan, COPIES))

@@ -236,8 +236,8 @@ SMALLER = {"tinyrps": (12_000, False), "ic": (24_500, False), "vww": (20_000, Tr
 @pytest.mark.parametrize(
     ("model", "board"),
     [
-        ("tinyrps", "host"),
-        ("ic", "mps2-an386"),
+        ("tinyrps", "mps2-an386"),
+        pytest.param("ic", "mps2-an386", marks=pytest.mark.slow),
         pytest.param("vww", "mps2-an386", marks=pytest.mark.slow),
         pytest.param("ic", "mps2-an385-v6m", marks=pytest.mark.slow),
         pytest.param("ic", "mps3-an547", marks=pytest.mark.slow),

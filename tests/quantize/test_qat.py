@@ -44,6 +44,7 @@ def task() -> tuple[torch.Tensor, torch.Tensor]:
     return x, y
 
 
+@pytest.mark.slow
 def test_training_in_int8(tmp_path: Path) -> None:
     x, y = task()
     prepared = prepare_qat(network(), (x[:4],))
