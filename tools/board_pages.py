@@ -51,7 +51,8 @@ ADAPTER = (
 USB_WIRES = ("The USB cable, nothing else. For an image with `--console uart`:", "")
 USB_PORT = (
     "The serial port of the USB cable: `baretorch monitor {sine} --board {board} --port PORT`, where PORT is",
-    "`/dev/ttyACM0`, `/dev/cu.usbmodem…` or `COM3`. With `--console uart` it is the adapter's.",
+    "`/dev/ttyACM0`, `/dev/cu.usbmodem…` or `COM3`, or of several boards the number of one, which messages tell.",
+    "With `--console uart` it is the adapter's.",
 )
 USB_FLASHING = (
     "From then on `baretorch flash` needs no button: it asks the running image for the boot loader over USB.",

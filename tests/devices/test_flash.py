@@ -102,10 +102,16 @@ def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypa
     monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError, match="no way found to flash board pico2"):
         flash(an_image(tmp_path, "pico2"))
-    monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine")))
+    other = Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine", "E66118604B3A7C25")
+    monkeypatch.setattr(module, "serial_ports", lambda: (*PORTS, other))
     with pytest.raises(CompileError) as several:
         flash(an_image(tmp_path, "pico"))
-    assert several.value.have == ("/dev/ttyACM0 (pico)", "/dev/ttyACM2 (mine)")
+    assert several.value.render() == (
+        "error: several boards could be flashed\n"
+        "  have  /dev/ttyACM0 (pico)\n"
+        "        /dev/ttyACM2 (mine, E66118604B3A7C25)\n"
+        "  try   --port PORT names one of them, or --port with its number"
+    )
     assert touched == []
     monkeypatch.setattr(module, "serial_ports", lambda: PORTS)
     with pytest.raises(CompileError, match="no drive appeared"):
@@ -113,14 +119,18 @@ def test_boards_that_are_not_asked(tmp_path: Path, mounted: list[Path], monkeypa
     assert touched == ["/dev/ttyACM0"]
 
 
-SEVERAL = (*PORTS, Port("/dev/ttyACM2", "Pico", 0x2E8A, "pico"), Port("COM3", "serial", 0x2E8A, ""))
+SEVERAL = (*PORTS, Port("/dev/ttyACM2", "Pico", 0x2E8A, "pico", "E660"), Port("COM3", "serial", 0x2E8A, "", "E661"))
 
 
-@pytest.mark.parametrize("name", ["/dev/ttyACM2", "COM3"])
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [("/dev/ttyACM2", "/dev/ttyACM2"), ("COM3", "COM3"), ("E660", "/dev/ttyACM2"), ("E661", "COM3")],
+)
 def test_one_of_several_boards_is_asked(
-    name: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
+    name: str, device: str, tmp_path: Path, mounted: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That on the port that is named, also where nobody but the user knows what it is; its drive is the new one."""
+    """That on the port that is named, or with that number, also where nobody but the user knows what it is; its drive
+    is the new one."""
     touched: list[str] = []
 
     def touch(port: str) -> None:
@@ -132,7 +142,7 @@ def test_one_of_several_boards_is_asked(
     monkeypatch.setattr(module, "touch", touch)
     with pytest.raises(CompileError, match="did not restart"):  # a folder does not go away
         flash(an_image(tmp_path, "pico"), port=name)
-    assert touched == [name]
+    assert touched == [device]
     assert (tmp_path / "new" / "toy.uf2").exists() and not (tmp_path / "old" / "toy.uf2").exists()
 
 
@@ -282,7 +292,7 @@ def test_avrdude_takes_the_only_arduino(tmp_path: Path, mounted: list[Path], mon
         flash(an_image(tmp_path, "arduino-uno"))
     assert error.value.render() == (
         "error: which serial port is board arduino-uno on?\n"
-        "  have  /dev/ttyACM0 (Pico)\n"
+        "  have  /dev/ttyACM0 (pico)\n"
         "        /dev/ttyACM1 (ST-LINK)\n"
         "  need  --port PORT, such as /dev/ttyACM0, /dev/ttyUSB0 or COM3"
     )

@@ -116,18 +116,19 @@ def test_a_port_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch, number: i
 
 
 def test_ports_on_usb_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    pico = {"description": "Pico", "vid": 0x2E8A, "pid": 0x000A}
     found = [
-        SimpleNamespace(device="/dev/ttyS0", description="", vid=None, pid=None),
-        SimpleNamespace(device="/dev/ttyACM1", description="ST-LINK", vid=0x0483, pid=0x374B),
-        SimpleNamespace(device="/dev/ttyACM0", description="Pico", vid=0x2E8A, pid=0x000A, manufacturer="Somebody"),
+        SimpleNamespace(device="/dev/ttyS0", description="", vid=None, pid=None, serial_number=None),
+        SimpleNamespace(device="/dev/ttyACM1", description="ST-LINK", vid=0x0483, pid=0x374B, serial_number=""),
+        SimpleNamespace(device="/dev/ttyACM0", manufacturer="Somebody", serial_number=None, **pico),
+        SimpleNamespace(device="/dev/ttyACM2", product="mine", serial_number="E660", **pico),
     ]
-    found.append(SimpleNamespace(**vars(found[-1]) | {"device": "/dev/ttyACM2", "product": "mine"}))
     found[-1].manufacturer = "Baretorch"
     monkeypatch.setattr(ports.list_ports, "comports", lambda: found)
     assert serial_ports() == (
         Port("/dev/ttyACM0", "Pico", 0x2E8A),
         Port("/dev/ttyACM1", "ST-LINK", 0x0483),
-        Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine"),
+        Port("/dev/ttyACM2", "Pico", 0x2E8A, "mine", "E660"),
         Port("/dev/ttyS0", "/dev/ttyS0"),
     )
     monkeypatch.setattr(sys, "platform", "win32")  # which does not tell who made it: nobody's until somebody says so
@@ -138,7 +139,7 @@ def test_nothing_is_sent_to_what_is_not_ours(monkeypatch: pytest.MonkeyPatch) ->
     """An image that talks over USB says who it is. On a UART anything may be between, such as an adapter."""
     opened: list[str] = []
     monkeypatch.setattr(serial, "serial_for_url", lambda name, **_: opened.append(name))
-    found = (Port("/dev/ttyACM0", "A printer", 0x1234), Port("/dev/ttyACM1", "Pico", 0x2E8A, "pico"))
+    found = (Port("/dev/ttyACM0", "A printer", 0x1234), Port("/dev/ttyACM1", "Pico", 0x2E8A, "pico", "E660"))
     monkeypatch.setattr(ports, "serial_ports", lambda: found)
     pico = load_board("pico")
     with pytest.raises(CompileError) as error:
@@ -154,7 +155,8 @@ def test_nothing_is_sent_to_what_is_not_ours(monkeypatch: pytest.MonkeyPatch) ->
     open_port("/dev/ttyACM1", pico.with_console(Console.USB))
     open_port("socket://localhost:1", pico.with_console(Console.USB))
     open_port("/dev/ttyACM0", pico.with_console(Console.UART))
-    assert opened == ["/dev/ttyACM1", "socket://localhost:1", "/dev/ttyACM0"]
+    open_port("E660", pico.with_console(Console.USB))
+    assert opened == ["/dev/ttyACM1", "socket://localhost:1", "/dev/ttyACM0", "/dev/ttyACM1"]
 
 
 def test_a_link_names_its_port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_host_may_read_less_than_it_asked_for(machine: UnicornMachine) -> None
         get_descriptor(15, 0, 5),  # BOS
         get_descriptor(DEVICE, 1, 18),
         get_descriptor(CONFIGURATION, 1, 9),
-        get_descriptor(STRING, 3, 255),
+        get_descriptor(STRING, 4, 255),
         get_descriptor(STRING, 0xEE, 18),
         Request(0x81, 6, 0x2200, 0, 64),  # a report of an HID
         set_configuration(2),

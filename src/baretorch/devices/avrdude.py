@@ -50,7 +50,7 @@ def _only_port(board: str) -> str:
     if len(own) != 1:
         raise CompileError(
             f"which serial port is board {board} on?",
-            have=[f"{port.device} ({port.title})" for port in own or ports] or "no serial port on USB",
+            have=list(map(str, own or ports)) or "no serial port on USB",
             need="--port PORT, such as /dev/ttyACM0, /dev/ttyUSB0 or COM3",
         )
     return own[0].device

@@ -142,8 +142,8 @@ def _named_port(name: str, board: Board) -> Port:
 def _only_board(board: Board) -> Port | None:
     ports = [port for port in serial_ports() if port.board and _same_chip(port.board, board)]
     if len(ports) > 1:
-        seen = [f"{port.device} ({port.board})" for port in ports]
-        raise CompileError("several boards could be flashed", have=seen, try_="--port PORT names one of them")
+        remedy = "--port PORT names one of them, or --port with its number"
+        raise CompileError("several boards could be flashed", have=list(map(str, ports)), try_=remedy)
     return ports[0] if ports else None
 
 

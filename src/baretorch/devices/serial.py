@@ -26,21 +26,29 @@ BOOT_BAUD = 1200
 @dataclass(frozen=True)
 class Port:
     """A serial port of this computer, and what hangs on it: if an image of ours, the `board` it was built for. That is
-    empty if it may be one, and only its user knows. `vendor` is USB's number."""
+    empty if it may be one, and only its user knows. `vendor` is USB's number, `number` one that no other board has."""
 
     device: str
     title: str
     vendor: int | None = None
     board: str | None = None
+    number: str | None = None
 
     @property
     def usb(self) -> bool:
         return self.vendor is not None
 
+    def __str__(self) -> str:
+        """Such that two boards of a kind can be told apart."""
+        return f"{self.device} ({', '.join(filter(None, (self.board or self.title, self.number)))})"
+
 
 def serial_ports() -> tuple[Port, ...]:
     """The ports there are; those on USB, where boards are, first."""
-    found = [Port(p.device, p.description or p.device, p.vid, _board(p)) for p in list_ports.comports()]
+    found = [
+        Port(p.device, p.description or p.device, p.vid, _board(p), p.serial_number or None)
+        for p in list_ports.comports()
+    ]
     return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
 
 
@@ -55,9 +63,10 @@ def _board(port: ListPortInfo) -> str | None:
 
 
 def find_port(name: str) -> Port | None:
-    """The port of that name, which may be a link to it; None if this computer lists none, such as of an address."""
+    """The port of that name, which may be a link to it, or of the board with that number; None if this computer lists
+    none, such as of an address."""
     real = os.path.realpath(name)
-    return next((port for port in serial_ports() if port.device in (name, real)), None)
+    return next((port for port in serial_ports() if port.device in (name, real) or port.number == name), None)
 
 
 def open_port(name: str, board: Board) -> SerialMachine:
@@ -66,7 +75,7 @@ def open_port(name: str, board: Board) -> SerialMachine:
     port = find_port(name)
     if board.usb is not None and port is not None and port.usb and port.board is None:
         raise not_ours(port)
-    return SerialMachine(name, board.chip.uart.baud)
+    return SerialMachine(port.device if port else name, board.chip.uart.baud)
 
 
 def not_ours(port: Port) -> CompileError:
@@ -155,7 +164,7 @@ def _cannot_open(port: str, error: Exception) -> CompileError:
 
 
 def no_port(name: str) -> CompileError:
-    ports = [f"{p.device} ({p.title})" for p in serial_ports()]
+    ports = list(map(str, serial_ports()))
     return CompileError(
         f"there is no port {name}",
         have=ports or "no serial ports at all",

@@ -14,7 +14,8 @@ WRITE_US = 10_000  # of a status register
 WRITE_STATUS, WRITE_STATUS_2 = 0x01, 0x31
 READ_STATUS, READ_STATUS_2 = 0x05, 0x35
 WRITE_ENABLE, WRITE_DISABLE = 0x06, 0x04
-OTHERS = frozenset({WRITE_STATUS, READ_STATUS, READ_STATUS_2, WRITE_ENABLE, WRITE_DISABLE, WRITE_STATUS_2})
+READ_NUMBER, SILENCE = 0x4B, 4  # bytes before the number that no other chip has
+OTHERS = frozenset({WRITE_STATUS, READ_STATUS, READ_STATUS_2, WRITE_ENABLE, WRITE_DISABLE, WRITE_STATUS_2, READ_NUMBER})
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class FlashKind:
     quad: bool = True
     quad_is_writable: bool = True
     continuous: bool = True
+    number: bytes = bytes.fromhex("E66118604B3A7C25")
 
 
 class FlashChip:
@@ -87,6 +89,9 @@ class FlashChip:
             return NOTHING
         if command == READ_STATUS:
             return self.status[0] | (BUSY if self._is_busy(now) else 0)
+        if command == READ_NUMBER:
+            told = bytes([NOTHING] * SILENCE) + self.kind.number
+            return told[len(more) - 1] if len(more) <= len(told) else NOTHING
         return self.status[1] if command == READ_STATUS_2 else NOTHING
 
     def deselect(self, now: float) -> None:

@@ -14,6 +14,7 @@ from baretorch.emulators.flash_chip import READS, FlashChip, Format, Request
 Number = Callable[[str], int]  # what a field says
 EARLY_HZ = 50e6  # assumed: above, a bit arrives later than half a clock after it was asked for
 LINES = (1, 2, 4)
+FIFO = 16  # bytes or words that are kept until somebody takes them
 
 
 class FlashPort(Protocol):
@@ -63,7 +64,8 @@ class Ssi:
     def _exchange(self, byte: int, now: float, hz: float) -> None:
         self._selected = True
         self._until = max(self._until, now) + self._clocks(8, hz)
-        self._received.append((self._until, self._chip.exchange(byte, self._until)))
+        answer = self._until, self._chip.exchange(byte, self._until)
+        self._received += [answer] if len(self._received) < FIFO else []
 
     def _ask(self, word: int, now: float, hz: float) -> None:
         """Command, then address and mode in one word; then data comes in."""

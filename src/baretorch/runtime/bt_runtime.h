@@ -89,6 +89,7 @@ int bt_interrupts_blocked(void); /* by a fault */
 int bt_usb_start(void);     /* its clock, and its controller out of reset; 0 if that fails */
 int bt_usb_can_abort(void); /* whether the controller gives buffers back when it is told to */
 int bt_usb_sends_early(void); /* whether bulk IN buffers must be handed over early in a frame */
+uint32_t bt_usb_digit(uint32_t n); /* of the 16 hexadecimal ones of a number that no other chip has; all equal: none */
 void bt_usb_after_reset(void);
 __attribute__((noreturn)) void bt_usb_boot_loader(void);
 #endif

@@ -65,6 +65,8 @@ _SECTIONS = """\
         *(.sbss .sbss.* .bss .bss.* COMMON)
         . = ALIGN(4);
         bt_bss_end = .;
+        *(.noinit)
+        . = ALIGN(4);
     } > {data}
     bt_data_used = .;
 

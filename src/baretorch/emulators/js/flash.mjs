@@ -17,12 +17,14 @@ function read_uf2() {
  * chip that nobody has used yet. Until the SSI is set up so that the two understand each other, flash reads as ones. */
 export const flash = { contents: read_uf2(), status: [0, 0], sent: [], continuous: false, writable: false, busy: 0 };
 const QE = 2, WRITE_NANOS = 10e6;
+export const NUMBER = Buffer.from('E66118604B3A7C25', 'hex'), SILENCE = 5; // what no other chip has, and bytes before it
 
 function ask_flash(byte) {
     flash.sent.push(byte);
     const [command] = flash.sent;
     if (flash.continuous || flash.sent.length < 2) return 0xff;
     if (command === 0x05) return flash.status[0] | (clock.nanos < flash.busy ? 1 : 0) | (flash.writable ? 2 : 0);
+    if (command === 0x4b) return NUMBER[flash.sent.length - 1 - SILENCE] ?? 0xff;
     return command === 0x35 ? flash.status[1] : 0xff;
 }
 

@@ -1,6 +1,7 @@
 /* A host that brings the serial port up as computers do. The package's own asks for little, and in a way that none does;
  * its controller completes transfers at once, without toggles and NAK: emulators/usb_host.py is the strict one. */
 import { chip, clock, give_up } from './chip.mjs';
+import { NUMBER } from './flash.mjs';
 import { line } from './line.mjs';
 
 const usb = chip.usbCtrl;
@@ -13,8 +14,9 @@ const REQUESTS = [
     { setup: [0x80, 6, 0, 6, 0, 0, 10, 0], refused: true }, // what it would be at another speed
     { setup: [0x80, 6, 0, 2, 0, 0, 9, 0] }, // its configuration
     { setup: [0x80, 6, 0, 2, 0, 0, 255, 0], then: find_endpoints },
-    { setup: [0x80, 6, 0, 3, 0, 0, 255, 0] }, // languages, and the product's name
+    { setup: [0x80, 6, 0, 3, 0, 0, 255, 0] }, // languages, the product's name, and its number
     { setup: [0x80, 6, 2, 3, 9, 4, 255, 0] },
+    { setup: [0x80, 6, 3, 3, 9, 4, 255, 0], then: check_number },
     { setup: [0x00, 9, 1, 0, 0, 0, 0, 0] },
     { setup: [0xa1, 0x21, 0, 0, 0, 0, 7, 0] }, // its line coding, and another
     { setup: [0x21, 0x20, 0, 0, 0, 0, 7, 0], data: [0x00, 0xc2, 0x01, 0x00, 0, 0, 8] },
@@ -42,6 +44,11 @@ function end_request() {
     host.transfer.then?.(host.received);
     host.transfer = null;
     next_request.schedule(1e5);
+}
+
+function check_number(bytes) {
+    const text = Buffer.from(bytes.slice(2)).toString('utf16le');
+    if (text !== NUMBER.toString('hex').toUpperCase()) give_up(`the USB device says that its number is ${text}`);
 }
 
 function find_endpoints(bytes) {

@@ -5,7 +5,12 @@
  * system clock, and after the first read without a command (EBh in continuous mode: 20 clocks a word). For that the
  * flash chip must have its bit QE set, which is done once in its life. Then what flash reads as is compared with this
  * very code. A chip that does not answer as expected is read with the plainest command there is instead (03h, one bit
- * at a time, 64 clocks a word) at a quarter of the system clock. */
+ * at a time, 64 clocks a word) at a quarter of the system clock.
+ *
+ * For USB, the flash chip is asked first for the number that no other one has (4Bh): later, flash is always being read.
+ * What it answers is kept with the last byte first. The number is the bytes 5 to 12 of 16, so that the three bytes of
+ * shorter answers do not reach it. */
+#include "bt_board.h"
 
     .syntax unified
     .thumb
@@ -41,7 +46,6 @@
 
     .equ UNCACHED, 0x13000000
     .equ IMAGE, 0x10000100
-    .equ VTOR, 0xe000ed08
 
 boot2:
     ldr r3, =PADS
@@ -55,10 +59,17 @@ boot2:
 
     movs r3, #SSI >> 24
     lsls r3, #24
-    movs r4, r3
-    adds r4, #MORE
     movs r7, #2
     bl exchange_bytes
+#ifdef BT_USB_BASE
+    ldr r4, =bt_flash_answer
+    movs r0, #0x4b                  /* the command; what else is sent means nothing */
+ask:
+    str r0, [r3, #DR0]
+    subs r0, #5                     /* it is 0 after 15 bytes */
+    bne ask
+    bl send
+#endif
     movs r0, #0x35
     bl status
     movs r6, r0
@@ -72,11 +83,9 @@ boot2:
     movs r0, #0x01                  /* both status registers, with QE set and the rest as it is */
     str r0, [r3, #DR0]
     str r5, [r3, #DR0]
-    movs r0, #2
-    orrs r0, r6
+    adds r0, r6, #2
     bl send
-    movs r6, #1
-    lsls r6, #14                    /* looks: 200 ms, and chips take 15 at most */
+    lsrs r6, r1, #5       /* looks: 200 ms, and chips take 15 at most */
 writing:
     subs r6, #1
     beq serial
@@ -98,22 +107,13 @@ quad:
 
     adr r0, constants               /* in RAM, and the same in flash */
     ldr r1, in_flash
-    movs r2, #8
 compare:
+    lsls r7, #4                     /* 2 before: it is 0 after 7 words */
+    beq start
     ldm r0!, {r5}
     ldm r1!, {r6}
     cmp r5, r6
-    bne serial
-    subs r2, #1
-    bne compare
-
-start:
-    ldr r0, =IMAGE
-    ldr r1, =VTOR
-    str r0, [r1]
-    ldm r0!, {r2, r3}               /* stack pointer, reset handler */
-    msr msp, r2
-    bx r3
+    beq compare
 
 serial:
     movs r7, #4
@@ -123,28 +123,35 @@ serial:
     ldr r1, =READ_WORDS
     ldr r2, =SERIAL_READ
     bl set_up
-    b start
+
+start:
+    ldr r0, =IMAGE
+    ldm r0!, {r2, r3}               /* stack pointer, reset handler, which sets the vector table */
+    mov sp, r2
+    bx r3
 
 /* Set the controller up, at the system clock divided by r7. */
 exchange_bytes:
     movs r1, #BYTES >> 16
     lsls r1, #16
 set_up:                             /* for CTRLR0 = r1, SPI_CTRLR0 = r2 */
+    movs r5, r3
+    adds r5, #MORE
     movs r0, #0
     str r0, [r3, #SSIENR]           /* off while its settings change */
     str r1, [r3, #CTRLR0]
     str r0, [r3, #CTRLR1]           /* one word at a time */
     str r7, [r3, #BAUDR]
-    str r2, [r4, #SPI_CTRLR0]
+    str r2, [r5, #SPI_CTRLR0]
     movs r0, #1
-    str r0, [r4, #RX_SAMPLE_DLY]    /* look at a bit one clock later than it is asked for */
+    str r0, [r5, #RX_SAMPLE_DLY]    /* look at a bit one clock later than it is asked for */
     str r0, [r3, #SSIENR]
     bx lr
 
 /* r0 = the status register that the command r0 asks for. */
 status:
     str r0, [r3, #DR0]
-send:                               /* r0, and wait until all is sent; r0 = what came in last */
+send:                               /* r0, and wait until all is sent; r0 = what came in last, r4: all, the last first */
     str r0, [r3, #DR0]
 wait:
     ldr r0, [r3, #SR]
@@ -155,6 +162,9 @@ wait:
 take:
     ldr r0, [r3, #DR0]
     ldr r2, [r3, #RXFLR]
+#ifdef BT_USB_BASE
+    strb r0, [r4, r2]
+#endif
     cmp r2, #0
     bne take
     bx lr
@@ -165,3 +175,10 @@ in_flash:
     .word UNCACHED + constants - boot2
     .ltorg
     .org 256
+
+#ifdef BT_USB_BASE
+    .section .noinit, "aw", %nobits
+    .global bt_flash_answer
+bt_flash_answer:
+    .space 16
+#endif

@@ -51,6 +51,14 @@ int bt_usb_sends_early(void)
     return 1; /* RP2040-E15, of all versions */
 }
 
+/* boot/boot2.S asked the flash chip on the same board for it: bytes 5 to 12 of an answer that is kept from its end. */
+extern const uint8_t bt_flash_answer[16];
+
+uint32_t bt_usb_digit(uint32_t n)
+{
+    return bt_flash_answer[10u - n / 2u] >> (n % 2u != 0 ? 0 : 4) & 0xfu;
+}
+
 #define USB_REGISTER(offset) BT_REG(BT_USB_BASE + 0x10000u + (offset))
 #define USB_STATUS USB_REGISTER(0x50u)
 #define USB_MUXING USB_REGISTER(0x74u)

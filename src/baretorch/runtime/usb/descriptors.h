@@ -14,6 +14,9 @@
 
 #define MAKER_STRING 1u
 #define PRODUCT_STRING 2u
+#define SERIAL_STRING 3u
+#define SERIAL_PLACE 16u  /* in the device's descriptor: 0 for chips that have no number of their own */
+#define SERIAL_DIGITS 16u /* as the vendor's programs write it */
 
 #define LOW(x) ((uint8_t)(x))
 #define HIGH(x) ((uint8_t)((x) >> 8))
@@ -24,7 +27,7 @@ static const uint8_t device_descriptor[18] = {
     0xef, 0x02, 0x01,       /* its functions are told by interface associations */
     PACKET,                 /* of endpoint 0 */
     LOW(VENDOR), HIGH(VENDOR), LOW(PRODUCT), HIGH(PRODUCT), LOW(RELEASE), HIGH(RELEASE),
-    MAKER_STRING, PRODUCT_STRING, 0,
+    MAKER_STRING, PRODUCT_STRING, SERIAL_STRING,
     1,                      /* configuration */
 };
 

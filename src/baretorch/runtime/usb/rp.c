@@ -287,6 +287,25 @@ static void refuse(void)
     CONTROL(EP0_OUT) = STALL;
 }
 
+/* Two of a kind with the same number would be one and the same to a host, so that none is better. */
+static int has_number(void)
+{
+    uint32_t n = 1;
+    while (n < SERIAL_DIGITS && bt_usb_digit(n) == bt_usb_digit(0)) {
+        n++;
+    }
+    return n < SERIAL_DIGITS;
+}
+
+/* 0 behind the last one. Within its caller it would cost the interrupt's frame eight bytes. */
+__attribute__((noinline)) static uint8_t character(uint32_t number, uint32_t n)
+{
+    if (number != SERIAL_STRING) {
+        return (uint8_t)strings[number][n];
+    }
+    return n < SERIAL_DIGITS ? (uint8_t)"0123456789ABCDEF"[bt_usb_digit(n)] : 0;
+}
+
 static void answer_string(uint32_t number)
 {
     volatile uint8_t *to = BYTES_AT(STRING_PLACE);
@@ -294,13 +313,13 @@ static void answer_string(uint32_t number)
         answer(language_descriptor, sizeof language_descriptor);
         return;
     }
-    if (number >= sizeof strings / sizeof strings[0]) {
+    if (number > SERIAL_STRING || (number == SERIAL_STRING && !has_number())) {
         refuse();
         return;
     }
     uint32_t n = 0;
-    for (; n < STRING_CHARACTERS && strings[number][n] != '\0'; n++) {
-        to[2 * n + 2] = (uint8_t)strings[number][n];
+    for (uint8_t c; n < STRING_CHARACTERS && (c = character(number, n)) != 0; n++) {
+        to[2 * n + 2] = c;
         to[2 * n + 3] = 0;
     }
     to[0] = (uint8_t)(2 * n + 2);
@@ -311,7 +330,11 @@ static void answer_string(uint32_t number)
 static void answer_descriptor(uint32_t value)
 {
     if (value == 0x0100u) {
-        answer(device_descriptor, sizeof device_descriptor);
+        copy(BYTES_AT(STRING_PLACE), device_descriptor, sizeof device_descriptor);
+        if (!has_number()) {
+            BYTES_AT(STRING_PLACE)[SERIAL_PLACE] = 0;
+        }
+        answer(BYTES_AT(STRING_PLACE), sizeof device_descriptor);
     } else if (value == 0x0200u) {
         answer(configuration_descriptor, sizeof configuration_descriptor);
     } else if (value >> 8 == 0x03u) {
