@@ -1,29 +1,7 @@
 /* qmatmul for Arm cores with Helium: sixteen numbers of a column at a time where columns lie side by side, else eight
  * columns. */
-#include <arm_mve.h>
-
+#include "../dot_mve.h"
 #include "qmatmul.h"
-
-/* One column, of what is stored; the sums of both take the zero points back. */
-BT_INLINE int32_t bt_qmatmul_dot(const bt_qmatmul *p, const int8_t *a, const int8_t *b)
-{
-    int32_t sum = p->k * p->a_zero * p->b_zero, a_sum = 0, b_sum = 0;
-    for (int32_t left = p->k; left > 0; left -= 16, a += 16, b += 16) {
-        const mve_pred16_t there = vctp8q((uint32_t)left);
-        const int8x16_t u = vldrbq_z_s8(a, there), v = vldrbq_z_s8(b, there);
-        sum = vmladavaq_s8(sum, u, v);
-        a_sum = vaddvaq_s8(a_sum, u);
-        b_sum = vaddvaq_s8(b_sum, v);
-    }
-    return sum - p->b_zero * a_sum - p->a_zero * b_sum;
-}
-
-BT_INLINE void bt_qmatmul_store(const bt_qmatmul *p, int32x4_t sum, int8_t *y, mve_pred16_t there)
-{
-    int32x4_t v = vrmulhq_s32(vshlq_r_s32(sum, p->shift), vdupq_n_s32(p->multiplier));
-    v = vminq_s32(vmaxq_s32(vaddq_n_s32(v, p->zero), vdupq_n_s32(p->lo)), vdupq_n_s32(p->hi));
-    vstrbq_p_s32(y, v, there);
-}
 
 /* Eight columns whose rows lie side by side, as many as there are. */
 BT_INLINE void bt_qmatmul_eight(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y, int32_t count)
@@ -38,8 +16,8 @@ BT_INLINE void bt_qmatmul_eight(const bt_qmatmul *p, const int8_t *a, const int8
         a_sum += x;
     }
     const int32_t less = p->b_zero * a_sum;
-    bt_qmatmul_store(p, vsubq_n_s32(low, less), y, first);
-    bt_qmatmul_store(p, vsubq_n_s32(high, less), y + 4, second);
+    bt_mve_store_four(vsubq_n_s32(low, less), p->shift, p->multiplier, p->zero, p->lo, p->hi, y, first);
+    bt_mve_store_four(vsubq_n_s32(high, less), p->shift, p->multiplier, p->zero, p->lo, p->hi, y + 4, second);
 }
 
 BT_INLINE void bt_qmatmul_one_mve(const bt_qmatmul *p, const int8_t *a, const int8_t *b, int8_t *y)
@@ -47,8 +25,8 @@ BT_INLINE void bt_qmatmul_one_mve(const bt_qmatmul *p, const int8_t *a, const in
     for (int32_t i = 0; i < p->m; i++, a += p->a_step[3], y += p->y_step[3]) {
         if (p->b_step[3] == 1) {
             for (int32_t j = 0; j < p->n; j++)
-                y[j * p->y_step[4]] = bt_requantize(bt_qmatmul_dot(p, a, b + j * p->b_step[4]), p->multiplier, p->shift,
-                                                    p->zero, p->lo, p->hi);
+                y[j * p->y_step[4]] = bt_requantize(bt_mve_dot(p->k, a, p->a_zero, b + j * p->b_step[4], p->b_zero),
+                                                    p->multiplier, p->shift, p->zero, p->lo, p->hi);
         } else {
             for (int32_t j = 0; j < p->n; j += 8)
                 bt_qmatmul_eight(p, a, b + j, y + j, p->n - j);
