@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,13 @@ from torch import nn
 from baretorch import pipeline
 from baretorch.emulators.run import Run
 from baretorch.emulators.types import DeviceFault
+from baretorch.errors import InternalError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.on_host import on_host
 from baretorch.options import Io, Options, Units, Weights
+from baretorch.plan.check_order import check_order
+from baretorch.plan.cores import with_meetings
+from baretorch.plan.types import Executor, Phase, Schedule
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import source as zoo_source
@@ -103,6 +108,24 @@ def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
     assert abs(all_.emulator_cycles / tiles.cycles - 1) < 0.25
     assert all_.emulator_cycles < flash.emulator_cycles / 2
     assert "bt_team_copy(" not in without.c.files["model.c"]
+
+
+def test_cores_meet_before_one_writes_where_another_reads_what_was_brought() -> None:
+    """The output of a layer lies where the weights of the one before are, and it waits for nothing."""
+    plan = pipeline.compile_source(large(), load_board("cluster8"), ALL).plan
+    pairs = pairwise(plan.phases[1:])
+    before, phase = next((a, b) for a, b in pairs if a.steps[0].call.y.name != b.steps[0].call.y.name)
+    step = replace(phase.steps[0], awaits=(), operands=phase.steps[0].writes, executor=Executor.CORE7)
+    brought = next(o for o in before.steps[0].operands if o.buffer)
+    place = plan.layout.buffer(brought.buffer).offset
+    buffers = [replace(b, offset=place) if b.name == step.writes[0].storage else b for b in plan.layout.buffers]
+    layout = replace(plan.layout, buffers=tuple(buffers))
+    schedule = Schedule((replace(before, copies=()), Phase((step,))), plan.schedule.executors)
+    with pytest.raises(InternalError, match="and nothing orders them"):
+        check_order(replace(plan, layout=layout, schedule=schedule))
+    met = with_meetings(schedule, layout)
+    assert met.phases[1].meet
+    check_order(replace(plan, layout=layout, schedule=met))
 
 
 def swapped(text: str) -> str:

@@ -27,12 +27,12 @@ def check_copies(plan: Plan) -> None:
             _need_whole(plan, copy)
             there.pop(copy.target.storage, None)
             under_way[way] = copy
+        for step in phase.steps:
+            _need_there(plan, step, there, time)
         for copy in under_way.values():
             _need_alive(plan, copy.target.storage, time)
             for step in phase.steps:
                 _need_apart(plan, step, copy)
-        for step in phase.steps:
-            _need_there(plan, step, there, time)
     if under_way:
         raise InternalError(f"nobody awaits {', '.join(copy.name for copy in under_way.values())}")
 

@@ -90,7 +90,8 @@ def _need_apart(step: Step, touches: list[Touch], earlier: Step, others: list[To
 
 
 def touches_of(plan: Plan, step: Step) -> Iterator[Touch]:
-    for o in (*(g.condition for g in step.guards), *step.reads):
+    brought = (o for o in step.operands if o.constant and o.buffer)  # by copies
+    for o in (*(g.condition for g in step.guards), *step.reads, *brought):
         yield from _touch(plan, o, o.size, o.size, False)
     for o, t in zip(step.writes, step.call.outputs, strict=True):
         width = t.shape[-1] * t.dtype.size if step.call.pitch else o.size

@@ -168,8 +168,8 @@ def _written(copy: Copy, layout: Layout) -> Iterator[_Bytes]:
 
 
 def _touched(step: Step, layout: Layout) -> Iterator[_Bytes]:
-    for i, o in enumerate(step.uses):
-        writes = i >= len(step.uses) - len(step.writes)
+    brought = tuple(o for o in step.operands if o.buffer)
+    for o, writes in (*((o, False) for o in (*brought, *step.uses)), *((o, True) for o in step.writes)):
         match layout.place(o):
             case InArena(bank, offset):
                 yield bank, offset, offset + o.size, writes
