@@ -12,9 +12,10 @@ import pytest
 from baretorch.ir import Array, DType, Op, Span, Tensor
 from baretorch.ops import OPS
 from baretorch.ops.conv2d import Conv2d
-from baretorch.ops.cut import part_of
+from baretorch.ops.cut import part_of, part_within
 from baretorch.ops.kernel import Call, nowhere
 from baretorch.ops.linear import Linear
+from baretorch.ops.qpool import QAvgPool2d
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.ops.arrange import spread
@@ -103,6 +104,26 @@ def test_a_part_of_the_channels_has_a_pitch_unless_there_is_one_row() -> None:
     again = part_of(several.call, 0, 1, 3)
     assert again is not None
     assert (again.call.pitch, again.at, again.offsets) == (6, 6 * 4, (5 * 4,))
+
+
+def test_channels_of_a_wide_input_have_a_pitch_though_the_output_is_one_pixel() -> None:
+    x, y = (Tensor(name, (1, size, size, 8), DType.INT8) for name, size in (("x", 3), ("y", 1)))
+    call = Call(QAvgPool2d((3, 3), (1, 1), 0, 1 << 30, 0, 0), (x,), (y,))
+    part = part_of(call, 3, 4, 8, wide=True)
+    assert part is not None and (part.call.pitch, part.call.x.shape) == (8, (1, 3, 3, 4))
+    assert (part.offsets, part.at) == ((4,), 4)
+    assert part_of(call, 3, 4, 8) is None, "they lie apart"
+
+
+def test_a_part_of_a_part_is_one_of_the_whole() -> None:
+    x, y = (Tensor(name, (1, 8, 4, 8), DType.INT8) for name in "xy")
+    call = Call(QAvgPool2d((3, 3), (1, 1), 0, 1 << 30, 0, 0, (1, 1, 1, 1)), (x,), (y,))
+    rows = part_of(call, 1, 4, 8)
+    assert rows is not None
+    part = part_within(rows, 3, 4, 8, wide=True)
+    assert part is not None and part.wide
+    assert (part.call.x.shape, part.call.y.shape, part.call.pitch) == ((1, 5, 4, 4), (1, 4, 4, 4), 8)
+    assert (part.offsets, part.at) == ((3 * 4 * 8 + 4,), 4 * 4 * 8 + 4)
 
 
 def on_host(inline: bool) -> Run:

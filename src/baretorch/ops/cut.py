@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from operator import add
 from typing import Any
 
 from baretorch.ir import Op, Piece, Span, Tensor, with_data
@@ -37,22 +38,33 @@ def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = Fals
     if piece is None:
         return None
     inputs, offsets = [], []
+    y, last = call.y, len(call.y.shape) - 1
+    rows, pitch = prod(y.shape[:axis]), call.pitch
+    runs = rows  # of channels, that lie apart
     for t, span in zip(call.inputs, piece.reads, strict=True):
         if t.data is None:
             own = wide and span is not None and span.axis == axis == len(t.shape) - 1 and t.shape[axis] == call.y_pitch
             if span is not None and prod(t.shape[: span.axis]) != 1 and not own:
                 return None
+            runs = max(runs, prod(t.shape[:axis])) if own else runs
             offsets.append(span.start * prod(t.shape[span.axis + 1 :]) * t.dtype.size if span else 0)
         inputs.append(_taken(t, span) if span else t)
-    y, last = call.y, len(call.y.shape) - 1
-    rows, pitch = prod(y.shape[:axis]), call.pitch
     if axis == last:
-        pitch = call.y_pitch if rows > 1 else 0
+        pitch = call.y_pitch if runs > 1 else 0
     elif rows != 1:
         return None
     element = prod(y.shape[axis + 1 : last]) * call.y_pitch if axis < last else 1
     made = replace(y, shape=(*y.shape[:axis], stop - start, *y.shape[axis + 1 :]))
     return Part(Call(piece.op, tuple(inputs), (made,), pitch), tuple(offsets), start * element * y.dtype.size, wide)
+
+
+def part_within(part: Part, axis: int, start: int, stop: int, wide: bool = False) -> Part | None:
+    """A part of a part, as one of the whole."""
+    found = part_of(part.call, axis, start, stop, wide)
+    if found is None:
+        return None
+    offsets = tuple(map(add, part.offsets, found.offsets))
+    return Part(found.call, offsets, part.at + found.at, part.wide or found.wide)
 
 
 def flat(call: Call[Any]) -> Call[Any]:

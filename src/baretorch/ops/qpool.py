@@ -15,7 +15,7 @@ from baretorch.ir import Array, DType, Op, Piece, Signature, Tensor
 from baretorch.ops import cut, overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import Call, Kernel, Params, with_pitch
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
 from baretorch.targets.features import DSP, MVE, XCV
 
@@ -63,7 +63,8 @@ class QAvgPool2d(Op):
 def _params(call: Call[QAvgPool2d]) -> Params:
     op = call.op
     own = {"x_zero": op.x_zero, "multiplier": op.multiplier, "shift": op.shift, "zero": op.zero}
-    return Params("bt_qavg_pool2d", (*window_fields(call), *own.items()))
+    params = Params("bt_qavg_pool2d", (*window_fields(call), *own.items()))
+    return with_pitch("bt_qavg_pool2d_channels", params, call)
 
 
 def window_fields(call: Call[Any]) -> tuple[tuple[str, int], ...]:
@@ -77,7 +78,7 @@ def window_fields(call: Call[Any]) -> tuple[tuple[str, int], ...]:
 
 
 def _max_params(call: Call[Any]) -> Params:
-    return Params("bt_qmax_pool2d", window_fields(call))
+    return with_pitch("bt_qmax_pool2d_channels", Params("bt_qmax_pool2d", window_fields(call)), call)
 
 
 def _halfwords(call: Call[QAvgPool2d]) -> bool:
@@ -106,7 +107,16 @@ TRAILING = overlap.windows(lambda op: op.stride, lambda op: op.padding, together
 AVG: tuple[Kernel[QAvgPool2d], ...] = (
     Kernel("bt_qavg_pool2d_mve", "qpool/mve.c", _params, MVE, _halfwords, overlap=TRAILING, splits=cut.rows),
     Kernel("bt_qavg_pool2d_dsp", "qpool/dsp.c", _params, needs=DSP, fits=_avg_fours, overlap=TRAILING, splits=cut.rows),
-    Kernel("bt_qavg_pool2d_xcv", "qpool/xcv.c", _params, XCV, _fours, overlap=TRAILING, splits=cut.rows),
+    Kernel(
+        "bt_qavg_pool2d_xcv",
+        "qpool/xcv.c",
+        _params,
+        XCV,
+        _fours,
+        overlap=TRAILING,
+        splits=cut.rows_and_own_channels(4),
+        channels="bt_qavg_pool2d_channels_xcv",
+    ),
     Kernel("bt_qavg_pool2d_ref", "qpool/ref.c", _params, overlap=TRAILING, splits=cut.rows),
 )
 # Of pool.MaxPool2d, whose output is made of the input's own values.
@@ -115,6 +125,15 @@ MAX: tuple[Kernel[Any], ...] = (
     Kernel(
         "bt_qmax_pool2d_dsp", "qpool/dsp.c", _max_params, needs=DSP, fits=_max_fours, overlap=TRAILING, splits=cut.rows
     ),
-    Kernel("bt_qmax_pool2d_xcv", "qpool/xcv.c", _max_params, XCV, _max_fours, overlap=TRAILING, splits=cut.rows),
+    Kernel(
+        "bt_qmax_pool2d_xcv",
+        "qpool/xcv.c",
+        _max_params,
+        XCV,
+        _max_fours,
+        overlap=TRAILING,
+        splits=cut.rows_and_own_channels(4),
+        channels="bt_qmax_pool2d_channels_xcv",
+    ),
     Kernel("bt_qmax_pool2d_ref", "qpool/ref.c", _max_params, fits=_max, overlap=TRAILING, splits=cut.rows),
 )

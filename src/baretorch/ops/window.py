@@ -61,10 +61,10 @@ def cut_windows(
     op: Any, windows: tuple[Axis, Axis], inputs: Sequence[Tensor], axis: int, start: int, stop: int
 ) -> Piece | None:
     """Of an op whose windows slide over its first input: rows or columns of outputs are made from fewer inputs, with
-    other padding at the cuts. None where that would be padding alone."""
-    if axis == 0:
+    other padding at the cuts. None where that would be padding alone. Channels are made each from one of the input."""
+    if axis in (0, 3):
         return cut.from_first(op, inputs, axis, start, stop)
-    if axis > 2 or windows[0].ceil_mode:
+    if windows[0].ceil_mode:
         return None
     w, size = windows[axis - 1], inputs[0].shape[axis]
     first = start * w.stride - w.before

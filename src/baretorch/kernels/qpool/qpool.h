@@ -27,6 +27,17 @@ typedef struct {
     int32_t pad_top, pad_left;
 } bt_qmax_pool2d;
 
+/* Some channels of images that have more: pixels of x and of y are y_stride elements apart. */
+typedef struct {
+    bt_qavg_pool2d layer;
+    int32_t y_stride;
+} bt_qavg_pool2d_channels;
+
+typedef struct {
+    bt_qmax_pool2d layer;
+    int32_t y_stride;
+} bt_qmax_pool2d_channels;
+
 #ifndef BT_INLINE_KERNELS
 /* x: [batch][in_h][in_w][channels], y: [batch][out_h][out_w][channels] */
 void bt_qavg_pool2d_ref(const bt_qavg_pool2d *p, const int8_t *x, int8_t *y);
@@ -43,6 +54,8 @@ void bt_qmax_pool2d_mve(const bt_qmax_pool2d *p, const int8_t *x, int8_t *y);
 /* Four channels at a time, so there are four or more. */
 void bt_qavg_pool2d_xcv(const bt_qavg_pool2d *p, const int8_t *x, int8_t *y);
 void bt_qmax_pool2d_xcv(const bt_qmax_pool2d *p, const int8_t *x, int8_t *y);
+void bt_qavg_pool2d_channels_xcv(const bt_qavg_pool2d_channels *p, const int8_t *x, int8_t *y);
+void bt_qmax_pool2d_channels_xcv(const bt_qmax_pool2d_channels *p, const int8_t *x, int8_t *y);
 #endif
 
 #endif

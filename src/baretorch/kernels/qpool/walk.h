@@ -9,6 +9,7 @@ typedef struct {
     const int8_t *x; /* its first element */
     int32_t rows, columns;
     int32_t row_step; /* elements from a row to the next */
+    int32_t pitch;    /* and from a pixel to the next */
     int32_t channels;
 } bt_qwindow;
 
@@ -20,22 +21,32 @@ BT_INLINE int32_t bt_inside(int32_t start, int32_t kernel, int32_t size, int32_t
     return end > *first ? end - *first : 0;
 }
 
-/* For every window, `each(p, &window, y)` writes the channels of one pixel. */
+/* For every window, `each(p, &window, y)` writes the channels of one pixel; pixels are `step` apart. */
+#define BT_QPOOL_WALK(p, step, each)                                                                                \
+    bt_qwindow window = {.row_step = (p)->in_w * (step), .pitch = (step), .channels = (p)->channels};               \
+    for (int32_t n = 0; n < (p)->batch; n++, x += (p)->in_h * (p)->in_w * (step)) {                                 \
+        for (int32_t h = 0; h < (p)->out_h; h++) {                                                                  \
+            int32_t top, left;                                                                                      \
+            window.rows = bt_inside(h * (p)->stride_h - (p)->pad_top, (p)->kernel_h, (p)->in_h, &top);              \
+            for (int32_t w = 0; w < (p)->out_w; w++, y += (step)) {                                                 \
+                window.columns = bt_inside(w * (p)->stride_w - (p)->pad_left, (p)->kernel_w, (p)->in_w, &left);     \
+                window.x = x + (top * (p)->in_w + left) * (step);                                                   \
+                each((p), &window, y);                                                                              \
+            }                                                                                                       \
+        }                                                                                                           \
+    }
+
 #define BT_QPOOL(symbol, params, each)                                                                              \
     BT_KERNEL void symbol(const params *p, const int8_t *x, int8_t *y)                                              \
     {                                                                                                               \
-        bt_qwindow window = {.row_step = p->in_w * p->channels, .channels = p->channels};                           \
-        for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->channels) {                              \
-            for (int32_t h = 0; h < p->out_h; h++) {                                                                \
-                int32_t top, left;                                                                                  \
-                window.rows = bt_inside(h * p->stride_h - p->pad_top, p->kernel_h, p->in_h, &top);                  \
-                for (int32_t w = 0; w < p->out_w; w++, y += p->channels) {                                          \
-                    window.columns = bt_inside(w * p->stride_w - p->pad_left, p->kernel_w, p->in_w, &left);         \
-                    window.x = x + (top * p->in_w + left) * p->channels;                                            \
-                    each(p, &window, y);                                                                            \
-                }                                                                                                   \
-            }                                                                                                       \
-        }                                                                                                           \
+        BT_QPOOL_WALK(p, p->channels, each)                                                                         \
+    }
+
+/* The same of some channels of wider images. */
+#define BT_QPOOL_CHANNELS(symbol, params, each)                                                                     \
+    BT_KERNEL void symbol(const params *p, const int8_t *x, int8_t *y)                                              \
+    {                                                                                                               \
+        BT_QPOOL_WALK(&p->layer, p->y_stride, each)                                                                 \
     }
 
 BT_INLINE void bt_qavg_channel(const bt_qavg_pool2d *p, const bt_qwindow *w, int32_t c, int8_t *y)
@@ -43,7 +54,7 @@ BT_INLINE void bt_qavg_channel(const bt_qavg_pool2d *p, const bt_qwindow *w, int
     int32_t sum = -w->rows * w->columns * p->x_zero;
     for (int32_t i = 0; i < w->rows; i++)
         for (int32_t j = 0; j < w->columns; j++)
-            sum += w->x[i * w->row_step + j * w->channels + c];
+            sum += w->x[i * w->row_step + j * w->pitch + c];
     y[c] = bt_requantize(sum, p->multiplier, p->shift, p->zero, -128, 127);
 }
 
@@ -52,7 +63,7 @@ BT_INLINE void bt_qmax_channel(const bt_qwindow *w, int32_t c, int8_t *y)
     int8_t max = -128;
     for (int32_t i = 0; i < w->rows; i++) {
         for (int32_t j = 0; j < w->columns; j++) {
-            const int8_t v = w->x[i * w->row_step + j * w->channels + c];
+            const int8_t v = w->x[i * w->row_step + j * w->pitch + c];
             max = v > max ? v : max;
         }
     }

@@ -12,7 +12,7 @@ BT_INLINE void bt_qmax_each_xcv(const bt_qmax_pool2d *p, const bt_qwindow *w, in
         const int8_t *row = w->x + c;
         for (int32_t i = 0; i < w->rows; i++, row += w->row_step) {
             const int8_t *at = row;
-            for (int32_t j = 0; j < w->columns; j++, at += w->channels)
+            for (int32_t j = 0; j < w->columns; j++, at += w->pitch)
                 max = bt_xcv_max4(max, bt_xcv_word(at));
         }
         bt_xcv_put_word(y + c, max);
@@ -51,13 +51,13 @@ BT_INLINE void bt_qavg_column_xcv(int32_t *s, const int8_t *x, int32_t step, int
 BT_INLINE void bt_qavg_each_xcv(const bt_qavg_pool2d *p, const bt_qwindow *w, int8_t *y)
 {
     const int32_t start = -w->rows * w->columns * p->x_zero;
-    const int together = w->columns * w->channels == w->row_step; /* whole rows follow each other */
+    const int together = w->columns * w->pitch == w->row_step; /* whole rows follow each other */
     const int32_t rows = together ? 1 : w->rows, columns = together ? w->rows * w->columns : w->columns;
     int32_t c = 0;
     for (; c < (w->channels & ~3); c += 4) {
         int32_t s[4] = { start, start, start, start };
         for (int32_t i = 0; i < rows; i++)
-            bt_qavg_column_xcv(s, w->x + c + i * w->row_step, w->channels, columns);
+            bt_qavg_column_xcv(s, w->x + c + i * w->row_step, w->pitch, columns);
         for (int32_t i = 0; i < 4; i++)
             y[c + i] = bt_requantize(s[i], p->multiplier, p->shift, p->zero, -128, 127);
     }
@@ -67,3 +67,5 @@ BT_INLINE void bt_qavg_each_xcv(const bt_qavg_pool2d *p, const bt_qwindow *w, in
 
 BT_QPOOL(bt_qavg_pool2d_xcv, bt_qavg_pool2d, bt_qavg_each_xcv)
 BT_QPOOL(bt_qmax_pool2d_xcv, bt_qmax_pool2d, bt_qmax_each_xcv)
+BT_QPOOL_CHANNELS(bt_qavg_pool2d_channels_xcv, bt_qavg_pool2d_channels, bt_qavg_each_xcv)
+BT_QPOOL_CHANNELS(bt_qmax_pool2d_channels_xcv, bt_qmax_pool2d_channels, bt_qmax_each_xcv)
