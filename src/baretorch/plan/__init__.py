@@ -44,7 +44,7 @@ from baretorch.units import Unit, units_of
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
 
 
-SPARE = 2048  # bytes of a scratchpad that are left for the program's own data
+SPARE = 512  # bytes of a scratchpad that are left for the program's own data
 
 
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, TypeAlias
 
-from baretorch.ops.cut import Part, flat, part_of
+from baretorch.ops.cut import Part, flat, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
@@ -105,7 +105,7 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
         return None
     if step.guards or in_place or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
         return None
-    cuts = [parts for split in step.kernel.splits(call) for parts in _cuts(call, split, team.count)]
+    cuts = list(_cuts(call, step.kernel.splits(call), team.count))
 
     def longest(parts: tuple[Part, ...]) -> float:
         return max(team.work(part.call, step.kernel) for part in parts)
@@ -117,11 +117,25 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
     return best if best is not None and team.work(call, step.kernel) - longest(best) >= team.least / 4 else None
 
 
-def _cuts(call: Call[Any], split: Split, count: int) -> Iterator[tuple[Part, ...]]:
-    """Into parts of about the same size, as many as there are cores or fewer, where the operator can be cut."""
-    size = call.y.shape[split.axis]
+def _cuts(call: Call[Any], splits: Sequence[Split], count: int) -> Iterator[tuple[Part, ...]]:
+    """Into parts of about the same size, as many as there are cores or fewer, where the operator can be cut: along one
+    axis, or along one and each part along another."""
+    whole = Part(call, (0,) * sum(t.data is None for t in call.inputs), 0)
+    for split in splits:
+        yield from _along(whole, split, count)
+    for first, second in pairwise(splits):
+        for rows in (n for n in range(2, count) if count % n == 0):
+            for bands in _along(whole, first, rows):
+                shares = [next(_along(band, second, count // rows), ()) for band in bands]
+                if all(shares):
+                    yield tuple(part for share in shares for part in share)
+
+
+def _along(whole: Part, split: Split, count: int) -> Iterator[tuple[Part, ...]]:
+    size = whole.call.y.shape[split.axis]
     for places in _evenly(split, size, count):
-        parts = [part_of(call, split.axis, start, stop, split.wide) for start, stop in pairwise((0, *places, size))]
+        ends = pairwise((0, *places, size))
+        parts = [part_within(whole, split.axis, start, stop, split.wide) for start, stop in ends]
         known = [part for part in parts if part is not None]
         if len(known) == len(parts) > 1:
             yield tuple(known)

@@ -1,27 +1,62 @@
 """About how many cycles a call takes on a core of a cluster with everything in its scratchpad: what parts and tiles are
-chosen by."""
+chosen by. Rates were measured on cluster8."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from baretorch.ops.kernel import Call, Kernel
 
-# Per product, output, and number of the windows that are brought together; of kernels by their file, on cluster8.
-_RATES: dict[str, tuple[float, float, float]] = {"xcv": (0.45, 18.0, 1.0), "depthwise_xcv": (0.4, 24.0, 0.0)}
-_OTHERS = (5.0, 12.0, 0.0)
+
+@dataclass(frozen=True)
+class Rates:
+    """Cycles per product, output, input, pixel of the output, and number of windows that are brought together."""
+
+    product: float
+    output: float
+    input: float = 0.0
+    pixel: float = 0.0
+    window: float = 0.0
+
+
+_RATES: dict[str, Rates] = {  # of kernels by their file
+    "qconv2d/xcv.c": Rates(0.38, 13.0, pixel=20.0, window=1.0),
+    "qlinear/xcv.c": Rates(0.56, 18.0),
+    "qbinary/xcv.c": Rates(0.0, 8.0),
+    "qpool/xcv.c": Rates(0.0, 16.0, input=1.4, pixel=40.0),
+}
+_OTHERS = Rates(5.0, 12.0)
 UNIT = 128.0  # products per cycle of a unit for them, edges included
-THIN = 6.0  # numbers of an image with few channels are brought one by one
+THIN = 4.5  # what it takes more to bring a pixel of few channels
+CALL = 50.0
 
 
 def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
     products: int = call.op.macs(call.inputs, call.outputs)
     if kernel.unit:
-        return 100.0 + products / UNIT
-    per_product, per_output, per_window = _RATES.get(kernel.variant, _OTHERS)
+        return 2 * CALL + products / UNIT
+    if kernel.source == "qconv2d/depthwise_xcv.c":
+        return _depthwise(call)
+    rates = _RATES.get(kernel.source, _OTHERS)
     x, y = call.inputs[0] if call.inputs else call.y, call.y
-    rows = y.count // y.shape[-1] if y.count and y.shape else 0
-    taps = prod(call.inputs[1].shape[1:]) if len(call.inputs) > 1 and call.inputs[1].data is not None else 0
-    gathered = rows * taps * per_window * (THIN if not x.shape or x.shape[-1] < 8 else 1.0)
-    return 50.0 + per_product * products + per_output * y.count + gathered
+    pixels = y.count // y.shape[-1] if y.count and y.shape else 0
+    found = CALL + rates.product * products + rates.output * y.count + rates.input * x.count + rates.pixel * pixels
+    if rates.window and kernel.scratch(call):  # else windows are read where they are
+        taps = prod(call.inputs[1].shape[1:])
+        each = rates.window if x.shape[-1] >= 8 else 3 * rates.window + THIN / x.shape[-1]
+        found += pixels * prod(call.op.pool) * taps * each
+    return found
+
+
+def _depthwise(call: Call[Any]) -> float:
+    """In turns of one row of outputs, or two: columns are brought together for all channels, then each has its row."""
+    (_, kernel_h, kernel_w, _), op = call.inputs[1].shape, call.op
+    batch, height, width, channels = call.y.shape
+    twice = (kernel_h, kernel_w, op.stride[0], *op.dilation) == (3, 3, 1, 1, 1)
+    columns = (width - 1) * op.stride[1] + (kernel_w - 1) * op.dilation[1] + 1
+    turns, left = divmod(height, 2) if twice else (0, height)
+    own = turns * (20 + 28 * width) + left * (20 + (10 + 2 * kernel_w) * width)
+    took: float = batch * ((turns + left) * (180 + columns * (17 + 4.5 * channels)) + channels * own)
+    return CALL + took
