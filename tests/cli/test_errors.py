@@ -409,7 +409,7 @@ def test_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Boards that gdb cannot look into, and what it needs."""
     model = copy_model("tiny", folder)
     check_error("debug_host", "debug", model, "--board", "host", "--script", __file__)
-    check_error("debug_rp2040js", "debug", model, "--board", "pico", "--emulator", "rp2040js", "--script", __file__)
+    check_error("debug_simavr", "debug", model, "--board", "arduino-uno", "--emulator", "simavr", "--script", __file__)
     check_error("debug_script", "debug", model, "--board", "pico", "--script", "none.gdb")
     monkeypatch.setenv("PATH", "")
     check_error("debug_no_gdb", "debug", model, "--board", "pico", "--script", __file__)

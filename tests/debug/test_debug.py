@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from baretorch.debug.about import About
 from baretorch.debug.plain import plain_commands
 from baretorch.debug.servers import debug_emulator, emulated, openocd, probed
 from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_commands
+from baretorch.emulators import rp2040js
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
@@ -32,6 +34,7 @@ from tests.cli.program import baretorch, copy_model
 
 ZOO = Path(__file__).parents[2] / "zoo"
 pytestmark = pytest.mark.skipif(not shutil.which("gdb-multiarch"), reason="gdb-multiarch is not installed")
+needs_rp2040js = pytest.mark.skipif(not rp2040js.is_installed(), reason="rp2040js is not installed")
 
 
 def net() -> Graph:
@@ -85,10 +88,14 @@ continue
 """
 
 
-@pytest.mark.parametrize(("board", "emulator"), [("pico2w", "unicorn"), ("mps2-an386", "qemu")])
+@pytest.mark.parametrize(
+    ("board", "emulator"),
+    [("pico2w", "unicorn"), ("mps2-an386", "qemu"), pytest.param("pico", "rp2040js", marks=needs_rp2040js)],
+)
 def test_a_layer_and_its_tensors(board: str, emulator: str, tmp_path: Path) -> None:
     model = compiled(load_board(board))
-    assert debug_emulator(model.board, None) == emulator
+    assert debug_emulator(model.board, None) == ("unicorn" if board == "pico" else emulator)
+    assert debug_emulator(model.board, emulator) == emulator
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
     printed = debugged(model, image, emulator, SCRIPT, tmp_path)
     values = About(model).values()
@@ -125,20 +132,56 @@ set var $r5 = 42
 print $r5
 set var *(float *)&net_arena = 1.5
 print *(float *)&net_arena
-print $s0 * 0
+print net_run_in != 0
 """
 
 
-def test_the_stub_steps_and_changes_things(tmp_path: Path) -> None:
-    model = compiled(load_board("nucleo-wb55rg"))
+@pytest.mark.parametrize(
+    ("board", "emulator", "fpu"),
+    [
+        ("nucleo-wb55rg", "unicorn", "print $s0 * 0\n"),
+        pytest.param("pico", "rp2040js", "", marks=[needs_rp2040js, pytest.mark.slow]),
+    ],
+)
+def test_the_stub_steps_and_changes_things(board: str, emulator: str, fpu: str, tmp_path: Path) -> None:
+    model = compiled(load_board(board))
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
-    printed = debugged(model, image, "unicorn", STEPS, tmp_path)
-    assert re.findall(r"^\$\d = (.*)$", printed, re.MULTILINE) == ["1", "1", "42", "1.5", "0"]
+    printed = debugged(model, image, emulator, STEPS + fpu, tmp_path)
+    found = re.findall(r"^\$\d = (.*)$", printed, re.MULTILINE)
+    assert found == ["1", "1", "42", "1.5", "1", *(["0"] if fpu else [])]
+
+
+@needs_rp2040js
+@pytest.mark.slow
+def test_rp2040js_hears_ctrl_c_asleep(tmp_path: Path) -> None:
+    """Nobody feeds the image: it sleeps until a byte comes."""
+    model = compiled(load_board("pico"))
+    image = pipeline.build_image(model, tmp_path / "image", debug=True)
+    with emulated(image, model.c.run, "rp2040js", tmp_path) as server, socket.socket(socket.AF_UNIX) as gdb:
+        gdb.settimeout(60)
+        gdb.connect(server.target)
+        gdb.sendall(b"$c#63")
+        assert gdb.recv(1) == b"+"
+        time.sleep(5)
+        gdb.sendall(b"\x03")
+        assert gdb.recv(100) == b"$S02#b5"
+        gdb.sendall(b"$me0000000,4#00")
+        said = b""
+        while b"#" not in said:
+            said += gdb.recv(100)
+        assert said.startswith(b"+$E01#"), "registers are not memory: to read one may change it"
 
 
 @pytest.mark.slow
-def test_a_fault_is_seen_where_it_happens(tmp_path: Path) -> None:
-    model = compiled(load_board("pico2w"))
+@pytest.mark.parametrize(
+    ("board", "emulator", "fault"),
+    [
+        ("pico2w", "unicorn", "bad write of 4 bytes at 0xf0000000"),
+        pytest.param("pico", "rp2040js", "HardFault", marks=needs_rp2040js),
+    ],
+)
+def test_a_fault_is_seen_where_it_happens(board: str, emulator: str, fault: str, tmp_path: Path) -> None:
+    model = compiled(load_board(board))
     files = dict(model.c.files)
     body = files["model.c"]
     at = body.index("static const", body.index("BT_LAYER void tanh"))
@@ -147,12 +190,13 @@ def test_a_fault_is_seen_where_it_happens(tmp_path: Path) -> None:
     image = pipeline.build_image(broken, tmp_path / "image", debug=True)
     About(model).write(image.elf.parent)
     (tmp_path / "s.gdb").write_text("continue\nbacktrace\ncontinue\n")
-    with emulated(image, model.c.run, "unicorn", tmp_path) as server, fed(broken, server) as feeder:
+    with emulated(image, model.c.run, emulator, tmp_path) as server, fed(broken, server) as feeder:
         (tmp_path / "b.gdb").write_text(start_commands(broken, image.elf.parent, server, True))
         gdb = find_gdb(image.board)
         _, printed = run_gdb(gdb, image.elf, tmp_path / "b.gdb", tmp_path / "s.gdb", subprocess.PIPE)
-    assert "SIGSEGV" in printed and re.search(r"#0 .*tanh_\d \(", printed)
-    assert "bad write of 4 bytes at 0xf0000000" in feeder.fault[0].what
+    handlers = r"#0 .*\n#1 +<signal handler called>\n#2" if emulator == "rp2040js" else "#0"
+    assert "SIGSEGV" in printed and re.search(rf"{handlers} .*tanh_\d \(", printed), printed
+    assert fault in feeder.fault[0].what
 
 
 @pytest.mark.parametrize("toolchain", [Compiler.GCC, pytest.param(Compiler.ZIG, marks=pytest.mark.slow)])
@@ -224,6 +268,7 @@ def test_a_board_with_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 SWEEP = [
     ("kws", True, "mps2-an386", "qemu"),
     ("kws", True, "pico", "unicorn"),
+    pytest.param("streaming_gru", True, "pico", "rp2040js", marks=needs_rp2040js),
     ("streaming_gru", True, "pico2w", "unicorn"),
     ("lenet5", True, "mps3-an547", "qemu"),
     ("kws", True, "virt-rv32", "qemu"),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from baretorch.devices.flash import pyocd_command
 from baretorch.devices.serial import SerialMachine
@@ -23,7 +24,11 @@ from baretorch.firmware.types import Image
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
-EMULATORS = ("unicorn", "qemu")  # that gdb can look into
+if TYPE_CHECKING:
+    from baretorch.emulators.qemu import QemuMachine
+    from baretorch.emulators.rp2040js import Rp2040JsMachine
+
+EMULATORS = ("unicorn", "qemu", "rp2040js")  # that gdb can look into
 CMSIS_DAP, ST_LINK = "interface/cmsis-dap.cfg", "interface/stlink.cfg"
 OPENOCD = {
     "rp2040": (CMSIS_DAP, "target/rp2040.cfg"),
@@ -65,15 +70,18 @@ def debug_emulator(board: Board, emulator: str | None) -> str:
 def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Iterator[Server]:
     """An emulator that waits for gdb at a socket in `folder` before the first instruction."""
     path = folder / "gdb"
-    if emulator == "qemu":
-        from baretorch.emulators.qemu import QemuMachine
+    if emulator != "unicorn":
+        process = _process(image, run_symbol, emulator, path)
 
-        qemu = QemuMachine(image, run_symbol, path)
+        def kill() -> None:
+            os.kill(process.pid, signal.SIGKILL)
+
         try:
-            _wait(path.exists, "QEMU")
-            yield Server(str(path), (), qemu, lambda: os.kill(qemu.pid, signal.SIGKILL))
+            _wait(path.exists, emulator)
+            # gdb has seen rp2040js stop at a fault; QEMU's chip stays in its handler, for gdb to look at.
+            yield Server(str(path), (), process, kill, end=kill if emulator == "rp2040js" else lambda: None)
         finally:
-            qemu.close()
+            process.close()
         return
     from baretorch.emulators.gdb_stub import GdbStub
     from baretorch.emulators.unicorn import UnicornMachine
@@ -84,6 +92,17 @@ def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Iter
         machine = UnicornMachine(image, run_symbol)
         stub = GdbStub(listener, image.board.chip.cpu.has_fpu)
         yield Server(str(path), (), machine, stub.close, lambda: stub.attach(machine), stub.ended)
+
+
+def _process(image: Image, run_symbol: str, emulator: str, path: Path) -> QemuMachine | Rp2040JsMachine:
+    """An emulator that is a program of its own, and waits for gdb itself."""
+    if emulator == "rp2040js":
+        from baretorch.emulators.rp2040js import Rp2040JsMachine
+
+        return Rp2040JsMachine(image, run_symbol, gdb=path)
+    from baretorch.emulators.qemu import QemuMachine
+
+    return QemuMachine(image, run_symbol, path)
 
 
 @contextmanager

@@ -30,10 +30,17 @@ class Rp2040JsMachine(Process):
     name = "rp2040js"
 
     def __init__(
-        self, image: Image, run_symbol: str, quad: bool = True, app: bool = False, attached: Attached | None = None
+        self,
+        image: Image,
+        run_symbol: str,
+        quad: bool = True,
+        app: bool = False,
+        attached: Attached | None = None,
+        gdb: Path | None = None,
     ) -> None:
         """Unless `quad`, its flash chip cannot be read by four lines. An image with an `app` may have a camera and a
-        display `attached`, and does not talk frames."""
+        display `attached`, and does not talk frames. At the socket `gdb` it waits for a debugger before the first
+        instruction, and a Ctrl-C at the terminal is for that one."""
         node, library = find_node(), find_package()
         chip, uf2 = image.board.chip, image.uf2
         assert uf2 is not None and chip.uf2_family is not None  # targets/boards.py
@@ -55,10 +62,11 @@ class Rp2040JsMachine(Process):
             "core1_home": code.core1_home,
             "meets": [address for function in code.meets for address in function],
             "app": app,
+            "gdb": str(gdb) if gdb else None,
             "attached": attached.about(image.board, self.events.file.fileno()) if attached else None,
         }
         files = (self._counts, self.events.file)
-        super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=files, keep=files)
+        super().__init__([node, str(PROGRAM), json.dumps(about)], inherit=files, keep=files, apart=gdb is not None)
         self._told: dict[str, Any] = {"instructions": [], "cycles": [], "flash": "", "cores": [], "rows": []}
 
     def instructions(self) -> tuple[int, ...]:

@@ -4,12 +4,13 @@
  *
  * What is ours, because version 1.4.1 does not have it or does otherwise than the chip: the boot ROM's way into the UF2's
  * second stage; core 1, interrupts and faults (cores.mjs); the flash chip (flash.mjs); a host on the
- * other end of the USB cable (usb.mjs); a camera and a display (camera.mjs, display.mjs). */
+ * other end of the USB cable (usb.mjs); a camera and a display (camera.mjs, display.mjs); what gdb talks to (gdb.mjs). */
 import { ftruncateSync, writeSync } from 'node:fs';
 import { RAM, about, chip, clock, complain, faults, give_up, hex } from './chip.mjs';
 import { cores, signal } from './cores.mjs';
 import { SIGNALS, special } from './counting.mjs';
 import { flash } from './flash.mjs';
+import { gdb } from './gdb.mjs';
 import './stream.mjs';
 import { line } from './line.mjs';
 import { attached } from './attached.mjs';
@@ -114,6 +115,7 @@ function fault(core, pc) {
     core.PC = pc;
     core.waiting = false;
     core.exceptionEntry(HARD_FAULT);
+    gdb?.fault();
     if (faults.trouble !== null) give_up(`locked up: ${faults.trouble} after ${text}`);
 }
 
@@ -168,6 +170,7 @@ function run_slice(slept) {
     feed();
     for (let i = 0; i < SLICE; i++) {
         const next = next_core();
+        if (gdb?.stops(next)) return 0;
         if (next !== null) {
             step(next);
             continue;
@@ -217,7 +220,9 @@ function sleep(milliseconds) {
 if (attached?.camera) attach_camera();
 if (attached?.display) attach_display();
 boot();
+if (gdb) gdb.on_interrupt = () => on_input();
 for (let slept = 0;;) {
+    if (gdb?.halted) await gdb.released;
     const wait = run_slice(slept);
     send();
     if (wait === 0) await new Promise(setImmediate);
