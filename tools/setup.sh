@@ -39,6 +39,7 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" != test ] || command -v simavr >/dev/null || need="$need simavr"
 # A search on many computers is tried with a real database.
 [ "$kind" != test ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || need="$need postgresql"
+[ "$kind" != test ] || command -v zip >/dev/null || need="$need zip"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" = test ]; then
     command -v cmake >/dev/null || need="$need cmake make"

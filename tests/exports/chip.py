@@ -12,8 +12,8 @@ from baretorch.options import Console
 from baretorch.targets.types import Board
 
 
-def said_on_chip(elf: Path, model: str, board: Board, end: str) -> str:
-    """What it says over the UART, until it says this."""
+def said_on_chip(elf: Path, model: str, board: Board, end: str, times: int = 1) -> str:
+    """What it says over the UART, until it has said this so many times."""
     if board.chip.boot == "boot2":  # which SDKs do behind the linker, too
         elf.write_bytes(sign_boot2(elf.read_bytes()))
     sizes = FlashUse(0, 0, 0, 0), RamUse(0, 0, 0, 0, 0, 0, 0)
@@ -21,7 +21,7 @@ def said_on_chip(elf: Path, model: str, board: Board, end: str) -> str:
     machine = UnicornMachine(image, f"{model}_run")
     said = b""
     try:
-        while end.encode() not in said:
+        while said.count(end.encode()) < times:
             said += machine.read(60)
     except DeviceHang as hang:
         raise AssertionError(f"{said.decode()}\n{hang}") from hang

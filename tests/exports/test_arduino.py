@@ -17,16 +17,13 @@ from baretorch.frontends import Int8
 from baretorch.options import Io, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.targets.boards import load_board
-from tests.exports.test_projects import FIGURES, ZOO, compiled, in_folder, run
+from tests.exports.test_projects import FIGURES, ZOO, compiled, in_folder, run, steps, told, told_right
 
 SHARE = Path(shutil.which("arduino-builder") or "./none/none").resolve().parents[1] / "share"
 CORE = SHARE / "arduino/hardware"
 TOOLS = ("arduino-builder", "arduino-ctags", "avr-gcc", "simavr")
 missing = [tool for tool in TOOLS if not shutil.which(tool)] + ([] if CORE.is_dir() else ["arduino-core-avr"])
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}"),
-]
+pytestmark = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 HARDWARE = Path(__file__).parent / "hardware"
 SECONDS = 120  # of ours
 UNO = ("arduino:avr:uno", "atmega328p")
@@ -71,8 +68,8 @@ def built(libraries: Path, sketch: Path, folder: Path, board: str = UNO[0]) -> P
     return folder / f"{sketch.name}.elf"
 
 
-def printed(elf: Path, end: str, chip: str = UNO[1]) -> str:
-    """What the chip says on its serial port, until it says this."""
+def printed(elf: Path, end: str, times: int = 1, chip: str = UNO[1]) -> str:
+    """What the chip says on its serial port, until it has said this so many times."""
     with subprocess.Popen(
         ["timeout", str(SECONDS), "simavr", "-m", chip, "-f", "16000000", elf],
         stdout=subprocess.PIPE,
@@ -83,12 +80,17 @@ def printed(elf: Path, end: str, chip: str = UNO[1]) -> str:
         assert child.stdout is not None
         for line in child.stdout:
             said += re.sub(r"\x1b\[\d+m|\.\.$", "", line)
-            if end in said:
+            if said.count(end) == times:
                 child.terminate()
     return said
 
 
-@pytest.mark.parametrize(("model", "int8", "board", "chip"), ROWS)
+QUICK = ("sine", True, "arduino-uno", UNO)
+
+
+@pytest.mark.parametrize(
+    ("model", "int8", "board", "chip"), [pytest.param(*r, marks=() if r == QUICK else pytest.mark.slow) for r in ROWS]
+)
 def test_on_a_chip(model: str, int8: bool, board: str, chip: tuple[str, str], tmp_path: Path) -> None:
     """And all bits of the answer are those of board host."""
     libraries = in_folder(project(made(model, int8, board), BY_NAME["arduino"], FIGURES), tmp_path / "libraries")
@@ -96,10 +98,11 @@ def test_on_a_chip(model: str, int8: bool, board: str, chip: tuple[str, str], tm
     bits = "({ float f = @; uint32_t b; memcpy(&b, &f, 4); b; }), HEX"
     answer = f"{model}_example_answer(i)"
     sketch.write_text(sketch.read_text().replace(f"{answer}, 6", bits.replace("@", answer)))
-    said = printed(built(libraries, sketch, tmp_path / "build", chip[0]), f"{model}: ", chip[1])
-    assert f"{model}: right" in said, said
+    runs = steps(model) + 1
+    said = printed(built(libraries, sketch, tmp_path / "build", chip[0]), f"{model}: ", runs, chip[1])
+    assert told_right(said, model, runs), said
     host = made(model, int8, "host")
-    expected = pipeline.run_image(host, pipeline.build_image(host, tmp_path / "host")).first[0].ravel()[:16]
+    expected = np.array(told(host, runs), np.int8 if int8 else np.float32)
     quant = host.graph[host.graph.outputs[0]].quant
     if int8:
         assert quant is not None
@@ -108,6 +111,7 @@ def test_on_a_chip(model: str, int8: bool, board: str, chip: tuple[str, str], tm
     assert found == expected.view("u4").tolist()
 
 
+@pytest.mark.slow
 def test_two_models_in_one_sketch(tmp_path: Path) -> None:
     """In int8, of which one has state."""
     models = ("sine", "streaming_gru")
@@ -137,6 +141,7 @@ void loop() {}
     assert "wrong: 0 0" in said, said
 
 
+@pytest.mark.slow
 def test_c_for_another_chip_is_refused(tmp_path: Path) -> None:
     """AVR's kernels look for constants in flash: they would not find them."""
     folder = in_folder(project(compiled("sine", "host"), BY_NAME["arduino"], FIGURES), tmp_path)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
+from zipfile import ZipFile
 
 import pytest
 
 from baretorch.exports import BY_NAME, project
 from tests.exports.pdsc import faults
-from tests.exports.test_projects import FIGURES, MODELS, answers, compiled, exact, in_folder, numbers
+from tests.exports.test_projects import FIGURES, MODELS, answers, compiled, exact, in_folder, numbers, steps, told_right
 
 
 @pytest.mark.parametrize("model", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
@@ -27,7 +31,21 @@ def test_a_pack(model: str, tmp_path: Path) -> None:
     command = ["cc", "-O2", "-fno-strict-aliasing", "-ffp-contract=fast", f"-I{model}", "example/main.c", *sources]
     subprocess.run([*command, "-o", "example/run"], cwd=folder, check=True)
     done = subprocess.run(["example/run"], cwd=folder, check=True, capture_output=True, text=True)
-    assert f"{model}: right" in done.stdout and numbers(done.stdout) == answers(model, "host")
+    assert told_right(done.stdout, model, steps(model)) and numbers(done.stdout) == answers(model, "host")
+
+
+@pytest.mark.skipif(not shutil.which("zip"), reason="zip is not installed")
+def test_the_command_that_packs_it(tmp_path: Path) -> None:
+    """As README.md has it: all that the description lists is in the pack."""
+    files = project(compiled("sine", "host"), BY_NAME["cmsis-pack"], FIGURES)
+    command = re.search(r"`(zip [^`]*)`", files["README.md"])
+    assert command is not None
+    folder = in_folder(files, tmp_path)
+    subprocess.run(shlex.split(command[1]), cwd=folder, check=True, capture_output=True)
+    (pack,) = folder.glob("*.pack")
+    assert pack.name == "Baretorch.sine.1.0.0.pack"
+    packed = {name: None for name in ZipFile(pack).namelist() if not name.endswith("/")}
+    assert faults("Baretorch.sine.pdsc", files["Baretorch.sine.pdsc"], packed) == []
 
 
 def test_a_solution_names_its_compiler() -> None:

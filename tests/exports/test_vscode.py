@@ -15,7 +15,7 @@ import pytest
 from baretorch.exports import BY_NAME, project
 from baretorch.targets.boards import load_board
 from tests.exports.chip import said_on_chip
-from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder, run
+from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder, readme_commands, run, steps, told_right
 
 TOOLS = ("cmake", "make", "qemu-system-arm", "arm-none-eabi-gcc")
 missing = [tool for tool in TOOLS if not shutil.which(tool)]
@@ -32,15 +32,15 @@ def task(folder: Path, label: str) -> str:
     return str(next(t["command"] for t in tasks if t["label"] == label))
 
 
-def printed(command: str, folder: Path, text: str, seconds: float = 60) -> str:
-    """What a program has printed when it has printed this."""
+def printed(command: str, folder: Path, text: str, times: int, seconds: float = 60) -> str:
+    """What a program has printed when it has printed this so many times."""
     with subprocess.Popen(
         ["sh", "-c", f"exec {command}"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         try:
             said, deadline = "", time.monotonic() + seconds
             assert child.stdout is not None
-            while text not in said and time.monotonic() < deadline:
+            while said.count(text) < times and time.monotonic() < deadline:
                 said += child.stdout.readline()
             return said
         finally:
@@ -56,7 +56,7 @@ QEMU = [(m, b) for m in MODELS for b in ("mps2-an386", "mps2-an385", "mps3-an547
 def test_the_tasks(model: str, board: str, tmp_path: Path) -> None:
     folder = made(model, board, tmp_path)
     run("sh", "-c", task(folder, "build"), folder=folder)
-    assert f"{model}: right" in printed(task(folder, "run"), folder, f"{model}: ")
+    assert told_right(printed(task(folder, "run"), folder, f"{model}: ", steps(model)), model, steps(model))
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_the_board(model: str, board: str, tmp_path: Path) -> None:
     run("cmake", "--preset", board, label, folder=folder)
     run("cmake", "--build", "--preset", board, folder=folder)
     elf = folder / f"build/{model}_example.elf"
-    assert f"{model}: right" in said_on_chip(elf, model, load_board(board), " us\n")
+    assert told_right(said_on_chip(elf, model, load_board(board), " us\n", steps(model)), model, steps(model))
 
 
 @pytest.mark.slow
@@ -113,4 +113,7 @@ def test_files_are_what_vs_code_reads(tmp_path: Path) -> None:
             assert all(one.get(key) != "" for key in ("machine", "cpu", "targetId")), one
             assert "" not in one.get("configFiles", [])
         assert json.loads(files["CMakePresets.json"])["configurePresets"][0]["name"] == board
+        assert " && ".join(readme_commands(files["README.md"])) == next(
+            t["command"] for t in json.loads(files[".vscode/tasks.json"])["tasks"] if t["label"] == "build"
+        )
         assert not re.search("/(usr|home|root)/", "".join(files.values()))

@@ -1,7 +1,7 @@
 """example.h and example.c: an input of the model, the answer it must give, and a check that any program can call.
 
 A float model is held to what its own framework answered. An int8 model has to give the bits of docs/arithmetic.md,
-which is more than a comparison with float could ask for.
+which is more than a comparison with float could ask for. A model that remembers is held to several answers in a row.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from baretorch.report.facts import TOLERANCE, is_int8
 from baretorch.report.facts import largest_magnitude as largest
 
 SHOWN = 16  # numbers of the first output that an example prints
+STEPS = 4  # runs of a model with state, one after the other
 
 
 @dataclass(frozen=True)
 class Example:
-    """What an example knows of the model's first run after a reset, as the C interface has it."""
+    """What an example knows of the model's first runs after a reset, as the C interface has it."""
 
     names: Names
-    inputs: tuple[Array, ...]
-    expected: tuple[Array, ...]
+    inputs: tuple[Array, ...]  # of each run
+    answers: tuple[tuple[Array, ...], ...]  # of each run all outputs
     allowed: float  # difference; 0 asks for the same bits
     judge: str
 
@@ -37,9 +38,18 @@ class Example:
     def method(self) -> Method:
         return self.names.first
 
+    @property
+    def steps(self) -> int:
+        return len(self.answers)
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        """Of each output what it is in all runs, one after the other."""
+        return tuple(np.stack(each) for each in zip(*self.answers, strict=True))
+
 
 def example_of(compiled: Compiled) -> Example:
-    """The served method's example inputs and the answer to them."""
+    """The served method's example inputs and the answers to them."""
     if len(compiled.plans) > 1 or compiled.c.cores > 1:
         raise CompileError(
             "a project has one method on one core",
@@ -50,11 +60,36 @@ def example_of(compiled: Compiled) -> Example:
     if any(p.pulled for p in names.first.inputs):
         raise CompileError("a project gives its model whole inputs", have="--input rows", try_="leave it out")
     inputs = tuple(stored(compiled.graph, compiled.source.examples))
-    exact = tuple(interpret(compiled.graph, inputs).values())
-    if is_int8(compiled.graph) or compiled.source.expected is None:
-        return Example(names, inputs, exact, 0.0, "the arithmetic of int8, bit for bit")
-    expected = tuple(np.asarray(y, e.dtype) for y, e in zip(compiled.source.expected, exact, strict=True))
-    return Example(names, inputs, expected, TOLERANCE * largest(expected), compiled.source.library)
+    if is_int8(compiled.graph):
+        return Example(names, inputs, _interpreted(compiled, inputs), 0.0, "the arithmetic of int8, bit for bit")
+    answers, judge = _asked(compiled), compiled.source.library
+    if answers is None:
+        answers, judge = _interpreted(compiled, inputs), "the model's graph, in NumPy"
+    return Example(names, inputs, answers, TOLERANCE * max(map(largest, answers)), judge)
+
+
+def _interpreted(compiled: Compiled, inputs: tuple[Array, ...]) -> tuple[tuple[Array, ...], ...]:
+    memory: dict[str, Array] = {}
+    runs = range(STEPS if compiled.graph.state else 1)
+    return tuple(tuple(interpret(compiled.graph, inputs, memory=memory).values()) for _ in runs)
+
+
+def _asked(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
+    """What the model itself answers to the example, again and again if it remembers; None if nobody can be asked."""
+    source, graph = compiled.source, compiled.graph
+    if source.expected is None:
+        return None
+    answers = [source.expected]
+    if graph.state and source.eager is not None:
+        model, takes, gives = source.eager(), graph.takes(), graph.gives()
+        given = [port.from_memory(x) for port, x in zip(takes, source.examples, strict=True)]
+        found = [model(*given) for _ in range(STEPS)]
+        each = [y if isinstance(y, tuple) else (y,) for y in found]
+        answers = [tuple(p.to_memory(y) for p, y in zip(gives, ys, strict=True)) for ys in each]
+    elif graph.state and source.expected_again is not None:
+        answers.append(source.expected_again)
+    types = [tensor.dtype.numpy for tensor in graph.of(graph.outputs)]
+    return tuple(tuple(map(np.asarray, ys, types)) for ys in answers)
 
 
 def example_h(example: Example) -> str:
@@ -67,14 +102,15 @@ def example_h(example: Example) -> str:
 extern "C" {{
 #endif
 
-/* Runs the model on the example's input. To measure time, measure this. */
+{_run_comment(example)}
+#define {up}_EXAMPLE_STEPS {example.steps}
 void {name}_example_run(void);
 
-/* How many numbers of the answer differ from what {example.judge} says. */
+/* How many numbers of the last answer differ from what {example.judge} says. */
 int {name}_example_wrong(void);
 
 /* The answer's first numbers, for people. */
-#define {up}_EXAMPLE_SHOWN {min(SHOWN, example.expected[0].size)}
+#define {up}_EXAMPLE_SHOWN {min(SHOWN, example.answers[0][0].size)}
 float {name}_example_answer(int i);
 
 #ifdef __cplusplus
@@ -90,14 +126,17 @@ def example_c(example: Example) -> str:
     arrays = []
     for port, data in zip(method.inputs, example.inputs, strict=True):
         arrays.append(_array(f"{port.name}_given", data))
-    for port, data in zip(method.outputs, example.expected, strict=True):
-        arrays.append(_array(f"{port.name}_expected", data))
-        arrays.append(f"static {c_type(data)} {port.name}_found[{max(data.size, 1)}];")
+    for port, data in zip(method.outputs, example.outputs, strict=True):
+        arrays.append(_array(f"{port.name}_expected", data, "BT_FLASH "))
+        arrays.append(f"static {c_type(data)} {port.name}_found[{max(data[0].size, 1)}];")
     arguments = ", ".join([f"{p.name}_given" for p in method.inputs] + [f"{p.name}_found" for p in method.outputs])
     checks = "\n".join(
-        _check(p.name, data, example.allowed) for p, data in zip(method.outputs, example.expected, strict=True)
+        _check(p.name, data, example.allowed) for p, data in zip(method.outputs, example.outputs, strict=True)
     )
-    reset = f"    {name}_reset();\n" if method.plan.graph.state else ""
+    state = bool(method.plan.graph.state)
+    if state:
+        arrays.append(f"static int32_t step = {example.steps - 1}; /* whose answer was found last */")
+    begin = f"    step = (step + 1) % {example.steps};\n    if (step == 0)\n        {name}_reset();\n" if state else ""
     return f"""{banner(example.names, "an example, and its check")}
 #include "kernels/bt.h"
 
@@ -108,7 +147,7 @@ def example_c(example: Example) -> str:
 
 void {name}_example_run(void)
 {{
-{reset}    {method.run}({arguments});
+{begin}    {method.run}({arguments});
 }}
 
 int {name}_example_wrong(void)
@@ -120,27 +159,38 @@ int {name}_example_wrong(void)
 
 float {name}_example_answer(int i)
 {{
-    return {_real(method, example.expected[0])};
+    return {_real(method)};
 }}
 """
 
 
-def _array(name: str, data: Array) -> str:
-    return f"static const {c_type(data)} {name}[{max(data.size, 1)}] = {{\n{values(data) or 0}\n}};"
+def _run_comment(example: Example) -> str:
+    if not example.method.plan.graph.state:
+        return "/* Runs the model on the example's input. To measure time, measure this. */"
+    return (
+        "/* Runs the model on the example's input once. To measure time, measure this. As the model remembers, each\n"
+        f" * call is a step with an answer of its own; after {example.steps} of them it is reset and begins anew. */"
+    )
+
+
+def _array(name: str, data: Array, where: str = "") -> str:
+    return f"static const {where}{c_type(data)} {name}[{max(data.size, 1)}] = {{\n{values(data) or 0}\n}};"
 
 
 def _check(port: str, data: Array, allowed: float) -> str:
-    differs = f"{port}_found[i] != {port}_expected[i]"
+    found = f"{port}_found[i]"
+    expected = f"{port}_expected[i]" if len(data) == 1 else f"{port}_expected[step * {data[0].size} + i]"
+    differs = f"{found} != {expected}"
     if data.dtype == np.float32 and np.isnan(data).any():
-        differs = f"({port}_found[i] == {port}_found[i] || {port}_expected[i] == {port}_expected[i]) && {differs}"
+        differs = f"({found} == {found} || {expected} == {expected}) && {differs}"
     if allowed > 0 and data.dtype == np.float32:
-        difference = f"{port}_found[i] - {port}_expected[i]"
+        difference = f"{found} - {expected}"
         limit = float_literal(allowed)
         differs = f"{differs} && !({difference} <= {limit} && {difference} >= -{limit})"
-    return f"    for (int32_t i = 0; i < {data.size}; i++)\n        wrong += {differs};"
+    return f"    for (int32_t i = 0; i < {data[0].size}; i++)\n        wrong += {differs};"
 
 
-def _real(method: Method, first: Array) -> str:
+def _real(method: Method) -> str:
     port = method.outputs[0]
     tensor = method.plan.graph[port.operand.tensor]
     if tensor.dtype is DType.INT8 and tensor.quant is not None:

@@ -33,21 +33,27 @@ static void print_number(float value)
     print_decimal((uint32_t)((value - (float)whole) * 1e6f), 6);
 }
 
+static void run_example(void)
+{
+    const uint32_t begin = bt_counter_read();
+    @NAME@_example_run();
+    const uint32_t ticks = bt_counter_read() - begin;
+    for (int i = 0; i < @UP@_EXAMPLE_SHOWN; i++) {
+        print_decimal((uint32_t)i, 1);
+        bt_print(": ");
+        print_number(@NAME@_example_answer(i));
+        bt_print("\n");
+    }
+    bt_print(@NAME@_example_wrong() ? "@NAME@: WRONG, " : "@NAME@: right, ");
+    print_decimal((uint32_t)((uint64_t)ticks * 1000000u / BT_COUNTER_HZ), 1);
+    bt_print(" us\n");
+}
+
 void bt_serve(void)
 {
     for (;;) {
-        const uint32_t begin = bt_counter_read();
-        @NAME@_example_run();
-        const uint32_t ticks = bt_counter_read() - begin;
-        for (int i = 0; i < @UP@_EXAMPLE_SHOWN; i++) {
-            print_decimal((uint32_t)i, 1);
-            bt_print(": ");
-            print_number(@NAME@_example_answer(i));
-            bt_print("\n");
-        }
-        bt_print(@NAME@_example_wrong() ? "@NAME@: WRONG, " : "@NAME@: right, ");
-        print_decimal((uint32_t)((uint64_t)ticks * 1000000u / BT_COUNTER_HZ), 1);
-        bt_print(" us\n");
+        for (int step = 0; step < @UP@_EXAMPLE_STEPS; step++)
+            run_example();
         (void)bt_console_get();
     }
 }

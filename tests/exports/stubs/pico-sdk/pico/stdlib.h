@@ -1,4 +1,4 @@
-/* As much of the pico-sdk as a program needs that prints and measures time; sleeping ends it. */
+/* As much of the pico-sdk as a program needs that prints and measures time; the fifth time that it sleeps ends it. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -18,5 +18,7 @@ static inline int64_t absolute_time_diff_us(absolute_time_t from, absolute_time_
 
 static inline void sleep_ms(uint32_t ms)
 {
-    exit(ms == 0);
+    static int slept;
+    if (++slept == 5)
+        exit(ms == 0);
 }
