@@ -232,6 +232,6 @@ def _suggested(point: Point) -> Suggested:
 def write_config(variant: Variant, folder: Path, board: str) -> None:
     """tuned.toml, and tuned.npz if weights changed."""
     text = variant.config(folder / "tuned.npz").to_toml()
-    (folder / "tuned.toml").write_text(f"# Made by `baretorch tune` for {line(board)}.\n{text}", "utf-8")
+    (folder / "tuned.toml").write_text(f"# Made by Baretorch tune for {line(board)}.\n{text}", "utf-8")
     if variant.weights:
         np.savez_compressed(folder / "tuned.npz", **variant.weights)  # type: ignore[arg-type]
