@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
-from baretorch.ops import conv2d, cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d16
+from baretorch.ops import conv2d, cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d16, sparse
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
@@ -18,6 +18,7 @@ from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, with_pit
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qwide import QMaxPool16
 from baretorch.ops.window import Padding, Pair
+from baretorch.targets.features import ANY_CPU, DSP
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,12 @@ def _fits(call: Call[QConv2d]) -> bool:
 _INT8: tuple[Kernel[QConv2d], ...] = (
     *pack_mve.convolutions(_params),
     *pack_xcv.convolutions(_params),
+    *sparse.convolutions(DSP),
     *pack_dsp.convolutions(_params),
+    *sparse.convolutions(*sparse.PORTABLE),
     *pack_triples.convolutions(_params),
     *pack_avr.convolutions(_params),
+    *sparse.convolutions(ANY_CPU),
     Kernel(
         "bt_qconv2d_ref",
         "qconv2d/ref.c",

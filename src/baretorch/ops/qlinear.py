@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d, qconv2d16
+from baretorch.ops import cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d, qconv2d16, sparse
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.int8 import Walk
@@ -18,7 +18,7 @@ from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
 from baretorch.ops.linear import Linear
 from baretorch.ops.qconv2d import QConv2d
-from baretorch.targets.features import AVR, DSP
+from baretorch.targets.features import ANY_CPU, AVR, DSP
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,11 @@ KERNELS: tuple[Kernel[QLinear], ...] = (
     *pack_mve.linears(_params),
     *pack_xcv.linears(_params),
     replace(_REF, needs=DSP, fits=_thin),
+    *sparse.linears(_params, DSP),
     *pack_dsp.linears(_params),
+    *sparse.linears(_params, *sparse.PORTABLE),
     *pack_triples.linears(_params),
     *pack_avr.linears(_params),
+    *sparse.linears(_params, ANY_CPU),
     _REF,
 )

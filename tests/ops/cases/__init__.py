@@ -31,6 +31,7 @@ from tests.ops.cases import (
     sample,
     sequence,
     solve,
+    sparse,
     special,
     upsample,
 )
@@ -58,6 +59,7 @@ TABLE: tuple[Case, ...] = (
     *index.CASES,
     *int8.CASES,
     *int4.CASES,
+    *sparse.CASES,
     *int16.CASES,
     *narrow.CASES,
     *int8_sixteens.CASES,

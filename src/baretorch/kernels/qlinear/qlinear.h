@@ -44,6 +44,15 @@ void bt_qlinear4_pairs(const bt_qlinear *p, const int8_t *x, const int32_t *weig
 void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                      const int32_t *multiplier, int8_t *y);
 
+/* Fours of inputs. Of each row only those fours of weights are stored that are not all zero, one after the other in
+ * `weight`; `steps` says by how many fours each lies behind the one before, or behind the row's begin, `counts` how many
+ * a row has. Fours of zeros may be among them, where a step would not fit. */
+void bt_qlinear_sparse_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH int8_t *weight,
+                           const BT_FLASH uint8_t *steps, const BT_FLASH int16_t *counts, const BT_FLASH int32_t *bias,
+                           const BT_FLASH int32_t *multiplier, int8_t *y);
+void bt_qlinear_sparse_dsp(const bt_qlinear *p, const int8_t *x, const int8_t *weight, const uint8_t *steps,
+                           const int16_t *counts, const int32_t *bias, const int32_t *multiplier, int8_t *y);
+
 /* No shift. constants: as in int8_mve.h */
 void bt_qlinear_rows_mve(const bt_qlinear *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
