@@ -36,7 +36,8 @@ LAYERS: dict[str, str] = {
     "emulators.npu": "emulators.hooks errors ir npu npu.accelerators",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
-    "frontends": "errors escape ir layerwise net ops options outputs passes ports stopwatch verify",
+    "frontends": "emulators.npu errors escape ir layerwise net npu npu.accelerators ops options outputs passes ports "
+    "stopwatch verify",
     "quantize": "errors frontends ir net ops options passes ports",
     "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
@@ -54,7 +55,8 @@ LAYERS: dict[str, str] = {
     "targets",
     "tune": "emulators errors escape firmware frontends ir net on_host ops options passes pipeline plan ports quantize "
     "report targets",
-    "exports": "debug emit errors firmware ir options pipeline ports report targets version",
+    "exports": "debug emit emulators errors firmware frontends ir npu npu.accelerators ops options pipeline ports "
+    "report targets version",
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",

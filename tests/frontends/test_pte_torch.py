@@ -227,7 +227,7 @@ def test_delegates_are_refused() -> None:
     assert refusal(bytes(data)) == (
         "error: the program calls 1 delegate, which only ExecuTorch can run\n"
         "  have  1 × XnnpackBackend\n"
-        "  need  a program of ATen operators\n"
+        "  need  a program of ATen operators, or delegates for an Ethos-U\n"
         "  try   export it without a partitioner"
     )
 

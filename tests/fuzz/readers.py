@@ -25,13 +25,16 @@ from baretorch.frontends.aten.program import check_sizes
 from baretorch.frontends.aten.source import shared_state
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte.reader import read_pte_methods
+from baretorch.frontends.source import random_inputs
 from baretorch.frontends.tflite import source
+from baretorch.ir import interpret
 from baretorch.pipeline import optimized
 from baretorch.targets.boards import load_board
 from baretorch.text import parse, to_text
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
 
 DATA = Path(__file__).parents[1] / "frontends" / "data"
+ETHOS_U = Path(__file__).parents[1] / "npu" / "executorch"
 BOARDS = Path(__file__).parents[2] / "src" / "baretorch" / "boards"
 SOURCE = "int a = 1, b; int f(int x) { return x + a; } int main(void) { return f(b); } void _start(void) { main(); }"
 
@@ -61,6 +64,19 @@ def read_pte(data: bytes) -> None:
     for program in programs.values():
         check_sizes(program)
         optimized(to_graph(replace(program, file="fuzz.pte")))
+
+
+@cache
+def ethos_us() -> tuple[bytes, ...]:
+    return tuple(file.read_bytes() for file in sorted(ETHOS_U.glob("*.pte")))
+
+
+def read_ethos_u(data: bytes) -> None:
+    """As `read_pte`; what is read then runs on the emulated NPU."""
+    for program in shared_state(read_pte_methods(data, "fuzz")).values():
+        check_sizes(program)
+        graph = optimized(to_graph(replace(program, file="fuzz.pte")))
+        interpret(graph, random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)))
 
 
 @cache
@@ -228,6 +244,7 @@ def read_onnx(data: bytes) -> None:
 
 READERS = {
     "pte": Reader(make_pte, read_pte),
+    "ethos_u": Reader(lambda rng: damaged_bytes(rng.choice(ethos_us()), rng), read_ethos_u),
     "toml": Reader(make_toml, read_toml),
     "uf2": Reader(lambda rng: damaged_bytes(rng.choice(uf2s()), rng), read_uf2),
     "elf": Reader(lambda rng: damaged_bytes(rng.choice(elfs()), rng), read_elf_whole),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.emulators.npu.interpreter import run_payload
-from baretorch.npu.payload import Payload, read_payload_file
+from baretorch.npu.payload import Payload, read_payload
 
 FOLDER = Path(__file__).parent / "payloads"
 FILES = [file for file in sorted(FOLDER.glob("*.npz")) if "y0" in np.load(file).files]  # others have no answers
@@ -29,7 +29,7 @@ class Case:
 def read_case(payload: Path, io: Path | None = None) -> Case:
     with np.load(io or payload) as file:
         names = sorted(name for name in file.files if name[0] == "x" and name[1:].isdigit())
-        return Case(read_payload_file(payload), tuple(file[name].tobytes() for name in names), file["y0"])
+        return Case(read_payload(payload.read_bytes()), tuple(file[name].tobytes() for name in names), file["y0"])
 
 
 def kept(name: str) -> Case:

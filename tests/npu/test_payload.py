@@ -13,7 +13,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.npu.accelerators import ACCELERATORS, by_config, by_name
-from baretorch.npu.payload import INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, read_payload, read_payload_file
+from baretorch.npu.payload import INPUT, OUTPUT, SCRATCH, WEIGHTS, Payload, read_payload
 
 HERE = Path(__file__).parent / "payloads"
 FILE = HERE / "depthwise-ethos-u55-128.npz"  # written by Vela 5.2.0
@@ -63,7 +63,7 @@ def npy(value: object) -> bytes:
 
 
 def test_what_vela_writes() -> None:
-    payload = read_payload_file(FILE)
+    payload = read_payload(FILE.read_bytes())
     assert payload.accelerator.name == "ethos-u55-128"
     assert payload.commands[-4:] == struct.pack("<I", 0xFFFF << 16), "a stream ends with STOP"
     assert len(payload.inputs) == len(payload.outputs) == 1
@@ -73,7 +73,7 @@ def test_what_vela_writes() -> None:
 
 
 def test_inputs_and_outputs_apart() -> None:
-    payload = read_payload_file(APART)
+    payload = read_payload(APART.read_bytes())
     assert payload.accelerator.name == "ethos-u55-256"
     assert payload.commands[-4:] == struct.pack("<I", 0xFFFF << 16)
     assert [(s.region, s.offset) for s in payload.inputs] == [(INPUT, 0), (INPUT, 1024)]
@@ -90,14 +90,14 @@ def test_heads_of_the_second_form_are_checked(word: int) -> None:
     changed = data[: 4 * word] + struct.pack("<I", 0xDEAD0000) + data[4 * word + 4 :]
     parts["cmd_data.npy"] = npy(np.frombuffer(changed, f"S{len(changed)}"))
     if word in (1, 3, 8, 9):
-        assert read_payload(zipped(parts)).commands == read_payload_file(APART).commands
+        assert read_payload(zipped(parts)).commands == read_payload(APART.read_bytes()).commands
     else:
         with pytest.raises(CompileError):
             read_payload(zipped(parts))
 
 
 def test_what_executorch_packs_is_the_same() -> None:
-    payload = read_payload_file(FILE)
+    payload = read_payload(FILE.read_bytes())
     commands = np.load(FILE)["cmd_data"].tobytes()
     assert read_payload(as_blocks(payload, commands)) == payload
 
@@ -148,7 +148,7 @@ def test_objects_never_run() -> None:
     parts = members(FILE)
     made = io.BytesIO()
     np.save(made, np.array([{}], dtype=object), allow_pickle=True)
-    assert read_payload(zipped({**parts, "input_quantization.npy": made.getvalue()})) == read_payload_file(FILE)
+    assert read_payload(zipped({**parts, "input_quantization.npy": made.getvalue()})) == read_payload(FILE.read_bytes())
     with pytest.raises(CompileError, match="kind of content"):
         read_payload(zipped({**parts, "input_shape.npy": made.getvalue()}))
 
@@ -167,7 +167,7 @@ def test_a_small_file_allocates_little() -> None:
 def test_damage_ends_in_words() -> None:
     """Whatever happens to a file, it is read or refused, and what is read is consistent."""
     whole = FILE.read_bytes()
-    payload = read_payload_file(FILE)
+    payload = read_payload(FILE.read_bytes())
     stored = zipped(members(FILE))
     blocks = as_blocks(payload, np.load(FILE)["cmd_data"].tobytes())
     rng = random.Random(17)

@@ -19,6 +19,7 @@ from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed, roomy
 from baretorch.frontends import Source
 from baretorch.ir import Graph
+from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
@@ -147,6 +148,11 @@ class Fitter:
         if board.chip.npu is not None:
             options = replace(options, npu=UseNpu.OFF)
         source, graphs = self._read(options.int8)
+        if any(isinstance(node.op, Delegate) for graph in graphs.values() for node in graph.nodes):
+            raise CompileError(
+                "the model brings commands for an NPU, and `fit` knows what CPUs take",
+                try_="`baretorch build` for the board that has it",
+            )
         self.progress(f"plan for {board.name}")
         graphs = {name: with_io(graph, options.io) for name, graph in graphs.items()}
         large = roomy(board)

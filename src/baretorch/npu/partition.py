@@ -49,7 +49,7 @@ class Region:
     commands: int  # bytes
     weights: int
     scratch: int
-    cycles: int
+    cycles: int | None  # None: a file brought it, without an estimate
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ class Partition:
     left: tuple[Left, ...]
 
     @property
-    def cycles(self) -> int:
-        """As Vela estimates."""
-        return sum(region.cycles for region in self.regions)
+    def cycles(self) -> int | None:
+        """As Vela estimates; None if it did not for some region."""
+        known = [region.cycles for region in self.regions if region.cycles is not None]
+        return sum(known) if len(known) == len(self.regions) else None
 
 
 Compiler: TypeAlias = Callable[[Graph, Npu], Result]
@@ -212,7 +213,7 @@ def _rewritten(
     left = [
         Left(layer_of(graph[node.outputs[0]]), node.op.name, why[i])
         for i, node in enumerate(graph.nodes)
-        if i in why and node.op.view(graph.of(node.inputs)) is None
+        if i in why and not isinstance(node.op, Delegate) and node.op.view(graph.of(node.inputs)) is None
     ]
     return Partition(rebuilt(graph, nodes, new.values()), tuple(told), tuple(left))
 

@@ -11,7 +11,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 
 import numpy as np
 from numpy.lib import format as npy
@@ -26,6 +25,7 @@ ALIGNED = 16
 _CONFIG, _STREAM, _NOP = 1, 2, 5  # what a driver is to do
 _EXECUTE, _MICRO = 1, 0x4D554556  # of the second form of driver actions
 _FIRST, _LAST = "vela_bin_stream", "vela_end_stream"
+_BLOCKS = (_FIRST, "cmd_data", "weight_data", "scratch_size", "inputs", "outputs", _LAST)
 _NPZ_MEMBERS = 64
 
 
@@ -63,6 +63,8 @@ class Payload:
 
 def read_payload(data: bytes, at: str | None = None) -> Payload:
     """Of a file's content. CompileError if it is not what Vela writes; `at` says whose it is."""
+    if len(data) > ROOM:
+        raise CompileError("this is too large for an output of Vela", at=at, need=f"at most {ROOM:,} bytes")
     try:
         parts = _npz(data) if data[:2] == b"PK" else _blocks(data)
         return _payload(parts)
@@ -70,12 +72,6 @@ def read_payload(data: bytes, at: str | None = None) -> Payload:
         raise CompileError(
             f"this is no output of Vela: {damage}", at=at, need="what `vela --output-format raw` writes, or ExecuTorch"
         ) from None
-
-
-def read_payload_file(path: Path) -> Payload:
-    if path.stat().st_size > ROOM:
-        raise CompileError(f"{path.name} is too large", at=str(path), need=f"at most {ROOM:,} bytes")
-    return read_payload(path.read_bytes(), str(path))
 
 
 class _Damaged(Exception):
@@ -262,6 +258,8 @@ def _blocks(data: bytes) -> _Parts:
             raise _Damaged(f"it does not begin with {_FIRST}")
         if kind:
             raise _Damaged(f"{name} is in another file")
+        if name not in _BLOCKS:
+            raise _Damaged(f"no block is called {name!r}")
         if name in found:
             raise _Damaged(f"there are two blocks {name!r}")
         at += 32
@@ -273,6 +271,8 @@ def _blocks(data: bytes) -> _Parts:
             break
     if _LAST not in found:
         raise _Damaged("it ends early")
+    if at != len(data):
+        raise _Damaged(f"{len(data) - at:,} bytes follow its end")
     return _Parts(
         _block(found, "cmd_data"),
         _block(found, "weight_data"),
@@ -299,6 +299,27 @@ def _block_slots(data: bytes) -> Iterator[Slot]:
     (count,) = _numbers(data, 1)
     if not 0 <= count <= len(data):
         raise _Damaged(f"{count} inputs or outputs")
+    if len(data) != 4 + 36 * count:
+        raise _Damaged(f"{count} inputs or outputs in {len(data)} bytes")
     for i in range(count):
         *shape, element, offset, region = _numbers(data[4 + 36 * i :], 9)
         yield Slot(tuple(shape), element, region, offset)
+
+
+def as_blocks(npz: bytes) -> bytes:
+    """What `vela --output-format raw` writes, as ExecuTorch has it."""
+    parts = _npz(npz)
+
+    def slots(each: tuple[Slot, ...]) -> bytes:
+        rows = (struct.pack("<9i", *s.shape, s.element, s.offset, s.region) for s in each)
+        return struct.pack("<i", len(each)) + b"".join(rows)
+
+    size = struct.pack("<I", parts.scratch)
+    content = (b"", parts.commands, parts.weights, size, slots(parts.inputs), slots(parts.outputs), b"")
+    return b"".join(
+        name.encode().ljust(ALIGNED, b"\0")
+        + struct.pack("<4I", len(data), 0, 0, 0)
+        + data
+        + bytes(-len(data) % ALIGNED)
+        for name, data in zip(_BLOCKS, content, strict=True)
+    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from baretorch.errors import CompileError
-from baretorch.ir import Graph
+from baretorch.ir import Graph, Node
 from baretorch.npu import vela
+from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not
-from baretorch.npu.partition import Judge, Left, Partition, layer_of, partitioned, trusting
+from baretorch.npu.partition import Judge, Left, Partition, Region, layer_of, partitioned, trusting
+from baretorch.ops.delegate import Delegate
+from baretorch.ops.move import Cat, Slice
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Input, Options, UseNpu
-from baretorch.targets.types import Board
+from baretorch.targets.types import Board, Npu
 
 MISSING = "Vela is not installed"
 
@@ -18,6 +23,7 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
     """What runs where on a board with an NPU; None if there is none, or it is not to be used. With `require`, all but
     the conversions at the edges runs on the NPU, or there is an error that lists what does not."""
     npu, asked = board.chip.npu, options.npu or UseNpu.AUTO
+    graph, brought = _placed(graph, board, options)
     if asked is UseNpu.OFF:
         return None
     if npu is None:
@@ -37,9 +43,65 @@ def delegated(graph: Graph, board: Board, options: Options, judge: Judge = trust
         found = Partition(graph, (), tuple(left))
     else:
         found = partitioned(graph, npu, most=asked is UseNpu.REQUIRE, judge=judge)
+    own = _rows(graph)
+    behind = tuple(each for each in found.left if each.layer not in own)
+    found = replace(found, regions=(*brought, *found.regions), left=behind)
     if asked is UseNpu.REQUIRE:
         _need_all(found, board)
     return found
+
+
+def _placed(graph: Graph, board: Board, options: Options) -> tuple[Graph, tuple[Region, ...]]:
+    """The graph with those delegates that its file brought in the bank that the NPU reaches, and what they are. They
+    are commands for one NPU: no other, and no CPU, can run them."""
+    regions, nodes = list[Region](), list[Node]()
+    for node in graph.nodes:
+        if isinstance(node.op, Delegate):
+            npu = _need_npu(node.op, board, options)
+            regions.append(_brought(graph, node, node.op))
+            node = replace(node, op=replace(node.op, bank=npu.ram))
+        nodes.append(node)
+    return (replace(graph, nodes=tuple(nodes)) if regions else graph), tuple(regions)
+
+
+def _rows(graph: Graph) -> set[str]:
+    """What puts the inputs and outputs of such delegates in rows."""
+    taken = {node.inputs[0] for node in graph.nodes if isinstance(node.op, Delegate)}
+    given = {name for node in graph.nodes if isinstance(node.op, Delegate) for name in node.outputs}
+    rows = (
+        n for n in graph.nodes if isinstance(n.op, (Cat, Slice)) and (n.outputs[0] in taken or n.inputs[0] in given)
+    )
+    return {layer_of(graph[node.outputs[0]]) for node in rows}
+
+
+def _need_npu(op: Delegate, board: Board, options: Options) -> Npu:
+    accelerator, npu = by_config(op.config), board.chip.npu
+    wanted = accelerator.name if accelerator else f"an NPU {op.config:#x}"
+    there = by_name(npu.accelerator) if npu else None
+    if npu is None or there is None:
+        have = f"{board.name} has no NPU"
+    elif there.config != op.config:
+        have = f"{board.name} has {npu.accelerator}"
+    elif options.npu is UseNpu.OFF:
+        have = "--npu off"
+    elif (why := _in_the_way(options)) is not None:
+        have = why
+    else:
+        return npu
+    raise CompileError(
+        f"the model was compiled for {wanted}, and nothing else can run its commands",
+        have=have,
+        need=f"a board whose chip has {wanted}",
+        try_="--npu auto"
+        if have == "--npu off"
+        else "for another NPU compile it anew: EthosUCompileSpec names it in ExecuTorch, --board in `baretorch export`",
+    )
+
+
+def _brought(graph: Graph, node: Node, op: Delegate) -> Region:
+    x, commands, weights = graph.of(node.inputs)
+    (y,) = graph.of(node.outputs)
+    return Region(op.layers, y.name, x.bytes, y.bytes, commands.bytes, weights.bytes, op.scratch, None)
 
 
 def _in_the_way(options: Options) -> str | None:

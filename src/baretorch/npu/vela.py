@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from baretorch.errors import CompileError
-from baretorch.npu.payload import Payload, read_payload_file
+from baretorch.npu.payload import Payload, read_payload
 from baretorch.npu.tools import VARIABLE, find
 from baretorch.targets.types import Npu
 
@@ -37,6 +37,17 @@ def installed() -> bool:
 
 def compiled(tosa: bytes, npu: Npu) -> Result:
     """A graph in TOSA, for this NPU; `Refused` if Vela cannot run all of it there."""
+    data, cycles = _made(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
+    return Result(read_payload(data, "what Vela wrote"), cycles)
+
+
+def raw(tosa: bytes, npu: Npu) -> bytes:
+    """The same as Vela writes it for others: with inputs and outputs inside the scratch."""
+    return _made(tosa, npu)[0]
+
+
+def _made(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
+    """The file that Vela writes, and the cycles that it estimates."""
     vela = _program()
     with tempfile.TemporaryDirectory(prefix="baretorch-vela-") as name:
         folder = Path(name)
@@ -44,14 +55,12 @@ def compiled(tosa: bytes, npu: Npu) -> Result:
         words = [str(vela), "region.tosa", "--output-dir", "out", "--output-format", "raw"]
         words += ["--accelerator-config", npu.accelerator, "--config", "Arm/vela.ini"]
         words += ["--system-config", npu.system_config, "--memory-mode", npu.memory_mode]
-        words += ["--separate-io-regions", "--cop-format", "COP2"]
-        done = _run(words, folder)
+        done = _run([*words, *how], folder)
         files, tables = list(folder.glob("out/*.npz")), list(folder.glob("out/*.csv"))
         left = re.search(r"CPU operators = (\d+)", done.stdout)
         if done.returncode or len(files) != 1 or len(tables) != 1 or left is None or int(left[1]):
             raise Refused(_complaint(done))
-        payload = read_payload_file(files[0])
-        return Result(payload, _cycles(tables[0]))
+        return files[0].read_bytes(), _cycles(tables[0])
 
 
 def _program() -> Path:

@@ -180,7 +180,7 @@ OPS: tuple[OpRow, ...] = (
     OpRow(index.RavelIndex, index.RAVEL_INDEX),
 )
 
-# What only plans hold: parts of an operator that takes several steps.
+# What only plans hold: parts of an operator that takes several steps, or what runs on an NPU.
 PLAN_OPS: tuple[OpRow, ...] = (
     OpRow(move.PlaceSlice, move.PLACE),
     OpRow(index.Put, index.PUT),

@@ -1,28 +1,33 @@
-"""delegate: a region of a Graph that an NPU computes. Only plans for chips that have one hold it."""
+"""delegate: a region of a Graph that an NPU computes. Plans for chips that have one hold it; files may bring one."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Op, Shape, Signature, Tensor, interpret
 from baretorch.ops.check import need
-from baretorch.ops.kernel import Call, Kernel, Params, data_of
+from baretorch.ops.kernel import Call, Kernel, Literal, Params, data_of
 
 ALIGNED = 16  # what an NPU reads and writes begins at a multiple of that
+MOST_PARTS = 8  # inputs, or outputs, of a region that lie inside its scratch
+
+Computes: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """An input or output of a region: so many bytes into the delegate's own."""
+    """An input or output of a region: so many bytes into the delegate's own. If the commands expect it inside the
+    scratch, that is where it is copied to, or from."""
 
     shape: Shape
     offset: int
+    scratch: int | None = None
 
     @property
     def end(self) -> int:
@@ -37,7 +42,10 @@ class Delegate(Op):
     each has its place, and so is the result; what lies between them does not matter.
 
     All of it lies in the bank of RAM `bank`, and so does the scratch of so many bytes. The NPU must be the one that
-    calls itself `config`."""
+    calls itself `config`.
+
+    A delegate that comes with a file has a region of which only the inputs and outputs are known: what it computes says
+    the NPU, `emulated`. It has no `bank` until there is a board."""
 
     name: ClassVar[str] = "delegate"
     layers: tuple[str, ...]  # what the region does, for people
@@ -47,6 +55,7 @@ class Delegate(Op):
     region: Graph = field(repr=False)
     inputs: tuple[Part, ...] = field(repr=False)
     outputs: tuple[Part, ...] = field(repr=False)
+    emulated: Computes | None = field(default=None, repr=False, compare=False)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         types = tuple(t.dtype for t in inputs)
@@ -57,13 +66,18 @@ class Delegate(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """The region, as it is interpreted: commands and weights must mean the same."""
         flat = inputs[0].reshape(-1)
-        values = interpret(self.region, [flat[p.offset : p.end].reshape(p.shape) for p in self.inputs])
+        given = [flat[p.offset : p.end].reshape(p.shape) for p in self.inputs]
+        answers = self._interpreted(given) if self.emulated is None else self.emulated(given)
         if len(self.outputs) == 1:
-            return (values[self.region.outputs[0]],)
+            return (answers[0],)
         made = np.zeros(_whole(self.outputs), np.int8)
-        for part, name in zip(self.outputs, self.region.outputs, strict=True):
-            made[part.offset : part.end] = values[name].reshape(-1)
+        for part, y in zip(self.outputs, answers, strict=True):
+            made[part.offset : part.end] = y.reshape(-1)
         return (made,)
+
+    def _interpreted(self, inputs: Sequence[Array]) -> list[Array]:
+        values = interpret(self.region, inputs)
+        return [values[name] for name in self.region.outputs]
 
     def macs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         return self.region.macs()
@@ -73,6 +87,10 @@ def _whole(parts: Sequence[Part]) -> Shape:
     return parts[0].shape if len(parts) == 1 else (max(p.end for p in parts),)
 
 
+def _copied(call: Call[Delegate]) -> bool:
+    return any(p.scratch is not None for p in (*call.op.inputs, *call.op.outputs))
+
+
 def _params(call: Call[Delegate]) -> Params:
     commands, weights = (data_of(call.inputs, i).tobytes() for i in (1, 2))
     crc = zlib.crc32(weights, zlib.crc32(commands))
@@ -80,6 +98,20 @@ def _params(call: Call[Delegate]) -> Params:
     return Params("bt_npu_job", (("config", call.op.config), *sizes, ("crc", crc)))
 
 
+def _copied_params(call: Call[Delegate]) -> Params:
+    def moves(name: str, parts: Sequence[Part]) -> tuple[tuple[str, Literal], ...]:
+        places, sizes = tuple(p.scratch or 0 for p in parts), tuple(prod(p.shape) for p in parts)
+        return ((f"{name}s", len(parts)), (f"{name}_places", places), (f"{name}_bytes", sizes))
+
+    fields = (*_params(call).fields, *moves("input", call.op.inputs), *moves("output", call.op.outputs))
+    return Params("bt_delegate_copied_params", fields)
+
+
+def _scratch(call: Call[Delegate]) -> int:
+    return max(call.op.scratch, ALIGNED)
+
+
 KERNELS: tuple[Kernel[Delegate], ...] = (
-    Kernel("bt_delegate_npu", "delegate/npu.c", _params, scratch=lambda call: max(call.op.scratch, ALIGNED)),
+    Kernel("bt_delegate_copied", "delegate/copied.c", _copied_params, fits=_copied, scratch=_scratch),
+    Kernel("bt_delegate_npu", "delegate/npu.c", _params, scratch=_scratch),
 )

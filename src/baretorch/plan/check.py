@@ -70,7 +70,8 @@ def _need_there(plan: Plan, step: Step, live: Mapping[str, int]) -> None:
 
 
 def _need_reached(plan: Plan, step: Step) -> None:
-    """What an NPU touches lies in a bank that it reaches, and begins at a multiple of 16; nothing else runs on it."""
+    """What an NPU touches lies in a bank that it reaches, if there is one yet, and begins at a multiple of 16; nothing
+    else runs on it."""
     op = step.call.op
     if isinstance(op, Delegate) != (step.executor is Executor.NPU):
         raise InternalError(f"{op.name} runs on {step.executor.name}")
@@ -80,7 +81,7 @@ def _need_reached(plan: Plan, step: Step) -> None:
     if step.scratch is None or step.scratch.size < op.scratch:
         raise InternalError(f"{op.name} has less scratch than its {op.scratch} bytes")
     for place in (*places, plan.layout.scratch(step.scratch)):
-        if not isinstance(place, InArena) or place.bank != op.bank or place.offset % 16:
+        if not isinstance(place, InArena) or (op.bank and place.bank != op.bank) or place.offset % 16:
             raise InternalError(f"the NPU does not reach {place}")
 
 

@@ -49,12 +49,15 @@ def npu_rows(table: Table, compiled: Compiled) -> None:
     table.add_row("[bold]NPU[/]", "", npu.accelerator)
     for number, region in enumerate(found.regions, 1):
         crossing = f"{region.bytes_in:,} bytes in, {region.bytes_out:,} out"
-        table.add_row(f"  region {number}", f"{len(region.layers)}", f"operators; {crossing}")
+        count = f"{len(region.layers)}" if region.cycles is not None else ""
+        kind = "operators" if region.cycles is not None else region.layers[0]
+        table.add_row(f"  region {number}", count, f"{kind}; {crossing}")
         table.add_row("    commands", f"{region.commands:,}", "bytes")
         table.add_row("    weights", f"{region.weights:,}", "bytes")
         table.add_row("    scratch", f"{region.scratch:,}", "bytes of the arena")
     if found.regions:
-        table.add_row("  cycles", f"{found.cycles:,}", "of the NPU, as Vela estimates")
+        estimate = "unknown" if found.cycles is None else f"{found.cycles:,}"
+        table.add_row("  cycles", estimate, "of the NPU, as Vela estimates")
     for i, left in enumerate(found.left):
         table.add_row("" if i else "  on the CPU", left.op, f"{markup(left.layer)}: {markup(left.why)}")
 

@@ -80,6 +80,9 @@ class Element:
         return (1 << (8 * self.size - (1 if self.signed else 0))) - 1
 
 
+LARGEST = 16 << 20  # elements of a feature map; no microcontroller has memory for more
+
+
 @dataclass(frozen=True)
 class Surface:
     """How a feature map lies in a region: up to four tiles, rows of pixels or of bricks of 16 channels."""
@@ -117,7 +120,9 @@ class Surface:
 
     def check(self, shape: Shape) -> None:
         """That addresses and strides are as aligned as the hardware wants them."""
-        height, width, _ = shape
+        height, width, depth = shape
+        if height * width * depth > LARGEST:
+            raise Fault(Kind.BUS, f"{self.name} has {height * width * depth:,} elements, more than there is memory for")
         used = [True, width > self.width0, height > self.height0, width > self.width0 and height > self.height1]
         unit = 16 if self.bricks else self.element.size
         for base, use in zip(self.bases, used, strict=True):

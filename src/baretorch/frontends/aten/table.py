@@ -21,6 +21,7 @@ from baretorch.frontends.aten import (
     conv,
     cortex_m,
     elementwise,
+    ethos_u,
     fft,
     index,
     layers,
@@ -71,7 +72,7 @@ class AtenLowering(Lowering):
 
 def to_graph(program: AtenProgram) -> Graph:
     """The Graph of an ATen program; all operators it cannot lower are named in one error."""
-    unsupported = [call for call in program.calls if call.target not in TABLE]
+    unsupported = [call for call in program.calls if call.target not in (*TABLE, *BROUGHT)]
     if unsupported:
         raise _unsupported(program, unsupported)
     b = Builder(program.name)
@@ -91,7 +92,7 @@ def to_graph(program: AtenProgram) -> Graph:
         b.origin = call.origin
         try:
             args = tuple(map(g.resolve, call.args))
-            build = fft.row_of(call.target) if fft.is_complex(args) else TABLE[call.target].build
+            build = fft.row_of(call.target) if fft.is_complex(args) else _row(call.target).build
             _bind(g, call, build(g, *args))
         except CompileError as error:
             if not error.at:
@@ -114,6 +115,10 @@ def to_graph(program: AtenProgram) -> Graph:
     graph = replace(b.graph(inputs, outputs, state), labels=program.labels)
     orders = tuple(i.order for i in program.inputs)
     return verify(replace(graph, input_orders=orders, output_orders=program.output_orders))
+
+
+def _row(target: str) -> Row:
+    return BROUGHT[target] if target in BROUGHT else TABLE[target]
 
 
 def _bind(g: AtenLowering, call: AtenCall, result: Result) -> None:
@@ -194,3 +199,6 @@ TABLE: dict[str, Row] = {
     **bags.ROWS,
     **fft.ROWS,
 }
+
+# What is no operator of PyTorch: a file of ExecuTorch brings it.
+BROUGHT: dict[str, Row] = ethos_u.ROWS

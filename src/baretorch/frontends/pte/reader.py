@@ -18,9 +18,20 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.frontends.pte.memory import PteMemory
-from baretorch.frontends.pte.schema import Items, KernelCall, Method, OtherCall, Program, TensorValue, Value, damaged
+from baretorch.frontends.pte.schema import (
+    DelegateCall,
+    Items,
+    KernelCall,
+    Method,
+    OtherCall,
+    Program,
+    TensorValue,
+    Value,
+    damaged,
+)
 from baretorch.frontends.pte.state import Kept, Names, find_state
-from baretorch.ir import Array, Shape
+from baretorch.ir import Array, DType, Shape
+from baretorch.npu.payload import SCRATCH, Payload, read_payload
 
 _FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
 # Arguments that are room to work in: nothing is read from there, and kernels of ours have their own.
@@ -31,6 +42,7 @@ _SCRATCH = {
     "cortex_m::quantized_avg_pool2d": (7,),
     "cortex_m::quantized_batch_matmul": (7,),
 }
+ETHOS_U = "EthosUBackend"
 MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
 
 
@@ -79,6 +91,8 @@ def _read(program: Program, plan: Method, name: str, state: Mapping[str, Sequenc
     for instruction in plan.instructions:
         if isinstance(instruction, KernelCall):
             reader.call(instruction)
+        elif isinstance(instruction, DelegateCall):
+            reader.delegate(instruction)
     outputs = [reader.tensor_at(i, "an output") for i in plan.outputs]
     names = tuple(reader.read(t) for t in outputs)
     after = tuple(AtenState(kept.name, reader.read(kept.tensor)) for kept in state[plan.name])
@@ -90,7 +104,7 @@ def _read(program: Program, plan: Method, name: str, state: Mapping[str, Sequenc
         names,
         tuple(memory_order(t.shape, t.order) for t in outputs),
         after,
-        notes=notes,
+        notes=(*notes, *reader.notes),
     )
 
 
@@ -117,11 +131,12 @@ def memory_order(shape: Shape, order: Sequence[int]) -> tuple[int, ...]:
 def _refuse_later_work(plan: Method) -> None:
     """What a `.pte` can say and Baretorch cannot read yet, told with names and counts."""
     kinds = Counter(i.kind for i in plan.instructions if isinstance(i, OtherCall))
-    if kinds["DelegateCall"]:
+    others = Counter(d.backend for d in plan.delegates if d.backend != ETHOS_U)
+    if others:
         raise CompileError(
-            f"the program calls {_count(kinds['DelegateCall'], 'delegate')}, which only ExecuTorch can run",
-            have=", ".join(f"{n} × {backend}" for backend, n in Counter(plan.delegates).items()),
-            need="a program of ATen operators",
+            f"the program calls {_count(others.total(), 'delegate')}, which only ExecuTorch can run",
+            have=", ".join(f"{n} × {backend}" for backend, n in others.items()),
+            need="a program of ATen operators, or delegates for an Ethos-U",
             try_="export it without a partitioner",
         )
     if kinds["JumpFalseCall"] or kinds["MoveCall"]:
@@ -146,6 +161,7 @@ class _Reader:
     def __init__(self, program: Program, plan: Method, reserved: set[str]) -> None:
         self.calls: list[AtenCall] = []
         self.constants: dict[str, Array] = {}
+        self.notes: list[str] = []
         self._program = program
         self._plan = plan
         self._inputs = set(plan.inputs)
@@ -209,6 +225,41 @@ class _Reader:
             target, inputs = "aten::constant_pad_nd", (inputs[0], sides, inputs[3])
         names = tuple(self._write(t) for t in results)
         self.calls.append(AtenCall(target, inputs, names, tuple(t.shape for t in results)))
+
+    def delegate(self, call: DelegateCall) -> None:
+        """Append a call of a delegate for an Ethos-U. It takes and gives tensors as they lie in memory."""
+        if not 0 <= call.delegate < len(self._plan.delegates):
+            raise damaged(f"it calls delegate {call.delegate} of {len(self._plan.delegates)}")
+        at = f"delegate {call.delegate} of {self._plan.name}"
+        payload = read_payload(self._program.delegated(self._plan.delegates[call.delegate]), at)
+        tensors = [self.tensor_at(i, "what a delegate takes or gives") for i in call.args]
+        _check_slots(payload, tensors, at)
+        taken, given = tensors[: len(payload.inputs)], tensors[len(payload.inputs) :]
+        commands, weights = (self._names.fresh(f"delegate{call.delegate}.{role}") for role in ("commands", "weights"))
+        self.constants[commands] = np.frombuffer(payload.commands, np.int32)
+        self.constants[weights] = np.frombuffer(payload.weights or bytes(16), np.uint8)
+        xs = tuple(Ref(self._permuted(self.read(t), t.shape, _order(t))) for t in taken)
+        shapes = tuple(tuple(t.shape[d] for d in _order(t)) for t in given)
+        ys = tuple(self._names.fresh(f"v{t.index}_stored") for t in given)
+        places = [tuple(s.offset for s in slots) for slots in (payload.inputs, payload.outputs)]
+        what: tuple[Arg, ...] = (Ref(commands), Ref(weights), payload.accelerator.config, payload.scratch)
+        args: tuple[Arg, ...] = (*what, xs, places[0], shapes, places[1])
+        self.calls.append(AtenCall("ethos_u::delegate", args, ys, shapes))
+        for t, y, shape in zip(given, ys, shapes, strict=True):
+            back = tuple(int(d) for d in np.argsort(_order(t)))
+            name = self._permuted(y, shape, back)
+            self._memory.write(name, t)
+        self.notes.append(
+            f"{at} is for {payload.accelerator.name}: its commands run as they are, on the emulated NPU too; "
+            "the file does not say what they should compute, so nothing is compared with that"
+        )
+
+    def _permuted(self, name: str, shape: Shape, dims: tuple[int, ...]) -> str:
+        if dims == tuple(range(len(dims))):
+            return name
+        result = self._names.fresh(f"{name}_permuted")
+        self.calls.append(AtenCall("aten::permute", (Ref(name), dims), (result,), (tuple(shape[d] for d in dims),)))
+        return result
 
     def read(self, tensor: TensorValue) -> str:
         """The name of the value in the tensor's bytes; a view is made where it was written with another shape."""
@@ -350,8 +401,33 @@ def _sides(x: Value, before: Arg, after: Arg, padded: TensorValue) -> tuple[Arg,
     raise damaged("cortex_m::pad does not make a tensor of its result's shape")
 
 
+def _order(t: TensorValue) -> tuple[int, ...]:
+    return memory_order(t.shape, t.order)
+
+
+def _check_slots(payload: Payload, tensors: Sequence[TensorValue], at: str) -> None:
+    """That a delegate's payload takes and gives these, in int8, inside its scratch."""
+    slots = (*payload.inputs, *payload.outputs)
+    if [t.bytes for t in tensors] != [slot.size for slot in slots] or not payload.inputs or not payload.outputs:
+        raise CompileError(
+            "a delegate is called with other tensors than it was compiled for",
+            at=at,
+            have=", ".join(map(str, tensors)),
+            need=", ".join(f"{slot.size} bytes" for slot in slots),
+        )
+    for t in tensors:
+        if t.dtype is not DType.INT8:
+            raise CompileError("a delegate takes or gives something else than int8", at=at, have=str(t))
+    if any(slot.region != SCRATCH for slot in slots):
+        raise CompileError(
+            "a delegate's inputs or outputs are outside of its scratch",
+            at=at,
+            need="Vela without --separate-io-regions",
+        )
+
+
 def _contiguous(t: TensorValue) -> bool:
-    return memory_order(t.shape, t.order) == tuple(range(len(t.shape)))
+    return _order(t) == tuple(range(len(t.shape)))
 
 
 def _keeps_elements(sources: Sequence[Value], args: Sequence[Arg], results: Sequence[TensorValue]) -> bool:

@@ -28,7 +28,7 @@ SCALAR_TYPES = {
     11: DType.BOOL,
 }
 OTHER_SCALAR_TYPES = {5: "float16", 7: "float64", 15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64"}
-OTHER_CALLS = {2: "DelegateCall", 3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
+OTHER_CALLS = {3: "MoveCall", 4: "JumpFalseCall", 5: "FreeCall"}
 MAX_RANK = 16
 
 
@@ -101,10 +101,27 @@ class KernelCall:
 
 
 @dataclass(frozen=True)
+class DelegateCall:
+    """A call of a delegate, by its number in the method."""
+
+    delegate: int
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class OtherCall:
     """An instruction that is not an operator: `kind` is its name in the schema."""
 
     kind: str
+
+
+@dataclass(frozen=True)
+class BackendDelegate:
+    """What is left to somebody else: to whom, and where in the file it stands what he is given."""
+
+    backend: str
+    in_segment: bool
+    index: int
 
 
 @dataclass(frozen=True)
@@ -113,8 +130,8 @@ class Method:
     values: tuple[Value, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    instructions: tuple[KernelCall | OtherCall, ...]
-    delegates: tuple[str, ...]
+    instructions: tuple[KernelCall | DelegateCall | OtherCall, ...]
+    delegates: tuple[BackendDelegate, ...]
     banks: tuple[int, ...]  # bytes of each bank of planned memory
 
 
@@ -139,6 +156,7 @@ class Program:
         root = Table(self._file, self._file.integer("I", 0))
         self._plans = {plan.text(0): plan for plan in root.tables(1)}
         self._inline = root.tables(2)
+        self._delegated = root.tables(3)
         self._segments = tuple((s.integer(0, "Q"), s.integer(1, "Q")) for s in root.tables(4))
         constants = root.table(5)
         self._constants = _parts(constants) if constants else (0, ())
@@ -166,7 +184,7 @@ class Program:
             plan.integers(3, "i"),
             plan.integers(4, "i"),
             tuple(_instruction(operators, *i.union(0)) for c in plan.tables(5) for i in c.tables(2)),
-            tuple(d.text(0) for d in plan.tables(7)),
+            tuple(map(_delegate, plan.tables(7))),
             plan.integers(8, "q"),
         )
 
@@ -198,6 +216,17 @@ class Program:
             raise damaged(f"{tensor} needs {tensor.bytes} bytes, its data ends after {len(source)}")
         self._file.spend(tensor.bytes)
         return source[: tensor.bytes]
+
+    def delegated(self, delegate: BackendDelegate) -> bytes:
+        """What a delegate is given."""
+        if delegate.in_segment:
+            data = self._segment(delegate.index)
+        elif delegate.index < len(self._delegated):
+            data = self._delegated[delegate.index].span(0)
+        else:
+            raise damaged(f"a delegate is given blob {delegate.index} of {len(self._delegated)}")
+        self._file.spend(len(data))
+        return bytes(data)
 
     def _part(self, parts: Parts, tensor: TensorValue) -> memoryview:
         """A segment from where the tensor's data begins."""
@@ -264,7 +293,18 @@ def _tensor(index: int, table: Table) -> TensorValue:
     )
 
 
-def _instruction(operators: tuple[tuple[str, str], ...], kind: int, table: Table) -> KernelCall | OtherCall:
+def _delegate(table: Table) -> BackendDelegate:
+    data = table.table(1)
+    if data is None:
+        raise damaged(f"the delegate {table.text(0)!r} is given nothing")
+    return BackendDelegate(table.text(0), data.integer(0, "b") == 1, data.integer(1, "I"))
+
+
+def _instruction(
+    operators: tuple[tuple[str, str], ...], kind: int, table: Table
+) -> KernelCall | DelegateCall | OtherCall:
+    if kind == 2:
+        return DelegateCall(table.integer(0, "i"), table.integers(1, "i"))
     if kind != 1:
         if kind not in OTHER_CALLS:
             raise damaged(f"it has an instruction of the unknown kind {kind}")

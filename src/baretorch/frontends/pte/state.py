@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from baretorch.frontends.pte.schema import Items, KernelCall, Method, Program, TensorValue
+from baretorch.frontends.pte.schema import DelegateCall, Items, KernelCall, Method, Program, TensorValue
 
 OWN_BANK = 1  # each method has its own; ExecuTorch puts the buffers that methods share in a bank beyond it
 
@@ -72,6 +72,9 @@ def _written(program: Program, plan: Method) -> tuple[set[int], set[int]]:
     """The tensors that are inputs or results of operators, and those which are changed in place without being so."""
     computed, changed = set(plan.inputs), set[int]()
     for call in plan.instructions:
+        if isinstance(call, DelegateCall):
+            computed |= set(call.args)  # what it takes was computed before
+            continue
         if not isinstance(call, KernelCall) or not call.args:
             continue
         last = call.args[-1]
