@@ -197,6 +197,19 @@ def test_truncated_pte(folder: Path) -> None:
     check_error("truncated_pte", "compile", "net.pte", "--board", "pico", "--out", "c")
 
 
+def test_export_for_an_npu(folder: Path) -> None:
+    model = copy_model("tiny", folder)
+    check_error("export_no_npu", "export", model, "--npu", "--board", "pico", "--out", "net.pte")
+    check_error("export_npu_float", "export", model, "--npu", "--board", "corstone-300", "--out", "net.pte")
+    assert not (folder / "net.pte").exists()
+
+
+@pytest.mark.parametrize("words", [("--npu",), ("--board", "corstone-300"), ("--int8",)])
+def test_export_flags_that_go_together(words: tuple[str, ...], folder: Path) -> None:
+    result = baretorch("export", copy_model("tiny", folder), "--out", "net.pte", *words)
+    assert result.code == 2 and "--npu" in result.err
+
+
 def test_missing_toolchains(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = copy_model("tiny", folder)
     monkeypatch.setenv("PATH", "")

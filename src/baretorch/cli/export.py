@@ -4,33 +4,48 @@ from __future__ import annotations
 
 import click
 
-from baretorch.cli.flags import model_argument, takes
-from baretorch.cli.verb import Answer, stages, verb
+from baretorch.cli.flags import INT8, model_argument, takes
+from baretorch.cli.verb import Answer, complete_boards, stages, verb
 from baretorch.options import Options
 
 
 @verb("export")
 @model_argument
 @click.option("--out", type=click.Path(), metavar="FILE", required=True, help="The .pte file to write.")
-@takes()
-def export(as_json: bool, model: str, options: Options, out: str) -> Answer:
+@click.option(
+    "--npu", "delegate", is_flag=True, help="Delegate an int8 model to the Ethos-U of the board, but for conversions."
+)
+@click.option("--board", metavar="BOARD", shell_complete=complete_boards, help="Whose NPU it is for.")
+@takes(*INT8)
+def export(as_json: bool, model: str, options: Options, out: str, delegate: bool, board: str | None) -> Answer:
     """Write a standard ExecuTorch .pte."""
     from pathlib import Path
 
     from baretorch.cli.work import read_model
     from baretorch.errors import CompileError
     from baretorch.escape import markup
+    from baretorch.exports.ethos_u_pte import write_npu_pte
     from baretorch.frontends.pte.export import write_programs
+    from baretorch.targets.boards import load_board
 
+    if delegate != (board is not None):
+        raise click.UsageError("--npu and --board go together: a delegate is for one NPU")
+    if not delegate and (options.int8 or options.io is not None):
+        raise click.UsageError("--int8 and --io go with --npu: what ExecuTorch runs on a CPU is exported in float")
+    target = load_board(board) if board else None
     with stages(as_json) as stage:
         source = read_model(model, options, stage)
-        if source.torch is None or source.torch.module is None:
+        if target is not None:
+            stage("compile for the NPU")
+            info = write_npu_pte(source, target, options, Path(out))
+        elif source.torch is None or source.torch.module is None:
             raise CompileError(
                 f"{model} holds no nn.Module to export",
                 need="a Python file whose model() returns an nn.Module",
             )
-        stage("export to ExecuTorch")
-        info = write_programs(source.torch, Path(out))
+        else:
+            stage("export to ExecuTorch")
+            info = write_programs(source.torch, Path(out))
     calls = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in info.operators.items())
     data = {
         "model": source.name,

@@ -55,7 +55,7 @@ def write_programs(torch: Torch, path: str | Path) -> PteInfo:
         calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
         operators.update(plan.operators[c.op_index].name for c in calls if hasattr(c, "op_index"))
     data = bytes(lowered.buffer)
-    _write_whole(Path(path), data)
+    write_whole(Path(path), data)
     notes = [f"BatchNorm folded: {', '.join(norms)}"] if norms else []
     notes += [f"warning: {text}" for text in differences(data, torch.module, methods)]
     return PteInfo(len(data), dict(operators), tuple(notes))
@@ -126,7 +126,7 @@ def _usual_strides(x: Any) -> Any:
     return x if x.stride() == usual else x.clone(memory_format=torch.contiguous_format)
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     check_file(path, pte)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
