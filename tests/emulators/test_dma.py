@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceFault
 from baretorch.emulators.unicorn import UnicornMachine
 from tests.emulators.images import RUN, image
+from tests.emulators.mutants import LEFT
 
 BODY = """\
 #include "bt_reg.h"
@@ -30,9 +33,21 @@ START, BEGIN, WAIT = "bt_stream_start();", "bt_stream_begin(copied, words, 32);"
 BOARDS = ("pico", "pico2")
 
 
-def answer(board: str, before: str, after: str = "") -> bytes:
-    machine = UnicornMachine(image(board, BODY.format(before, after), outputs=8), RUN)
+def answer(board: str, before: str, after: str = "", left: Mapping[str, int] | None = None) -> bytes:
+    machine = UnicornMachine(image(board, BODY.format(before, after), outputs=8), RUN, left)
     return Link(machine).run([bytes(16)]).outputs[0]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_after_another_program(board: str) -> None:
+    """Whose stream may have words left, and whose DMA may have been at work."""
+    (left, *_), whole = LEFT["rp2040" if board == "pico" else "rp2350"], bytes(range(1, 9))
+    assert answer(board, START + BEGIN + WAIT, left=left) == whole
+    release = (
+        f"BT_REG({0x4000F000 if board == 'pico' else 0x40023000:#x}u) = 4; for (volatile int i = 0; i < 99; i++) {{}}"
+    )
+    with pytest.raises(DeviceFault, match="words that another program asked for come first"):
+        answer(board, release + BEGIN + WAIT, left=left)
 
 
 @pytest.mark.parametrize("board", BOARDS)

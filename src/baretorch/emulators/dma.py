@@ -42,14 +42,17 @@ class DmaEngine:
         memories: Sequence[SharedMemory],
         answers: Callable[[], bool],
         word: Callable[[], Waits],
+        left: bool,
     ) -> None:
-        """`answers`: whether it is out of reset. `word`: what one takes from flash."""
+        """`answers`: whether it is out of reset. `word`: what one takes from flash. `left`: another program may have
+        begun something."""
         self._dma, self._bits = dma, DRIVERS[dma.driver]
         self._memories, self._answers, self._word = memories, answers, word
         self._registers: dict[int, int] = {}
         self._left: tuple[int, int, int] | None = None  # from, to, bytes of what is under way
         self._done = 0.0  # clock
         self._began = 0  # site
+        self._stale = left  # words of an earlier stream come first
         self.error: Exception | None = None
         self.reads: list[FlashReads] = []  # of the last call of the run function
         self._call = -1
@@ -76,6 +79,8 @@ class DmaEngine:
             if self._left is not None and address != self._dma.base + CTRL:
                 raise Stopped("a copy is set up while another one is under way", "rule: wait until it is not BUSY")
             self._registers[address] = value
+            if address == self._dma.stream + STREAM_CTR and value == 0:
+                self._stale = False
             if address == self._dma.base + CTRL and value & ENABLED:
                 self._begin(value, clock)
         except Exception as error:
@@ -102,6 +107,8 @@ class DmaEngine:
         source, words = (self._registers.get(dma.stream + at, 0) for at in (STREAM_ADDR, STREAM_CTR))
         read, target, count = (self._registers.get(dma.base + at, 0) for at in (READ_ADDR, WRITE_ADDR, TRANS_COUNT))
         wanted = ENABLED | WORDS | bits.incr_write | dma.dreq << bits.treq
+        if self._stale:
+            raise Stopped("words that another program asked for come first", "rule: STREAM_CTR = 0 ends its stream")
         if self._left is not None:
             raise Stopped("a copy begins while another one is under way", "rule: wait until it is not BUSY")
         if control != wanted:

@@ -201,6 +201,7 @@ class ChipModel:
                         f"rule: {name} is no glitchless selection; the core must leave it first",
                         f"source: {clock.source}",
                     )
+                self._need_no_device_on(name)
                 mux.on = wanted
                 changed = True
             if clock.shows:
@@ -208,6 +209,15 @@ class ChipModel:
                 shown = mux.on << field.shift if field is not WHOLE else 1 << mux.on
                 self.values[register] = (self.values[register] & ~field.mask) | shown
         return changed
+
+    def _need_no_device_on(self, name: str) -> None:
+        for device in filter(None, (self.silicon.uart, self.silicon.usb)):
+            if name in self._used(device.clock) and self.hz(device.clock) and self.holds(device.needs):
+                raise Stopped(
+                    f"a device's clock glitches: {self._clocks[name].select} changes while it is in use",
+                    f"rule: {name} is no glitchless selection; what it drives must be in reset, or it be off",
+                    f"source: {self._clocks[name].source}",
+                )
 
     def _glitchless(self, clock: Clock, mux: _Mux, wanted: int) -> bool:
         if wanted != mux.to:

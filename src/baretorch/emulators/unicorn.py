@@ -100,7 +100,7 @@ class UnicornMachine:
         if self.npu is not None:
             for core in self._cores:
                 self.npu.attach(core)
-        self._dma = self._engine(chip)
+        self._dma = self._engine(chip, bool(left))
         self._watches: list[tuple[Core, int]] = []
         if self._wiring is not None:
             for core in self._cores:
@@ -190,7 +190,7 @@ class UnicornMachine:
         for core in self._cores:
             core.__dict__.pop("uc", None)
 
-    def _engine(self, chip: Chip) -> DmaEngine | None:
+    def _engine(self, chip: Chip, left: bool) -> DmaEngine | None:
         path, wiring = chip.flash_path, self._wiring
         if chip.dma is None or path is None:
             return None
@@ -204,7 +204,7 @@ class UnicornMachine:
                 return Waits(*(4 * path.cycles_per_byte,) * 3)
             return Waits(*(4 * cycles / path.fills[0] for cycles in self.path.prices[0].next_data))
 
-        engine = DmaEngine(chip.dma, self._memories, answers, word)
+        engine = DmaEngine(chip.dma, self._memories, answers, word, left)
         engine.attach(self._state, self._cores[0])
         return engine
 

@@ -16,6 +16,9 @@
 #define BT_TEXT(text) text
 #endif
 
+/* chip/<init>.c: stops what may still write to memory since before the start; nothing is there yet. */
+void bt_chip_quiet(void);
+
 /* chip/<init>.c: clocks, resets, pins; everything that must happen before the console works. If a clock does not come
  * up, the chip stays on its internal oscillator, and bt_chip_missing says in words what it was; else it is NULL. */
 void bt_chip_init(void);

@@ -38,6 +38,9 @@ static __attribute__((noreturn)) void stop(const char *why)
 
 void bt_start(void)
 {
+#ifdef BT_DMA_STREAM
+    bt_chip_quiet();
+#endif
     copy(bt_copies, AT_ONCE_END);
     for (uint32_t *to = bt_bss_start; to < bt_bss_end; to++) {
         *to = 0;

@@ -3,13 +3,14 @@
 import { chip } from './chip.mjs';
 
 const DMA = 0x50000, XIP = 0x14000; // keys of the package
-const WRITE_ADDR = 0x4, TRANS_COUNT = 0x8, CTRL = 0xc, STREAM_ADDR = 0x14, STREAM_CTR = 0x18;
+const WRITE_ADDR = 0x4, TRANS_COUNT = 0x8, CTRL = 0xc, STAT = 0x8, STREAM_ADDR = 0x14, STREAM_CTR = 0x18;
+const EMPTY = 2;
 const DREQ = 37, TREQ = 15;
 const stream = { from: 0, words: 0 };
 const channel = { to: 0, words: 0, control: 0, busy: false };
 
 chip.peripherals[XIP] = {
-    readUint32: (offset) => offset === STREAM_CTR ? stream.words : 0,
+    readUint32: (offset) => ({ [STAT]: EMPTY, [STREAM_CTR]: stream.words })[offset] ?? 0,
     writeUint32Atomic(offset, value) {
         if (offset === STREAM_ADDR) stream.from = value >>> 0;
         if (offset === STREAM_CTR) stream.words = value;

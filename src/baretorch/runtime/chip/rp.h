@@ -12,6 +12,7 @@
 #define RESETS_SET BT_REG(RESETS_BASE + SET)
 #define RESETS_CLEAR BT_REG(RESETS_BASE + CLEAR)
 #define RESETS_DONE (RESETS_BASE + 0x08u)
+#define RESET_DMA (1u << 2)
 
 #define XOSC_CTRL BT_REG(XOSC_BASE + 0x00u)
 #define XOSC_STATUS (XOSC_BASE + 0x04u)
@@ -21,6 +22,7 @@
 #define CLK_REF_CTRL BT_REG(CLOCKS_BASE + 0x30u)
 #define CLK_REF_DIV BT_REG(CLOCKS_BASE + 0x34u)
 #define CLK_SYS_CTRL BT_REG(CLOCKS_BASE + 0x3cu)
+#define CLK_SYS_DIV BT_REG(CLOCKS_BASE + 0x40u)
 #define CLK_SYS_CTRL_CLEAR BT_REG(CLOCKS_BASE + 0x3cu + CLEAR)
 #define CLK_SYS_SELECTED (CLOCKS_BASE + 0x44u)
 #define CLK_PERI_CTRL BT_REG(CLOCKS_BASE + 0x48u)
@@ -44,6 +46,12 @@
 #define FUNCTION_UART 2u
 #define PAD_PULL_DOWN 0x56u /* input enabled, 4 mA, Schmitt trigger; on the RP2350 not isolated */
 #define PAD_PULL_UP 0x5au
+
+/* The reset of a debugger is the core's alone: what another program told DMA to do goes on. */
+void bt_chip_quiet(void)
+{
+    RESETS_SET = RESET_DMA;
+}
 
 static inline void rp_out_of_reset(uint32_t blocks)
 {
@@ -80,6 +88,7 @@ static inline void rp_start_clocks(uint32_t divider1, uint32_t divider2)
     }
     CLK_REF_CTRL = CLK_REF_XOSC;
     CLK_REF_DIV = DIVIDE_BY_1; /* the boot ROM of later RP2350s leaves another */
+    CLK_SYS_DIV = DIVIDE_BY_1; /* another program may have */
     CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL;
     CLK_SYS_CTRL = CLK_SYS_AUXSRC_PLL | CLK_SYS_SRC; /* done some cycles later, and nothing here depends on when */
 }
@@ -96,6 +105,7 @@ static inline int rp_start_usb(uint32_t pll_reset, uint32_t usb_reset)
         return 0;
     }
     CLK_USB_CTRL = CLK_USB_ENABLE_PLL;
+    CLK_USB_DIV = DIVIDE_BY_1;
     rp_out_of_reset(usb_reset);
     return 1;
 }
@@ -103,7 +113,9 @@ static inline int rp_start_usb(uint32_t pll_reset, uint32_t usb_reset)
 /* UART0 from clk_sys, on GP0 and GP1; an unconnected input idles high. */
 static inline void rp_start_uart(uint32_t reset)
 {
+    RESETS_SET = reset; /* its clock may have been another until now, and changes with a glitch */
     CLK_PERI_CTRL = CLK_PERI_ENABLE_SYS;
+    rp_undivide_peri();
     rp_out_of_reset(reset);
     PAD(0u) = PAD_PULL_DOWN;
     PAD(1u) = PAD_PULL_UP;

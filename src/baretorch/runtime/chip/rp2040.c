@@ -10,6 +10,8 @@
 #define PLL_SYS_BASE 0x40028000u
 #define PLL_USB_BASE 0x4002c000u
 #define CLK_USB_CTRL BT_REG(CLOCKS_BASE + 0x54u)
+#define CLK_USB_DIV BT_REG(CLOCKS_BASE + 0x58u)
+#define rp_undivide_peri() ((void)0) /* it has no divider */
 #define DIVIDE_BY_1 0x100u
 #include "rp.h"
 

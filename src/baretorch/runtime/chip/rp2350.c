@@ -10,6 +10,8 @@
 #define PLL_SYS_BASE 0x40050000u
 #define PLL_USB_BASE 0x40058000u
 #define CLK_USB_CTRL BT_REG(CLOCKS_BASE + 0x60u)
+#define CLK_USB_DIV BT_REG(CLOCKS_BASE + 0x64u)
+#define rp_undivide_peri() (BT_REG(CLOCKS_BASE + 0x4cu) = DIVIDE_BY_1)
 #define DIVIDE_BY_1 0x10000u
 #include "rp.h"
 

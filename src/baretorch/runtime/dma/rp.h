@@ -8,6 +8,7 @@
 #include "bt_runtime.h"
 #include "stream.h"
 
+#define RESETS_SET BT_REG(RESETS_BASE + 0x2000u)
 #define RESETS_CLEAR BT_REG(RESETS_BASE + 0x3000u)
 #define RESETS_DONE (RESETS_BASE + 0x8u)
 #define RESET_DMA (1u << 2)
@@ -19,13 +20,22 @@
 #define CTRL_ENABLE 1u
 #define CTRL_WORDS (2u << 2)
 
+#define STREAM_STAT BT_REG(BT_DMA_STREAM - 0xcu)
+#define STREAM_EMPTY (1u << 1)
+#define STREAM_FIFO BT_REG(BT_DMA_STREAM + 0x8u)
 #define STREAM_ADDR BT_REG(BT_DMA_STREAM)
 #define STREAM_CTR BT_REG(BT_DMA_STREAM + 0x4u) /* words; writing it begins */
 
+/* After the reset of a debugger, which is the core's alone, both may be in the middle of something. */
 void bt_stream_start(void)
 {
+    RESETS_SET = RESET_DMA;
     RESETS_CLEAR = RESET_DMA;
     bt_wait(RESETS_DONE, RESET_DMA, RESET_DMA);
+    STREAM_CTR = 0;
+    while ((STREAM_STAT & STREAM_EMPTY) == 0) {
+        (void)STREAM_FIFO;
+    }
     READ_ADDR = BT_DMA_FIFO;
 }
 
