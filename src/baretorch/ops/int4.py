@@ -100,7 +100,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             needs=DSP,
             fits=lambda call: _fits(call) and pack_dsp.fits_three(call),
             pack=lambda call: pack_dsp.pack_three(call, _channel_pairs(data_of(call.inputs, 1))),
-            scratch=lambda call: pack_dsp.scratch_three(call) + 24,
+            scratch=lambda call: pack_dsp.scratch_three(call, 2) + 24,
             overlap=lambda call: pack_dsp.overlap_positions(call, 3),
             splits=cut.rows,
         ),
@@ -157,7 +157,7 @@ def _four_rows(rows: Array) -> Array:
 
 def _channel_pairs(weight: Array) -> Array:
     """Words [out / 2, taps / 4] of two channels and four taps; see kernels/qconv2d/qconv2d.h."""
-    words = pack_dsp.pair_words(_added(weight.reshape(weight.shape[0], -1), 2, 8))
+    words = pack_dsp.pair_words(_added(pack_dsp.in_order(weight), 2, 8))
     return (words[:, 0::2].view(np.uint32) + 16 * words[:, 1::2].view(np.uint32)).view(np.int32)
 
 

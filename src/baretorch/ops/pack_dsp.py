@@ -137,7 +137,7 @@ def _channel_pairs(weight: Array) -> Array:
 
 
 def pair_words(full: Array) -> Array:
-    """The same of a matrix with rows in twos and eights of taps."""
+    """The same of a matrix with rows in twos and fours of taps."""
     pairs = (256 * full[1::2] + full[0::2]).astype(np.int16)
     # [channel pair, taps / 4, second of a pair, first of a pair] -> words in the order of the loop
     fours = pairs.reshape(full.shape[0] // 2, full.shape[1] // 4, 2, 2)
@@ -178,8 +178,18 @@ def fits_three(call: Call[QConv2d]) -> bool:
     return int(most.max()) < 1 << 23 and int(least.min()) >= -1 << 23
 
 
+def in_order(weight: Array) -> Array:
+    """[out, taps], of each row of a window first the fours of taps, then what is left of all rows: as the windows of
+    kernels/qconv2d/threes_dsp.h are."""
+    rows = weight.reshape(*weight.shape[:2], -1)
+    fours = rows.shape[2] & ~3
+    parts = (rows[..., :fours], rows[..., fours:])
+    return np.concatenate([part.reshape(weight.shape[0], -1) for part in parts], axis=1)
+
+
 def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
-    return pack_three(call, _channel_pairs(data_of(call.inputs, 1)))
+    taps = in_order(data_of(call.inputs, 1))
+    return pack_three(call, pair_words(_padded(taps, taps.shape[0], _up(taps.shape[1], 4))))
 
 
 def pack_three(call: Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
@@ -190,8 +200,12 @@ def pack_three(call: Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
     return (Packed("weight", words.astype(np.int32).reshape(-1)),)
 
 
-def scratch_three(call: Call[QConv2d]) -> int:
-    return 6 * _up(prod(call.inputs[1].shape[1:]), 8) + 32 + _window_bytes(call)
+def scratch_three(call: Call[QConv2d], fours: int = 1) -> int:
+    """Windows in so many fours of taps, what computes them, and bytes of a window or of what is left of the rows of
+    three."""
+    kernel_h, kernel_w, channels = call.inputs[1].shape[1:]
+    left_over = 3 * _up(kernel_h * (kernel_w * channels % 4), 4)
+    return 6 * _up(kernel_h * kernel_w * channels, 4 * fours) + 32 + max(_window_bytes(call), left_over)
 
 
 def overlap_positions(call: Call[QConv2d], together: int) -> Distances:

@@ -85,5 +85,6 @@ BT_SHARED void bt_qconv2d4_three(bt_qconv2d_state *state, const int32_t *weight)
 
 BT_KERNEL void bt_qconv2d4_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
-    bt_qconv2d_threes(bt_qconv2d4_three, 24, p, &p->out, 1, x, weight, y, scratch);
+    const int32_t eights = (p->kernel_h * p->kernel_w * p->in + 7) >> 3;
+    bt_qconv2d_threes(bt_qconv2d4_three, 8 * eights, eights + 1, 24, p, &p->out, 1, x, weight, y, scratch);
 }

@@ -47,7 +47,9 @@ void bt_qconv2d_channels_pairs_dsp(const bt_qconv2d_channels *p, const int8_t *x
                                    const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* One group, no pool, no shift, an even number of outputs, every output's sum with its bias below 2^23.
- * weight: for each two outputs bias[o], 256 * bias[o + 1] + bias[o], their words as above, and their multipliers. */
+ * weight: for each two outputs bias[o], 256 * bias[o + 1] + bias[o], their words as above, and their multipliers. Taps are
+ * rounded up to a multiple of four, and in another order: of each row (kw, i) the fours first, then what is left of all
+ * rows. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
 void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
                              void *scratch);
