@@ -47,7 +47,7 @@ POOLED = call(QConv2d(0, 0, padding=SAME, pool=(2, 2)), (1, 8, 8, 16), (8, 3, 3,
         (call(QConv2d(0, 0), (1, 2, 2, 512), (8, 1, 1, 512), largest=127), "bt_qconv2d_dsp"),
         (call(QConv2d(0, 0), (1, 2, 2, 512), (8, 1, 1, 512), 140_000, 127), "bt_qconv2d_pairs_dsp"),
         (call(QConv2d(0, 0), (1, 2, 2, 520), (8, 1, 1, 520), largest=127), "bt_qconv2d_pairs_dsp"),
-        (DEPTHWISE, "bt_qconv2d_depthwise3_dsp"),
+        (DEPTHWISE, "bt_qconv2d_depthwise3_rows_dsp"),
         (STRIDED, "bt_qconv2d_depthwise3_dsp"),
         (call(QConv2d(0, 0, groups=8), (1, 9, 9, 8), (8, 5, 5, 1)), "bt_qconv2d_depthwise_dsp"),
         (call(QConv2d(0, 0, groups=8), (1, 9, 9, 8), (8, 3, 3, 1), 1 << 23), "bt_qconv2d_depthwise_dsp"),
@@ -62,7 +62,7 @@ def test_selection(given: Call[QConv2d], symbol: str) -> None:
     ("given", "distance", "scratch"),
     [
         (POINTWISE, 0, 6 * 64 + 32),
-        (DEPTHWISE, 0, 12 * 7 + 2 * 5 * 64),
+        (DEPTHWISE, 0, 16 * 7 + 2 * 5 * 64),
         (STRIDED, 24 * 16, 12 * 25),  # behind the first row of outputs
         (DENSE, 33 * 16, 6 * 144 + 32 + 144),  # a row and a pixel behind
     ],

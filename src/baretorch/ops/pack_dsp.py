@@ -24,6 +24,17 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
     """The rows of qconv2d."""
     return (
         Kernel(
+            "bt_qconv2d_depthwise3_rows_dsp",
+            "qconv2d/depthwise3_rows_dsp.c",
+            params,
+            needs=DSP,
+            fits=lambda call: _fits_depthwise3(call) and call.op.stride == (1, 1),
+            pack=_pack_depthwise3,
+            scratch=_scratch_depthwise3_rows,
+            overlap=lambda call: (0,),
+            splits=cut.rows,
+        ),
+        Kernel(
             "bt_qconv2d_depthwise3_dsp",
             "qconv2d/depthwise3_dsp.c",
             params,
@@ -265,6 +276,12 @@ def _scratch_depthwise3(call: Call[QConv2d]) -> int:
     outputs = min(call.y.shape[2], LINE // call.op.stride[1])
     kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
     return 12 * ((outputs - 1) * call.op.stride[1] + 3) + kept
+
+
+def _scratch_depthwise3_rows(call: Call[QConv2d]) -> int:
+    (in_w, channels), out_w = call.x.shape[2:], call.y.shape[2]
+    line = out_w if out_w <= 24 else 16  # as BT_ROWS_LINE says
+    return 16 * (line + 2) + (in_w + out_w) * channels
 
 
 def _overlap_depthwise3(call: Call[QConv2d]) -> Distances:

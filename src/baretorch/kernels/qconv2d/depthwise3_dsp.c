@@ -147,3 +147,9 @@ BT_KERNEL void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, c
         x += p->in_h * row;
     }
 }
+
+#undef BT_ALONG_LINE
+#undef BT_RIGHT_AND_OUT
+#undef BT_MIDDLE
+#undef BT_LEFT
+#undef BT_LOAD_COLUMN

@@ -58,6 +58,9 @@ void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, cons
  * side. channel: [in][4] words: 256 * bias + byte [2][2] of the weights; multiplier; bytes [0][0], [0][1], [1][0],
  * [1][1]; bytes [0][2], [2][0], [1][2], [2][1]. The shift is 0. */
 void bt_qconv2d_depthwise3_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *channel, int8_t *y, void *scratch);
+/* The same with strides 1. */
+void bt_qconv2d_depthwise3_rows_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *channel, int8_t *y,
+                                    void *scratch);
 
 /* groups == in == out, at least four channels. weight: [kernel_h][kernel_w][in] */
 void bt_qconv2d_depthwise_dsp(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *bias,
