@@ -414,6 +414,17 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
     (folder / "file").write_text("")
     (folder / "time.py").write_text((folder / "net.py").read_text())
     check_error("project_name", "project", "time.py", "--sdk", "make", "--board", "host", "--out", "q")
+    (folder / "all.py").write_text((folder / "net.py").read_text())
+    check_error("project_name_of_sdk", "project", "all.py", "--sdk", "cmake", "--board", "host", "--out", "q")
+    (folder / "two.py").write_text(
+        "import torch\n"
+        "class Two(torch.nn.Module):\n"
+        "    def one(self, x): return x + 1\n"
+        "    def two(self, x): return x + 2\n"
+        "def model(): return Two()\n"
+        "def methods(): return {'one': (torch.ones(2),), 'two': (torch.ones(2),)}\n"
+    )
+    check_error("project_methods", "project", "two.py", "--sdk", "make", "--board", "host", "--out", "q")
     assert not (folder / "q").exists()
     check_error("project_file", "project", "net.py", "--sdk", "make", "--board", "host", "--out", "file")
 
@@ -424,6 +435,9 @@ def test_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_error("debug_host", "debug", model, "--board", "host", "--script", __file__)
     check_error("debug_simavr", "debug", model, "--board", "arduino-uno", "--emulator", "simavr", "--script", __file__)
     check_error("debug_script", "debug", model, "--board", "pico", "--script", "none.gdb")
+    probe = ("--script", __file__, "--port", "none", "--probe")
+    check_error("debug_openocd_board", "debug", model, "--board", "mps2-an386", *probe, "openocd")
+    check_error("debug_pyocd_board", "debug", model, "--board", "mps2-an386", *probe, "pyocd")
     monkeypatch.setenv("PATH", "")
     check_error("debug_no_gdb", "debug", model, "--board", "pico", "--script", __file__)
 

@@ -8,9 +8,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+from errno import ENOSPC
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
-from baretorch.exports import BY_NAME, SDKS, Sdk, figures_of, project
+from baretorch.exports import BY_NAME, SDKS, Sdk, figures_of, need_name, project
 from baretorch.exports.files import RECORD, write
 from baretorch.frontends import Int8
 from baretorch.options import Optimize, Options
@@ -165,6 +167,25 @@ def test_arduino_knows_which_chips_a_library_is_for(board: str, line: str) -> No
     """C for AVR has its assembly, so the IDE tells on other boards that the library is not theirs."""
     files = project(compiled("sine", board), BY_NAME["arduino"], FIGURES)
     assert line in files["sine/library.properties"].splitlines()
+
+
+def test_mbeds_settings_are_those_it_reads() -> None:
+    """It ignores what it does not know."""
+    files = project(compiled("sine", "nucleo-wb55rg"), BY_NAME["mbed-ce"], FIGURES)
+    for profile in ("", "_bare_metal"):
+        settings = json.loads(files[f"mbed_app{profile}.json5"])
+        assert set(settings) <= {"config", "macros", "overrides", "target_overrides"}
+        assert ("target.application-profile" in settings["target_overrides"]["*"]) == bool(profile)
+
+
+@pytest.mark.parametrize(
+    ("sdk", "name"), [("pico-sdk", "pico"), ("esp-idf", "main"), ("cmake", "test"), ("arduino", "Wire")]
+)
+def test_names_that_an_sdk_has_itself(sdk: str, name: str) -> None:
+    """A header, a component, a target: what is called like it would hide it."""
+    with pytest.raises(CompileError, match=f"a project cannot be called {name}"):
+        need_name(BY_NAME[sdk], name)
+    need_name(BY_NAME[sdk], "net")
 
 
 def test_a_pico_project_asks_for_the_cmake_it_needs() -> None:
@@ -321,13 +342,31 @@ def test_what_is_not_there_any_more_goes(tmp_path: Path) -> None:
     outside = tmp_path / "outside.c"
     outside.write_text("a")
     folder = tmp_path / "p"
-    write(folder, {"main.c": "a", "old.c": "b", "mine.c": "c"}, force=False)
+    write(folder, {"main.c": "a", "old.c": "b", "mine.c": "c", "lib/old/a.c": "d"}, force=False)
     (folder / "mine.c").write_text("changed")
     record = json.loads((folder / RECORD).read_text())
     record["files"]["../outside.c"] = record["files"]["main.c"]
     (folder / RECORD).write_text(json.dumps(record))
     write(folder, {"main.c": "a"}, force=False)
-    assert sorted(p.name for p in folder.glob("*.c")) == ["main.c", "mine.c"] and outside.exists()
+    assert sorted(p.name for p in folder.iterdir()) == [RECORD, "main.c", "mine.c"] and outside.exists()
+
+
+def test_all_files_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk leaves the project as it was."""
+    write(tmp_path, {"main.c": "a", "m/model.c": "b"}, force=False)
+    (tmp_path / "main.c").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    write_text = Path.write_text
+
+    def full(path: Path, *arguments: Any) -> int:
+        if path.name == "model.c":
+            raise OSError(ENOSPC, "No space left on device")
+        return write_text(path, *arguments)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(CompileError, match="cannot write to"):
+        write(tmp_path, {"main.c": "c", "m/model.c": "d"}, force=True)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_folder_behind_a_link(tmp_path: Path) -> None:

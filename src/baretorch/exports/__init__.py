@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -47,7 +47,8 @@ class Sdk:
 
     name: str
     library: str  # where the model goes
-    more: tuple[str, ...] = ()  # templates beside its own
+    more: Mapping[str, str] = field(default_factory=dict)  # templates beside its own, and where they go
+    taken: frozenset[str] = frozenset()  # names of its own: headers, folders, targets
     boards: Mapping[str, Words] | None = None
     bare: bool = False  # it has nothing under the model but our own code for the board
     main_stack: int = 0  # bytes that its main function has for printing, beside what the model needs
@@ -60,15 +61,24 @@ def _called(**boards: str) -> dict[str, Words]:
 
 _QEMU = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "microbit")
 _RASPBERRY = {"PLATFORM": "raspberrypi", "SDK_BOARD": "pico"}
+# Targets that CMake has by itself; and headers of Arduino's, on file systems that take a for A.
+_CMAKE = frozenset({"all", "build", "clean", "edit_cache", "help", "install", "package", "rebuild_cache", "test"})
+_ARDUINO = frozenset({"arduino", "eeprom", "serial", "spi", "wire"})
 _FQBN = {"arduino-uno": "arduino:avr:uno", "arduino-mega": "arduino:avr:mega"}  # what Arduino calls a board
 SDKS: tuple[Sdk, ...] = (
-    Sdk("cmake", "@NAME@", ("plain",)),
-    Sdk("make", "@NAME@", ("plain",)),
-    Sdk("pico-sdk", "@NAME@", boards=_called(pico="pico", pico4ml="pico", pico2="pico2", pico2w="pico2_w")),
-    Sdk("arduino", "@NAME@/src"),
+    Sdk("cmake", "@NAME@", {"plain": ""}, _CMAKE),
+    Sdk("make", "@NAME@", {"plain": ""}),
+    Sdk(
+        "pico-sdk",
+        "@NAME@",
+        taken=_CMAKE | {"boards", "hardware", "pico"},
+        boards=_called(pico="pico", pico4ml="pico", pico2="pico2", pico2w="pico2_w"),
+    ),
+    Sdk("arduino", "@NAME@/src", taken=_ARDUINO),
     Sdk(
         "platformio",
         "lib/@NAME@/src",
+        taken=_ARDUINO,
         boards={
             "pico": _RASPBERRY,
             "pico4ml": _RASPBERRY,
@@ -81,6 +91,7 @@ SDKS: tuple[Sdk, ...] = (
     Sdk(
         "zephyr",
         "modules/@NAME@/src",
+        taken=frozenset({"zephyr"}),
         boards=_called(
             mps2_an385="mps2/an385",
             mps3_an547="mps3/corstone300/an547",
@@ -93,10 +104,17 @@ SDKS: tuple[Sdk, ...] = (
         ),
         main_stack=2048,
     ),
-    Sdk("esp-idf", "components/@NAME@", boards=_called(host="esp32", virt_rv32="esp32c3"), main_stack=3584),
+    Sdk(
+        "esp-idf",
+        "components/@NAME@",
+        taken=_CMAKE | {"driver", "esp_timer", "hal", "main"},
+        boards=_called(host="esp32", virt_rv32="esp32c3"),
+        main_stack=3584,
+    ),
     Sdk(
         "mbed-ce",
         "@NAME@",
+        taken=_CMAKE | {"mbed", "rtos"},
         boards={
             "nucleo-wb55rg": {
                 "SDK_BOARD": "NUCLEO_WB55RG",
@@ -109,12 +127,13 @@ SDKS: tuple[Sdk, ...] = (
             },
         },
     ),
-    Sdk("cmsis-pack", "@NAME@"),
+    Sdk("cmsis-pack", "@NAME@", {"plain": "example"}, frozenset({"example"})),
     Sdk(
         "vscode",
         "@NAME@",
-        ("vscode-@SERVER@",),
-        boards={
+        {"vscode-@SERVER@": ""},
+        _CMAKE | {"board", "debug"},
+        {
             **{name: {"SERVER": "qemu"} for name in _QEMU},
             **{name: {"SERVER": "probe"} for name in ("nucleo-wb55rg", "nucleo-h743zi", "pico2", "pico2w")},
         },
@@ -129,12 +148,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
     need_board(sdk, compiled.board)
     example = example_of(compiled)
     name, board = example.names.model, compiled.board.with_console(Console.UART)
-    if name in C_HEADERS:
-        raise CompileError(
-            f"a project cannot be called {name}",
-            have=f"{name}.h, which C has already, so that programs would include the wrong one",
-            try_="another name for the model's file",
-        )
+    need_name(sdk, name)
     kept = {**compiled.c.files, "example.h": example_h(example), "example.c": example_c(example)}
     below = board_files(board) if sdk.bare else {}
     interface, target = OPENOCD.get(board.chip.name, ("", ""))
@@ -177,11 +191,12 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
     library = _filled(sdk.library, words)
     files = {f"{library}/{name}/{path}": text for path, text in kept.items()}
     files |= {f"board/{path}": text for path, text in below.items()}
-    places = {"common": library, "licence": library.removesuffix("/src")}
-    for root in ("common", "licence", *(_filled(more, words) for more in sdk.more), sdk.name):
-        for path in sorted((TEMPLATES / root).rglob("*")):
+    places = {"common": library, "licence": library.removesuffix("/src"), **sdk.more, sdk.name: ""}
+    for root, place in places.items():
+        folder = TEMPLATES / _filled(root, words)
+        for path in sorted(folder.rglob("*")):
             if path.is_file():
-                there = Path(places.get(root, ""), path.relative_to(TEMPLATES / root))
+                there = Path(place, path.relative_to(folder))
                 files[_filled(str(there), words)] = _filled(_repeated(path.read_text("utf-8"), each), words)
     files[f"{library}/model.json"] = json.dumps(figures, indent=2) + "\n"
     if sdk.bare:
@@ -243,6 +258,16 @@ def need_board(sdk: Sdk, board: Board) -> None:
             need=f"one of {', '.join(sorted(sdk.boards))}",
             try_="--sdk cmake or --sdk make, which take any board",
         )
+
+
+def need_name(sdk: Sdk, name: str) -> None:
+    if name in C_HEADERS:
+        have = f"{name}.h, which C has already, so that programs would include the wrong one"
+    elif name.lower() in sdk.taken:
+        have = f"{name}, which {sdk.name} has already"
+    else:
+        return
+    raise CompileError(f"a project cannot be called {name}", have=have, try_="another name for the model's file")
 
 
 def _stack(board: Board, figures: Mapping[str, object]) -> tuple[int, str]:

@@ -50,12 +50,8 @@ class Example:
 
 def example_of(compiled: Compiled) -> Example:
     """The served method's example inputs and the answers to them."""
-    if len(compiled.plans) > 1 or compiled.c.cores > 1:
-        raise CompileError(
-            "a project has one method on one core",
-            have=f"{len(compiled.plans)} methods" if len(compiled.plans) > 1 else f"{compiled.c.cores} cores",
-            try_="name a method with MODEL::METHOD, leave out --cores and --core",
-        )
+    if len(compiled.plans) > 1:
+        raise CompileError("a project has one method", have=", ".join(compiled.plans), try_="name it: MODEL::METHOD")
     names = make_names(compiled.graph.name, compiled.plans, compiled.c.checked)
     if any(p.pulled for p in names.first.inputs):
         raise CompileError("a project gives its model whole inputs", have="--input rows", try_="leave it out")

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from baretorch.errors import CompileError
 
@@ -26,15 +27,20 @@ def write(folder: Path, files: Mapping[str, str], force: bool) -> list[Path]:
             have=changed,
             try_="another place with --out, or --force, which keeps copies of them",
         )
+    marks = {name: _hash(text.encode()) for name, text in sorted(files.items())}
     try:
-        kept = [_put_aside(folder / name) for name in changed]
-        for name, text in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(
+            prefix=".baretorch-", dir=folder
+        ) as made:  # what fails, fails before anything is changed
+            for name, text in {**files, RECORD: json.dumps({"files": marks}, indent=1) + "\n"}.items():
+                (Path(made) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(made) / name).write_text(text, "utf-8")
+            kept = [_put_aside(folder / name) for name in changed]
+            for name in (*files, RECORD):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(made) / name).replace(folder / name)
         _drop(folder, {name: mark for name, mark in ours.items() if name not in files})
-        written = {name: _hash(text.encode()) for name, text in sorted(files.items())}
-        (folder / RECORD).write_text(json.dumps({"files": written}, indent=1) + "\n", "utf-8")
     except OSError as error:
         raise CompileError(f"cannot write to {folder}", have=str(error), try_="another place with --out") from error
     return kept
@@ -52,6 +58,10 @@ def _drop(folder: Path, marks: Mapping[str, str]) -> None:
         path = folder / name
         if not _leads_out(folder, path) and path.is_file() and _hash(path.read_bytes()) == mark:
             path.unlink()
+            for above in path.parents:
+                if above == folder or any(above.iterdir()):
+                    break
+                above.rmdir()
 
 
 def _leads_out(folder: Path, path: Path) -> bool:
