@@ -20,6 +20,7 @@ from baretorch.devices.serial import SerialMachine
 from baretorch.emulators import choose_emulator
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
+from baretorch.firmware.elf import ARM
 from baretorch.firmware.types import Image
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
@@ -78,8 +79,8 @@ def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Iter
 
         try:
             _wait(path.exists, emulator)
-            # gdb has seen rp2040js stop at a fault; QEMU's chip stays in its handler, for gdb to look at.
-            yield Server(str(path), (), process, kill, end=kill if emulator == "rp2040js" else lambda: None)
+            begin = (_stop_at_faults(image.board),) if emulator == "qemu" else ()
+            yield Server(str(path), begin, process, kill, end=kill)  # gdb has seen it stop at a fault
         finally:
             process.close()
         return
@@ -92,6 +93,11 @@ def emulated(image: Image, run_symbol: str, emulator: str, folder: Path) -> Iter
         machine = UnicornMachine(image, run_symbol)
         stub = GdbStub(listener, image.board.chip.cpu.has_fpu)
         yield Server(str(path), (), machine, stub.close, lambda: stub.attach(machine), stub.ended)
+
+
+def _stop_at_faults(board: Board) -> str:
+    """The image's own handler goes on with its report, and gdb would not know."""
+    return "break *bt_fault_entry" if board.chip.cpu.elf_machine == ARM else "break bt_trap"
 
 
 def _process(image: Image, run_symbol: str, emulator: str, path: Path) -> QemuMachine | Rp2040JsMachine:
@@ -112,7 +118,7 @@ def probed(image: Image, probe: str, port: str) -> Iterator[Server]:
         free.bind(("localhost", 0))
         number = free.getsockname()[1]
     command = pyocd(image.board, number) if probe == "pyocd" else openocd(image.board, number)
-    begin = ("monitor reset halt", "load", "monitor reset halt")
+    begin = ("monitor reset halt", "load", "monitor reset halt", _stop_at_faults(image.board))
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     ) as server:
