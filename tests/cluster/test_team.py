@@ -103,7 +103,7 @@ def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
     assert same(flash, all_)
     tiles, layers = compiled.plan.tiles, len(compiled.graph.nodes)
     assert tiles is not None and tiles.copies == len(compiled.plan.schedule.copies) > layers
-    assert (tiles.limit, tiles.ahead, tiles.cycles) in tiles.tried
+    assert (tiles.limit, tiles.rows, tiles.ahead, tiles.cycles) in tiles.tried
     assert all_.emulator_cycles is not None and flash.emulator_cycles is not None
     assert abs(all_.emulator_cycles / tiles.cycles - 1) < 0.25
     assert all_.emulator_cycles < flash.emulator_cycles / 2

@@ -137,6 +137,7 @@ def _idle(method: Method) -> Iterator[str]:
     places: list[Place] = [layout.place(o) for o in (*copied, *(o for step in steps for o in step.uses))]
     places += [layout.scratch(step.scratch) for step in steps if step.scratch]
     places += [layout.place(o) for step in steps for o in step.operands if o.buffer]
+    places += [layout.place(o) for c in method.plan.schedule.copies.values() for o in (c.source, c.target)]
     banks = {place.bank for place in places if isinstance(place, InArena)}
     yield from (a.parameter for a in method.arenas if a.bank not in banks)
     used = {place.buffer for place in places if isinstance(place, WithCaller)}
@@ -233,7 +234,7 @@ class _Writer:
         return f"{about}\n    {{\n        {copy}\n        {function}(&p, {arguments});\n    }}"
 
     def argument(self, method: Method, operand: Operand) -> str:
-        if operand.buffer:
+        if operand.constant and operand.buffer:
             kind = c_type(method.plan.layout.constant(operand.storage).data)
             return at(method, method.plan.layout.place(operand), f"const {kind}")
         tensor = method.plan.graph.tensors.get(operand.tensor)  # packed constants are none

@@ -27,6 +27,6 @@ def copying(names: Names, method: Method, step: Copy | Await) -> str:
         return f"    bt_stream_wait(); {comment(step.copy.source.storage)}"
     target = at(method, method.plan.layout.place(step.target), "void")
     if names.team:
-        source = method.constants[step.source.storage]
+        source = at(method, method.plan.layout.place(step.source), "void")
         return f"    bt_team_copy({step.channel}, {target}, {source}, {step.source.size});"
     return f"    bt_stream_begin({target}, {method.constants[step.source.storage]}, {step.target.size});"

@@ -38,7 +38,8 @@ def space(names: Names, constant: Stored) -> str:
 
 def weights_c(names: Names, blank: bool = False) -> str:
     """The constants; with `blank` all zeros, which take as many bytes."""
-    streamed = {m.constants[c.source.storage] for m in names.methods.values() for c in m.plan.schedule.copies.values()}
+    copies = [(m, copy.source) for m in names.methods.values() for copy in m.plan.schedule.copies.values()]
+    streamed = {m.constants[source.storage] for m, source in copies if source.constant}
     parts = [f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
     for name, constant in names.constants.items():
         data = constant.data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,10 @@ from baretorch.ir import Graph, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
-from baretorch.plan.banks import Placed, Wishes, place_in_banks, room, wishes
+from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choose_bands import banded
+from baretorch.plan.choose_tiles import Place, Planned, Workshop
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_npu, with_the_caller
@@ -23,7 +24,6 @@ from baretorch.plan.order import ordered
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
-from baretorch.plan.tiles import AHEAD, LIMITS, Streamed, modelled, streamed, tiled, waits
 from baretorch.plan.types import (
     Bank,
     Buffer,
@@ -136,8 +136,11 @@ def _whole(
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
 
-    def placed(schedule: Schedule, more: Sequence[Buffer] = (), taken: int = 0) -> _Placed:
-        return _place(graph, schedule, storage, board, wished, absent, options.used_cores, more, taken)
+    def placed(
+        schedule: Schedule, more: Sequence[Buffer] = (), taken: int = 0, far: Mapping[str, str] | None = None
+    ) -> Planned:
+        own = replace(wished, of={**wished.of, **(far or {})})
+        return _place(graph, schedule, storage, board, own, absent, options.used_cores, more, taken)
 
     best = placed(one_by_one(steps))
     better = ordered(steps, best.buffers)
@@ -145,7 +148,8 @@ def _whole(
         best = min(best, placed(one_by_one(better)), key=_cost)
     tiles = None
     if board.chip.cluster is not None:
-        best, constants, tiles = _on_cluster(best, constants, storage, placed, board, options)
+        kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
+        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, board, options)
     elif options.shared_cores > 1:
         constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants, pair()))
@@ -182,13 +186,14 @@ def _whole(
 
 
 def _on_cluster(
-    plain: _Placed,
+    plain: Planned,
     constants: Constants,
     storage: Mapping[str, View],
-    place: Callable[[Schedule, Sequence[Buffer], int], _Placed],
+    kept: Collection[str],
+    place: Place,
     board: Board,
     options: Options,
-) -> tuple[_Placed, Constants, Tiles | None]:
+) -> tuple[Planned, Constants, Tiles | None]:
     """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
     they come by DMA, in tiles with which the run takes least."""
     team, chip = cluster(options.shared_cores), board.chip
@@ -196,36 +201,13 @@ def _on_cluster(
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
     if team.count > 1:
         constants = Constants()
-        plain = place(shared(steps, storage, constants, team), (), SPARE)
+        plain = place(shared(steps, storage, constants, team), taken=SPARE)
     own = room(chip, scratchpad, options.used_cores) - SPARE
-    dma = chip.cluster.dma
     by_dma = options.weights in (None, Weights.AUTO, Weights.STREAM) and not options.app
-    if dma is None or not by_dma or _cost(plain) + constants.bytes <= own:
+    if chip.cluster.dma is None or not by_dma or _cost(plain) + constants.bytes <= own:
         return plain, constants, None
-    found: list[tuple[int, int, int, Streamed]] = []
-    for limit in LIMITS:
-        for ahead in AHEAD:
-            packed = Constants()
-            made = streamed(list(tiled(steps, limit, storage, packed, team)), packed, team, dma, ahead)
-            found.append((modelled(made.schedule, dma), -limit, ahead, made))
-    tried: list[tuple[int, int, int]] = []
-    best: tuple[int, _Placed, Constants, Tiles] | None = None
-    for cycles, limit, ahead, made in sorted(found, key=lambda f: f[:3]):
-        if best is not None and cycles >= best[0]:
-            break
-        copies = made.schedule.copies.values()
-        packed = Constants(known=made.constants)
-        copied = sum(copy.source.size for copy in copies)
-        resident = packed.bytes - copied
-        tile = place(made.schedule, made.buffers, SPARE + resident)
-        if not copies or tile.placed.bytes_in(scratchpad) + resident > own:
-            continue
-        slow = {b.name for b in tile.placed.buffers if b.bank != scratchpad}
-        cycles += waits(made.schedule, slow, chip.cluster.slow_cycles)
-        tried.append((-limit, ahead, cycles))
-        if best is None or cycles < best[0]:
-            best = cycles, tile, packed, Tiles(-limit, ahead, len(copies), copied, cycles, ())
-    return (best[1], best[2], replace(best[3], tried=tuple(tried))) if best else (plain, constants, None)
+    found = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, place).best()
+    return (found.planned, found.constants, found.tiles) if found else (plain, constants, None)
 
 
 def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
@@ -238,16 +220,6 @@ def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
     return {o.storage: bank for bank, o in own if bank is not None and o.constant and not o.buffer}
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """A schedule, and where its buffers lie."""
-
-    schedule: Schedule
-    buffers: list[Buffer]
-    placed: Placed
-    lower_bound: int
-
-
 def _place(
     graph: Graph,
     schedule: Schedule,
@@ -258,19 +230,19 @@ def _place(
     cores: int,
     more: Sequence[Buffer] = (),
     taken: int = 0,
-) -> _Placed:
+) -> Planned:
     buffers = [*lifetimes(graph, schedule, storage, absent), *more]
     overlaps = find_overlaps(schedule, buffers)
     if board.chip.cluster is not None:  # scratch and copies stay where all cores are quick, the rest where units reach
         near = [b.name for b in more]
         near += [step.scratch.name for step in schedule.steps if step.scratch]
-        near += [o.storage for step in schedule.steps if step.kernel.unit for o in step.uses]
+        near += [o.storage for step in schedule.steps if step.kernel.unit for o in step.uses if not o.buffer]
         wished = replace(wished, of={**dict.fromkeys(near, wished.main), **wished.of})
     placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished, cores, taken)
-    return _Placed(schedule, buffers, placed, lower_bound(buffers, overlaps))
+    return Planned(schedule, buffers, placed, lower_bound(buffers, overlaps))
 
 
-def _cost(found: _Placed) -> int:
+def _cost(found: Planned) -> int:
     return sum(bank.size for bank in found.placed.banks)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.errors import InternalError
+from baretorch.ir import Tensor
 from baretorch.plan.types import Copy, InArena, Operand, Plan, Step, WithCaller
 
 
@@ -59,22 +60,28 @@ def check_order(plan: Plan) -> None:
                     _need_apart(step, touches, earlier, others)
             open_.append((step, touches))
         for copy in phase.copies:  # what cores still do may not be in its way; check_copies looks at what they begin
-            written = touch_of(plan, copy)
+            carried = list(touches_of_copy(plan, copy))
             for step, touches in open_:
                 if step not in phase.steps and step.executor is not copy.executor.host:
-                    _need_apart_from(copy, written, step, touches)
+                    _need_apart_from(copy, carried, step, touches)
 
 
-def touch_of(plan: Plan, copy: Copy) -> Touch:
-    """What a copy writes."""
-    place = plan.layout.place(copy.target)
-    assert isinstance(place, InArena)
-    return Touch(place.bank, place.offset, 1, copy.target.size, copy.target.size, True, copy.name)
+def touches_of_copy(plan: Plan, copy: Copy) -> Iterator[Touch]:
+    for o in (copy.source, copy.target):
+        place = plan.layout.place(o)
+        if isinstance(place, InArena):
+            yield Touch(place.bank, place.offset, 1, o.size, o.size, o is copy.target, copy.name)
 
 
-def _need_apart_from(copy: Copy, written: Touch, step: Step, touches: list[Touch]) -> None:
+def written_by(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which bytes of an operand a step writes: it may have some channels of each pixel."""
+    pitch = step.call.pitch * t.dtype.size
+    return np.arange(o.size) % pitch < t.shape[-1] * t.dtype.size if pitch else np.ones(o.size, np.bool_)
+
+
+def _need_apart_from(copy: Copy, carried: list[Touch], step: Step, touches: list[Touch]) -> None:
     for touch in touches:
-        if touch.meets(written):
+        if any(touch.meets(c) for c in carried):
             raise InternalError(f"{copy.name} begins while {step.call.op.name} may still touch {touch.what} there")
 
 

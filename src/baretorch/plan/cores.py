@@ -9,16 +9,15 @@ made itself, as a 1x1 convolution behind another does row by row, they need not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from operator import add
 from typing import Any, TypeAlias
 
 from baretorch.ops.cut import Part, flat, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
-from baretorch.plan.types import Copy, Executor, InArena, Layout, Phase, Schedule, Step, View, WithCaller
+from baretorch.plan.types import Copy, Executor, InArena, Layout, Operand, Phase, Schedule, Step, View, WithCaller
 
 LEAST = 3000  # operations of a layer that two cores share
 PER_OUTPUT = 6  # that an output takes beside its products
@@ -32,6 +31,7 @@ class Team:
     count: int
     least: int
     flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
+    known: dict[int, tuple[Step, tuple[Part, ...] | None]] = field(default_factory=dict, compare=False)
 
     @property
     def cores(self) -> tuple[Executor, ...]:
@@ -63,7 +63,7 @@ def shared(steps: Sequence[Step], storage: Mapping[str, View], constants: Consta
 
 
 def on_cores(step: Step, storage: Mapping[str, View], constants: Constants, team: Team) -> Iterator[Step]:
-    parts = _parts(step, team)
+    parts = _known(step, team)
     if parts is None:
         whole = make_step(step.nodes[0], step.call, step.kernel, constants, storage)
         given = iter(o for o in step.operands if not o.constant)
@@ -72,15 +72,37 @@ def on_cores(step: Step, storage: Mapping[str, View], constants: Constants, team
         return
     for executor, part in zip(team.cores, parts, strict=False):
         made = make_step(step.nodes[0], part.call, step.kernel, constants, storage)
-        begins = (o.offset for o in step.operands if not o.constant)
-        moves = map(add, begins, (*part.offsets, part.at))
-        operands = [o if o.constant else replace(o, offset=next(moves)) for o in made.operands]
+        operands = list(moved(step, made, (*part.offsets, part.at)))
         operands[-1] = replace(operands[-1], size=_extent(part.call))
         if part.wide:
             operands[0] = replace(operands[0], size=_extent_of_input(part.call))
         stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
         scratch = made.scratch and replace(made.scratch, name=f"{stem}.{executor.name.lower()}")
         yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
+
+
+def _known(step: Step, team: Team) -> tuple[Part, ...] | None:
+    """Its parts, which a search asks for again and again."""
+    if id(step) not in team.known:
+        team.known[id(step)] = step, _parts(step, team)
+    return team.known[id(step)][1]
+
+
+def longest(step: Step, team: Team) -> float:
+    """About how long the core takes that has most to do."""
+    parts = _known(step, team)
+    return max(team.work(call, step.kernel) for call in ([part.call for part in parts] if parts else [step.call]))
+
+
+def moved(step: Step, part: Step, offsets: Sequence[int]) -> Iterator[Operand]:
+    """The operands of a part of a step, which lie so many bytes behind those of the step that are no constants."""
+    given = iter(zip((o for o in step.operands if not o.constant), offsets, strict=True))
+    for o in part.operands:
+        if o.constant:
+            yield o
+        else:
+            whole, offset = next(given)
+            yield replace(whole, offset=whole.offset + offset, size=o.size)
 
 
 def _extent(call: Call[Any]) -> int:
@@ -107,14 +129,14 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
         return None
     cuts = list(_cuts(call, step.kernel.splits(call), team.count))
 
-    def longest(parts: tuple[Part, ...]) -> float:
+    def most(parts: tuple[Part, ...]) -> float:
         return max(team.work(part.call, step.kernel) for part in parts)
 
     def cost(parts: tuple[Part, ...]) -> tuple[float, int]:
-        return longest(parts), sum(step.kernel.scratch(part.call) for part in parts) if team.flat else 0
+        return most(parts), sum(step.kernel.scratch(part.call) for part in parts) if team.flat else 0
 
     best = min(cuts, key=cost, default=None)
-    return best if best is not None and team.work(call, step.kernel) - longest(best) >= team.least / 4 else None
+    return best if best is not None and team.work(call, step.kernel) - most(best) >= team.least / 4 else None
 
 
 def _cuts(call: Call[Any], splits: Sequence[Split], count: int) -> Iterator[tuple[Part, ...]]:
@@ -159,7 +181,7 @@ def with_meetings(schedule: Schedule, layout: Layout) -> Schedule:
     open_: list[tuple[Executor, list[_Bytes]]] = []  # what each has touched since the last meeting
     for phase in schedule.phases:
         touched = [(step.executor, list(_touched(step, layout))) for step in phase.steps]
-        touched += [(copy.executor, list(_written(copy, layout))) for copy in phase.copies]
+        touched += [(copy.executor, list(_carried(copy, layout))) for copy in phase.copies]
         meet = any(a is not b and _clash(x, y) for a, x in touched for b, y in open_)
         meet = meet or any(step.awaits for step in phase.steps)  # core 0 waits for all
         phases.append(replace(phase, meet=meet))
@@ -175,10 +197,11 @@ def _clash(some: Sequence[_Bytes], others: Sequence[_Bytes]) -> bool:
     return any(a[1] < b[2] and b[1] < a[2] for a, b in pairs)
 
 
-def _written(copy: Copy, layout: Layout) -> Iterator[_Bytes]:
-    place = layout.place(copy.target)
-    assert isinstance(place, InArena)
-    yield place.bank, place.offset, place.offset + copy.target.size, True
+def _carried(copy: Copy, layout: Layout) -> Iterator[_Bytes]:
+    for o in (copy.source, copy.target):
+        place = layout.place(o)
+        if isinstance(place, InArena):
+            yield place.bank, place.offset, place.offset + o.size, o is copy.target
 
 
 def _touched(step: Step, layout: Layout) -> Iterator[_Bytes]:

@@ -69,7 +69,7 @@ def of_npu(steps: Sequence[Step]) -> set[str]:
 def reach(step: Step) -> list[Overlap]:
     """The buffers that the step's output may run into, should they die here. One that is read twice has the larger
     distance."""
-    if len(step.call.outputs) != 1:
+    if len(step.call.outputs) != 1 or any(o.buffer for o in step.uses):
         return []
     (y,) = step.writes
     distances: dict[str, list[int | None]] = {}

@@ -1,10 +1,9 @@
-"""Weights that a cluster's DMA engine brings to the scratchpad during a run.
+"""Layers of a cluster in tiles, a phase each, for which a DMA engine brings what they need to the scratchpad.
 
 The constants of a phase are one array, which one copy brings to a buffer of the arena; copies begin one or two phases
 before, so that there is always one to make. Layers with more weights than a limit are cut along their output channels
-into tiles, a phase each. The limit is found by trying: of the plans that fit, the one that takes least by a model of
-transfers and work beside each other. The first phase has nothing before it: its constants are there from the start, as
-all are where they fit.
+into tiles; those that read or write slower memory along their rows (rows.py). The first phase has nothing before it:
+its constants are there from the start, as all are where they fit. choose_tiles.py chooses.
 """
 
 from __future__ import annotations
@@ -18,28 +17,42 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops.cut import part_of
 from baretorch.ops.kernel import Split
-from baretorch.plan.cores import Team, on_cores
+from baretorch.plan.cores import Team, moved, on_cores
 from baretorch.plan.cost import cycles
+from baretorch.plan.rows import InRows, carry
 from baretorch.plan.select import Constants, make_step
+from baretorch.plan.traffic import Traffic
 from baretorch.plan.types import Buffer, Constant, Copy, Executor, Operand, Phase, Schedule, Step, View
 from baretorch.targets.types import Dma
 
-LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
-AHEAD = (2, 1)  # phases
 LEAST = 64  # bytes that are worth a copy
 MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy
 
 
+@dataclass(frozen=True)
+class Tile:
+    """A part of a layer, or all of it, and the phase in which cores make it."""
+
+    whole: Step
+    phase: Phase
+
+
 def tiled(
-    steps: Sequence[Step], limit: int, storage: Mapping[str, View], constants: Constants, team: Team
-) -> Iterator[Phase]:
-    """The steps in tiles with no more constants than that, and each tile on all cores."""
-    for step in steps:
-        for tile in _tiles(step, limit, storage, team):
-            yield Phase(tuple(on_cores(tile, storage, constants, team)))
+    steps: Sequence[Step],
+    limit: int,
+    rows: Mapping[int, InRows],
+    storage: Mapping[str, View],
+    constants: Constants,
+    team: Team,
+) -> Iterator[Tile]:
+    """The steps in tiles with so many bytes of weights at most; those whose number is in `rows`, as that says."""
+    for number, step in enumerate(steps):
+        own = rows.get(number)
+        for tile in own.tiles if own else _in_channels(step, limit, storage, team):
+            yield Tile(tile, Phase(tuple(on_cores(tile, storage, constants, team))))
 
 
-def _tiles(step: Step, limit: int, storage: Mapping[str, View], team: Team) -> list[Step]:
+def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team) -> list[Step]:
     weights = sum(o.size for o in step.operands if o.constant)
     call = step.call
     last = len(call.y.shape) - 1
@@ -54,8 +67,7 @@ def _tiles(step: Step, limit: int, storage: Mapping[str, View], team: Team) -> l
     tiles = []
     for number, part in enumerate(found):
         made = make_step(step.nodes[0], part.call, step.kernel, Constants(), storage)
-        moves = iter((*part.offsets, part.at))
-        operands = [o if o.constant else replace(o, offset=o.offset + next(moves)) for o in made.operands]
+        operands = list(moved(step, made, (*part.offsets, part.at)))
         rows = part.call.y.count // part.call.y.shape[-1]
         size = (rows - 1) * part.call.y_pitch + part.call.y.shape[-1]
         operands[-1] = replace(operands[-1], size=size * part.call.y.dtype.size)
@@ -82,56 +94,60 @@ class Streamed:
     constants: dict[str, Constant]
 
 
-def streamed(phases: Sequence[Phase], constants: Constants, team: Team, dma: Dma, ahead: int) -> Streamed:
-    """With copies for all phases but the first, which begin so many phases before."""
-    done, buffers = list(phases), list[Buffer]()
+def streamed(tiles: Sequence[Tile], constants: Constants, team: Team, dma: Dma, ahead: int) -> Streamed | None:
+    """With copies for all phases but the first; those of weights begin so many phases before. None if it cannot be."""
+    phases, traffic = [tile.phase for tile in tiles], Traffic()
     known = dict(constants.known)
-    count = 0
-    copies: dict[int, list[Copy]] = {}
+    for kind in dict.fromkeys(c.data.dtype.name for c in constants.known.values()):
+        _bring(phases, known, kind, ahead, traffic)
+    if not carry([tile.whole for tile in tiles], traffic):
+        return None
+    done = traffic.with_copies(phases, dma.channels)
+    if done is None:
+        return None
+    executors = (*team.cores, Executor.DMA0) if traffic else team.cores
+    used = {o.storage for phase in done for step in phase.steps for o in step.operands if o.constant}
+    bare = {o.storage for tile in tiles for step in tile.phase.steps for o in step.operands if o.constant}
+    kept = {name: c for name, c in known.items() if name in used or name not in bare}
+    return Streamed(Schedule(done, executors), traffic.buffers, kept)
+
+
+def _bring(phases: list[Phase], known: dict[str, Constant], kind: str, ahead: int, traffic: Traffic) -> None:
+    """Has constants of a type come to phases, which then read them there. What the phase before has stays for the
+    next."""
+    copy, places = None, dict[str, int]()
     for time, phase in enumerate(phases):
-        steps = list(phase.steps)
-        for kind in _kinds(phase, constants) if time else ():
-            name = f"tile{count}_{kind}"
-            places, data = _together(phase, constants, kind)
+        own = [o.storage for o in _read(phase) if known[o.storage].data.dtype.name == kind]
+        if not time or not own:
+            continue
+        if copy is not None and places.keys() >= set(own) and traffic.buffers[-1].last == time - 1:
+            traffic.buffers[-1] = replace(traffic.buffers[-1], last=time)
+        else:
+            places, data = _together(own, known)
             if data.nbytes < LEAST:
+                copy = None
                 continue
+            name = f"tile{len(traffic)}_{kind}"
             known[name] = Constant(name, data)
             target = Operand(name, f"{name} in L1", -(-data.nbytes // 4) * 4)
-            source = Operand(name, name, data.nbytes, constant=True)
-            copy = Copy(target.storage, source, target, channel=count % dma.channels)
+            copy = Copy(target.storage, Operand(name, name, data.nbytes, constant=True), target)
             begin = max(0, time - ahead)
-            copies.setdefault(begin, []).append(copy)
-            buffers.append(Buffer(target.storage, target.size, begin, time))
-            steps = [_reading(step, copy, places) for step in steps]
-            count += 1
-        done[time] = replace(phase, steps=tuple(steps))
-    done = [replace(phase, copies=tuple(copies.get(time, ()))) for time, phase in enumerate(done)]
-    executors = (*team.cores, Executor.DMA0) if count else team.cores
-    used = {o.storage for phase in done for step in phase.steps for o in step.operands if o.constant}
-    bare = {o.storage for phase in phases for step in phase.steps for o in step.operands if o.constant}
-    kept = {name: c for name, c in known.items() if name in used or name not in bare}
-    return Streamed(Schedule(tuple(done), executors), buffers, kept)
-
-
-def _kinds(phase: Phase, constants: Constants) -> list[str]:
-    """The types of numbers that a phase's constants are of."""
-    return list(dict.fromkeys(constants.known[o.storage].data.dtype.name for o in _read(phase)))
+            traffic.add(copy, begin, time, Buffer(target.storage, target.size, begin, time))
+        phases[time] = replace(phase, steps=tuple(_reading(step, copy, places) for step in phase.steps))
 
 
 def _read(phase: Phase) -> Iterator[Operand]:
-    return (o for step in phase.steps for o in step.operands if o.constant)
+    return (o for step in phase.steps for o in step.operands if o.constant and not o.buffer)
 
 
-def _together(phase: Phase, constants: Constants, kind: str) -> tuple[dict[str, int], Array]:
-    """The constants of a phase one behind the other, and where each begins."""
+def _together(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict[str, int], Array]:
+    """Constants one behind the other, and where each begins."""
     places, parts, at = dict[str, int](), [], 0
-    for o in _read(phase):
-        data = constants.known[o.storage].data.reshape(-1)
-        if data.dtype.name == kind and o.storage not in places:
-            padding = -data.nbytes % 4 // data.itemsize
-            places[o.storage] = at
-            parts.append(np.pad(data, (0, padding)))
-            at += parts[-1].nbytes
+    for name in dict.fromkeys(names):
+        data = known[name].data.reshape(-1)
+        places[name] = at
+        parts.append(np.pad(data, (0, -data.nbytes % 4 // data.itemsize)))
+        at += parts[-1].nbytes
     return places, np.concatenate(parts)
 
 
@@ -143,13 +159,14 @@ def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
         else o
         for o in step.operands
     )
-    return replace(step, operands=operands, awaits=(*step.awaits, copy.name))
+    return replace(step, operands=operands)
 
 
-def modelled(schedule: Schedule, dma: Dma) -> int:
-    """About how many cycles a run takes: each phase as long as its longest step, and no earlier than its copies."""
+def modelled(schedule: Schedule, dma: Dma) -> list[float]:
+    """About when each phase ends: it takes as long as its longest step, and begins when what it awaits is there."""
     now = free = 0.0
     ends: dict[str, float] = {}
+    found = []
     for phase in schedule.phases:
         now = max([now, *(ends[name] for step in phase.steps for name in step.awaits)]) + MEETING
         for copy in phase.copies:
@@ -157,7 +174,8 @@ def modelled(schedule: Schedule, dma: Dma) -> int:
             free = max(free, now + dma.start_cycles) + copy.target.size / dma.bytes_per_cycle
             ends[copy.name] = free
         now += max(cycles(step.call, step.kernel) for step in phase.steps)
-    return round(now)
+        found.append(now)
+    return found
 
 
 def waits(schedule: Schedule, slow: Collection[str], each: int) -> int:
@@ -165,9 +183,12 @@ def waits(schedule: Schedule, slow: Collection[str], each: int) -> int:
     and read words, some of them again."""
 
     def of(step: Step) -> float:
-        written = sum(t.bytes for t, o in zip(step.call.outputs, step.writes, strict=True) if o.storage in slow)
-        far = {o.tensor for o in step.reads if o.storage in slow}
+        written = sum(t.bytes for t, o in zip(step.call.outputs, step.writes, strict=True) if _far(o))
+        far = {o.tensor for o in step.reads if _far(o)}
         read = sum(t.bytes for t in step.call.inputs if t.name in far)
         return each * (written + read / 2)
+
+    def _far(o: Operand) -> bool:
+        return o.storage in slow and not o.buffer
 
     return round(sum(max(map(of, phase.steps)) for phase in schedule.phases))

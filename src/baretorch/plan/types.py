@@ -48,8 +48,8 @@ class View:
 @dataclass(frozen=True)
 class Operand:
     """What a step reads or writes: `size` bytes from `offset` on of the buffer or the constant `storage`, seen as
-    `tensor`. The `role` is what a constant is to its step, for people: a weight, a bias. A constant that a Copy has
-    brought to RAM is read from the `buffer`."""
+    `tensor`. The `role` is what a constant is to its step, for people: a weight, a bias. What a Copy brings there or
+    takes from there is read and written in the `buffer`."""
 
     tensor: str
     storage: str
@@ -112,7 +112,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Copy:
-    """All of `source` goes to `target` while the cores go on. It begins with its phase, once the phase's steps have
+    """All of `source` goes to `target` while the cores go on: a constant to a buffer, or bytes of an activation from
+    where they are at home to a buffer, or back. It begins with its phase, once the phase's steps have
     what they await, and is done when a step awaits it. An executor makes one at a time on each of its channels."""
 
     name: str
@@ -193,6 +194,7 @@ class Buffer:
     bank: str = ""
     offset: int = -1
     align: int = 4  # it begins at a multiple of that
+    base: int = 0  # of a buffer for a part of another storage: where in that it begins
 
     @property
     def end(self) -> int:
@@ -290,7 +292,7 @@ class Layout:
     def place(self, operand: Operand) -> Place:
         if operand.buffer:
             buffer = self.buffer(operand.buffer)
-            return InArena(buffer.bank, buffer.offset + operand.offset)
+            return InArena(buffer.bank, buffer.offset + operand.offset - buffer.base)
         if operand.constant:
             bank = self.copies.get(operand.storage)
             return InFlash(operand.storage) if bank is None else InRam(operand.storage, bank)
@@ -353,25 +355,53 @@ class Bands:
 
 
 @dataclass(frozen=True)
+class LayerTiles:
+    """The tiles of a layer, which is named by the tensor that it makes: along `rows` or `channels`, or the layer as a
+    whole (""), how many, what the buffers of one of them take, and about how many cycles all of them."""
+
+    layer: str
+    axis: str
+    count: int
+    buffers: int
+    cycles: int
+
+    def to_json(self) -> dict[str, object]:
+        own = {"layer": self.layer, "axis": self.axis or None, "tiles": self.count}
+        return {**own, "buffer_bytes": self.buffers, "cycles": self.cycles}
+
+
+@dataclass(frozen=True)
 class Tiles:
-    """Weights that come to a scratchpad during a run, in tiles of `limit` bytes at most, copied so many phases `ahead`:
-    how many `copies`, of how many bytes, and about how many cycles a run takes so. `tried` are limits, phases ahead and
-    cycles of all that fit and might have been better."""
+    """What comes to a scratchpad during a run: weights in tiles of `limit` bytes at most, copied so many phases ahead,
+    and `rows` of activations that lie in slower memory, so many bytes at most; how many `copies`, of how many bytes of
+    weights (`copied`) and activations (`moved`), and about how many cycles a run takes so. `tried` are both limits,
+    phases ahead and cycles of all that fit and might have been better."""
 
     limit: int
+    rows: int
     ahead: int
     copies: int
     copied: int
+    moved: int
     cycles: int
-    tried: tuple[tuple[int, int, int], ...]
+    layers: tuple[LayerTiles, ...]
+    tried: tuple[tuple[int, int, int, int], ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        tried = [{"limit": limit, "ahead": ahead, "cycles": cycles} for limit, ahead, cycles in self.tried]
-        own = {"limit": self.limit, "ahead": self.ahead, "copies": self.copies, "copied": self.copied}
-        return {**own, "cycles": self.cycles, "tried": tried}
+        names = ("limit", "rows", "ahead", "cycles")
+        own = {"limit": self.limit, "rows": self.rows, "ahead": self.ahead, "copies": self.copies}
+        return {
+            **own,
+            "copied": self.copied,
+            "moved": self.moved,
+            "cycles": self.cycles,
+            "layers": [layer.to_json() for layer in self.layers],
+            "tried": [dict(zip(names, one, strict=True)) for one in self.tried],
+        }
 
     def __str__(self) -> str:
-        return f"{self.copied:,} bytes of weights in {self.copies} tiles of at most {self.limit:,} bytes"
+        moved = f", {self.moved:,} bytes of activations in tiles of rows" if self.moved else ""
+        return f"{self.copied:,} bytes of weights in tiles of at most {self.limit:,} bytes{moved}"
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,7 @@ def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
         "npu": npu_json(compiled),
         "units": units_json(compiled),
         "bands": compiled.plan.bands.to_json() if compiled.plan.bands else None,
+        "tiles": compiled.plan.tiles.to_json() if compiled.plan.tiles else None,
         "files": {kind: str(path) for kind, path in image_files(image).items()},
     }
 

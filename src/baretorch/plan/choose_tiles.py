@@ -1,0 +1,161 @@
+"""The tiles of a cluster's layers with which a run takes least, of all that fit its scratchpad: found by trying, with a
+model of transfers and work beside each other.
+
+First all activations may lie where there is room, and cores read slower memory as they must. If some do, those layers
+are cut into tiles of rows next, and the better of both is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
+
+from baretorch.plan.banks import Placed
+from baretorch.plan.cores import Team
+from baretorch.plan.rows import InRows, movable, ways
+from baretorch.plan.select import Constants
+from baretorch.plan.tiles import Streamed, Tile, modelled, streamed, tiled, waits
+from baretorch.plan.types import Buffer, LayerTiles, Schedule, Step, Tiles, View
+from baretorch.targets.types import Cluster
+
+LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
+AHEAD = (2, 1)  # phases
+ROWS = ((24576, 24576), (24576, 6144), (12288, 12288), (12288, 3072), (6144, 6144))  # bytes of a tile's rows: where
+# some are read, and where they are made only; finer there, so that the next layer may begin with what is home
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A schedule, and where its buffers lie."""
+
+    schedule: Schedule
+    buffers: list[Buffer]
+    placed: Placed
+    lower_bound: int
+
+
+class Place(Protocol):
+    """Gives the buffers of a schedule their place: so many bytes of the scratchpad are `taken`, and some buffers lie in
+    the bank that `far` says."""
+
+    def __call__(
+        self, schedule: Schedule, more: Sequence[Buffer] = (), taken: int = 0, far: Mapping[str, str] | None = None
+    ) -> Planned: ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    planned: Planned
+    constants: Constants
+    tiles: Tiles
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    limit: int
+    rows: int
+    ahead: int
+    made: Streamed
+    tiles: list[Tile]
+    ends: list[float]  # of its phases, modelled
+
+    @property
+    def cycles(self) -> int:
+        return round(self.ends[-1])
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What tiles are made of, and where they must fit."""
+
+    steps: Sequence[Step]
+    storage: Mapping[str, View]
+    kept: Collection[str]  # buffers that are read after the run
+    team: Team
+    cluster: Cluster
+    room: int  # bytes of the scratchpad
+    spare: int  # and of that for others
+    place: Place
+
+    def best(self) -> Choice | None:
+        """None if nothing fits."""
+        found = self._best(self._candidates(LIMITS), {})
+        if found is None:
+            return None
+        near = self.cluster.scratchpad
+        banks = {b.name: b.bank for b in found.planned.placed.buffers if b.bank != near}
+        far = movable(self.steps, banks, self.kept)
+        if not far:
+            return found
+        touching = [n for n, step in enumerate(self.steps) if not far.isdisjoint(o.storage for o in step.uses)]
+        every = {n: ways(self.steps[n], far, self.storage, self.team) for n in touching}
+        limits = [limit for limit in LIMITS if limit <= found.tiles.limit][:3]
+        rows = self._best(self._candidates(limits, every), {name: banks[name] for name in sorted(far)})
+        return found if rows is None or found.tiles.cycles <= rows.tiles.cycles else rows
+
+    def _candidates(
+        self, limits: Sequence[int], every: Mapping[int, Sequence[InRows]] | None = None
+    ) -> Iterator[_Candidate]:
+        dma = self.cluster.dma
+        assert dma is not None
+        for limit in limits:
+            for read, made in ROWS if every else ((0, 0),):
+                own = {
+                    n: next((way for way in each if way.bytes <= (read if way.reads else made)), None)
+                    for n, each in (every or {}).items()
+                }
+                chosen = {n: way for n, way in own.items() if way is not None}
+                if len(chosen) < len(own):
+                    continue
+                packed = Constants()
+                tiles = list(tiled(self.steps, limit, chosen, self.storage, packed, self.team))
+                for ahead in AHEAD:
+                    found = streamed(tiles, packed, self.team, dma, ahead)
+                    if found is not None and found.schedule.copies:
+                        yield _Candidate(limit, read, ahead, found, tiles, modelled(found.schedule, dma))
+
+    def _best(self, candidates: Iterable[_Candidate], far: Mapping[str, str]) -> Choice | None:
+        tried: list[tuple[int, int, int, int]] = []
+        best: Choice | None = None
+        for one in sorted(candidates, key=lambda c: (c.cycles, -c.rows, -c.limit, c.ahead)):
+            if best is not None and one.cycles >= best.tiles.cycles:
+                break
+            constants = Constants(known=one.made.constants)
+            copied = sum(copy.source.size for copy in one.made.schedule.copies.values() if copy.source.constant)
+            resident = constants.bytes - copied
+            planned = self.place(one.made.schedule, one.made.buffers, self.spare + resident, far)
+            if planned.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
+                continue
+            slow = {b.name for b in planned.placed.buffers if b.bank != self.cluster.scratchpad}
+            cycles = one.cycles + waits(one.made.schedule, slow, self.cluster.slow_cycles)
+            tried.append((one.limit, one.rows, one.ahead, cycles))
+            if best is None or cycles < best.tiles.cycles:
+                best = Choice(planned, constants, _told(one, cycles))
+        return best and replace(best, tiles=replace(best.tiles, tried=tuple(tried)))
+
+
+def _told(one: _Candidate, cycles: int) -> Tiles:
+    """The choice, for people."""
+    copies = one.made.schedule.copies.values()
+    weights = sum(copy.source.size for copy in copies if copy.source.constant)
+    moved = sum(copy.source.size for copy in copies if not copy.source.constant)
+    layers = tuple(_layers(one))
+    return Tiles(one.limit, one.rows, one.ahead, len(copies), weights, moved, cycles, layers)
+
+
+def _layers(one: _Candidate) -> Iterator[LayerTiles]:
+    """What is told of each layer: its phases follow each other."""
+    times = [t for t, tile in enumerate(one.tiles) if not t or _layer(tile) != _layer(one.tiles[t - 1])]
+    for first, behind in pairwise([*times, len(one.tiles)]):
+        whole = one.tiles[first].whole
+        own = {o.buffer for step in one.made.schedule.phases[first].steps for o in step.operands if o.buffer}
+        bytes_ = sum(b.size for b in one.made.buffers if b.name in own)
+        axis = "" if behind - first == 1 else "rows" if any(o.buffer for o in whole.uses) else "channels"
+        began = one.ends[first - 1] if first else 0.0
+        yield LayerTiles(_layer(one.tiles[first]), axis, behind - first, bytes_, round(one.ends[behind - 1] - began))
+
+
+def _layer(tile: Tile) -> str:
+    return tile.whole.call.y.name
