@@ -22,8 +22,9 @@ def tensor_of(method: Method, port: Port) -> Tensor:
 def at(method: Method, place: Place, kind: str) -> str:
     """A pointer to a place, of a C type."""
     match place:
-        case InFlash(constant) | InRam(constant):
-            return method.constants[constant]
+        case InFlash(constant, offset) | InRam(constant, _, offset):
+            each = method.plan.layout.constant(constant).data.itemsize
+            return method.constants[constant] + (f" + {offset // each}" if offset else "")
         case FromStream(name):
             return method.callers[name].name
         case WithCaller(buffer, offset):

@@ -21,6 +21,7 @@ from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_npu, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
+from baretorch.plan.rows import evenly
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
@@ -199,10 +200,13 @@ def _on_cluster(
     team, chip = cluster(options.shared_cores), board.chip
     assert chip.cluster is not None
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
-    if team.count > 1:
-        constants = Constants()
-        plain = place(shared(steps, storage, constants, team), taken=SPARE)
     own = room(chip, scratchpad, options.used_cores) - SPARE
+    if team.count > 1:
+        for some in ([part for step in steps for part in evenly(step, storage, team)], steps):
+            constants = Constants(slices=True)
+            plain = place(shared(some, storage, constants, team), taken=SPARE)
+            if _cost(plain) + constants.bytes <= own:
+                break
     by_dma = options.weights in (None, Weights.AUTO, Weights.STREAM) and not options.app
     if chip.cluster.dma is None or not by_dma or _cost(plain) + constants.bytes <= own:
         return plain, constants, None

@@ -129,18 +129,18 @@ def _need_apart_from(plan: Plan, copy: Copy, other: Copy) -> None:
 
 def _need_there(plan: Plan, step: Step, world: _World, time: int) -> None:
     for o in step.operands:
-        if o.buffer:
-            _need_buffer(plan, o.buffer, time)
-        if o in step.writes:
-            continue
-        if not o.buffer:
-            _need_home(o, world, step.call.op.name)
+        if o in step.writes or not o.buffer:
             continue
         held = world.brought.get(o.buffer)
         if held is None or held.storage != o.storage or o.offset < held.offset:
             raise InternalError(f"{step.call.op.name} reads {o.storage} from {o.buffer}, where it is not yet")
         if o.end > held.end:
             raise InternalError(f"{step.call.op.name} reads {o.storage} beyond its end")
+    for o in step.operands:
+        if o.buffer:
+            _need_buffer(plan, o.buffer, time)
+        elif o not in step.writes:
+            _need_home(o, world, step.call.op.name)
 
 
 def _write(plan: Plan, step: Step, world: _World) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from baretorch.plan.banks import Placed
 from baretorch.plan.cores import Team
-from baretorch.plan.rows import InRows, movable, ways
+from baretorch.plan.rows import InRows, evenly, movable, ways
 from baretorch.plan.select import Constants
 from baretorch.plan.tiles import Streamed, Tile, modelled, streamed, tiled, waits
 from baretorch.plan.types import Buffer, LayerTiles, Schedule, Step, Tiles, View
@@ -51,6 +51,10 @@ class Choice:
     constants: Constants
     tiles: Tiles
 
+    def is_far(self, scratchpad: str) -> bool:
+        """Whether some buffers lie elsewhere."""
+        return any(b.bank != scratchpad for b in self.planned.placed.buffers)
+
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -80,7 +84,16 @@ class Workshop:
     place: Place
 
     def best(self) -> Choice | None:
-        """None if nothing fits."""
+        """None if nothing fits. What cores share evenly takes more scratch: where that has no room, or activations have
+        none beside it, layers are tried as they are too."""
+        steps = [part for step in self.steps for part in evenly(step, self.storage, self.team)]
+        even = replace(self, steps=steps)._best_of_steps()
+        if even is not None and not even.is_far(self.cluster.scratchpad):
+            return even
+        found = [choice for choice in (even, self._best_of_steps()) if choice is not None]
+        return min(found, key=lambda choice: choice.tiles.cycles, default=None)
+
+    def _best_of_steps(self) -> Choice | None:
         found = self._best(self._candidates(LIMITS), {})
         if found is None:
             return None
@@ -109,7 +122,7 @@ class Workshop:
                 chosen = {n: way for n, way in own.items() if way is not None}
                 if len(chosen) < len(own):
                     continue
-                packed = Constants()
+                packed = Constants(slices=True)
                 tiles = list(tiled(self.steps, limit, chosen, self.storage, packed, self.team))
                 for ahead in AHEAD:
                     found = streamed(tiles, packed, self.team, dma, ahead)

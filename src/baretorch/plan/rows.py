@@ -19,6 +19,7 @@ from baretorch.plan.types import Buffer, Copy, Operand, Step, View
 ROWS = 1  # the axis
 COUNTS = (3, 4, 6, 8, 12, 16)  # tiles of a layer
 PHASE = 150.0  # cycles: the cores meet, and one begins two copies
+WORTH = 400.0  # cycles that one more phase must save
 
 
 def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) -> frozenset[str]:
@@ -64,7 +65,23 @@ def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Te
 def _in_rows(step: Step, far: Collection[str], count: int, storage: Mapping[str, View]) -> list[Step] | None:
     """The step in so many tiles, with buffers for what lies far."""
     height = step.call.y.shape[ROWS]
-    ends = pairwise(height * i // count for i in range(count + 1))
+    return _cut(step, [height * i // count for i in range(1, count)], far, storage)
+
+
+def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
+    """What all cores share evenly, and the rest of the rows, whose channels they may share; if that is better."""
+    if team.count == 1 or not _has_rows(step):
+        return [step]
+    whole, most, found = longest(step, team), step.call.y.shape[ROWS], [step]
+    for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
+        tiles = _cut(step, [rows], (), storage)
+        if tiles is not None and sum(longest(tile, team) for tile in tiles) + WORTH < whole:
+            whole, found = sum(longest(tile, team) for tile in tiles), tiles
+    return found
+
+
+def _cut(step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View]) -> list[Step] | None:
+    ends = pairwise((0, *places, step.call.y.shape[ROWS]))
     parts = [part_of(step.call, ROWS, start, stop) for start, stop in ends]
     tiles = []
     for number, part in enumerate(parts):
@@ -76,7 +93,7 @@ def _in_rows(step: Step, far: Collection[str], count: int, storage: Mapping[str,
             replace(o, buffer=f"{o.storage} {own}") if not o.constant and o.storage in far else o
             for o in moved(step, made, (*part.offsets, part.at))
         )
-        scratch = made.scratch and replace(made.scratch, name=f"{made.scratch.name}.{number}")
+        scratch = made.scratch and replace(made.scratch, name=f"{made.scratch.name}.{part.at}")
         tiles.append(replace(made, operands=operands, scratch=scratch))
     return tiles
 

@@ -41,12 +41,15 @@ def select_kernel(call: Call[Any], cpu: Cpu, units: Sequence[Unit] = ()) -> Kern
 @dataclass
 class Constants:
     """The constants of a plan; layers that share weights share them in flash. If flash is `apart`, another address
-    space than RAM, kernels read from it what was packed for them; what they take as they take activations is in RAM."""
+    space than RAM, kernels read from it what was packed for them; what they take as they take activations is in RAM.
+    With `slices`, what is a part of another constant of its layer is read there."""
 
     apart: bool = False
+    slices: bool = False
     known: dict[str, Constant] = field(default_factory=dict)
     as_they_are: set[str] = field(default_factory=set)
     _by_content: dict[tuple[bool, str, bytes], str] = field(default_factory=dict)
+    _stems: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -63,16 +66,30 @@ class Constants:
 
     def packed(self, packed: Packed, layer: str) -> Operand:
         """What a kernel wants, called after the layer that uses it: `<layer>.weight`."""
-        name = self._stored(f"{layer}.{packed.role}", packed.data, packed=not packed.varies)
+        stem = f"{layer}.{packed.role}"
+        if self.slices and (found := self._within(stem, packed.data)) is not None:
+            return replace(found, role=packed.role)
+        name = self._stored(stem, packed.data, packed=not packed.varies)
         if packed.varies:
             self.as_they_are.add(name)
         return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
+
+    def _within(self, stem: str, data: Array) -> Operand | None:
+        """As a part of what is stored under this name, or another of the same stem."""
+        kind, raw = _content(data)
+        for name in self._stems.get(stem, ()):
+            known = self.known[name].data
+            at = known.tobytes().find(raw) if known.dtype.name == kind else -1
+            if at >= 0 and at % max(4, data.itemsize) == 0:
+                return Operand(name, name, data.nbytes, at, constant=True)
+        return None
 
     def _stored(self, stem: str, data: Array, packed: bool = True) -> str:
         """What these bytes are called: so, unless something else is, or they are known already."""
         content = (packed or not self.apart, *_content(data))
         if content not in self._by_content:
             name = self._by_content[content] = self._fresh(stem)
+            self._stems.setdefault(stem, []).append(name)
             self.known[name] = Constant(name, data)
         return self._by_content[content]
 

@@ -154,7 +154,7 @@ def _together(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict
 def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
     """Its constants from what was copied."""
     operands = tuple(
-        replace(o, storage=copy.source.storage, offset=places[o.storage], buffer=copy.target.storage)
+        replace(o, storage=copy.source.storage, offset=places[o.storage] + o.offset, buffer=copy.target.storage)
         if o.constant and o.storage in places
         else o
         for o in step.operands

@@ -26,8 +26,8 @@ class Traffic:
         return len(self.buffers)
 
     def with_copies(self, phases: Sequence[Phase], channels: int) -> tuple[Phase, ...] | None:
-        """The phases with these copies, each on a channel that is free, first those that are awaited first; None if
-        there are not as many channels."""
+        """The phases with these copies, first those that are awaited first, each on the channel that is free longest;
+        None if there are not as many."""
         ends = {copy.name: time for time, copies in self.await_.items() for copy in copies}
         free = list(range(channels))
         taken: dict[str, int] = {}
@@ -38,7 +38,7 @@ class Traffic:
             copies = sorted(self.begin.get(time, ()), key=lambda copy: ends[copy.name])
             if len(copies) > len(free):
                 return None
-            taken |= {copy.name: free.pop(free.index(min(free))) for copy in copies}
+            taken |= {copy.name: free.pop(0) for copy in copies}
             first, *others = phase.steps
             steps = (replace(first, awaits=tuple(awaited)), *others)
             done.append(replace(phase, steps=steps, copies=tuple(replace(c, channel=taken[c.name]) for c in copies)))

@@ -243,17 +243,19 @@ class InArena:
 
 @dataclass(frozen=True)
 class InFlash:
-    """A constant where the image has it."""
+    """A constant where the image has it, or so many bytes into it."""
 
     constant: str
+    offset: int = 0
 
 
 @dataclass(frozen=True)
 class InRam:
-    """A constant that start-up code copies to a bank of RAM."""
+    """A constant that start-up code copies to a bank of RAM, or so many bytes into it."""
 
     constant: str
     bank: str
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -294,8 +296,8 @@ class Layout:
             buffer = self.buffer(operand.buffer)
             return InArena(buffer.bank, buffer.offset + operand.offset - buffer.base)
         if operand.constant:
-            bank = self.copies.get(operand.storage)
-            return InFlash(operand.storage) if bank is None else InRam(operand.storage, bank)
+            bank, at = self.copies.get(operand.storage), operand.offset
+            return InFlash(operand.storage, at) if bank is None else InRam(operand.storage, bank, at)
         if operand.storage in self.streamed:
             return FromStream(operand.storage)
         if operand.storage in self.lent:
