@@ -269,6 +269,26 @@ def _jump(p: Program) -> None:
     p.instructions += len(over) // 4
 
 
+def _call(p: Program) -> None:
+    """A function that soon returns, called behind anything: the jumps may have had to wait."""
+    c = p.chance
+    inside = [_word(p) for _ in range(c.choice((0, 0, 1, 2)))]
+    halves = c.randrange(3)
+    size = 4 * len(inside) + 2 * halves + 4
+    p.put(jal(4 + size, 0), *inside)
+    for _ in range(halves):
+        p.put_half(0x0001)
+    p.put_half(0x8002 | LINK << 7)  # c.jr
+    p.put_half(0x0001)
+    if c.random() < 0.7:
+        p.put(_memory(p))
+        size += 4
+    if c.random() < 0.6:
+        p.put(jal(-size, LINK))
+    else:
+        p.put(LINK << 7 | 0x17, i_type(-size, LINK, 0, LINK, 0x67))  # auipc, jalr
+
+
 def _body(p: Program, count: int) -> list[int]:
     kinds = [(weight, make) for weight, make in WORDS if make is not _csr]
     return [_word(p, kinds) for _ in range(count)]
@@ -336,13 +356,15 @@ def random_program(seed: int, length: int, cores: int = 1) -> bytes:
         kind = c.random()
         if kind < 0.10:
             _jump(p)
-        elif kind < 0.14:
+        elif kind < 0.12:
+            _call(p)
+        elif kind < 0.15:
             _loop(p)
-        elif kind < 0.28:
-            _half(p)
         elif kind < 0.285:
-            p.put(0x0000100F if c.random() < 0.5 else 0x0FF0000F)  # fence.i, fence
+            _half(p)
         elif kind < 0.29:
+            p.put(0x0000100F if c.random() < 0.5 else 0x0FF0000F)  # fence.i, fence
+        elif kind < 0.295:
             _barrier(p)
         else:
             p.put(_word(p))

@@ -5,7 +5,7 @@
  *   - a register that the instruction before loads: 1 (also if both load the same one)
  *   - a branch that is taken, from the execute stage: 2; a jump, from the decode stage, where it may have waited long
  *     enough to cost nothing: 1; a target of 4 bytes that is not aligned to them: 1 more
- *   - a jump to what a register says: until that is written, with loads one stage later
+ *   - a jump to what a register says: until that is written, with loads one stage later; one more if it writes its own
  *   - mulh and its like 4; division 2 and as many as the divisor has leading bits without meaning
  *   - memory: see bt_access. An access to two words asks twice
  *   - reading or writing most CSRs, fence, cv.elw: the pipeline is emptied, and once more waited if cv.elw loads the
@@ -644,6 +644,7 @@ static inline __attribute__((always_inline)) int run_core(struct bt_cluster *c, 
                 }
             }
             load_use += jumps + 1u > t ? jumps + 1u - t : 0;
+            jumps += op->rs1 == op->rs3 && op->rs1 != 0 && jumps + 1u >= t; /* as if it waited for itself */
             ready = jumps + 2u > t ? jumps + 2u : t;
             goto jump;
         }
@@ -818,12 +819,18 @@ static inline __attribute__((always_inline)) int run_core(struct bt_cluster *c, 
                     goto leave;
                 }
             }
+            /* One that has waited in the decode stage is followed at once, by what may need what it writes. */
+            before2 = before;
+            before = op;
             op = bt_op_at(c, m, pc);
-            t = ready + 1u + ((pc & 2u) != 0 && op->size == 4);
+            ready += (pc & 2u) != 0 && op->size == 4;
+            if (ready != t) {
+                before = before2 = bt_no_op();
+            }
+            t = ready + 1u;
             if (op->kind != BT_MARK && core->number == 0 && (pc == c->config.run || pc == c->config.returned) && pc != 0) {
                 op->kind = BT_UNDECODED;
             }
-            before = before2 = bt_no_op();
             loaded = BT_ANY;
             slack = 0;
             if (t >= limit && (alone || t >= limit + RUN_AHEAD)) {
