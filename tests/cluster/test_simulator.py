@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -226,12 +227,13 @@ def test_steps_are_told_apart() -> None:
     simulator = Simulator(config)
     simulator.load(CODE, words(*code))
     simulator.run(1000)
-    rows = {row.site: row for row in simulator.rows()}
-    assert list(rows) == [0, run + 4, run + 8]
-    assert [rows[site].instructions for site in rows] == [3, 3, 3]
+    spans = simulator.spans()
+    assert [span.site for span in spans] == [0, run + 4, 0, run + 8, 0]
+    assert [span.instructions for span in spans] == [1, 3, 1, 3, 1]
+    assert all(a.end == b.begin for a, b in pairwise(spans))
     # each call and return takes 2 cycles, of which the call's belong to the caller
-    assert [rows[site].cycles for site in rows] == [6, 4, 4 + 10 + 1]
-    assert (rows[run + 8].slow, rows[run + 8].load_use, rows[run + 8].busy) == (10, 1, 4)
+    assert [span.end - span.begin for span in spans] == [2, 4, 2, 4 + 10 + 1, 2]
+    assert (spans[3].slow, spans[3].load_use, spans[3].busy) == (10, 1, 4)
     assert simulator.calls(cycles=True) == (25,) and simulator.calls(cycles=False) == (9,)
 
 

@@ -51,6 +51,9 @@ class FakeDevice:
     def blocks(self) -> tuple[Block, ...]:
         return ()
 
+    def trace(self) -> None:
+        return None
+
     def flash_reads(self) -> None:
         return None
 

@@ -141,6 +141,9 @@ class SerialMachine:
     def blocks(self) -> tuple[Block, ...]:
         return ()
 
+    def trace(self) -> None:
+        return None
+
     def flash_reads(self) -> None:
         return None
 

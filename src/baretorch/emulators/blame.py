@@ -33,6 +33,12 @@ def step_at(code: Code, addresses: Iterable[int], steps: int, core: int = 0) -> 
     return None
 
 
+def calls_of(code: Code) -> dict[int, str]:
+    """The functions that a model's cores call for its steps, and for each other, by where these return to."""
+    homes = (code.home[:2], code.home[2:], *code.parts)
+    return {behind: name for first, end in homes if first != end for behind, name in _calls(code, first, end)}
+
+
 def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
     """Where the function's calls return to, in the order of its code, and what they call, if its code says so."""
     raw = code.elf.bytes_at(first, end - first)

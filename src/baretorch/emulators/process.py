@@ -100,6 +100,9 @@ class Process:
     def cores(self) -> Cores | None:
         return None
 
+    def trace(self) -> None:
+        return None
+
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         return None
 

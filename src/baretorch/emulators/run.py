@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.emulators.link import Link, Reply
-from baretorch.emulators.types import Block, Cores, FlashReads, Machine
+from baretorch.emulators.types import Block, Cores, FlashReads, Machine, Trace
 from baretorch.errors import InternalError
 from baretorch.escape import c_prefix
 from baretorch.ir import Array, Graph
@@ -28,6 +28,7 @@ class Run:
     cores: Cores | None = None  # what each core did, if there are two
     emulator_cycles: int | None = None  # by the emulator's own table; ours is in report/cycles.py
     flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
+    trace: Trace | None = None  # what a cluster did when
 
 
 def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:
@@ -56,6 +57,7 @@ def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: 
         cores=machine.cores(),
         emulator_cycles=_last(machine.cycles()),
         flash=machine.flash_reads(),
+        trace=machine.trace(),
     )
 
 

@@ -97,6 +97,76 @@ class FlashReads:
     copied: int = 0
 
 
+@dataclass(frozen=True)
+class Span:
+    """What a core of a cluster did on a visit to a site, as in a Block, between two cycles. The last six are cycles in
+    which it waited: for a register that is being loaded, for a bank that served another core, for slower memory, at
+    barriers, for registers of the DMA engine, and of other units."""
+
+    core: int
+    site: int
+    begin: int
+    end: int
+    instructions: int
+    load_use: int
+    conflict: int
+    slow: int
+    barrier: int
+    dma: int
+    unit: int
+
+    @property
+    def busy(self) -> int:
+        return self.end - self.begin - sum((self.load_use, self.conflict, self.slow, self.barrier, self.dma, self.unit))
+
+
+BARRIER = "barrier"
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A core slept until `what` let it go on: the BARRIER, or a unit that was done."""
+
+    core: int
+    what: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a unit beside the cores did: it was asked to at a site, began and ended. `bytes` are written from `target`
+    on, in one piece or in rows."""
+
+    unit: str
+    channel: int
+    core: int
+    site: int
+    source: int
+    target: int
+    bytes: int
+    asked: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All that happened in a cluster between two cycles: a call of the run function. `calls` are the names of the
+    functions that sites are behind."""
+
+    begin: int
+    end: int
+    spans: tuple[Span, ...]
+    pauses: tuple[Pause, ...]
+    works: tuple[Work, ...]
+    calls: Mapping[int, str]
+
+    @property
+    def cycles(self) -> int:
+        return self.end - self.begin
+
+
 class Machine(Protocol):
     """A running image, emulated or real. Closing it ends the emulation."""
 
@@ -124,5 +194,8 @@ class Machine(Protocol):
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         """What the last call of the run function read from flash; None if that costs nothing, or it is not known."""
+
+    def trace(self) -> Trace | None:
+        """What the last call of the run function did when; None of all but a cluster."""
 
     def close(self) -> None: ...

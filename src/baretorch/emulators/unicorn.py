@@ -178,6 +178,9 @@ class UnicornMachine:
     def blocks(self) -> tuple[Block, ...]:
         return tuple(block for core in self._cores for block in core.blocks())
 
+    def trace(self) -> None:
+        return None
+
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         reads = self.path.reads() if self.path is not None else None
         if reads is None or self._dma is None:

@@ -52,15 +52,29 @@ struct bt_report {
     uint32_t writes, other_writes;
 };
 
-/* What a core did in one step of the model: behind a call in the run function, or in it (site 0). */
-struct bt_row {
-    uint32_t core, site;
-    uint64_t instructions, cycles;
-    uint64_t load_use, conflict, slow, barrier, unit; /* cycles of `cycles` in which it waited, by cause */
+/* Cycles in which a core waited, by cause: `dma` and `unit` are registers of the DMA engine and of others. */
+struct bt_wait {
+    uint64_t load_use, conflict, slow, barrier, dma, unit;
 };
 
-struct bt_wait {
-    uint64_t load_use, conflict, slow, barrier, unit;
+/* What a core did on a visit to a site: behind a call in the run function, or in it (site 0). */
+struct bt_span {
+    uint32_t core, site;
+    uint64_t begin, end, instructions;
+    struct bt_wait wait;
+};
+
+/* When a core slept: until all were at the barrier, or until a unit was done. */
+enum { BT_AT_BARRIER = BT_CHANNELS + 1 };
+struct bt_pause {
+    uint32_t core, channel; /* of the DMA engine; BT_CHANNELS: the GEMM unit */
+    uint64_t begin, end;
+};
+
+/* What a unit did: it was `asked`, began and ended. `site` is where the core was that asked. */
+struct bt_work {
+    uint32_t channel, core, site, source, target, bytes; /* of what it writes */
+    uint64_t asked, begin, end;
 };
 
 /* Memory layout of the unit's registers; runtime/cluster/cluster.h has the same. */
@@ -150,11 +164,13 @@ struct bt_cluster {
     struct bt_event *trace;
     uint64_t trace_count, trace_room;
     bool trace_registers; /* only these */
-    /* what was measured: calls of the run function, and the rows of the last */
+    /* what was measured: calls of the run function, and what happened in the last, which began at `called` */
     uint64_t *call_instructions, *call_cycles;
-    uint64_t calls, call_room;
-    struct bt_row *rows;
-    uint64_t row_count, row_room;
+    uint64_t calls, call_room, cycle_room, called;
+    struct bt_span *spans;
+    struct bt_pause *pauses;
+    struct bt_work *works;
+    uint64_t span_count, span_room, pause_count, pause_room, work_count, work_room;
 };
 
 /* What bt_access answers if not the cycle in which the request is granted, which may be later. */
@@ -167,13 +183,17 @@ bool bt_cluster_load(struct bt_cluster *c, uint32_t address, const uint8_t *data
 bool bt_cluster_peek(struct bt_cluster *c, uint32_t address, uint8_t *data, uint32_t bytes);
 bool bt_cluster_input(struct bt_cluster *c, const uint8_t *data, uint64_t bytes);
 uint32_t bt_cluster_output(struct bt_cluster *c, uint8_t *data, uint32_t room);
-/* Keeps accesses: the first `room`; all, or those to registers. */
+/* Keeps accesses: the first `room`; all, or those to registers that were answered. */
 bool bt_cluster_trace(struct bt_cluster *c, uint64_t room, bool registers);
 /* What Python looks at; `count` is how many there are. */
 const struct bt_report *bt_cluster_report(const struct bt_cluster *c);
 const struct bt_event *bt_cluster_events(const struct bt_cluster *c, uint64_t *count);
-const struct bt_row *bt_cluster_rows(const struct bt_cluster *c, uint64_t *count);
+const struct bt_span *bt_cluster_spans(const struct bt_cluster *c, uint64_t *count);
+const struct bt_pause *bt_cluster_pauses(const struct bt_cluster *c, uint64_t *count);
+const struct bt_work *bt_cluster_works(const struct bt_cluster *c, uint64_t *count);
 const uint64_t *bt_cluster_calls(const struct bt_cluster *c, bool cycles, uint64_t *count);
+/* An array with room for one more than `count`. */
+void *bt_room(void *array, uint64_t count, uint64_t *room, uint64_t size);
 /* The memory that an address lies in; BT_MEMORIES if none. */
 unsigned bt_memory_at(const struct bt_cluster *c, uint32_t address);
 /* A request for the bytes (a bit each) of one word, as the core's data port makes it; cores ask in the order of their

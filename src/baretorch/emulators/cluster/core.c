@@ -29,38 +29,50 @@ static int stop(struct bt_cluster *c, struct bt_core *core, enum bt_fault fault,
 
 /* What is measured ----------------------------------------------------------------------------------------------- */
 
-static struct bt_row *row_of(struct bt_cluster *c, uint32_t core, uint32_t site)
-{
-    for (uint64_t i = c->row_count; i-- > 0;) {
-        if (c->rows[i].core == core && c->rows[i].site == site) {
-            return &c->rows[i];
-        }
-    }
-    if (c->row_count == c->row_room) {
-        c->row_room = 2 * c->row_room + 64;
-        c->rows = realloc(c->rows, c->row_room * sizeof *c->rows);
-        if (c->rows == NULL) {
-            abort();
-        }
-    }
-    c->rows[c->row_count] = (struct bt_row){.core = core, .site = site};
-    return &c->rows[c->row_count++];
-}
-
+/* Ends a visit. */
 static void note(struct bt_cluster *c, struct bt_core *core, uint64_t at, uint64_t retired)
 {
-    struct bt_row *row = row_of(c, core->number, core->site);
     const struct bt_wait *now = &core->wait, *then = &core->since_wait;
-    row->instructions += retired - core->since_retired;
-    row->cycles += at > core->since ? at - core->since : 0;
-    row->load_use += now->load_use - then->load_use;
-    row->conflict += now->conflict - then->conflict;
-    row->slow += now->slow - then->slow;
-    row->barrier += now->barrier - then->barrier;
-    row->unit += now->unit - then->unit;
+    c->spans = bt_room(c->spans, c->span_count, &c->span_room, sizeof *c->spans);
+    c->spans[c->span_count++] = (struct bt_span){
+        .core = core->number, .site = core->site, .begin = core->since, .end = at > core->since ? at : core->since,
+        .instructions = retired - core->since_retired,
+        .wait = {now->load_use - then->load_use, now->conflict - then->conflict, now->slow - then->slow,
+                 now->barrier - then->barrier, now->dma - then->dma, now->unit - then->unit},
+    };
     core->since = at;
     core->since_retired = retired;
     core->since_wait = core->wait;
+}
+
+static void note_pause(struct bt_cluster *c, const struct bt_core *core, uint32_t channel, uint64_t begin, uint64_t end)
+{
+    if (!core->measured) {
+        return;
+    }
+    for (uint64_t i = c->pause_count; i-- > 0;) { /* what follows is one */
+        struct bt_pause *p = &c->pauses[i];
+        if (p->core == core->number) {
+            if (p->channel == channel && p->end == begin) {
+                p->end = end;
+                return;
+            }
+            break;
+        }
+    }
+    c->pauses = bt_room(c->pauses, c->pause_count, &c->pause_room, sizeof *c->pauses);
+    c->pauses[c->pause_count++] = (struct bt_pause){core->number, channel, begin, end};
+}
+
+/* A core that waits for an event has done so until now. */
+static void slept_until(struct bt_cluster *c, struct bt_core *core, uint64_t at)
+{
+    if (core->blocked && at > core->at) {
+        note_pause(c, core, BT_AT_BARRIER, core->at, at);
+        core->wait.barrier += at - core->at;
+        core->stood += (uint32_t)(at - core->at);
+        core->at = at;
+    }
 }
 
 static bool at_home(const struct bt_cluster *c, uint32_t pc)
@@ -89,9 +101,11 @@ static void moves(struct bt_cluster *c, struct bt_core *core, uint32_t pc, uint3
 
 static void begin(struct bt_cluster *c, uint64_t at, uint64_t retired)
 {
-    c->row_count = 0;
+    c->span_count = c->pause_count = c->work_count = 0;
+    c->called = at;
     for (uint32_t i = 0; i < c->config.cores; i++) {
         struct bt_core *core = &c->core[i];
+        slept_until(c, core, at);
         core->measured = true;
         core->site = 0;
         core->since = at;
@@ -102,29 +116,21 @@ static void begin(struct bt_cluster *c, uint64_t at, uint64_t retired)
 
 static void finish(struct bt_cluster *c, uint64_t at, uint64_t retired)
 {
+    uint64_t instructions = 0;
     for (uint32_t i = 0; i < c->config.cores; i++) {
         struct bt_core *core = &c->core[i];
+        slept_until(c, core, at);
         note(c, core, at, i == 0 ? retired : core->retired);
         core->measured = false;
         core->site = 0;
     }
-    uint64_t instructions = 0, cycles = 0;
-    for (uint64_t i = 0; i < c->row_count; i++) {
-        if (c->rows[i].core == 0) {
-            instructions += c->rows[i].instructions;
-            cycles += c->rows[i].cycles;
-        }
+    for (uint64_t i = 0; i < c->span_count; i++) {
+        instructions += c->spans[i].core == 0 ? c->spans[i].instructions : 0;
     }
-    if (c->calls == c->call_room) {
-        c->call_room = 2 * c->call_room + 16;
-        c->call_instructions = realloc(c->call_instructions, c->call_room * sizeof *c->call_instructions);
-        c->call_cycles = realloc(c->call_cycles, c->call_room * sizeof *c->call_cycles);
-        if (c->call_instructions == NULL || c->call_cycles == NULL) {
-            abort();
-        }
-    }
+    c->call_instructions = bt_room(c->call_instructions, c->calls, &c->call_room, sizeof *c->call_instructions);
+    c->call_cycles = bt_room(c->call_cycles, c->calls, &c->cycle_room, sizeof *c->call_cycles);
     c->call_instructions[c->calls] = instructions;
-    c->call_cycles[c->calls++] = cycles;
+    c->call_cycles[c->calls++] = at - c->called;
 }
 
 /* Registers of the core ------------------------------------------------------------------------------------------- */
@@ -329,14 +335,27 @@ static unsigned lanes(uint32_t address, uint32_t bytes)
     return ((1u << bytes) - 1u) << (address & 3u);
 }
 
-static void waited(struct bt_cluster *c, struct bt_core *core, uint32_t address, uint64_t cycles)
+static void waited(struct bt_cluster *c, struct bt_core *core, uint32_t address, uint64_t at, uint64_t granted)
 {
+    const struct bt_config *k = &c->config;
+    uint64_t cycles = granted - at;
+    uint32_t channel = BT_CHANNELS;
     if (bt_memory_at(c, address) != BT_MEMORIES) {
         core->wait.slow += cycles;
-    } else if (c->config.events != 0 && address - c->config.events < 16u) {
+        return;
+    }
+    if (k->events != 0 && address - k->events < 16u) {
+        channel = BT_AT_BARRIER;
         core->wait.barrier += cycles;
+    } else if (k->dma != 0 && address - k->dma < BT_DMA_WAIT + 4u * BT_CHANNELS) {
+        channel = (address - k->dma - BT_DMA_WAIT) / 4u;
+        core->wait.dma += cycles;
     } else {
         core->wait.unit += cycles;
+    }
+    bool gemm = k->gemm != 0 && address == k->gemm + 4u * BT_GEMM_WAIT;
+    if (gemm || channel < BT_CHANNELS || channel == BT_AT_BARRIER) {
+        note_pause(c, core, channel, at, granted);
     }
 }
 
@@ -361,7 +380,7 @@ static int ask(struct bt_cluster *c, struct bt_core *core, struct access *a, uin
     if (granted < 0) {
         return FAULTED;
     }
-    waited(c, core, address, (uint64_t)granted - *at);
+    waited(c, core, address, *at, (uint64_t)granted);
     core->stood += (uint32_t)((uint64_t)granted - *at);
     *at = (uint64_t)granted;
     if (two && !core->halfway) {
@@ -901,12 +920,8 @@ static void wake(struct bt_cluster *c, uint64_t at)
     c->woken = false;
     for (uint32_t i = 0; i < c->config.cores; i++) {
         struct bt_core *core = &c->core[i];
-        if (core->blocked) {
-            core->blocked = false;
-            core->wait.barrier += at - core->at;
-            core->stood += (uint32_t)(at - core->at);
-            core->at = at;
-        }
+        slept_until(c, core, at);
+        core->blocked = false;
     }
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCES = ("core.c", "decode.c", "memory.c", "xcv.c")
 HERE = Path(__file__).parent
 
-MEMORIES, HOMES = 4, 9  # as in cluster.h
+MEMORIES, HOMES, CHANNELS = 4, 9, 16  # as in cluster.h
 
 
 def _fields(kind: type[ctypes._SimpleCData[int]], names: str) -> list[tuple[str, type[ctypes._SimpleCData[int]]]]:
@@ -40,13 +40,25 @@ class ReportStruct(ctypes.Structure):
     _fields_ = _fields(c_uint32, "fault core other address pc site other_site writes other_writes")
 
 
-class RowStruct(ctypes.Structure):
-    """struct bt_row."""
+class SpanStruct(ctypes.Structure):
+    """struct bt_span."""
 
     _fields_ = (
         *_fields(c_uint32, "core site"),
-        *_fields(c_uint64, "instructions cycles load_use conflict slow barrier unit"),
+        *_fields(c_uint64, "begin end instructions load_use conflict slow barrier dma unit"),
     )
+
+
+class PauseStruct(ctypes.Structure):
+    """struct bt_pause."""
+
+    _fields_ = (*_fields(c_uint32, "core channel"), *_fields(c_uint64, "begin end"))
+
+
+class WorkStruct(ctypes.Structure):
+    """struct bt_work."""
+
+    _fields_ = (*_fields(c_uint32, "channel core site source target bytes"), *_fields(c_uint64, "asked begin end"))
 
 
 class EventStruct(ctypes.Structure):
@@ -69,7 +81,9 @@ def load_library(path: Path) -> ctypes.CDLL:
         ("bt_cluster_trace", c_bool, (c_void_p, c_uint64, c_bool)),
         ("bt_cluster_report", ctypes.POINTER(ReportStruct), (c_void_p,)),
         ("bt_cluster_events", ctypes.POINTER(EventStruct), (c_void_p, count)),
-        ("bt_cluster_rows", ctypes.POINTER(RowStruct), (c_void_p, count)),
+        ("bt_cluster_spans", ctypes.POINTER(SpanStruct), (c_void_p, count)),
+        ("bt_cluster_pauses", ctypes.POINTER(PauseStruct), (c_void_p, count)),
+        ("bt_cluster_works", ctypes.POINTER(WorkStruct), (c_void_p, count)),
         ("bt_cluster_calls", count, (c_void_p, c_bool, count)),
         ("bt_cluster_run", c_int, (c_void_p, c_uint64)),
     )

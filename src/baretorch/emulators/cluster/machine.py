@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
+from baretorch.emulators.blame import calls_of
 from baretorch.emulators.cluster.library import ConfigStruct, MemoryStruct
-from baretorch.emulators.cluster.simulator import Fault, Report, Row, Simulator, Stop
+from baretorch.emulators.cluster.simulator import Fault, Report, Simulator, Stop
 from baretorch.emulators.code import Code, read_code
-from baretorch.emulators.types import Block, Cores, DeviceFault, DeviceHang, FlashReads
+from baretorch.emulators.types import Block, Cores, DeviceFault, DeviceHang, FlashReads, Trace
 from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
@@ -69,20 +70,24 @@ class ClusterMachine:
     def cycles(self) -> tuple[int, ...]:
         return self._simulator.calls(cycles=True)
 
-    def rows(self) -> list[Row]:
-        """What each core did in each step of the last call."""
-        return self._simulator.rows()
+    def trace(self) -> Trace | None:
+        spans = self._simulator.spans()
+        if not self.cycles():
+            return None
+        own = [span for span in spans if span.core == 0]
+        works, pauses = self._simulator.works(), self._simulator.pauses()
+        return Trace(own[0].begin, own[-1].end, spans, pauses, works, calls_of(self._code))
 
     def cores(self) -> Cores | None:
         """What each core did in the last call; the critical path is in cycles."""
-        rows, cycles = self.rows(), self.cycles()
+        spans, cycles = self._simulator.spans(), self.cycles()
         if self._cores == 1 or not cycles:
             return None
-        own = [[row for row in rows if row.core == core] for core in range(self._cores)]
+        own = [[span for span in spans if span.core == core] for core in range(self._cores)]
         return Cores(
-            tuple(sum(row.instructions for row in each) for each in own),
+            tuple(sum(span.instructions for span in each) for each in own),
             cycles[-1],
-            tuple(sum(min(row.barrier + row.unit, row.cycles) for row in each) for each in own),  # not before the call
+            tuple(sum(span.barrier + span.dma + span.unit for span in each) for each in own),
         )
 
     def blocks(self) -> tuple[Block, ...]:
@@ -90,11 +95,15 @@ class ClusterMachine:
 
     def flash_reads(self) -> tuple[FlashReads, ...] | None:
         """What core 0 waited for slower memory: none has a cache, so that each access is a miss of a word."""
-        return tuple(self._slow(row) for row in self.rows() if row.core == 0)
+        sites: dict[int, int] = {}
+        for span in self._simulator.spans():
+            if span.core == 0:
+                sites[span.site] = sites.get(span.site, 0) + span.slow
+        return tuple(self._slow(site, cycles) for site, cycles in sites.items())
 
-    def _slow(self, row: Row) -> FlashReads:
-        words = row.slow // self._slow_cycles if self._slow_cycles else 0
-        return FlashReads(row.core, row.site, 0, words, 4 * words, Waits(row.slow, row.slow, row.slow))
+    def _slow(self, site: int, cycles: int) -> FlashReads:
+        words = cycles // self._slow_cycles if self._slow_cycles else 0
+        return FlashReads(0, site, 0, words, 4 * words, Waits(cycles, cycles, cycles))
 
     def close(self) -> None:
         self._fault = DeviceFault("the emulation was closed")

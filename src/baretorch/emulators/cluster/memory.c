@@ -47,8 +47,23 @@ void bt_cluster_free(struct bt_cluster *c)
     free(c->in);
     free(c->call_instructions);
     free(c->call_cycles);
-    free(c->rows);
+    free(c->spans);
+    free(c->pauses);
+    free(c->works);
     free(c);
+}
+
+void *bt_room(void *array, uint64_t count, uint64_t *room, uint64_t size)
+{
+    if (count < *room) {
+        return array;
+    }
+    *room = 2 * *room + 64;
+    void *more = realloc(array, *room * size);
+    if (more == NULL) {
+        abort();
+    }
+    return more;
 }
 
 unsigned bt_memory_at(const struct bt_cluster *c, uint32_t address)
@@ -218,6 +233,17 @@ static bool touch_rows(struct bt_cluster *c, unsigned core, uint32_t start, uint
     return true;
 }
 
+static void note_work(struct bt_cluster *c, unsigned channel, uint64_t asked, uint64_t begin)
+{
+    const struct bt_transfer *t = &c->transfer[channel];
+    if (c->core[t->core].measured) {
+        c->works = bt_room(c->works, c->work_count, &c->work_room, sizeof *c->works);
+        c->works[c->work_count++] = (struct bt_work){
+            channel, t->core, t->site, t->source, t->target, t->row * t->rows, asked, begin, t->ends,
+        };
+    }
+}
+
 /* DMA ----------------------------------------------------------------------------------------------------------- */
 
 static bool rows_there(struct bt_cluster *c, uint32_t start, uint32_t bytes, uint32_t rows, uint32_t step)
@@ -260,6 +286,7 @@ static bool start_dma(struct bt_cluster *c, unsigned core, uint64_t cycle, uint3
     t.ends = c->dma_free = begins + beats;
     c->transfer[channel] = t;
     c->open++;
+    note_work(c, channel, cycle, begins);
     return true;
 }
 
@@ -375,6 +402,7 @@ static bool start_gemm(struct bt_cluster *c, unsigned core, uint64_t cycle)
     block = block > k->gemm_rows ? block : k->gemm_rows;
     t->ends = cycle + k->gemm_start + rounds(windows, k->gemm_rows) * rounds(columns, k->gemm_columns) * block;
     c->open++;
+    note_work(c, BT_CHANNELS, cycle, cycle);
     return true;
 }
 
@@ -544,7 +572,7 @@ int64_t bt_access(struct bt_cluster *c, unsigned core, uint64_t cycle, uint32_t 
 {
     int64_t answer = serve(c, core, cycle, address, bytes, write, data);
     bool wanted = c->trace_count < c->trace_room;
-    if (wanted && (!c->trace_registers || bt_memory_at(c, address) == BT_MEMORIES)) {
+    if (wanted && (!c->trace_registers || (answer >= 0 && bt_memory_at(c, address) == BT_MEMORIES))) {
         int32_t later = (int32_t)(answer < 0 ? answer : answer - (int64_t)cycle);
         c->trace[c->trace_count++] = (struct bt_event){cycle, core, address, bytes, write, *data, c->core[core].pc, later};
     }
@@ -562,10 +590,22 @@ const struct bt_event *bt_cluster_events(const struct bt_cluster *c, uint64_t *c
     return c->trace;
 }
 
-const struct bt_row *bt_cluster_rows(const struct bt_cluster *c, uint64_t *count)
+const struct bt_span *bt_cluster_spans(const struct bt_cluster *c, uint64_t *count)
 {
-    *count = c->row_count;
-    return c->rows;
+    *count = c->span_count;
+    return c->spans;
+}
+
+const struct bt_pause *bt_cluster_pauses(const struct bt_cluster *c, uint64_t *count)
+{
+    *count = c->pause_count;
+    return c->pauses;
+}
+
+const struct bt_work *bt_cluster_works(const struct bt_cluster *c, uint64_t *count)
+{
+    *count = c->work_count;
+    return c->works;
 }
 
 const uint64_t *bt_cluster_calls(const struct bt_cluster *c, bool cycles, uint64_t *count)

@@ -8,10 +8,13 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
-from baretorch.emulators.cluster.library import HERE, SOURCES, ConfigStruct, EventStruct, load_library
+from baretorch.emulators.cluster.library import CHANNELS, HERE, SOURCES, ConfigStruct, EventStruct, load_library
 from baretorch.emulators.hooks import shared_library
+from baretorch.emulators.types import BARRIER, Pause, Span, Work
 
 OUTPUT_ROOM = 1 << 16
+DMA, GEMM = "dma0", "gemm0"  # as the plan calls them
+_WHAT = {CHANNELS: GEMM, CHANNELS + 1: BARRIER}
 
 
 class Stop(IntEnum):
@@ -51,27 +54,6 @@ class Report:
     other_site: int
     writes: bool
     other_writes: bool
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a core did in one step of the model, behind a call in the run function (`site`), or in it (0). The last five
-    are cycles of `cycles` in which it waited: for a register that is being loaded, for a bank that served another core,
-    for slower memory, at barriers, for the DMA engine or another unit."""
-
-    core: int
-    site: int
-    instructions: int
-    cycles: int
-    load_use: int
-    conflict: int
-    slow: int
-    barrier: int
-    unit: int
-
-    @property
-    def busy(self) -> int:
-        return self.cycles - self.load_use - self.conflict - self.slow - self.barrier - self.unit
 
 
 @dataclass(frozen=True)
@@ -134,10 +116,18 @@ class Simulator:
             for e in self._rows("bt_cluster_events")
         ]
 
-    def rows(self) -> list[Row]:
-        """Of the last call of the run function, in the order in which sites were first visited."""
-        names = Row.__dataclass_fields__
-        return [Row(**{name: getattr(row, name) for name in names}) for row in self._rows("bt_cluster_rows")]
+    def spans(self) -> tuple[Span, ...]:
+        """Of the last call of the run function, in the order in which visits ended."""
+        names = Span.__dataclass_fields__
+        return tuple(Span(**{name: getattr(s, name) for name in names}) for s in self._rows("bt_cluster_spans"))
+
+    def pauses(self) -> tuple[Pause, ...]:
+        return tuple(Pause(p.core, _WHAT.get(p.channel, DMA), p.begin, p.end) for p in self._rows("bt_cluster_pauses"))
+
+    def works(self) -> tuple[Work, ...]:
+        names = [name for name in Work.__dataclass_fields__ if name != "unit"]
+        found = self._rows("bt_cluster_works")
+        return tuple(Work(_WHAT.get(w.channel, DMA), **{name: getattr(w, name) for name in names}) for w in found)
 
     def calls(self, cycles: bool) -> tuple[int, ...]:
         """Cycles or instructions of core 0 in each call of the run function."""
