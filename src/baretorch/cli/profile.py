@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @verb("profile")
 @model_argument
 @board_option
-@takes("emulator", *BUILD, *COMPILE, "npu", "units")
+@takes("emulator", *BUILD, *COMPILE, "cores", "npu", "units")
 @out_option("build/MODEL-BOARD")
 @click.option("--loops", is_flag=True, help="Show the instructions of each layer's hottest loop.")
 def profile(

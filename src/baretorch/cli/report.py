@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @verb("report")
 @model_argument
 @board_option
-@takes("emulator", *BUILD, *COMPILE, "npu", "units")
+@takes("emulator", *BUILD, *COMPILE, "cores", "npu", "units")
 @click.option("--evaluate", "task", is_flag=True, help="Measure the file's evaluate() too.")
 @click.option("--out", type=click.Path(), metavar="FILE", help="The page. Default: build/MODEL-BOARD/report.html.")
 def report(

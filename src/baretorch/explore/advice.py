@@ -129,7 +129,8 @@ def _code_for_size(case: _Case) -> int | None:
     compiled = case.facts.compiled
     if case.options.optimize is Optimize.SIZE:
         return None
-    c = emit(compiled.source.name, compiled.plans, Optimize.SIZE, compiled.source.method, blank=True)
+    team = compiled.board.chip.cluster is not None
+    c = emit(compiled.source.name, compiled.plans, Optimize.SIZE, compiled.source.method, blank=True, team=team)
     small = replace(compiled, c=c, options=replace(case.options, optimize=Optimize.SIZE))
     with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
         try:
@@ -169,11 +170,10 @@ def _largest_weights(case: _Case) -> Iterator[Advice]:
 
 
 def _hottest(case: _Case) -> Iterator[Advice]:
-    pairs = zip(case.profile.layers, case.plan.steps, strict=True)
-    layer, step = max(pairs, key=lambda pair: pair[0].instructions, default=(None, None))
-    if layer is not None and step is not None and layer.instructions > _NOTABLE * case.profile.instructions:
+    layer = max(case.profile.layers, key=lambda layer: layer.instructions, default=None)
+    if layer is not None and layer.instructions > _NOTABLE * case.profile.instructions:
         part = share(layer.instructions, case.profile.instructions)
-        yield Advice("", f"{layer.name} takes {part} of the instructions: {_instead(step.call)}")
+        yield Advice("", f"{layer.name} takes {part} of the instructions: {_instead(layer.steps[0].call)}")
 
 
 def _instead(call: Call[Any]) -> str:

@@ -265,17 +265,19 @@ def _total(kind: str, total: int, banks: Sequence[tuple[MemoryBank, int]]) -> Fi
 
 
 def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[LayerAccuracy]) -> Iterator[Row]:
-    """One per step, or where layers run in bands, one per layer and operator, with the shape of all of its bands."""
+    """One per layer of the profile, or where layers run in bands, one per layer and operator, with the shape of all of
+    its bands."""
     outputs = ((node.op.name, graph[node.outputs[0]]) for node in graph.nodes)
-    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.bands else {}
+    whole = {(y.origin.path or y.name, op): y.shape for op, y in outputs} if plan.bands or profile.traced else {}
     groups: dict[tuple[str, str, int], list[int]] = {}
     for i, layer in enumerate(profile.layers):
         groups.setdefault((layer.name, layer.op, 0 if plan.bands else i), []).append(i)
     waiting = list(accuracies)
     for members in groups.values():
-        last = plan.steps[members[-1]]
-        constants = {o.storage for i in members for o in plan.steps[i].operands if o.constant}
         layers = [profile.layers[i] for i in members]
+        steps = [step for layer in layers for step in layer.steps]
+        last = steps[-1]
+        constants = {o.storage for step in steps for o in step.operands if o.constant}
         found = _accuracy(layers[-1], waiting)
         if found:
             waiting.remove(found)
@@ -290,7 +292,7 @@ def _rows(graph: Graph, plan: Plan, profile: Profile, accuracies: Sequence[Layer
             weights=sum(plan.layout.constant(name).data.nbytes for name in constants),
             instructions=sum(layer.instructions for layer in layers),
             time=sum((layer.time for layer in layers[1:]), layers[0].time),
-            steps=len(members),
+            steps=len(members) if profile.traced is None else profile.traced.layers[members[0]].tiles,
             accuracy=found,
         )
 

@@ -3,7 +3,8 @@
 Each layer is one call in the run function, in the order of the plan's steps. The emulators tell blocks apart by that
 call, so what a layer calls is its own, and layers that share code have separate counts. A layer in a branch that was
 not taken has none. Counts are exact, and layers and the rest (the run function itself) add up to the run's
-instructions. So do cycles, and what was read from flash.
+instructions. So do cycles, and what was read from flash. On a cluster a layer is all of its steps, on all cores, and
+instructions are those of all cores; report/cluster.py tells cycles.
 """
 
 from __future__ import annotations
@@ -14,16 +15,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from baretorch.emulators.run import Run
-from baretorch.emulators.types import Block, FlashReads
+from baretorch.emulators.types import Block, FlashReads, Trace
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
 from baretorch.plan.types import Step
 from baretorch.ports import stored
-from baretorch.report.cycles import Flash, Listing, Time, copies_of, cycles_json, cycles_of, flash_of, read_listing
+from baretorch.report.cluster import Traced, Use, traced
+from baretorch.report.cycles import (
+    Cycles,
+    Flash,
+    Listing,
+    Time,
+    copies_of,
+    cycles_json,
+    cycles_of,
+    flash_of,
+    read_listing,
+)
 from baretorch.report.loops import InnerLoop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
-from baretorch.targets.types import Chip
+from baretorch.targets.types import Chip, Cluster
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -31,7 +43,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layer:
-    """A step of the plan and what it took; `loops` are its inner loops, hottest first."""
+    """A step of the plan, on a cluster all of a layer's, and what it took; `loops` are its inner loops, hottest
+    first."""
 
     name: str
     op: str
@@ -42,6 +55,7 @@ class Layer:
     instructions: int
     time: Time
     loops: tuple[InnerLoop, ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class Profile:
     instructions: int
     own: Time  # of the run function itself
     chip: Chip
+    traced: Traced | None = None  # of a cluster
 
     @property
     def rest(self) -> int:
@@ -73,12 +88,15 @@ class Profile:
             "macs": self.macs,
             **cycles_json(self.time, self.chip),
             "rest": self.rest,
-            "layers": [_layer_json(layer, self.chip) for layer in self.layers],
+            **(self.traced.to_json() if self.traced else {}),
+            "layers": [_layer_json(layer, self) for layer in self.layers],
         }
 
 
 def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     """The profile of a run; CompileError where the emulator did not count."""
+    if run.trace is not None:
+        return _of_cluster(compiled, image.board.chip, run.trace)
     if run.cores is not None:
         raise CompileError(
             "a profile tells of one core, and the model runs on two",
@@ -111,6 +129,35 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
     if profile.rest != _instructions(own):
         raise InternalError("the layers and the run function do not add up to the instructions of the run")
     return profile
+
+
+def _of_cluster(compiled: Compiled, chip: Chip, trace: Trace) -> Profile:
+    assert chip.cluster is not None
+    found = traced(compiled.plan, trace, chip.cluster, _ran(compiled))
+    layers = tuple(
+        Layer(
+            name=layer.name,
+            op=layer.steps[0].call.op.name,
+            shape=compiled.plan.graph[layer.steps[0].call.y.name].type,
+            kernel=layer.steps[0].kernel.symbol,
+            variant=layer.steps[0].kernel.variant,
+            macs=layer.macs,
+            instructions=layer.instructions,
+            time=_exact(layer.cycles, layer.uses[0], chip.cluster),
+            loops=(),
+            steps=layer.steps,
+        )
+        for layer in found.layers
+    )
+    own = _exact(found.cycles - sum(layer.cycles for layer in found.layers), found.own[0], chip.cluster)
+    return Profile(layers, sum(found.instructions), own, chip, found)
+
+
+def _exact(cycles: int, core0: Use, cluster: Cluster) -> Time:
+    """Cycles of a run, of which core 0 waited some for slower memory."""
+    core, slow = cycles - core0.slow, core0.slow
+    words = slow // cluster.slow_cycles if cluster.slow_cycles else 0
+    return Time(Cycles(core, core, core), Flash(Cycles(slow, slow, slow), 4 * words, 0, words))
 
 
 def _ran(compiled: Compiled) -> list[bool]:
@@ -166,11 +213,13 @@ def _layer(step: Step, blocks: Sequence[Block], time: Time, listing: Listing) ->
         instructions=_instructions(blocks),
         time=time,
         loops=find_loops(blocks, listing),
+        steps=(step,),
     )
 
 
-def _layer_json(layer: Layer, chip: Chip) -> dict[str, Any]:
-    times = cycles_json(layer.time, chip)
+def _layer_json(layer: Layer, profile: Profile) -> dict[str, Any]:
+    times = cycles_json(layer.time, profile.chip)
+    found = profile.traced.layers[profile.layers.index(layer)] if profile.traced else None
     return {
         "name": layer.name,
         "op": layer.op,
@@ -180,6 +229,7 @@ def _layer_json(layer: Layer, chip: Chip) -> dict[str, Any]:
         "macs": layer.macs,
         "instructions": layer.instructions,
         **{key: value for key, value in times.items() if not key.endswith("source")},
+        **(found.to_json() if found else {}),
         "loops": [
             {"start": loop.start, "end": loop.end, "passes": loop.passes, "instructions": loop.instructions}
             for loop in layer.loops

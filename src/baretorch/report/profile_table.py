@@ -14,6 +14,7 @@ from rich.text import Text
 from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.ops.delegate import Delegate
+from baretorch.report.cluster_table import cluster_tables
 from baretorch.report.cycles import Time, flash_source, time_words
 from baretorch.report.loops import InnerLoop
 from baretorch.report.numbers import apart, bar, figure, share
@@ -34,6 +35,8 @@ def profile_screen(
     compiled: Compiled, image: Image, emulator: str, profile: Profile, with_code: bool
 ) -> RenderableType:
     """The answer of `profile`; `with_code` adds the instructions of each layer's hottest loop."""
+    if profile.traced is not None:
+        return Group(heading(compiled, image, emulator), "", *cluster_tables(profile, profile.traced))
     parts: list[RenderableType] = [heading(compiled, image, emulator), "", _layers(profile), ""]
     parts += [_hottest(profile), ""]
     if with_code:

@@ -281,12 +281,15 @@ def step_key(step: Step) -> object:
 
 
 def _by_layer(compiled: Compiled, image: Image, run: Ran) -> list[int]:
-    """Instructions of each step; multiplications where the emulator does not tell."""
+    """Instructions of each step; multiplications where the emulator does not tell, or several are a layer."""
     try:
-        return [layer.instructions for layer in make_profile(compiled, image, run).layers]
+        layers = make_profile(compiled, image, run).layers
     except CompileError:
-        calls = [step.call for step in compiled.plan.steps]
-        return [call.op.macs(call.inputs, call.outputs) for call in calls]
+        layers = ()
+    if len(layers) == len(compiled.plan.steps):
+        return [layer.instructions for layer in layers]
+    calls = [step.call for step in compiled.plan.steps]
+    return [call.op.macs(call.inputs, call.outputs) for call in calls]
 
 
 class _OnHost:

@@ -1,0 +1,51 @@
+"""How fast the cluster's simulator is: `python benchmarks/simulator.py`.
+
+Of all that is measured here only this depends on the computer: instructions per second of CPU time, of a model on one
+core and on all.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from baretorch import pipeline
+from baretorch.emulators.cluster.machine import ClusterMachine
+from baretorch.emulators.link import Link
+from baretorch.emulators.run import call
+from baretorch.escape import c_prefix
+from baretorch.frontends import Int8
+from baretorch.options import Io, Options, Units
+from baretorch.ports import stored
+from baretorch.targets.boards import load_board
+
+ROOT = Path(__file__).resolve().parents[1]
+GOAL = 100  # million instructions of one core per second
+RUNS = 20
+
+
+def speed(cores: int) -> float:
+    """Million instructions per second, of all cores together."""
+    source = pipeline.read(str(ROOT / "zoo" / "kws.py"), None, Int8())
+    options = Options(io=Io.INT8, cores=cores, units=Units.OFF)
+    compiled = pipeline.compile_source(source, load_board("cluster8"), options)
+    with tempfile.TemporaryDirectory() as folder:
+        machine = ClusterMachine(pipeline.build_image(compiled, Path(folder)), compiled.c.run)
+        link, inputs = Link(machine), stored(compiled.graph, source.examples)
+        link.hello(c_prefix(compiled.graph.name))
+        call(link, compiled.graph, inputs)
+        begin = time.process_time()
+        for _ in range(RUNS):
+            call(link, compiled.graph, inputs)
+        seconds = time.process_time() - begin
+        trace = machine.trace()
+        machine.close()
+    assert trace is not None
+    return RUNS * sum(span.instructions for span in trace.spans) / seconds / 1e6
+
+
+if __name__ == "__main__":
+    alone, together = speed(1), speed(8)
+    print(f"kws int8 on cluster8: {alone:.0f} MIPS on one core (goal: {GOAL}), {together:.0f} MIPS on eight together")
+    raise SystemExit(alone < GOAL)

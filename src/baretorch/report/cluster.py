@@ -1,0 +1,362 @@
+"""What the cores and units of a cluster did in a run, layer by layer: the simulator's trace, held against the plan.
+
+A layer's time is from when all cores were done with the layer before until they are done with it, so that layers add up
+to the run. A core's time in it is split by what it did; who waits at a barrier while core 0 sleeps until a unit is done
+waits for that unit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from baretorch.emulators.blame import OTHERS
+from baretorch.emulators.types import BARRIER, Pause, Span, Trace, Work
+from baretorch.errors import InternalError
+from baretorch.plan.types import Copy, Executor, Phase, Plan, Step
+from baretorch.targets.types import Cluster
+
+DMA, GEMM = Executor.DMA0.name.lower(), Executor.GEMM0.name.lower()
+
+
+@dataclass(frozen=True)
+class Use:
+    """Cycles of cores by what they did: they computed, or waited for a register that was being loaded, a bank that
+    served another core, slower memory, other cores, the DMA engine, another unit."""
+
+    busy: int = 0
+    load_use: int = 0
+    conflict: int = 0
+    slow: int = 0
+    barrier: int = 0
+    dma: int = 0
+    unit: int = 0
+
+    def __add__(self, other: Use) -> Use:
+        return Use(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def cycles(self) -> int:
+        return sum(astuple(self))
+
+    def to_json(self) -> dict[str, int]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A core at a step: it computes a part of a layer in one of the plan's phases."""
+
+    core: int
+    layer: int
+    phase: int
+    begin: int
+    end: int
+    use: Use
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A copy of the plan as the DMA engine made it, for a phase of a layer."""
+
+    copy: Copy
+    layer: int
+    phase: int
+    work: Work
+
+
+@dataclass(frozen=True)
+class TracedLayer:
+    """`cycles` is how long it took, `uses` what each core did meanwhile; `slow_bytes` were read or written by cores in
+    slower memory, word by word."""
+
+    name: str
+    steps: tuple[Step, ...]
+    windows: tuple[tuple[int, int], ...]
+    uses: tuple[Use, ...]
+    instructions: int
+    copies: tuple[Copy, ...]
+    slow_bytes: int
+
+    @property
+    def cycles(self) -> int:
+        return sum(end - begin for begin, end in self.windows)
+
+    @property
+    def use(self) -> Use:
+        return sum(self.uses, Use())
+
+    @property
+    def macs(self) -> int:
+        return sum(step.call.op.macs(step.call.inputs, step.call.outputs) for step in self.steps)
+
+    @property
+    def copied(self) -> int:
+        return sum(copy.source.size for copy in self.copies)
+
+    @property
+    def moved(self) -> int:
+        """Bytes to and from slower memory."""
+        return self.copied + self.slow_bytes
+
+    @property
+    def tiles(self) -> int:
+        return len(self.windows)
+
+    @property
+    def unit(self) -> str:
+        """What computes it, if not the cores."""
+        return self.steps[0].kernel.unit
+
+    def to_json(self) -> dict[str, Any]:
+        """For `profile --json`: what a layer on one core does not have."""
+        return {
+            "tiles": self.tiles,
+            "copies": len(self.copies),
+            "copied_bytes": self.copied,
+            "slow_bytes": self.slow_bytes,
+            "macs_per_cycle": round(self.macs / self.cycles, 3) if self.cycles else None,
+            "unit": self.unit or None,
+            "use": self.use.to_json(),
+            "cores": [use.to_json() for use in self.uses],
+        }
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A run on a cluster. `own` is the run function itself, on each core: before the first layer and behind the
+    last."""
+
+    trace: Trace
+    cluster: Cluster
+    plan: Plan
+    layers: tuple[TracedLayer, ...]
+    visits: tuple[Visit, ...]
+    moved: tuple[Moved, ...]
+    bounds: tuple[int, ...]  # when each phase begins, and when the last is done
+    own: tuple[Use, ...]
+
+    @property
+    def cycles(self) -> int:
+        return self.trace.cycles
+
+    @property
+    def cores(self) -> int:
+        return len(self.own)
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """Of each core, in the whole run."""
+        return tuple(sum((layer.uses[core] for layer in self.layers), self.own[core]) for core in range(len(self.own)))
+
+    @property
+    def instructions(self) -> tuple[int, ...]:
+        own = [[span.instructions for span in self.trace.spans if span.core == core] for core in range(self.cores)]
+        return tuple(map(sum, own))
+
+    def to_json(self) -> dict[str, Any]:
+        """For `profile --json`: of each core."""
+        told = zip(self.instructions, self.uses, strict=True)
+        return {"cores": [{"instructions": count, **use.to_json()} for count, use in told]}
+
+
+def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> Traced:
+    """`ran` says of each step of the plan whether it did; in a branch that was not taken it did not."""
+    done = {id(step): did for step, did in zip(plan.steps, ran, strict=True)}
+    names = dict.fromkeys(step.call.y.name for step in plan.steps)
+    number = {name: i for i, name in enumerate(names)}
+    phase_of = {id(step): i for i, phase in enumerate(plan.phases) for step in phase.steps}
+    cores = len(plan.schedule.cores)
+    visits: list[Visit] = []
+    for core in range(cores):
+        steps = tuple(s for s in plan.steps if s.executor.host.value == core and done[id(s)])
+        for step, span in zip(steps, _layer_spans(trace, core, len(steps)), strict=True):
+            place = (number[step.call.y.name], phase_of[id(step)])
+            visits.append(Visit(core, *place, span.begin, span.end, _use_of(span), span.instructions))
+    bounds = _bounds(plan, trace, visits)
+    moved = _moved(plan, trace, number)
+    table = _split(trace, visits, bounds, [_layer_in(phase, number) for phase in plan.phases], cores)
+    layers = []
+    for name, i in number.items():
+        steps = tuple(step for step in plan.steps if step.call.y.name == name)
+        phases = [p for p, phase in enumerate(plan.phases) if _layer_in(phase, number) == i]
+        uses = tuple(table.get((i, core), Use()) for core in range(cores))
+        slow = sum(use.slow for use in uses) // cluster.slow_cycles * 4 if cluster.slow_cycles else 0
+        y = steps[0].call.y
+        layers.append(
+            TracedLayer(
+                name=y.origin.path or y.name,
+                steps=steps,
+                windows=tuple((bounds[p], bounds[p + 1]) for p in phases),
+                uses=uses,
+                instructions=sum(visit.instructions for visit in visits if visit.layer == i),
+                copies=tuple(m.copy for m in moved if m.layer == i),
+                slow_bytes=slow,
+            )
+        )
+    own = tuple(table.get((-1, core), Use()) for core in range(cores))
+    found = Traced(trace, cluster, plan, tuple(layers), tuple(visits), moved, tuple(bounds), own)
+    if any(use.cycles != trace.cycles for use in found.uses):
+        raise InternalError("what cores did does not add up to the run's cycles")
+    return found
+
+
+def _layer_in(phase: Phase, number: dict[str, int]) -> int:
+    """The layer that a phase is of: that of its first step."""
+    return number[phase.steps[0].call.y.name]
+
+
+def _layer_spans(trace: Trace, core: int, steps: int) -> list[Span]:
+    """The core's visits to steps."""
+    found = [s for s in trace.spans if s.core == core and s.site and _is_layer(trace.calls.get(s.site, ""))]
+    if len(found) != steps:
+        raise InternalError(f"core {core} makes {len(found)} calls for {steps} steps")
+    return found
+
+
+def _is_layer(name: str) -> bool:
+    return not any(other in name for other in OTHERS)
+
+
+def _use_of(span: Span) -> Use:
+    return Use(span.busy, span.load_use, span.conflict, span.slow, span.barrier, span.dma, span.unit)
+
+
+def _bounds(plan: Plan, trace: Trace, visits: Sequence[Visit]) -> list[int]:
+    """When each phase begins, and when the last is done: after all cores are done with what was before, and before core
+    0 sleeps until copies for it have come."""
+    meetings: dict[int, list[Pause]] = {}
+    for pause in trace.pauses:
+        if pause.what == BARRIER:
+            meetings.setdefault(pause.end, []).append(pause)
+    ends = sorted(end for end, slept in meetings.items() if any(p.core == 0 for p in slept))  # others wait for the next
+    several = len(plan.schedule.cores) > 1
+    met = [several and phase.meet for phase in plan.phases]
+    if len(ends) != sum(met) + 2 * several:
+        raise InternalError(f"the cores met {len(ends)} times in {sum(met)} phases that begin so")
+    first = [min((v.begin for v in visits if v.core == 0 and v.phase == p), default=None) for p in range(len(met))]
+    last = [max((v.end for v in visits if v.core == 0 and v.phase == p), default=None) for p in range(len(met))]
+    meeting = iter(ends[1:])
+    bounds: list[int] = []
+    free = ends[0] if several else trace.begin  # since when core 0 has nothing to do
+    for p, meets in enumerate(met):
+        begins = first[p]
+        if meets:
+            end = next(meeting)
+            others = [pause.begin for pause in meetings[end] if pause.core]
+            begin = min(max([_at_ease(trace, meetings[end], free, end), *others]), end)
+        elif several and begins is None:
+            begin = free
+        else:
+            begin = _asleep(trace, free, begins if begins is not None else free)
+        bounds.append(max([begin, *bounds[-1:]]))
+        done = last[p]
+        free = max(free, done) if done is not None else max(free, bounds[-1])
+    bounds.append(max(ends[-1] if several else free, *bounds[-1:]))
+    return bounds
+
+
+def _at_ease(trace: Trace, meeting: Sequence[Pause], free: int, end: int) -> int:
+    """When core 0 has come to a meeting, or to where it sleeps until copies have come that are awaited before it."""
+    came = next((pause.begin for pause in meeting if pause.core == 0), end)
+    return _asleep(trace, free, came)
+
+
+def _asleep(trace: Trace, since: int, until: int) -> int:
+    """When core 0 first sleeps between the two for the DMA engine; else the second."""
+    sleeps = (p.begin for p in trace.pauses if p.core == 0 and p.what == DMA and since <= p.begin < until)
+    return min(sleeps, default=until)
+
+
+def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...]:
+    awaits = {name: (p, step) for p, phase in enumerate(plan.phases) for step in phase.steps for name in step.awaits}
+    copies = [copy for phase in plan.phases for copy in phase.copies]
+    works = [work for work in trace.works if work.unit == DMA]
+    if len(works) != len(copies):
+        raise InternalError(f"the DMA engine made {len(works)} copies, of {len(copies)} in the plan")
+    return tuple(
+        Moved(copy, number[awaits[copy.name][1].call.y.name], awaits[copy.name][0], work)
+        for copy, work in zip(copies, works, strict=True)
+    )
+
+
+class _Sleeps:
+    """When core 0 slept until a unit was done."""
+
+    def __init__(self, trace: Trace, unit: str) -> None:
+        self._pauses = sorted((p.begin, p.end) for p in trace.pauses if p.core == 0 and p.what == unit)
+        self._begins = [begin for begin, _ in self._pauses]
+        self._sums = [0, *accumulate(end - begin for begin, end in self._pauses)]
+
+    def _before(self, at: int) -> int:
+        i = bisect_right(self._begins, at)
+        return self._sums[i] - max(0, self._pauses[i - 1][1] - at) if i else 0
+
+    def between(self, begin: int, end: int) -> int:
+        return self._before(end) - self._before(begin)
+
+
+def _split(
+    trace: Trace, visits: Sequence[Visit], bounds: Sequence[int], layers: Sequence[int], cores: int
+) -> dict[tuple[int, int], Use]:
+    """By layer (-1: none) and core, what the core did in the layer's time: at its steps, and between them."""
+    table: dict[tuple[int, int], Use] = {}
+    dma, unit = _Sleeps(trace, DMA), _Sleeps(trace, GEMM)
+    for core in range(cores):
+        own = sorted((v for v in visits if v.core == core), key=lambda v: v.begin)
+        for visit in own:
+            key = (visit.layer, core)
+            table[key] = table.get(key, Use()) + visit.use
+        pauses = [p for p in trace.pauses if p.core == core]
+        spans = [s for s in trace.spans if s.core == core]
+        gaps = zip([trace.begin, *(v.end for v in own)], [*(v.begin for v in own), trace.end], strict=True)
+        for begin, end in gaps:
+            slept = [p for p in pauses if begin <= p.begin and p.end <= end]
+            between = [s for s in spans if begin <= s.begin and s.end <= end]
+            for lo, hi, layer in _pieces(begin, end, bounds, layers):
+                use = _waiting(core, lo, hi, slept, dma, unit)
+                mine = [s for s in between if lo <= s.begin < hi or (hi == end and s.begin == hi)]
+                stalls = sum((_stalls(s, slept) for s in mine), Use())
+                most = hi - lo - use.cycles
+                if stalls.cycles > most:  # of a visit that goes on in the next
+                    stalls = Use()
+                key = (layer, core)
+                table[key] = table.get(key, Use()) + use + stalls + Use(most - stalls.cycles)
+    return table
+
+
+def _stalls(span: Span, slept: Sequence[Pause]) -> Use:
+    """What a core waited for on a visit without sleeping: also for registers of the DMA engine."""
+    asleep = sum(p.end - p.begin for p in slept if p.what == DMA and span.begin <= p.begin < span.end)
+    return Use(0, span.load_use, span.conflict, span.slow, 0, span.dma - asleep)
+
+
+def _pieces(begin: int, end: int, bounds: Sequence[int], layers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """A stretch of time cut where phases begin, with the layer of each piece."""
+    at = begin
+    while at < end:
+        phase = bisect_right(bounds, at) - 1
+        until = min(end, bounds[phase + 1]) if phase + 1 < len(bounds) else end
+        yield at, until, layers[phase] if 0 <= phase < len(layers) else -1
+        at = until
+
+
+def _waiting(core: int, lo: int, hi: int, slept: Sequence[Pause], dma: _Sleeps, unit: _Sleeps) -> Use:
+    barrier = for_dma = for_unit = 0
+    for pause in slept:
+        begin, end = max(lo, pause.begin), min(hi, pause.end)
+        if begin >= end:
+            continue
+        if pause.what != BARRIER:
+            for_dma += end - begin if pause.what == DMA else 0
+            for_unit += 0 if pause.what == DMA else end - begin
+            continue
+        with_dma, with_unit = (dma.between(begin, end), unit.between(begin, end)) if core else (0, 0)
+        for_dma, for_unit = for_dma + with_dma, for_unit + with_unit
+        barrier += end - begin - with_dma - with_unit
+    return Use(barrier=barrier, dma=for_dma, unit=for_unit)
