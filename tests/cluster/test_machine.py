@@ -137,7 +137,8 @@ def judged(compiled: Compiled, image: Image) -> None:
         call(link, graph, inputs)
     told, cycles = machine.told, machine.cycles()
     call(link, graph, inputs)
-    assert graph.state or cycles[0] == machine.cycles()[-1], "each inference takes the same"
+    if not graph.state and image.cores == 1:  # several cores' turns at a bank depend on the cycle
+        assert cycles[0] == machine.cycles()[-1], "each inference takes the same"
     machine.close()
     ours = replayed(image, compiled.c.run, told, 0, None)
     rtl = replayed(image, compiled.c.run, told, len(said(ours, image)) - 10, judge_library())
