@@ -25,6 +25,7 @@ from page import markdown
 from peers import M0PLUS, M4F, M33, M55, TOOLCHAIN
 from rich.progress import track
 
+import cluster
 from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.explore.one_core import on_one_core
@@ -186,6 +187,7 @@ def main() -> None:
             beside_tinygrad.section(beside),
             precisions.section(precisions.measure_all()),
             ram.section(planned),
+            cluster.section(cluster.measure_all()),
         ]
     )
     (ROOT / "docs" / "benchmarks.md").write_text(f"{markdown(rows, versions())}\n{rest}")

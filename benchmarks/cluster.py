@@ -1,0 +1,158 @@
+"""Models on clusters, beside the goals: `make bench`, or alone
+
+    python benchmarks/cluster.py
+
+which writes the section of docs/benchmarks.md anew, and benchmarks/cluster.json. Cycles are the simulator's, exact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from baretorch import pipeline
+from baretorch.frontends import Int8, Source
+from baretorch.options import Io, Options, Requant, Units
+from baretorch.report.cluster import Traced, Use
+from baretorch.report.profile import make_profile
+from baretorch.targets.boards import load_board
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "cluster.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
+TITLE = "## Clusters"
+MODELS = ("kws", "ic", "vww", "ad")
+BOARDS = ("cluster8", "cluster4-soc")
+PRODUCT = "benchmarks/layers/product.py"
+# Of cluster8: times one core, and cycles on all cores: without the unit, the same with narrow requantization, with it.
+RATIO = {"kws": 7.0, "ic": 7.5, "vww": 7.5}
+ALONE, NARROW, UNIT = {"kws": 320_000}, {"kws": 240_000}, {"kws": 120_000, "ic": 150_000, "ad": 38_000}
+PER_CYCLE = 16.0
+WAITING = 5.0  # percent of the time in a layer that is bound by compute
+
+
+def measure_all() -> list[dict[str, Any]]:
+    rows = []
+    for model in MODELS:
+        wide, narrow = (
+            pipeline.read(str(ROOT / "zoo" / f"{model}.py"), None, Int8(requant=requant))
+            for requant in (Requant.WIDE, Requant.NARROW)
+        )
+        for board in BOARDS:
+            rows.append(_row(model, board, wide, narrow))
+            print(rows[-1], flush=True)
+    product = pipeline.read(str(ROOT / PRODUCT), None, Int8())
+    for board in BOARDS:
+        found = _run(product, board, None, Units.OFF)
+        layer = max(found.layers, key=lambda layer: layer.macs)
+        rows.append({"model": "product", "board": board, "macs": layer.macs, "cycles": layer.cycles})
+    return rows
+
+
+def _row(model: str, board: str, wide: Source, narrow: Source) -> dict[str, Any]:
+    one, all_ = _run(wide, board, 1, Units.OFF), _run(wide, board, None, Units.OFF)
+    row: dict[str, Any] = {"model": model, "board": board, "cores": all_.cores, "one": one.cycles, "all": all_.cycles}
+    row |= {"narrow": _run(narrow, board, None, Units.OFF).cycles, "waiting": _waiting(all_)}
+    cluster = load_board(board).chip.cluster
+    if cluster is not None and cluster.gemm is not None:
+        with_unit = _run(wide, board, None, Units.AUTO)
+        row |= {"unit": with_unit.cycles, "unit_waiting": _waiting(with_unit)}
+        row |= {"unit_narrow": _run(narrow, board, None, Units.AUTO).cycles}
+    return row
+
+
+def _run(source: Source, board: str, cores: int | None, units: Units) -> Traced:
+    options = Options(io=Io.INT8, cores=cores, units=units)
+    compiled = pipeline.compile_source(source, load_board(board), options)
+    with tempfile.TemporaryDirectory() as folder:
+        image = pipeline.build_image(compiled, Path(folder))
+        found = make_profile(compiled, image, pipeline.run_image(compiled, image)).traced
+    assert found is not None
+    return found
+
+
+def _waiting(found: Traced) -> dict[str, Any]:
+    """Percent of the cores' time that goes by waiting for DMA: in all, and in the layer that is bound by compute, whose
+    copies take less than what cores and unit do otherwise, in which it is most."""
+    whole, dma = sum(found.uses, Use()), found.cluster.dma
+    most, where = 0.0, ""
+    for layer in found.layers:
+        use = layer.use
+        transfers = layer.copied / dma.bytes_per_cycle if dma else 0.0
+        if use.cycles and transfers < layer.cycles - use.dma / found.cores and use.dma / use.cycles > most:
+            most, where = use.dma / use.cycles, layer.name
+    return {"all": round(100 * whole.dma / whole.cycles, 2), "most": round(100 * most, 2), "layer": where}
+
+
+def section(rows: Sequence[dict[str, Any]]) -> str:
+    """Of the page."""
+    models = [row for row in rows if "one" in row]
+    lines = [
+        TITLE,
+        "",
+        "Cycles of int8 models with int8 inputs and outputs, exact. The goals are of cluster8; bold misses its goal.",
+        "Waiting for DMA is the share of all cores' time: in all, and in the layer bound by compute (its copies take",
+        "less than the rest) in which it is most.",
+        "",
+        "| model | chip | one core | all cores | goal | ratio | goal | narrow requantization | goal | waiting for DMA "
+        "| most in a layer |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in models:
+        goals = row["board"] == "cluster8"
+        model, ratio = row["model"], row["one"] / row["all"]
+        lines.append(
+            f"| {model} | {row['board']}, {row['cores']} cores | {row['one']:,} | "
+            f"{_most(row['all'], ALONE.get(model) if goals else None)} | "
+            f"{_least(ratio, RATIO.get(model) if goals else None)} | "
+            f"{_most(row['narrow'], NARROW.get(model) if goals else None)} | {_shares(row['waiting'])} |"
+        )
+    lines += [
+        "",
+        "With the GEMM unit:",
+        "",
+        "| model | chip | all cores and the unit | goal | narrow requantization | waiting for DMA | most in a layer |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for row in (row for row in models if "unit" in row):
+        cells = (_most(row["unit"], UNIT.get(row["model"])), f"{row['unit_narrow']:,}", _shares(row["unit_waiting"]))
+        lines.append(f"| {row['model']} | {row['board']} | {' | '.join(cells)} |")
+    lines += ["", "A matrix product on the cores, with requantization (`benchmarks/layers/product.py`):", ""]
+    lines += ["| chip | MACs | cycles | MACs per cycle | goal |", "|---|--:|--:|--:|--:|"]
+    for row in (row for row in rows if row["model"] == "product"):
+        rate = _least(row["macs"] / row["cycles"], PER_CYCLE if row["board"] == "cluster8" else None)
+        lines.append(f"| {row['board']} | {row['macs']:,} | {row['cycles']:,} | {rate} |")
+    return "\n".join(lines) + "\n"
+
+
+def _most(value: int, goal: int | None) -> str:
+    if goal is None:
+        return f"{value:,} | –"
+    return f"{value:,} | {goal:,}" if value <= goal else f"**{value:,}** | {goal:,}"
+
+
+def _least(value: float, goal: float | None) -> str:
+    if goal is None:
+        return f"{value:.2f} | –"
+    return f"{value:.2f} | {goal:g}" if value >= goal else f"**{value:.2f}** | {goal:g}"
+
+
+def _shares(waiting: dict[str, Any]) -> str:
+    most = f"{waiting['most']:.1f} % ({waiting['layer']})" if waiting["layer"] else "0 %"
+    return f"{waiting['all']:.1f} % | {most if waiting['most'] <= WAITING else f'**{most}**'}"
+
+
+def main() -> None:
+    rows = measure_all()
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    text = re.sub(rf"\n{TITLE}\n.*?(?=\n## |\Z)", "", PAGE.read_text(), flags=re.DOTALL).rstrip("\n")
+    PAGE.write_text(f"{text}\n\n{section(rows)}")
+    print(section(rows))
+
+
+if __name__ == "__main__":
+    main()
