@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import astuple
 
 import pytest
@@ -16,8 +18,12 @@ from baretorch.quantize.source import quantized
 from baretorch.report.cluster import Traced, Use
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report
+from baretorch.report.page import make_page
 from baretorch.report.profile import make_profile
+from baretorch.report.roofline import roofs
+from baretorch.report.timeline import SCALE
 from baretorch.targets.boards import load_board
+from tests.report.browser import Page, opened
 
 
 class Net(nn.Module):
@@ -105,3 +111,72 @@ def test_it_is_told_as_json(made: Report, found: Traced) -> None:
     assert wide["copied_bytes"] > wide["macs"]
     assert wide["macs_per_cycle"] == round(wide["macs"] / wide["cycles"], 3)
     assert sum(wide["use"].values()) == 8 * wide["cycles"]
+
+
+@pytest.fixture(scope="module")
+def page(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "report.html").write_text(make_page(made), "utf-8")
+    with opened(folder / "report.html", folder / "profile") as page:
+        yield page
+
+
+def test_the_page_shows_who_did_what_when(page: Page, found: Traced) -> None:
+    assert page.complaints == []
+    lanes = page.evaluate(
+        "[...document.querySelectorAll('#timeline .names:not(.addresses) span')].map(e => e.innerText)"
+    )
+    assert lanes[1:] == [*(f"core {i}" for i in range(8)), "dma0", "gemm0"]
+    drawn = page.evaluate("[...document.querySelectorAll('#timeline path.dma')].map(e => e.getAttribute('d'))")
+    works = [work for work in found.trace.works if work.unit == "dma0"]
+    assert len(drawn) == len(works) == len(found.plan.schedule.copies)
+    for d, work in zip(drawn, works, strict=True):
+        x, width = map(float, re.findall(r"M([\d.]+) \S+h([\d.]+)", d)[0])
+        assert x == pytest.approx(SCALE * (work.begin - found.trace.begin) / found.cycles, abs=0.1)
+        assert width == pytest.approx(SCALE * (work.end - work.begin) / found.cycles, abs=0.51)
+    buffers = page.evaluate("document.querySelectorAll('#timeline path.filling').length")
+    assert buffers == len(works), "each copy fills a buffer of L1"
+
+
+def test_the_timeline_answers_the_pointer_and_zooms(page: Page, found: Traced) -> None:
+    page.hover("#timeline .layers .c2")
+    told = page.evaluate("document.getElementById('tip').innerText")
+    depth = found.layers[2]
+    assert told.startswith(f"{depth.name}: qconv2d\n{depth.cycles:,} cycles") and "on 8 cores" in told
+    wide = "[...document.querySelectorAll('.pan')].map(e => e.scrollWidth / e.clientWidth)"
+    assert page.evaluate(wide) == [1, 1]
+    page.evaluate(
+        "(() => { const z = document.querySelector('.zoom-by'); z.value = 6; z.dispatchEvent(new Event('input')) })()"
+    )
+    assert [round(times) for times in page.evaluate(wide)] == [6, 6]
+    page.evaluate("document.querySelectorAll('.pan')[0].scrollLeft = 300")
+    assert page.until("document.querySelectorAll('.pan')[1].scrollLeft === 300")
+
+
+def test_no_layer_is_above_the_chips_roofs(page: Page, found: Traced) -> None:
+    chip = load_board("cluster8").chip
+    cores, unit, dma = roofs(chip, 8, with_unit=True)
+    assert (cores.per_cycle, unit.per_cycle, dma.bytes_per_cycle) == (8 * 4, 8 * 8 * 4, 8)
+    for layer in found.layers:
+        limit = unit.per_cycle if layer.unit else cores.per_cycle
+        assert limit is not None and layer.macs <= limit * layer.cycles
+        assert layer.copied <= 8 * found.cycles
+    dots = page.evaluate("document.querySelectorAll('#roofline circle').length")
+    assert dots == sum(layer.macs > 0 for layer in found.layers)
+    page.evaluate("document.querySelector('#roofline circle').focus()")
+    largest = max((layer for layer in found.layers if layer.macs), key=lambda layer: layer.cycles)
+    assert page.evaluate("document.getElementById('tip').innerText").startswith(f"{largest.name}\n")
+
+
+def test_the_page_says_how_layers_were_cut(page: Page, found: Traced) -> None:
+    rows = page.evaluate(
+        "[...document.querySelectorAll('#cuts tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
+    )
+    wide = next(row for row in rows if row[0] == "wide")
+    layer = next(layer for layer in found.layers if layer.name == "wide")
+    assert len(rows) == len(found.layers)
+    assert wide[1:4] == [str(layer.tiles), "gemm0", "channels"]
+    assert (wide[4], wide[7]) == (f"{layer.copied:,}", f"{layer.cycles:,}")
+    assert found.plan.tiles is not None and str(found.plan.tiles) in page.evaluate(
+        "document.querySelector('#cuts').innerText"
+    )

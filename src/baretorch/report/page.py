@@ -13,13 +13,13 @@ from string import Template
 
 from baretorch.errors import CompileError
 from baretorch.outputs import check_file
-from baretorch.report.cycles import flash_source
+from baretorch.report.cluster_page import cluster_sections
+from baretorch.report.cycles import core_source, flash_source
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
 from baretorch.report.graph_picture import graph_picture, left_out
 from baretorch.report.html import Html, el, joined
 from baretorch.report.numbers import cut, figure, frequency, share
 from baretorch.report.pictures import DRAWN, lifetimes_picture, map_picture
-from baretorch.targets.cycles import TIMINGS
 from baretorch.version import __version__
 
 LISTED = 500  # layers at most in the table, so that pages stay small
@@ -37,6 +37,7 @@ def make_page(report: Report) -> str:
         "ram": _tiles(report.ram()),
         "flash": _tiles(report.flash()),
         "speed": _tiles(report.speed()),
+        "cluster": cluster_sections(report.profile.traced, board.chip),
         "map": map_picture(report.banks),
         "lifetimes": _lifetimes(report),
         "peak": _peak(report),
@@ -187,7 +188,7 @@ def _waits(row: Row) -> list[Html]:
 
 def _method(report: Report) -> str:
     chip = report.profile.chip
-    core = TIMINGS[chip.cpu.name].source
+    core = core_source(chip)
     if report.profile.time.flash is None:
         return f"Instructions are exact. Time: {core}."
     return f"Instructions and misses are exact. Time of the core: {core}. Of flash: {flash_source(chip)}."

@@ -13,6 +13,32 @@ document.addEventListener("pointermove", (event) => {
   tip.style.top = `${below ? event.pageY + 18 : event.pageY - tip.offsetHeight - 10}px`;
 });
 
+// Whoever goes from dot to dot with the keyboard sees the same.
+document.addEventListener("focusin", (event) => {
+  const on = event.target instanceof SVGElement ? event.target.closest("[data-tip]") : null;
+  tip.hidden = on === null;
+  if (on === null) return;
+  tip.textContent = on.dataset.tip;
+  const box = on.getBoundingClientRect();
+  tip.style.left = `${window.scrollX + Math.max(8, Math.min(box.right + 10, window.innerWidth - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${window.scrollY + box.bottom + 8}px`;
+});
+
+// The timeline and the memory below it are as wide as the zoom says, and move together.
+const pans = [...document.querySelectorAll(".pan")];
+for (const zoom of document.querySelectorAll(".zoom-by")) {
+  zoom.addEventListener("input", () => {
+    const middle = pans.map((pan) => (pan.scrollLeft + pan.clientWidth / 2) / pan.scrollWidth);
+    pans.forEach((pan, i) => {
+      pan.firstElementChild.style.setProperty("--zoom", zoom.value);
+      pan.scrollLeft = middle[i] * pan.scrollWidth - pan.clientWidth / 2;
+    });
+  });
+}
+for (const pan of pans) {
+  pan.addEventListener("scroll", () => pans.forEach((other) => { other.scrollLeft = pan.scrollLeft; }));
+}
+
 // A click on a column's title sorts by it: numbers from the largest down first, words from A on; again turns it around.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];

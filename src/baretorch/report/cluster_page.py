@@ -1,0 +1,103 @@
+"""The sections of the page that only a cluster has: timeline, roofline, and how layers were cut into tiles."""
+
+from __future__ import annotations
+
+from baretorch.plan.cost import cycles
+from baretorch.plan.types import Phase
+from baretorch.report.cluster import Traced, TracedLayer
+from baretorch.report.html import Html, el, joined
+from baretorch.report.numbers import share
+from baretorch.report.roofline import roofline
+from baretorch.report.timeline import timeline
+from baretorch.targets.types import Chip
+
+_TIMELINE = (
+    "Time runs across, in clock cycles, as the simulator counted them. A core’s lane is filled from below with what it "
+    "computed, in the colour of the layer, and above with what held it up; where it slept, the whole lane says for "
+    "whom. Below lie the buffers in L1, addresses going up: weights that come by DMA are orange until they are there, "
+    "and a layer’s buffers take turns."
+)
+_ROOFLINE = (
+    "A dot is a layer, as large as its share of the time. No layer can be above the roofs, which the chip’s TOML says; "
+    "the nearer, the better. One at the slope waits for its bytes, one at a flat roof for arithmetic."
+)
+
+
+def cluster_sections(found: Traced | None, chip: Chip) -> Html:
+    """Empty for other chips."""
+    if found is None:
+        return Html("")
+    sections = [_section("timeline", "Timeline", _TIMELINE, timeline(found))]
+    if any(layer.macs and layer.cycles for layer in found.layers):
+        sections.append(_section("roofline", "Roofline", _ROOFLINE, el("div", roofline(found, chip), class_="scroll")))
+    sections.append(_section("cuts", "Tiles and cores", _about_tiles(found), _tiles(found)))
+    return joined(sections)
+
+
+def _section(name: str, title: str, lead: str, *content: Html) -> Html:
+    return el("section", el("h2", title), el("p", lead, class_="lead"), *content, id=name)
+
+
+def _about_tiles(found: Traced) -> str:
+    tiles = found.plan.tiles
+    cores = "All layers ran on one core. " if found.cores == 1 else f"Layers are shared out to {found.cores} cores. "
+    if tiles is None:
+        return f"{cores}Nothing had to come to L1 in tiles."
+    ahead = "1 phase" if tiles.ahead == 1 else f"{tiles.ahead} phases"
+    off = share(abs(found.cycles - tiles.cycles), found.cycles)
+    return (
+        f"{cores}{tiles}, copied {ahead} ahead: of {len(tiles.tried)} tried that fit, the one with the fewest modelled "
+        f"cycles, {tiles.cycles:,}. It took {found.cycles:,}: the model is {off} off."
+    )
+
+
+def _tiles(found: Traced) -> Html:
+    titles = ("layer", "#tiles", "#cores", "cut along", "#bytes by DMA", "#largest tile", "#modelled cycles", "#cycles")
+    heads = (
+        el("th", el("button", t.removeprefix("#"), type="button"), class_="num" if t[0] == "#" else None)
+        for t in (*titles, "#waiting for DMA")
+    )
+    rows = [_row(found, layer) for layer in found.layers]
+    table = el("table", el("thead", el("tr", *heads)), el("tbody", *rows), class_="sortable")
+    return el("div", table, class_="scroll")
+
+
+def _row(found: Traced, layer: TracedLayer) -> Html:
+    phases = [p for p in found.plan.phases if p.steps[0].call.y.name == layer.steps[0].call.y.name]
+    largest = max((copy.source.size for copy in layer.copies), default=0)
+    model = round(sum(_modelled(phase) for phase in phases))
+    use = layer.use
+    cores = len({step.executor for step in layer.steps})
+    return el(
+        "tr",
+        el("td", el("code", layer.name), title=layer.name),
+        _number(layer.tiles),
+        _number(cores) if not layer.unit else el("td", layer.unit, class_="num", data_value=0),
+        el("td", cut_along(found, layer)),
+        _number(layer.copied),
+        _number(largest),
+        _number(model),
+        _number(layer.cycles),
+        el(
+            "td", share(use.dma, use.cycles) if use.cycles else "", class_="num", data_value=use.dma / (use.cycles or 1)
+        ),
+    )
+
+
+def _modelled(phase: Phase) -> float:
+    return max(cycles(step.call, step.kernel) for step in phase.steps)
+
+
+def cut_along(found: Traced, layer: TracedLayer) -> str:
+    """The axes along which steps make less than the layer."""
+    whole = found.plan.graph[layer.steps[0].call.y.name].shape
+    parts = {step.call.y.shape for step in layer.steps}
+    if any(len(shape) != len(whole) for shape in parts):
+        return "pixels"
+    axes = sorted({i for shape in parts for i, (a, b) in enumerate(zip(shape, whole, strict=True)) if a != b})
+    names = {1: "rows", 2: "columns", 0: "batch", len(whole) - 1: "channels"}
+    return ", ".join(names.get(axis, f"axis {axis}") for axis in axes)
+
+
+def _number(value: int) -> Html:
+    return el("td", f"{value:,}" if value else "", class_="num", data_value=value)

@@ -1,0 +1,152 @@
+"""The page's picture of how near each layer of a cluster's run is to what the chip could do: products per cycle over
+products per byte that moves between L1 and slower memory, both by powers of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import atan2, ceil, degrees, floor, log2
+
+from baretorch.report.cluster import Traced, TracedLayer
+from baretorch.report.html import Html, el, line, rect, svg, text
+from baretorch.report.numbers import cut, figure, share
+from baretorch.targets.features import Feature
+from baretorch.targets.types import Chip
+
+WIDTH, HEIGHT = 1000, 420
+LEFT, RIGHT, TOP, BOTTOM = 64, 130, 20, 44  # around the plot; RIGHT holds layers that move nothing
+DOT_PRODUCT = 4  # products of bytes in an instruction of Xcv
+COLOURS = 8
+LABEL = 6.0  # pixels of a letter
+
+
+@dataclass(frozen=True)
+class Roof:
+    """What can be reached at most: so many products per cycle, or per byte that moves."""
+
+    name: str
+    per_cycle: float | None = None
+    bytes_per_cycle: float | None = None
+
+
+def roofs(chip: Chip, cores: int, with_unit: bool) -> list[Roof]:
+    """As the chip's TOML says."""
+    cluster = chip.cluster
+    assert cluster is not None
+    each = DOT_PRODUCT if Feature.XCV in chip.cpu.features else 1
+    found = [
+        Roof(f"{cores} cores, {each} products a cycle each" if cores > 1 else f"a core, {each} a cycle", cores * each)
+    ]
+    if cluster.gemm and with_unit:
+        products = cluster.gemm.rows * cluster.gemm.columns * cluster.gemm.depth
+        found.append(Roof(f"GEMM unit, {products} products a cycle", products))
+    if cluster.dma:
+        found.append(Roof(f"DMA, {cluster.dma.bytes_per_cycle} bytes a cycle", None, cluster.dma.bytes_per_cycle))
+    return found
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Powers of two at the plot's edges."""
+
+    left: int
+    right: int
+    low: int
+    high: int
+
+    def x(self, per_byte: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * (log2(per_byte) - self.left) / (self.right - self.left)
+
+    def y(self, per_cycle: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (log2(per_cycle) - self.low) / (self.high - self.low)
+
+
+def roofline(found: Traced, chip: Chip) -> Html:
+    layers = [layer for layer in found.layers if layer.macs and layer.cycles]
+    limits = roofs(chip, found.cores, any(layer.unit for layer in layers))
+    scale = _scale(layers, limits)
+    parts = [*_grid(scale), *(_roof(roof, scale) for roof in limits), *_dots(found, layers, scale)]
+    label = "products per cycle of each layer over products per byte moved, below what the chip can do at most"
+    return svg(WIDTH, HEIGHT, label, *parts)
+
+
+def _scale(layers: list[TracedLayer], limits: list[Roof]) -> _Scale:
+    rates = [layer.macs / layer.cycles for layer in layers] + [r.per_cycle for r in limits if r.per_cycle]
+    bytes_ = [layer.macs / layer.moved for layer in layers if layer.moved] or [1.0]
+    return _Scale(
+        floor(log2(min(bytes_))) - 1,
+        ceil(log2(max(*bytes_, 64))) + 1,
+        floor(log2(min(rates))),
+        ceil(log2(max(rates))) + 1,
+    )
+
+
+def _grid(scale: _Scale) -> Iterator[Html]:
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    for power in range(scale.low, scale.high + 1):
+        y = scale.y(2.0**power)
+        yield line(LEFT, y, right, y, "grid")
+        yield text(LEFT - 8, y + 4, f"{2.0**power:g}", "axis end")
+    for power in range(scale.left, scale.right + 1):
+        x = scale.x(2.0**power)
+        yield line(x, TOP, x, bottom, "grid")
+        if (power - scale.left) % 2 == 0:
+            yield text(x, bottom + 16, f"{2.0**power:g}", "axis middle")
+    yield line(LEFT, bottom, right, bottom, "base")
+    yield text((LEFT + right) / 2, HEIGHT - 6, "MACs per byte between L1 and L2", "note middle")
+    yield text(4, 12, "MACs per cycle", "note")
+    yield rect(right + 14, TOP, RIGHT - 18, bottom - TOP, class_="lane", rx=4)
+    yield text(right + 14 + (RIGHT - 18) / 2, bottom + 16, "all in L1", "axis middle")
+
+
+def _roof(roof: Roof, scale: _Scale) -> Html:
+    if roof.per_cycle:
+        y = scale.y(roof.per_cycle)
+        parts = [line(LEFT, y, WIDTH, y, "roof"), text(LEFT + 8, y - 6, roof.name, "here")]
+        return el("g", *parts, data_tip=f"{roof.name}\nno layer there can do more")
+    per_cycle = roof.bytes_per_cycle or 1.0
+    low, high = 2.0**scale.low, 2.0**scale.high
+    a, b = max(low / per_cycle, 2.0**scale.left), min(high / per_cycle, 2.0**scale.right)
+    x1, y1, x2, y2 = scale.x(a), scale.y(a * per_cycle), scale.x(b), scale.y(b * per_cycle)
+    at_x, at_y = x1 + 0.62 * (x2 - x1), y1 + 0.62 * (y2 - y1)
+    turn = f"rotate({_angle(x1, y1, x2, y2):.1f} {at_x:.1f} {at_y:.1f})"
+    parts = [line(x1, y1, x2, y2, "roof"), text(at_x, at_y - 7, roof.name, "here middle", transform=turn)]
+    return el("g", *parts, data_tip=f"{roof.name}\na layer left of it waits for its bytes")
+
+
+def _angle(x1: float, y1: float, x2: float, y2: float) -> float:
+    return degrees(atan2(y2 - y1, x2 - x1))
+
+
+def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale) -> Iterator[Html]:
+    """The largest first, so that small ones lie on top; names where they are in nobody's way."""
+    taken: list[tuple[float, float, float, float]] = []
+    apart = WIDTH - RIGHT + 14 + (RIGHT - 18) / 2
+    ordered = sorted(layers, key=lambda layer: -layer.cycles)
+    places = {id(layer): (scale.x(layer.macs / layer.moved) if layer.moved else apart) for layer in layers}
+    for layer in ordered:
+        x, y = places[id(layer)], scale.y(layer.macs / layer.cycles)
+        radius = 4 + 14 * (layer.cycles / found.cycles) ** 0.5
+        style = f"spot c{found.layers.index(layer) % COLOURS}"
+        dot = el("circle", cx=x, cy=y, r=radius, class_=style, data_tip=_tip(found, layer), tabindex=0)
+        yield dot
+    for layer in ordered:
+        x, y = places[id(layer)], scale.y(layer.macs / layer.cycles)
+        radius, name = 4 + 14 * (layer.cycles / found.cycles) ** 0.5, cut(layer.name, 16)
+        width = LABEL * len(name)
+        for left, end in ((x + radius + 4, False), (x - radius - 4 - width, True)):
+            box = (left, y - 7, left + width, y + 6)
+            inside = box[0] > 4 and box[2] < (WIDTH - 2 if layer.moved == 0 else WIDTH - RIGHT + 10)
+            if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+                taken.append(box)
+                yield text(x - radius - 4 if end else left, y + 4, name, "axis end" if end else "axis")
+                break
+
+
+def _tip(found: Traced, layer: TracedLayer) -> str:
+    rate = f"{figure(layer.macs / layer.cycles)} MACs per cycle"
+    moved = (
+        f"{figure(layer.macs / layer.moved)} per byte: {layer.moved:,} bytes moved" if layer.moved else "nothing moves"
+    )
+    where = layer.unit or f"{len({step.executor for step in layer.steps})} cores"
+    return f"{layer.name}\n{rate}, on {where}\n{moved}\n{layer.cycles:,} cycles, {share(layer.cycles, found.cycles)}"

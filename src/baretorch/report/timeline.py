@@ -1,0 +1,303 @@
+"""The page's picture of a run on a cluster: cores, DMA engine and GEMM unit over time, and below it what lies in L1.
+
+Positions are parts of the run, in percent: the figure is as wide as its zoom says, and text stays as it is. A core's
+lane is filled from below with the share of its time that it computed in a step, and above that with what held it up;
+when it slept, the whole lane says for whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from baretorch.emulators.types import BARRIER
+from baretorch.plan.types import Buffer
+from baretorch.report.cluster import DMA, GEMM, Moved, Traced, Use, Visit
+from baretorch.report.findings import layer_of
+from baretorch.report.html import Html, el, joined
+from baretorch.report.numbers import share
+
+SCALE = 10_000  # units of a drawing's width
+LANE, GAP = 24, 4
+HEIGHT = 220  # of L1
+COLOURS = 8
+DRAWN = 600  # buffers at most
+# What a core waits for: the field of Use, its style, its name.
+WAITS = (
+    ("load_use", "w-load", "a register that is being loaded"),
+    ("conflict", "w-bank", "a bank of L1 that serves another core"),
+    ("slow", "w-slow", "L2"),
+    ("barrier", "w-barrier", "other cores, at the barrier"),
+    ("dma", "w-dma", "the DMA engine"),
+    ("unit", "w-unit", "the GEMM unit"),
+)
+
+
+def timeline(found: Traced) -> Html:
+    """All of it."""
+    lanes = [*(f"core {core}" for core in range(found.cores)), *_units(found)]
+    chart = el("div", _layer_names(found), _lanes(found, lanes), _ticks(found), class_="chart")
+    names = el("div", el("span", "", class_="layers"), *(el("span", name) for name in lanes), class_="names")
+    parts = [el("div", names, el("div", chart, class_="pan", tabindex=0, **_label(found)), class_="timeline")]
+    if _inside(found):
+        memory = el("div", _memory(found), _ticks(found), class_="chart")
+        scale = el("div", *_addresses(found), class_="names addresses")
+        label = {"role": "group", "aria_label": "buffers in L1 over time; addresses go up"}
+        parts.append(el("div", scale, el("div", memory, class_="pan", tabindex=0, **label), class_="timeline"))
+    return joined([_tools(found), *parts])
+
+
+def _label(found: Traced) -> dict[str, str]:
+    busy = ", ".join(f"core {i} {share(use.busy, found.cycles)}" for i, use in enumerate(found.uses))
+    return {"role": "group", "aria_label": f"{found.cycles:,} cycles; busy: {busy}"}
+
+
+def _tools(found: Traced) -> Html:
+    whole = sum(found.uses, Use())
+    used = [(style, name, getattr(whole, field)) for field, style, name in WAITS if getattr(whole, field)]
+    items = [_key("busy", "computing", whole.busy, whole)]
+    items += [_key(style, f"waiting for {name}", cycles, whole) for style, name, cycles in used]
+    units = [el("li", el("i", class_=style), name) for style, name in (("dma", "copying"), ("gemm", "multiplying"))]
+    items += [
+        unit for unit, name in zip(units, (DMA, GEMM), strict=True) if any(w.unit == name for w in found.trace.works)
+    ]
+    zoom = el("input", type="range", min=1, max=24, step=1, value=1, class_="zoom-by")
+    return el("div", el("ul", *items, class_="legend"), el("label", "zoom ", zoom), class_="tools")
+
+
+def _key(style: str, name: str, cycles: int, whole: Use) -> Html:
+    return el("li", el("i", class_=style), f"{name}, {share(cycles, whole.cycles)}")
+
+
+def _units(found: Traced) -> list[str]:
+    return [unit for unit in (DMA, GEMM) if any(work.unit == unit for work in found.trace.works)]
+
+
+def _at(found: Traced, cycle: int) -> float:
+    return SCALE * (cycle - found.trace.begin) / found.cycles
+
+
+def _box(found: Traced, begin: int, end: int, top: float, height: float) -> str:
+    """A rectangle of a path."""
+    x, width = _at(found, begin), SCALE * (end - begin) / found.cycles
+    return f"M{x:.1f} {top:.1f}h{max(width, 0.5):.1f}v{height:.1f}h-{max(width, 0.5):.1f}z"
+
+
+def _path(boxes: Iterable[str], style: str, tip: str | None = None) -> Html:
+    d = "".join(boxes)
+    return el("path", d=d, class_=style, data_tip=tip) if d else Html("")
+
+
+def _drawing(height: float, parts: Iterable[Html], label: str) -> Html:
+    box = f"0 0 {SCALE} {height:g}"
+    about = {"viewBox": box, "preserveAspectRatio": "none", "role": "img", "aria_label": label}
+    return el("svg", *parts, height=height, **about)
+
+
+def _lanes(found: Traced, lanes: Sequence[str]) -> Html:
+    height = len(lanes) * (LANE + GAP) - GAP
+    parts = [_path([f"M0 {i * (LANE + GAP)}h{SCALE}v{LANE}h-{SCALE}z" for i in range(len(lanes))], "lane")]
+    for layer in range(len(found.layers)):
+        visits = [visit for visit in found.visits if visit.layer == layer]
+        tip = _layer_tip(found, layer)
+        parts.append(_path((_busy(found, v) for v in visits), f"busy c{layer % COLOURS}", tip))
+    for field, style, name in WAITS[:3]:
+        parts.append(_path(_held_up(found, field), style, f"waiting for {name}"))
+    parts += _asleep(found)
+    for i, unit in enumerate(_units(found), found.cores):
+        parts += _working(found, unit, i * (LANE + GAP))
+    return _drawing(height, parts, "what each core, the DMA engine and the GEMM unit did over time")
+
+
+def _busy(found: Traced, visit: Visit) -> str:
+    """The share of a visit in which the core computed, from below."""
+    top = visit.core * (LANE + GAP)
+    part = LANE * visit.use.busy / max(1, _awake(visit))
+    return _box(found, visit.begin, visit.end, top + LANE - part, part)
+
+
+def _awake(visit: Visit) -> int:
+    """Cycles of a visit without those in which the core slept, which are drawn on top."""
+    return visit.use.busy + visit.use.load_use + visit.use.conflict + visit.use.slow
+
+
+def _held_up(found: Traced, field: str) -> Iterator[str]:
+    """Above what a core computed: what held it up, one cause above the other."""
+    below = {"load_use": 0, "conflict": 1, "slow": 2}[field]
+    for visit in found.visits:
+        causes = (visit.use.busy, visit.use.load_use, visit.use.conflict, visit.use.slow)
+        if causes[below + 1] * 200 > _awake(visit):  # what would be seen
+            part, awake = LANE / max(1, _awake(visit)), sum(causes[: below + 2])
+            top = visit.core * (LANE + GAP) + LANE - part * awake
+            yield _box(found, visit.begin, visit.end, top, part * causes[below + 1])
+
+
+def _asleep(found: Traced) -> Iterator[Html]:
+    """Where the others sleep until a unit is done because core 0 does, the lane says so."""
+    slept: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    own = {
+        what: [(p.begin, p.end) for p in found.trace.pauses if p.core == 0 and p.what == what] for what in (DMA, GEMM)
+    }
+    for pause in found.trace.pauses:
+        rest = [(pause.begin, pause.end)]
+        if pause.what == BARRIER and pause.core:
+            for what, times in own.items():
+                both = [(max(a, b), min(c, d)) for a, c in rest for b, d in times if max(a, b) < min(c, d)]
+                slept.setdefault((pause.core, what), []).extend(both)
+                rest = [piece for stretch in rest for piece in _without(stretch, both)]
+        slept.setdefault((pause.core, pause.what), []).extend(rest)
+    styles = {BARRIER: WAITS[3], DMA: WAITS[4], GEMM: WAITS[5]}
+    for (core, what), times in sorted(slept.items()):
+        field, style, name = styles[what]
+        cycles = getattr(found.uses[core], field)
+        tip = f"core {core} waiting for {name}\n{cycles:,} cycles in all, {share(cycles, found.cycles)}"
+        top = core * (LANE + GAP)
+        yield _path((_box(found, begin, end, top, LANE) for begin, end in _joined(found, times)), style, tip)
+
+
+def _without(stretch: tuple[int, int], taken: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    at = stretch[0]
+    for begin, end in sorted(taken):
+        if begin < stretch[1] and end > at:
+            if begin > at:
+                yield at, begin
+            at = end
+    if at < stretch[1]:
+        yield at, stretch[1]
+
+
+def _joined(found: Traced, times: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Without what is too short to be seen even when zoomed."""
+    least = found.cycles / SCALE
+    return ((begin, end) for begin, end in times if end - begin > least)
+
+
+def _working(found: Traced, unit: str, top: float) -> Iterator[Html]:
+    layer_of_work = {id(moved.work): moved.layer for moved in found.moved}
+    style = "dma" if unit == DMA else "gemm"
+    works = [work for work in found.trace.works if work.unit == unit]
+    for i, work in enumerate(works):
+        layer = layer_of_work.get(id(work))
+        if layer is None:
+            layer = next((v.layer for v in found.visits if v.core == work.core and v.begin <= work.asked <= v.end), -1)
+        name = found.layers[layer].name if layer >= 0 else "the run function"
+        did = f"copies {work.bytes:,} bytes" if unit == DMA else f"computes {work.bytes:,} bytes"
+        times = (
+            f"cycles {work.begin - found.trace.begin:,} to {work.end - found.trace.begin:,}: {work.end - work.begin:,}"
+        )
+        tip = f"{unit} {did}\nfor {name}\n{times}"
+        yield _path([_box(found, work.begin, work.end, top, LANE)], f"{style} odd{i % 2}", tip)
+
+
+def _layer_tip(found: Traced, number: int) -> str:
+    layer = found.layers[number]
+    op = layer.steps[0].call.op.name
+    lines = [f"{layer.name}: {op}", f"{layer.cycles:,} cycles, {share(layer.cycles, found.cycles)} of the run"]
+    if layer.macs:
+        lines.append(f"{layer.macs:,} MACs, {layer.macs / max(1, layer.cycles):.2f} per cycle")
+    lines.append(
+        f"on {layer.unit}" if layer.unit else f"on {len({v.core for v in found.visits if v.layer == number})} cores"
+    )
+    if layer.copies:
+        lines.append(f"{len(layer.copies)} tiles, {layer.copied:,} bytes by DMA")
+    use = layer.use
+    waits = [
+        f"{share(getattr(use, field), use.cycles)} {name}"
+        for field, _, name in WAITS
+        if getattr(use, field) * 200 > use.cycles
+    ]
+    return "\n".join([*lines, f"{share(use.busy, use.cycles)} computing", *waits])
+
+
+def _stretches(found: Traced) -> Iterator[tuple[int, int, int]]:
+    """Each layer, and when it runs without another in between."""
+    phases = sorted((begin, end, i) for i, layer in enumerate(found.layers) for begin, end in layer.windows)
+    for number, group in groupby(phases, key=lambda phase: phase[2]):
+        times = list(group)
+        yield number, times[0][0], times[-1][1]
+
+
+def _layer_names(found: Traced) -> Html:
+    names = [
+        el(
+            "span",
+            found.layers[number].name,
+            class_=f"c{number % COLOURS}",
+            style=f"left:{_percent(found, begin)};width:{100 * (end - begin) / found.cycles:.3f}%",
+            data_tip=_layer_tip(found, number),
+        )
+        for number, begin, end in _stretches(found)
+    ]
+    return el("div", *names, class_="layers")
+
+
+def _percent(found: Traced, cycle: int) -> str:
+    return f"{100 * (cycle - found.trace.begin) / found.cycles:.3f}%"
+
+
+def _ticks(found: Traced) -> Html:
+    step = _round_step(found.cycles / 8)
+    marks = range(0, found.cycles - step // 3, step)
+    return el(
+        "div", *(el("span", f"{c:,}", style=f"left:{100 * c / found.cycles:.3f}%") for c in marks), class_="ticks"
+    )
+
+
+def _round_step(least: float) -> int:
+    unit: int = 10 ** (len(str(max(1, int(least)))) - 1)
+    return next(unit * m for m in (1, 2, 5, 10) if unit * m >= least)
+
+
+# L1 ------------------------------------------------------------------------------------------------------------------
+
+
+def _addresses(found: Traced) -> Iterator[Html]:
+    top = _room(found)
+    for at in range(0, top + 1, _round_step(top / 4)):
+        yield el("span", f"{at:,}", style=f"bottom:{100 * at / top:.2f}%")
+
+
+def _room(found: Traced) -> int:
+    return max((b.end for b in _inside(found)), default=1)
+
+
+def _inside(found: Traced) -> list[Buffer]:
+    return [b for b in found.plan.layout.buffers if b.size and b.bank == found.cluster.scratchpad]
+
+
+def _when(found: Traced, buffer: Buffer) -> tuple[int, int]:
+    """Cycles: of a buffer that a copy fills, from when that was asked for."""
+    bounds = found.bounds
+    first = found.trace.begin if buffer.first < 0 else bounds[buffer.first]
+    last = found.trace.end if buffer.last + 1 >= len(bounds) else bounds[max(buffer.last + 1, 0)]
+    return first, last
+
+
+def _memory(found: Traced) -> Html:
+    """Buffers where and while they are there. What a copy fills is striped until it has come."""
+    up = HEIGHT / _room(found)
+    filled = {moved.copy.target.storage: moved for moved in found.moved}
+    parts = [_path([f"M0 0h{SCALE}v{HEIGHT}h-{SCALE}z"], "lane")]
+    inside = _inside(found)
+    makes = {step.call.y.name: i for i, layer in enumerate(found.layers) for step in layer.steps}
+    for buffer in sorted(sorted(inside, key=lambda b: -b.size)[:DRAWN], key=lambda b: (b.first, b.offset)):
+        parts += _lying(found, buffer, filled.get(buffer.name), makes, up)
+    return _drawing(HEIGHT, parts, f"{len(inside)} buffers in {found.cluster.scratchpad} over time")
+
+
+def _lying(found: Traced, buffer: Buffer, moved: Moved | None, makes: dict[str, int], up: float) -> Iterator[Html]:
+    begin, end = _when(found, buffer)
+    top, height = HEIGHT - buffer.end * up, max(buffer.size * up, 1.0)
+    place = f"{buffer.size:,} bytes at {buffer.offset:,}"
+    if moved is None:
+        layer = layer_of(found.plan, buffer)
+        number = makes.get(buffer.name, next((i for i, x in enumerate(found.layers) if layer.endswith(x.name)), 0))
+        tip = f"{buffer.name}\n{place}\n{layer}\ncycles {begin - found.trace.begin:,} to {end - found.trace.begin:,}"
+        yield _path([_box(found, begin, end, top, height)], f"buffer c{number % COLOURS}", tip)
+        return
+    work, layer = moved.work, found.layers[moved.layer].name
+    times = f"asked for at {work.asked - found.trace.begin:,}, there at {work.end - found.trace.begin:,}"
+    tip = f"weights of {layer}\n{place}\n{times}, used until {end - found.trace.begin:,}"
+    yield _path([_box(found, work.asked, work.end, top, height)], "filling", tip)
+    if end > work.end:
+        yield _path([_box(found, work.end, end, top, height)], f"buffer tile c{moved.layer % COLOURS}", tip)
