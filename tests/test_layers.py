@@ -51,8 +51,8 @@ LAYERS: dict[str, str] = {
     "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs passes pipeline plan "
     "ports quantize targets targets.features text units version",
-    "explore": "emit emulators errors escape firmware frontends ir ops options passes pipeline plan ports report "
-    "targets",
+    "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options passes pipeline plan "
+    "ports report targets",
     "tune": "emulators errors escape firmware frontends ir net on_host ops options passes pipeline plan ports quantize "
     "report targets",
     "exports": "debug emit emulators errors firmware frontends ir npu npu.accelerators ops options pipeline ports "

@@ -14,6 +14,7 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
+from baretorch.plan.choices import Way, chosen
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.choose_tiles import Place, Planned, Workshop
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
@@ -131,7 +132,12 @@ def _whole(
     graph, storage = found.graph, views(found.graph, found.needs)
     apart = board.chip.cpu.flash_apart
     constants = Constants(apart)
-    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units)
+    choices = chosen(options.kernels)
+
+    def measured(call: Call[Any]) -> Way | None:
+        return choices.way(call, board.chip.cpu.name, options.shared_cores)
+
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
     wished = wishes(graph, storage, board, options.place, of_npu(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
@@ -150,7 +156,7 @@ def _whole(
     tiles = None
     if board.chip.cluster is not None:
         kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
-        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, board, options)
+        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, board, options, measured)
     elif options.shared_cores > 1:
         constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants, pair()))
@@ -194,10 +200,11 @@ def _on_cluster(
     place: Place,
     board: Board,
     options: Options,
+    measured: Callable[[Call[Any]], Way | None],
 ) -> tuple[Planned, Constants, Tiles | None]:
     """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
     they come by DMA, in tiles with which the run takes least."""
-    team, chip = cluster(options.shared_cores), board.chip
+    team, chip = cluster(options.shared_cores, measured), board.chip
     assert chip.cluster is not None
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
     own = room(chip, scratchpad, options.used_cores) - SPARE

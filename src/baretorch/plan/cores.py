@@ -8,13 +8,14 @@ made itself, as a 1x1 convolution behind another does row by row, they need not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from baretorch.ops.cut import Part, flat, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
+from baretorch.plan.choices import Way
 from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.types import Copy, Executor, InArena, Layout, Operand, Phase, Schedule, Step, View, WithCaller
@@ -32,6 +33,7 @@ class Team:
     least: int
     flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
     known: dict[int, tuple[Step, tuple[Part, ...] | None]] = field(default_factory=dict, compare=False)
+    measured: Callable[[Call[Any]], Way | None] = lambda call: None  # whose cut was found to be the best
 
     @property
     def cores(self) -> tuple[Executor, ...]:
@@ -51,9 +53,15 @@ def pair() -> Team:
     return Team(2, LEAST)
 
 
-def cluster(count: int) -> Team:
+def cluster(count: int, measured: Callable[[Call[Any]], Way | None] = lambda call: None) -> Team:
     """Cores with a barrier in hardware and kernels that multiply more than two bytes per cycle."""
-    return Team(count, 400, flat=True)
+    return Team(count, 400, flat=True, measured=measured)
+
+
+def cuts_of(call: Call[Any], kernel: Kernel[Any], team: Team) -> int:
+    """How many cuts there are to choose from."""
+    own = flat(call) if team.flat else call
+    return len(list(_cuts(own, kernel.splits(own), team.count))) if team.count > 1 and len(own.outputs) == 1 else 0
 
 
 def shared(steps: Sequence[Step], storage: Mapping[str, View], constants: Constants, team: Team) -> Schedule:
@@ -128,6 +136,9 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
     if step.guards or in_place or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
         return None
     cuts = list(_cuts(call, step.kernel.splits(call), team.count))
+    way = team.measured(step.call)
+    if way is not None and way.cut is not None and way.kernel == step.kernel.symbol and way.cut < len(cuts):
+        return cuts[way.cut]
 
     def most(parts: tuple[Part, ...]) -> float:
         return max(team.work(part.call, step.kernel) for part in parts)

@@ -14,6 +14,7 @@ from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.kernel import Call, Kernel, Packed
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
+from baretorch.plan.choices import Way
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant, Executor, Guard, Operand, Scratch, Step, View
@@ -22,14 +23,22 @@ from baretorch.text import attributes
 from baretorch.units import Unit
 
 
-def select_kernel(call: Call[Any], cpu: Cpu, units: Sequence[Unit] = ()) -> Kernel[Any]:
-    """The kernel of the first unit that takes it, else the first of the op that the CPU can run and that fits."""
+def select_kernel(
+    call: Call[Any],
+    cpu: Cpu,
+    units: Sequence[Unit] = (),
+    measured: Callable[[Call[Any]], Way | None] = lambda call: None,
+) -> Kernel[Any]:
+    """The kernel of the first unit that takes it; else of those of the op that the CPU can run and that fit, the one
+    that was measured to be best, or the first."""
     for unit in units:
         if (found := unit.kernel_of(call)) is not None:
             return found
-    for kernel in kernels_of(call.op):
-        if kernel.needs.met_by(cpu.features) and kernel.fits(call):
-            return kernel
+    fitting = [k for k in kernels_of(call.op) if k.needs.met_by(cpu.features) and k.fits(call)]
+    if len(fitting) > 1 and (way := measured(call)) is not None:
+        return next((k for k in fitting if k.symbol == way.kernel), fitting[0])
+    if fitting:
+        return fitting[0]
     raise CompileError(
         f"{call.op.name}: no kernel computes this",
         at=str(call.y.origin) or None,
@@ -138,15 +147,16 @@ def make_steps(
     constants: Constants,
     needs: Mapping[str, Needs] = NOTHING,
     units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
+    measured: Callable[[Call[Any]], Way | None] = lambda call: None,
 ) -> list[Step]:
     """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
-    `needs` on what conditions it is computed, `units` what may compute it beside the CPU."""
+    `needs` on what conditions it is computed, `units` what may compute it beside the CPU, `measured` which kernel."""
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
         if isinstance(call.op, (PlaceSlice, Copy)) and _in_place(call, storage):
             return
-        step = make_step(node, call, select_kernel(call, cpu, units(call)), constants, storage)
+        step = make_step(node, call, select_kernel(call, cpu, units(call), measured), constants, storage)
         guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
         steps.append(replace(step, guards=guards))
 

@@ -1,0 +1,208 @@
+"""Tries the kernels that fit a model's layers on the emulator, and keeps what is best.
+
+On one core a profile tells what each layer took, so that one image tries another kernel for every layer at once. On a
+cluster only the whole run is known: there one layer is changed at a time, first its kernel, then its cut. What was
+measured is kept in the user's cache by the image's C, so that it is measured once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from baretorch.firmware.cache import cache_folder, fingerprint
+from baretorch.frontends import Source
+from baretorch.ops import kernels_of
+from baretorch.ops.kernel import Call
+from baretorch.options import Options
+from baretorch.pipeline import Compiled, build_image, compile_graphs, compile_source, run_image
+from baretorch.plan.choices import Choice, Cost, Way, layer_of, to_json
+from baretorch.plan.cores import cluster, cuts_of
+from baretorch.report.kernels import Measured, Searched
+from baretorch.report.profile import make_profile
+from baretorch.targets.types import Board
+
+Progress = Callable[[str, int, int], None]
+LEAST = 0.005  # share of the products that a layer must have to be tried alone
+
+
+@dataclass
+class Bench:
+    """Measures a model with ways for some of its layers."""
+
+    source: Source
+    board: Board
+    options: Options
+    folder: Path
+    built: int = 0
+    known: int = 0
+
+    @cached_property
+    def plain(self) -> Compiled:
+        return compile_source(self.source, self.board, self.options)
+
+    @property
+    def cores(self) -> int:
+        return self.plain.options.shared_cores
+
+    @property
+    def cpu(self) -> str:
+        return self.board.chip.cpu.name
+
+    def compiled(self, ways: Mapping[str, Way]) -> Compiled:
+        """With these ways; the layers of a model that are not among them take what they always do."""
+        path = self.folder / "kernels.json"
+        path.write_text(to_json(Choice(self.cpu, self.cores, layer, way, {}) for layer, way in ways.items()), "utf-8")
+        options = replace(self.options, kernels=str(path))
+        return compile_graphs(self.source, self.plain.graphs, self.board, options)
+
+    def measured(self, ways: Mapping[str, Way]) -> Measured:
+        compiled = self.compiled(ways)
+        options, c = compiled.options, compiled.c
+        tools = (self.board.name, str(options.toolchain), str(options.emulator), str(options.code))
+        files = (c.glue, *(c.files[name] for name in sorted(c.files)))
+        texts = (text.replace(str(self.folder), "") for text in files)
+        kept = cache_folder() / "kernels" / f"{fingerprint(*tools, *texts)}.json"
+        found = _kept(kept)
+        if found is None:
+            self.built += 1
+            found = self._run(compiled)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(_to_json(found), "utf-8")
+        else:
+            self.known += 1
+        return found
+
+    def _run(self, compiled: Compiled) -> Measured:
+        with TemporaryDirectory(prefix="baretorch-") as folder:
+            image = build_image(compiled, Path(folder))
+            run = run_image(compiled, image)
+            if self.board.chip.cluster is not None:
+                assert run.emulator_cycles is not None and run.instructions is not None
+                return Measured(Cost(run.emulator_cycles, run.instructions), {}, compiled.plan.arena)
+            profile = make_profile(compiled, image, run)
+        layers: dict[str, Cost] = {}
+        for step, layer in zip(compiled.plan.steps, profile.layers, strict=True):
+            key, before = layer_of(step.call), layers.get(layer_of(step.call), Cost(0, 0))
+            cycles = round(layer.time.all.expected)
+            layers[key] = Cost(before.cycles + cycles, before.instructions + layer.instructions)
+        whole = Cost(round(profile.time.all.expected), profile.instructions)
+        return Measured(whole, layers, compiled.plan.arena)
+
+
+def search(source: Source, board: Board, options: Options, by: str, progress: Progress) -> Searched:
+    """The best kernel for each kind of layer, by `cycles` or `instructions`."""
+    with TemporaryDirectory(prefix="baretorch-") as folder:
+        bench = Bench(source, board, options, Path(folder))
+        slots = {layer: ways for layer, ways in _slots(bench) if len(ways) > 1}
+        first = {layer: ways[0] for layer, ways in slots.items()}
+        before = bench.measured(first)
+        one_by_one = _alone if not before.layers and slots else _together
+        tried = one_by_one(bench, slots, before, by, progress)
+        best = {layer: min(each, key=lambda way: _by(each[way], by)) for layer, each in tried.items()}
+        after, best = _within(bench, before, first, best, tried, by)
+        choices = tuple(Choice(bench.cpu, bench.cores, layer, best[layer], each) for layer, each in tried.items())
+        return Searched(choices, before, after, bench.built, bench.known)
+
+
+def _by(cost: Cost, by: str) -> tuple[int, int]:
+    pair = (cost.cycles, cost.instructions)
+    return pair if by == "cycles" else (pair[1], pair[0])
+
+
+def _slots(bench: Bench) -> Iterator[tuple[str, list[Way]]]:
+    """Every kind of layer that a core computes, with the kernels that fit it, the planner's first."""
+    plan, cpu = bench.plain.plan, bench.board.chip.cpu
+    elsewhere = {step.call.y.name for step in plan.steps if step.kernel.unit}
+    computed = {step.nodes[0].outputs[0] for step in plan.steps}
+    graph = plan.graph
+    for node in graph.nodes:
+        if node.outputs[0] in computed and node.outputs[0] not in elsewhere:
+            call: Call[Any] = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
+            fitting = [k for k in kernels_of(node.op) if k.needs.met_by(cpu.features) and k.fits(call)]
+            yield layer_of(call), [Way(k.symbol) for k in fitting]
+
+
+def _together(
+    bench: Bench, slots: Mapping[str, Sequence[Way]], before: Measured, by: str, progress: Progress
+) -> dict[str, dict[Way, Cost]]:
+    """All layers at once, each in its next way."""
+    tried = {layer: {ways[0]: before.layers[layer]} for layer, ways in slots.items() if layer in before.layers}
+    rounds = max((len(slots[layer]) for layer in tried), default=1)
+    for i in range(1, rounds):
+        progress(f"try kernel {i + 1} of {rounds}", i, rounds)
+        found = bench.measured({layer: slots[layer][min(i, len(slots[layer]) - 1)] for layer in tried})
+        for layer in tried:
+            if i < len(slots[layer]):
+                tried[layer][slots[layer][i]] = found.layers[layer]
+    return tried
+
+
+def _alone(
+    bench: Bench, slots: Mapping[str, Sequence[Way]], before: Measured, by: str, progress: Progress
+) -> dict[str, dict[Way, Cost]]:
+    """One layer after the other: its kernels, then the cuts of the best, beside what was best of those before."""
+    graph = bench.plain.plan.graph
+    calls = {layer_of(c): c for c in (Call(n.op, graph.of(n.inputs), graph.of(n.outputs)) for n in graph.nodes)}
+    macs = {layer: call.op.macs(call.inputs, call.outputs) for layer, call in calls.items() if layer in slots}
+    worth = [layer for layer in slots if macs[layer] >= LEAST * sum(macs.values())]
+    best: dict[str, Way] = {layer: ways[0] for layer, ways in slots.items()}
+    tried: dict[str, dict[Way, Cost]] = {}
+    now, team = before.whole, cluster(bench.cores)
+    for i, layer in enumerate(worth):
+        each = tried[layer] = {slots[layer][0]: now}
+        for way in slots[layer][1:]:
+            progress(f"try layer {i + 1} of {len(worth)}", i, len(worth))
+            each[way] = bench.measured(best | {layer: way}).whole
+        best[layer] = min(each, key=lambda way, each=each: _by(each[way], by))  # type: ignore[misc]
+        kernel = next(k for k in kernels_of(calls[layer].op) if k.symbol == best[layer].kernel)
+        for number in range(cuts_of(calls[layer], kernel, team)):
+            progress(f"try layer {i + 1} of {len(worth)}", i, len(worth))
+            way = Way(kernel.symbol, number)
+            each[way] = bench.measured(best | {layer: way}).whole
+        best[layer] = min(each, key=lambda way, each=each: _by(each[way], by))  # type: ignore[misc]
+        now = each[best[layer]]
+    return tried
+
+
+def _within(
+    bench: Bench,
+    before: Measured,
+    first: Mapping[str, Way],
+    best: dict[str, Way],
+    tried: Mapping[str, Mapping[Way, Cost]],
+    by: str,
+) -> tuple[Measured, dict[str, Way]]:
+    """All choices together. The arena must not grow for them: those that gain least go first."""
+
+    def gain(layer: str) -> int:
+        return _by(tried[layer][first[layer]], by)[0] - _by(tried[layer][best[layer]], by)[0]
+
+    order = sorted((layer for layer in best if best[layer] != first[layer]), key=gain)
+    while True:
+        after = bench.measured({**first, **best})
+        better = _by(after.whole, by) <= _by(before.whole, by)
+        if (after.arena <= before.arena and better) or not order:
+            return after, best
+        layer = order.pop(0)
+        best[layer] = first[layer]
+
+
+def _to_json(found: Measured) -> str:
+    layers = {layer: [c.cycles, c.instructions] for layer, c in found.layers.items()}
+    return json.dumps({"whole": [found.whole.cycles, found.whole.instructions], "layers": layers, "arena": found.arena})
+
+
+def _kept(path: Path) -> Measured | None:
+    """What was measured before; None if that is not known, or damaged."""
+    try:
+        said = json.loads(path.read_text("utf-8"))
+        layers = {str(layer): Cost(*map(int, cost)) for layer, cost in said["layers"].items()}
+        return Measured(Cost(*map(int, said["whole"])), layers, int(said["arena"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None

@@ -1,0 +1,62 @@
+"""tune-kernels measures once, and --kernels takes what it wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from baretorch.explore import kernel_search
+from tests.cli.program import baretorch, check_golden, copy_model
+
+BOARD = ("--board", "mps2-an386")
+
+
+def test_a_search_and_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_search, "cache_folder", lambda: folder / "cache")
+    model = copy_model("tiny", folder)
+    first = baretorch("tune-kernels", model, *BOARD, "--json").json()
+    assert first["file"] == "tiny.kernels.json"
+    assert first["built"] > 1
+    assert any(len(choice["tried"]) > 1 for choice in first["choices"])
+    assert first["after"]["cycles"] <= first["before"]["cycles"]
+    text = (folder / "tiny.kernels.json").read_text()
+    again = baretorch("tune-kernels", model, *BOARD, "--json").json()
+    assert again["built"] == 0
+    assert (folder / "tiny.kernels.json").read_text() == text
+    slow = {name: way for c in first["choices"] for name, way in [(c["take"], list(c["tried"])[-1])]}
+    for best, worst in slow.items():
+        text = text.replace(f'"take": "{best}"', f'"take": "{worst}"')
+    (folder / "slow.json").write_text(text)
+    ran = baretorch("run", model, *BOARD, "--kernels", "slow.json", "--json").json()
+    assert ran["instructions"] > first["after"]["instructions"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("kernels_of_others", "hello"),
+        (
+            "kernels_that_are_gone",
+            '{"format": 1, "choices": [{"cpu": "x", "cores": 1, "layer": "", "take": "bt_warp", "tried": {}}]}',
+        ),
+    ],
+)
+def test_files_that_are_none(name: str, text: str, folder: Path) -> None:
+    (folder / "mine.json").write_text(text)
+    result = baretorch("compile", copy_model("tiny", folder), *BOARD, "--kernels", "mine.json", "--out", "c")
+    assert (result.code, result.out) == (1, "")
+    check_golden(f"error_{name}", result.err)
+
+
+def test_a_file_that_is_not_there(folder: Path) -> None:
+    result = baretorch("compile", copy_model("tiny", folder), *BOARD, "--kernels", "nowhere.json", "--out", "c")
+    assert result.code == 1
+    check_golden("error_kernels_nowhere", result.err)
+
+
+def test_a_file_of_others_stays(folder: Path) -> None:
+    (folder / "tiny.kernels.json").write_text("mine")
+    result = baretorch("tune-kernels", copy_model("tiny", folder), *BOARD)
+    assert result.code == 1
+    check_golden("error_kernels_not_ours", result.err)
