@@ -76,7 +76,7 @@ def options_for(source: Source) -> Options:
 
 
 def on_npu(source: Source, npu: Npu) -> dict[str, Any]:
-    """What runs where; CompileError if a delegate's stream does not compute it."""
+    """What runs where."""
     compiled = pipeline.compile_source(source, board_with(npu), options_for(source))
     found, plan = compiled.partition, compiled.plan
     assert found is not None

@@ -22,6 +22,7 @@ from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Options, UseNpu
 from baretorch.plan import make_plan
 from baretorch.ports import arranged, stored
+from baretorch.report.npu import BROUGHT, npu_warnings
 from baretorch.targets.boards import load_board
 from tests.zoo.zoo import MODELS, source
 
@@ -98,6 +99,7 @@ def test_without_vela_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("BARETORCH_VELA", str(tmp_path))
     found = delegated(read("pair")[0].graph, load_board("corstone-300"), Options(npu=UseNpu.REQUIRE))
     assert found is not None and [r.bytes_in for r in found.regions] == [22] and found.cycles is None
+    assert npu_warnings(found) == (BROUGHT,)
 
 
 def test_verbs_that_only_look() -> None:

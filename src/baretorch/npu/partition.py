@@ -70,6 +70,11 @@ class Partition:
     left: tuple[Left, ...]
 
     @property
+    def brought(self) -> bool:
+        """Whether some region is one of commands that a file brought: nobody says what they should compute."""
+        return any(region.cycles is None for region in self.regions)
+
+    @property
     def cycles(self) -> int | None:
         """As Vela estimates; None if it did not for some region."""
         known = [region.cycles for region in self.regions if region.cycles is not None]

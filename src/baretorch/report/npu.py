@@ -14,6 +14,11 @@ from baretorch.npu.use import MISSING
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
 
+BROUGHT = (
+    "npu: the file brings commands for the NPU and does not say what they should compute: "
+    "the image is compared with the emulated NPU alone"
+)
+
 
 def npu_json(compiled: Compiled) -> dict[str, Any] | None:
     """Null where no NPU is used. Cycles are Vela's estimate."""
@@ -69,6 +74,8 @@ def npu_warnings(found: Partition | None) -> tuple[str, ...]:
         for why, count in reasons.items()
         if why.startswith(WRONG)
     ]
+    if found is not None and found.brought:
+        told.append(BROUGHT)
     if MISSING in reasons:
         told.append(f"npu: {MISSING}, so the NPU does nothing: pip install 'baretorch[ethos-u]'")
     return tuple(told)

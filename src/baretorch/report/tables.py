@@ -143,7 +143,8 @@ def _speed(table: Table, facts: RunFacts) -> None:
     macs, instructions = facts.compiled.graph.macs(), facts.run.instructions
     chip = facts.image.board.chip
     table.add_row("[bold]one inference[/]", "", "")
-    table.add_row("  MACs", f"{macs:,}", "multiply-accumulates")
+    brought = facts.compiled.partition is not None and facts.compiled.partition.brought
+    table.add_row("  MACs", f"{macs:,}", f"multiply-accumulates{', without those of the NPU' if brought else ''}")
     if instructions is None:
         table.add_row("  instructions", "", f"not counted by {facts.run.emulator}")
     else:
