@@ -57,6 +57,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "net.py").write_text(MODEL)
     (tmp_path / "plain.py").write_text(PLAIN)
     (tmp_path / "bare.py").write_text(PLAIN + "def evaluate(run): return {'accuracy': 1.0}\n")
+    few = PLAIN + "def calibration(): return [inputs()]\n"
+    (tmp_path / "nan.py").write_text(few + "def evaluate(run): return {'accuracy': float('nan')}\n")
+    (tmp_path / "names.py").write_text(
+        few + "seen = []\ndef evaluate(run): seen.append(1); return {f'a{len(seen)}': 1.0}\n"
+    )
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "study.db").write_text("SQLite format 4")
     return tmp_path
 
 
@@ -83,6 +90,14 @@ def test_a_model_is_found_confirmed_and_made_again(folder: Path) -> None:
         assert made.json()["flash"]["total"] == chosen["flash"]
         images.append((folder / out / "net.bin").read_bytes())
     assert images[0] == images[1]
+    # Also where another computer rounds otherwise: all weights are in the file, none of the model file's own is taken.
+    moved = MODEL.replace("    train(net)\n", "    train(net)\n    for p in net.parameters(): p.data *= 1 + 1e-3\n")
+    assert moved != MODEL
+    (folder / "net.py").write_text(moved)
+    made = baretorch("run", "net.py", "--board", "pico", "--config", "t/tuned.toml", "--out", "c", "--json")
+    assert made.code == 0, made.err
+    assert (folder / "c" / "net.bin").read_bytes() == images[0]
+    (folder / "net.py").write_text(MODEL)
     # And the study is there: more trials go on with it.
     again = baretorch(*arguments[:-1], "6", "--target-samples", "20", "--out", "t", "--json")
     assert again.code == 0, again.err
@@ -94,7 +109,27 @@ def test_budgets_that_nothing_meets(folder: Path) -> None:
     result = baretorch("tune", "net.py", "--board", "pico", "--flash", "8k", "--trials", "2", "--out", "t")
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("error: none of 2 candidates meets all budgets\n")
-    assert "with that accuracy at least" in result.err and "need  accuracy at least" in result.err
+    assert "nearest to the other budgets: " in result.err and "bytes of flash too many" in result.err
+    assert "nearest with that accuracy: " in result.err and "need  accuracy at least" in result.err
+
+
+@pytest.mark.slow
+def test_budgets_of_time_and_ram(folder: Path) -> None:
+    """In time, as many instructions as the image then takes."""
+    (folder / "bare.py").write_text(
+        MODEL.replace("def train(model)", "def learn(model)").replace("train(net)", "learn(net)")
+    )
+    arguments = ("tune", "bare.py", "--board", "mps2-an386", "--accuracy-drop", "20", "--trials", "6")
+    result = baretorch(*arguments, "--time", "0.2ms", "--ram", "1k", "--out", "t", "--target-samples", "5", "--json")
+    assert result.code == 0, result.err
+    told = result.json()
+    chosen = told["chosen"]
+    assert chosen["milliseconds"] <= 0.2 < told["int8"]["milliseconds"]
+    assert chosen["ram"] <= 1024
+    assert told["notes"] == ["no training: the model file has no train(model)"]
+    made = baretorch("run", "bare.py", "--board", "mps2-an386", "--config", "t/tuned.toml", "--out", "a", "--json")
+    assert made.code == 0, made.err
+    assert made.json()["instructions"] == chosen["instructions"]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +142,9 @@ def test_budgets_that_nothing_meets(folder: Path) -> None:
         ("tune_join", ["net.py", "--join", "--storage", "sqlite:///study.db", "--samples", "4"]),
         ("tune_file", ["net.onnx"]),
         ("tune_calibration", ["bare.py"]),
+        ("tune_nan", ["nan.py"]),
+        ("tune_names", ["names.py", "--out", "n"]),
+        ("tune_study", ["net.py", "--out", "damaged", "--samples", "4"]),
     ],
 )
 def test_errors(name: str, arguments: list[str], folder: Path) -> None:
@@ -123,6 +161,10 @@ def test_errors(name: str, arguments: list[str], folder: Path) -> None:
         (["--flash", "0"], "0 is no size"),
         (["--time", "fast"], "fast is no time; write 30ms or 1.5s"),
         (["--accuracy-drop", "-1"], "-1"),
+        (["--accuracy-drop", "nan"], "--accuracy-drop nan is no number of points"),
+        (["--flash", "nan"], "nan is no size"),
+        (["--ram", "-5k"], "-5k is no size"),
+        (["--time", "inf"], "inf is no time"),
     ],
 )
 def test_wrong_usage(arguments: list[str], text: str, folder: Path) -> None:

@@ -10,7 +10,7 @@ from baretorch.frontends import from_module
 from baretorch.ir import Graph, interpret
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import channels, without
-from baretorch.tune.retrain import can_be_trained, trained
+from baretorch.tune.retrain import trained, why_untrained
 
 
 def network() -> nn.Module:
@@ -35,7 +35,7 @@ def read(net: nn.Module, *inputs: torch.Tensor) -> Graph:
 def test_it_takes_and_gives_what_the_original_does_also_in_batches() -> None:
     net, batch = network(), torch.randn(5, 2, 12, 12)
     graph = read(net, batch[:1])
-    assert can_be_trained(graph)
+    assert why_untrained(graph) is None
     seen = []
     same = trained(graph, {}, lambda model: seen.append(model(batch)))
     with torch.no_grad():
@@ -68,5 +68,26 @@ def test_what_is_left_learns_and_its_weights_are_rounded_meanwhile() -> None:
 
 
 def test_what_cannot_be_trained() -> None:
-    assert not can_be_trained(read(nn.Sequential(nn.Linear(4, 4), nn.GELU()), torch.randn(1, 4)))
-    assert not can_be_trained(read(nn.Linear(4, 4), torch.randn(3, 4)))
+    strange = read(nn.Sequential(nn.Linear(4, 4), nn.GELU()), torch.randn(1, 4))
+    assert why_untrained(strange) == "train(model) cannot be given a model with gelu"
+    mixed = read(nn.Linear(4, 4), torch.randn(3, 4))
+    assert why_untrained(mixed) == "train(model) cannot be given a model that mixes what is in a batch"
+
+
+def test_weights_that_are_left_out_stay_so() -> None:
+    graph = read(nn.Sequential(nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 2)), torch.randn(1, 8))
+    layer = graph.nodes[0]
+    mask = np.ones((6, 8), np.float32)
+    mask[2:, :4] = 0
+
+    def train(model: nn.Module) -> None:
+        optimizer = torch.optim.Adam(model.parameters(), 0.05, weight_decay=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.ones(3, 8)).square().sum().backward()
+            optimizer.step()
+
+    after = trained(graph, {layer.outputs[0]: 8}, train, {layer.inputs[1]: mask})[layer.inputs[1]].data
+    before = graph[layer.inputs[1]].data
+    assert before is not None and after is not None
+    assert (after[mask == 0] == 0).all() and (after[mask == 1] != before[mask == 1]).all()

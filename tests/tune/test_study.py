@@ -86,6 +86,14 @@ def test_passwords_are_not_told() -> None:
     assert "secret" not in error.value.render()
 
 
+@pytest.mark.parametrize("url", ["postgresql://[me:secret@host/x", "mysql://me:secret@host:99999/x?password=secret"])
+def test_addresses_that_lead_nowhere(url: str) -> None:
+    with pytest.raises(CompileError) as error:
+        Study("s", url, SPACE)
+    assert "secret" not in error.value.render()
+    assert error.value.what.startswith("--storage ")
+
+
 def test_what_cannot_be_joined(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="there is no study 's' there"):
         Study("s", f"sqlite:///{tmp_path}/s.db", SPACE, joined=True)

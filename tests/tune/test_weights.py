@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from baretorch.ir import Array, Builder, DType, Graph, Node, interpret
+from baretorch.ir import Array, Builder, DType, Graph, Node, interpret, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
@@ -16,6 +17,7 @@ from baretorch.quantize.observers import per_channel
 from baretorch.quantize.watch import interpreted
 from baretorch.tune.refine import balanced, rounded
 from baretorch.tune.shrink import find_moments, removal_order, shrunk
+from baretorch.tune.thin import can_be_thin, thinned, zeros
 
 RNG = np.random.default_rng(3)
 
@@ -120,6 +122,23 @@ def test_rounding_knows_how_windows_lie() -> None:
     held_out = samples(graph, 40)
     assert error(graph, plain, held_out) < error(graph, simple, held_out)
     assert corrected["b1"] is not graph["b1"]
+
+
+def test_weights_that_stay_make_up_for_those_that_are_left_out() -> None:
+    """Where inputs go together. As many fours are left as were asked for, and none else changes."""
+    mix = numbers(4, 32)
+    graph = perceptron(numbers(24, 32))
+    given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 32)).astype(np.float32),) for _ in range(150)]
+    layer = next(n for n in graph.nodes if n.inputs[1] == "w1")
+    assert can_be_thin(graph, layer)
+    thin = thinned(graph, {layer.outputs[0]: 0.25}, given[:100], interpreted)
+    before, after = graph["w1"].data, thin["w1"].data
+    assert before is not None and after is not None
+    assert int(after.reshape(-1, 4).any(axis=1).sum()) == 24 * 8 // 4
+    np.testing.assert_array_equal(zeros(thin, layer), np.repeat(after.reshape(-1, 4).any(axis=1), 4).reshape(24, 32))
+    plain = {**graph.tensors, "w1": with_data(graph["w1"], before * zeros(thin, layer))}
+    assert error(graph, thin, given[100:]) < 0.5 * error(graph, replace(graph, tensors=plain), given[100:])
+    assert thin["w2"] is graph["w2"]
 
 
 def test_balanced_channels_change_nothing_in_float() -> None:

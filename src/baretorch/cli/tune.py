@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,8 @@ def tune(
 
     if join and not storage:
         raise click.UsageError("--join needs --storage")
+    if not isfinite(accuracy_drop):
+        raise click.UsageError(f"--accuracy-drop {accuracy_drop} is no number of points")
     import_optuna()
     if storage:
         driver_url(storage)
@@ -177,6 +180,7 @@ def tune(
                 confirmed.columns[-1].metrics[name],
                 confirmed.target_samples,
                 trials,
+                tuple(tuner.notes),
             )
             (work / "tuned.html").write_text(tuning_page(tuning), "utf-8")
             made = [str(folder / p.name) for p in sorted(work.iterdir())]

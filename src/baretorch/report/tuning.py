@@ -101,6 +101,7 @@ class Tuning:
     target: float | None = None
     target_samples: int = 0
     trials: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def front(self) -> list[Candidate]:
@@ -126,6 +127,7 @@ class Tuning:
             "chosen": self.chosen.to_json(),
             "front": [c.to_json() for c in self.front],
             "steps": [{"what": s.what, "before": s.before, "after": s.after, "kept": s.kept} for s in self.steps],
+            "notes": list(self.notes),
             "target": {"accuracy": self.target, "samples": self.target_samples},
         }
 
@@ -169,6 +171,7 @@ def _verdict(tuning: Tuning, steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         word = "kept" if step.kept else "not kept"
         yield f"  {markup(step.what)}: {step.before:.4f} to {step.after:.4f}, {word}"
+    yield from map(markup, tuning.notes)
     if tuning.target is not None:
         yield f"on {tuning.board}: {tuning.target:.4f}, by {tuning.target_samples:,} inputs, as on the host"
 

@@ -16,6 +16,8 @@ PARTS = 32  # of the channels of a set; a choice keeps so many of them
 LEAST = 4
 NOTCH = 2
 TRIED = (24, 16, 8)  # parts of a set that are kept while its harm is measured
+THIN_TRIED = (12, 8, 4)  # the same of a layer's weights; with more of them it is kept whole
+DENSE = 4 / 5  # bytes beside those of fours that are stored one by one
 JUDGED = 64  # samples at most
 FINER = 0.9  # of the noise of int8: a precision that leaves more of it is not worth its bytes
 BITS = {Precision.INT4: 4, Precision.INT8: 8, Precision.INT16: 8, Precision.FLOAT: 32}
@@ -53,7 +55,7 @@ def find_harm(bench: Workbench, show: Callable[[str, int, int], None]) -> Harm:
     others = others[:JUDGED]
     right = bench.answers(bench.graph, others)
     whole = _noise(right, bench.answers(bench.int8(bench.variant(Choice())), others))
-    total = len(bench.layers) + len(bench.sets)
+    total = len(bench.layers) + len(bench.sets) + len(bench.thins)
     layers: dict[str, dict[Precision, float]] = {}
     for i, layer in enumerate(bench.layers):
         show(f"sensitivity of {layer}", i, total)
@@ -64,6 +66,10 @@ def find_harm(bench: Workbench, show: Callable[[str, int, int], None]) -> Harm:
         show(f"channels of {found.name}", i, total)
         kept = {parts: half.variant(Choice(kept=channels_kept(bench, {found.name: parts}))) for parts in TRIED}
         sets[found.name] = {parts: _noise(right, bench.answers(v.graph, others)) for parts, v in kept.items()}
+    for i, layer in enumerate(bench.thins, len(bench.layers) + len(bench.sets)):
+        show(f"weights of {layer}", i, total)
+        kept = {parts: half.variant(Choice(thin={layer: parts})) for parts in THIN_TRIED}
+        sets[weights_of(layer)] = {parts: _noise(right, bench.answers(v.graph, others)) for parts, v in kept.items()}
     return Harm(whole, layers, sets)
 
 
@@ -71,6 +77,18 @@ def _noise(right: Sequence[Array], found: Sequence[Array]) -> float:
     power = sum(float(np.square(x.astype(np.float64)).sum()) for x in right)
     wrong = sum(float(np.square(x.astype(np.float64) - y).sum()) for x, y in zip(right, found, strict=True))
     return min(wrong / max(power, 1e-30), 1.0)
+
+
+def weights_of(layer: str) -> str:
+    """What the part of a layer's weights is called among the parts of sets."""
+    return f"weights of {layer}"
+
+
+def chosen(bench: Workbench, layers: Mapping[str, Precision], parts: Mapping[str, int]) -> Choice:
+    """A layer that is thin is so in int8."""
+    given = {layer: parts.get(weights_of(layer), PARTS) for layer in bench.thins}
+    thin = {layer: count for layer, count in given.items() if count <= THIN_TRIED[0]}
+    return Choice({n: p for n, p in layers.items() if n not in thin}, channels_kept(bench, parts), thin)
 
 
 def channels_kept(bench: Workbench, parts: Mapping[str, int]) -> dict[str, int]:
@@ -98,9 +116,11 @@ def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
     """From the whole model in int8 down. What is saved are bytes of weights, or work too."""
     layers, parts = dict[str, Precision](), dict[str, int]()
     whole = _estimated(bench, Choice(), {})
+    steps: dict[str, Sequence[int]] = {c.name: range(PARTS - NOTCH, LEAST - 1, -NOTCH) for c in bench.sets}
+    steps |= {weights_of(layer): THIN_TRIED for layer in bench.thins}
 
     def point() -> Point:
-        choice = Choice(dict(layers), channels_kept(bench, parts))
+        choice = chosen(bench, layers, parts)
         size, work = _estimated(bench, choice, parts)
         return Point(choice, dict(parts), size / whole[0], work / whole[1])
 
@@ -110,14 +130,15 @@ def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
         noise = harm.of(here.choice, parts)
         moves = []
         for layer in harm.layers:
-            if layer not in layers and Precision.INT4 in harm.layers[layer]:
+            if layer not in layers and layer not in here.choice.thin and Precision.INT4 in harm.layers[layer]:
                 moves.append(({**layers, layer: Precision.INT4}, parts))
         for name in harm.sets:
-            if parts.get(name, PARTS) > LEAST:
-                moves.append((layers, {**parts, name: parts.get(name, PARTS) - NOTCH}))
+            fewer = [n for n in steps[name] if n < parts.get(name, PARTS)]
+            if fewer and name not in map(weights_of, layers):
+                moves.append((layers, {**parts, name: fewer[0]}))
         scored = []
         for new_layers, new_parts in moves:
-            choice = Choice(new_layers, channels_kept(bench, new_parts))
+            choice = chosen(bench, new_layers, new_parts)
             size, work = _estimated(bench, choice, new_parts)
             saved = here.size - size / whole[0] + (here.work - work / whole[1] if work_counts else 0.0)
             if saved > 1e-6:
@@ -132,8 +153,8 @@ def even(bench: Workbench, harm: Harm) -> Iterator[Point]:
     whole = _estimated(bench, Choice(), {})
     layers = {name: Precision.INT4 for name, known in harm.layers.items() if Precision.INT4 in known}
     for kept in range(PARTS, LEAST - 1, -1):
-        parts = dict.fromkeys(harm.sets, kept)
-        choice = Choice(layers, channels_kept(bench, parts))
+        parts = {found.name: kept for found in bench.sets}
+        choice = chosen(bench, layers, parts)
         size, work = _estimated(bench, choice, parts)
         yield Point(choice, parts, size / whole[0], work / whole[1])
 
@@ -148,7 +169,9 @@ def _estimated(bench: Workbench, choice: Choice, parts: Mapping[str, int]) -> tu
         y = node.outputs[0]
         part = rows.get(y, 1.0) * columns.get(y, 1.0)
         work += part * node.op.macs(graph.of(node.inputs), graph.of(node.outputs))
-        precision = choice.layers.get(graph[y].origin.path or y, Precision.INT8)
+        layer = graph[y].origin.path or y
+        precision = choice.layers.get(layer, Precision.INT8)
+        part *= choice.thin[layer] / PARTS / DENSE if layer in choice.thin else 1.0
         for t in graph.of(node.inputs):
             size += part * t.count * BITS[precision] / 8 if t.data is not None and len(t.shape) > 1 else 0
     return size, work

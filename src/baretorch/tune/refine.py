@@ -34,7 +34,7 @@ def rounded(
     """The graph with weights on the grid of so many bits, by the layer's output; and the same with corrected biases."""
     layers = [n for n in graph.nodes if n.outputs[0] in bits and _is_dense(graph, n)]
     layers = [n for n in layers if _columns(graph, n) <= COLUMNS]
-    moments, means = _inputs(graph, layers, samples, runner)
+    moments, means = inputs_of(graph, layers, samples, runner)
     tensors, right = dict(graph.tensors), {}
     for node in layers:
         weight, x = tensors[node.inputs[1]], moments[node.outputs[0]]
@@ -65,7 +65,7 @@ def _on_grid(weight: Array, scale: Array, most: int, moments: Array) -> Array:
     return made
 
 
-def _inputs(
+def inputs_of(
     graph: Graph, layers: Sequence[Node], samples: Iterable[Sequence[Array]], runner: Runner
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Mean products of what each weight of a layer is multiplied with, and its mean."""

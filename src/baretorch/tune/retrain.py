@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from baretorch.ir import Graph, Op, with_data
+from baretorch.ir import Array, Graph, Op, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
 from baretorch.ops.layout import Permute, Reshape
@@ -18,6 +18,7 @@ from baretorch.ops.pool import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
 
+NOTHING: Mapping[str, Array] = {}
 Row: TypeAlias = Callable[..., Any]  # (op, *tensors of torch) -> a tensor of torch
 
 
@@ -84,23 +85,26 @@ ROWS: Mapping[type[Op], Row] = {
 }
 
 
-def can_be_trained(graph: Graph) -> bool:
-    """Whether all of its operators are known here, and a batch can go through as one input does."""
+def why_untrained(graph: Graph) -> str | None:
+    """Why a graph cannot be trained, in words: all of its operators must be known here, and a batch go through as one
+    input does."""
+    strange = sorted({n.op.name for n in graph.nodes if type(n.op) not in ROWS})
+    if strange:
+        return f"train(model) cannot be given a model with {', '.join(strange)}"
+    if graph.state or len(graph.outputs) != 1:
+        return "train(model) cannot be given a model with state or several outputs"
     first = [graph[n].shape[:1] == (1,) for n in (*graph.inputs, *graph.outputs)]
     pooled = all(graph[n.outputs[0]].shape[1:3] == (1, 1) for n in graph.nodes if isinstance(n.op, AdaptiveAvgPool2d))
     reshaped = all(n.op.shape[:1] == (1,) for n in graph.nodes if isinstance(n.op, Reshape))
-    return (
-        all(type(n.op) in ROWS for n in graph.nodes)
-        and all(first)
-        and pooled
-        and reshaped
-        and not graph.state
-        and len(graph.outputs) == 1
-    )
+    batches = all(first) and pooled and reshaped
+    return None if batches else "train(model) cannot be given a model that mixes what is in a batch"
 
 
-def trained(graph: Graph, bits: Mapping[str, int], train: Callable[[Any], object]) -> Graph:
-    """The graph after train(model). The weights of layers in `bits`, by their outputs, are rounded in each step."""
+def trained(
+    graph: Graph, bits: Mapping[str, int], train: Callable[[Any], object], thin: Mapping[str, Array] = NOTHING
+) -> Graph:
+    """The graph after train(model). The weights of layers in `bits`, by their outputs, are rounded in each step; those
+    of `thin`, by their names, stay zero where that is."""
     import torch
     from torch import nn
 
@@ -109,6 +113,8 @@ def trained(graph: Graph, bits: Mapping[str, int], train: Callable[[Any], object
         for n in graph.nodes
         if n.outputs[0] in bits and isinstance(n.op, (Linear, Conv2d))
     }
+
+    masks = {name: torch.from_numpy(mask) for name, mask in thin.items()}
 
     class Trainable(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -124,6 +130,8 @@ def trained(graph: Graph, bits: Mapping[str, int], train: Callable[[Any], object
             values = {
                 n: _grid(c, weights[n]) if n in weights else c for n, c in zip(names, self.constants, strict=True)
             }
+            for n, mask in masks.items():
+                values[n] = values[n] * mask
             for x, port in zip(inputs, graph.takes(), strict=True):
                 values[port.tensor.name] = x.permute(port.order)
             for node in graph.nodes:
@@ -135,7 +143,8 @@ def trained(graph: Graph, bits: Mapping[str, int], train: Callable[[Any], object
     train(module)
     tensors = dict(graph.tensors)
     for t, parameter in zip(graph.constants(), module.constants, strict=True):
-        tensors[t.name] = with_data(t, parameter.detach().numpy())
+        learned = parameter.detach().numpy()
+        tensors[t.name] = with_data(t, learned * thin[t.name] if t.name in thin else learned)
     return replace(graph, tensors=tensors)
 
 

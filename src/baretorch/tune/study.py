@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from baretorch.errors import CompileError
 from baretorch.quantize.config import Precision
@@ -232,8 +231,10 @@ def driver_url(url: str) -> str:
 
 
 def _without_password(url: str) -> str:
-    password = urlsplit(url).password if "://" in url else None
-    return url.replace(f":{password}@", "@") if password else url
+    """The address as it may be told: without a password, and without options, which may have one too."""
+    kind, colon, rest = url.partition("://")
+    user, at, host = rest.partition("?")[0].rpartition("@")
+    return f"{kind}{colon}{user.partition(':')[0]}{at}{host}"
 
 
 @contextmanager
@@ -253,7 +254,11 @@ def _problems(url: str) -> Iterator[None]:
     except Exception as error:  # whatever SQLAlchemy and drivers raise
         lines = [line for line in str(error).splitlines() if line.strip()]
         have = lines[0][:200] if lines else type(error).__name__
-        raise CompileError(f"--storage {_without_password(url)}: cannot use the database", have=have) from error
+        secret = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+        raise CompileError(
+            f"--storage {_without_password(url)}: cannot use the database",
+            have=have.replace(secret, "…") if secret else have,
+        ) from error
 
 
 def import_optuna() -> Any:

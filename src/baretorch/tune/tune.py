@@ -18,11 +18,12 @@ from baretorch.on_host import on_host
 from baretorch.quantize.config import Precision
 from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step
-from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, channels_kept, even, find_harm, way
+from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import balanced, rounded
-from baretorch.tune.retrain import can_be_trained, trained
+from baretorch.tune.retrain import trained, why_untrained
 from baretorch.tune.study import Done, Found, Space, Study, Suggested
-from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
+from baretorch.tune.thin import zeros
+from baretorch.tune.workbench import Costs, Variant, Workbench
 
 NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the budget, or of the whole model
 FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
@@ -41,7 +42,8 @@ class Winner:
 
 @dataclass
 class Tuner:
-    """`original` are the metrics of the model itself; `train` is the model file's train(model), if it has one."""
+    """`original` are the metrics of the model itself; `train` is the model file's train(model), if it has one. `notes`
+    are for the user."""
 
     bench: Workbench
     metric: str
@@ -50,6 +52,7 @@ class Tuner:
     train: Callable[[Any], object] | None
     show: Show
     steps: list[Step] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _harm: Harm | None = None
 
     def study(self, url: str, joined: bool) -> Study:
@@ -74,7 +77,8 @@ class Tuner:
     def space(self) -> Space:
         """The same in all processes: what is measured on one computer may differ on another in its last bits."""
         layers = {name: [Precision.INT8, *self.bench.options_of(name)] for name in self.bench.layers}
-        return Space(layers, [c.name for c in self.bench.sets], LEAST, PARTS)
+        sets = [*(c.name for c in self.bench.sets), *map(weights_of, self.bench.thins)]
+        return Space(layers, sets, LEAST, PARTS)
 
     def begin(self, study: Study, trials: int, whole: Candidate) -> None:
         """Let trials wait, the first with choices that are likely to be good."""
@@ -95,15 +99,15 @@ class Tuner:
 
     def measure(self, suggested: Suggested) -> Found:
         """A trial."""
-        choice = Choice(suggested.layers, channels_kept(self.bench, suggested.parts))
+        choice = chosen(self.bench, suggested.layers, suggested.parts)
         found = self.candidate("", self.bench.variant(choice))
         told = {"ram": found.ram} | ({} if found.milliseconds is None else {"milliseconds": found.milliseconds})
         return Found(found.accuracy, found.flash, found.instructions, list(self._exceeded(found)), told)
 
     def candidate(self, label: str, variant: Variant) -> Candidate:
         graph = self.bench.int8(variant)
-        costs, metrics = self.bench.costs(graph), self.bench.metrics(graph)
-        return self._candidate(label, str(variant.choice), metrics[self.metric], costs)
+        costs, accuracy = self.bench.costs(graph), self.bench.accuracy(graph, self.metric, self.original)
+        return self._candidate(label, str(variant.choice), accuracy, costs)
 
     def _candidate(self, label: str, choice: str, accuracy: float, costs: Costs) -> Candidate:
         plain = Candidate(label, choice, accuracy, costs.flash, costs.ram, costs.instructions, costs.milliseconds)
@@ -116,6 +120,10 @@ class Tuner:
             if most is not None:
                 yield 1.0 if have is None else have / most - 1.0
         yield -1.0
+
+    def _excess(self, c: Candidate) -> float:
+        """By how much the budget that is exceeded most is."""
+        return max(self._exceeded(c))
 
     def _over(self, c: Candidate) -> Iterator[str]:
         budget = self.budget
@@ -132,7 +140,7 @@ class Tuner:
         """The trials of a study, as candidates."""
         winners = []
         for d in done:
-            choice = Choice(d.suggested.layers, channels_kept(self.bench, d.suggested.parts))
+            choice = chosen(self.bench, d.suggested.layers, d.suggested.parts)
             told = d.found.told
             costs = Costs(d.found.flash, int(told["ram"]), d.found.instructions, told.get("milliseconds"))
             made = self._candidate(f"trial {d.number}", str(choice), d.found.accuracy, costs)
@@ -144,7 +152,10 @@ class Tuner:
         allowed = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
         allowed = list({str(w.variant.choice): w for w in allowed}.values())
         better: list[Winner] = []
-        if self.train is not None and can_be_trained(self.bench.graph):
+        skipped = why_untrained(self.bench.graph) if self.train else "the model file has no train(model)"
+        if skipped:
+            self.notes.append(f"no training: {skipped}")
+        else:
             for i, winner in enumerate(allowed[:TRAINED]):
                 self.show("train", i, TRAINED)
                 better += self._stepped(winner, "training", self._trained)
@@ -169,12 +180,13 @@ class Tuner:
 
     def whole(self, variant: Variant) -> Variant:
         """With its own graph: those of trials are made again when they are needed."""
-        made = variant.removed or variant.weights or not variant.choice.kept
+        made = variant.removed or variant.weights or not (variant.choice.kept or variant.choice.thin)
         return variant if made else self.bench.variant(variant.choice)
 
     def _trained(self, variant: Variant) -> Graph:
         assert self.train is not None
-        return trained(variant.graph, self.bench.bits(variant), self.train)
+        thin = {n.inputs[1]: zeros(variant.graph, n) for n in self.bench.thin_nodes(variant)}
+        return trained(variant.graph, self.bench.bits(variant), self.train, thin)
 
     def _balanced(self, variant: Variant) -> Graph:
         return balanced(variant.graph, self.bench.judged, on_host)
@@ -211,17 +223,20 @@ class Tuner:
         if small:
             best = max(small, key=lambda c: c.accuracy)
             have.append(f"within the other budgets at best {best.accuracy:.4f}: {best.choice}")
+        else:
+            best = min(candidates, key=self._excess)
+            have.append(f"nearest to the other budgets: {', '.join(best.over)}, {best.accuracy:.4f}: {best.choice}")
         if right:
-            best = min(right, key=lambda c: (len(c.over), c.flash))
-            have.append(f"with that accuracy at least {best.flash:,} bytes of flash: {best.choice}")
+            best = min(right, key=self._excess)
+            have.append(f"nearest with that accuracy: {', '.join(best.over)}: {best.choice}")
+        else:
+            have.append(f"the most accurate: {max(c.accuracy for c in candidates):.4f}")
+        teach = [] if self.train else ["a train(model) in the model file, to make up for what is left out"]
         return CompileError(
             f"none of {len(candidates)} candidates meets all budgets",
-            have=have or [f"the best: {max(c.accuracy for c in candidates):.4f}"],
+            have=have,
             need=", ".join(f"{name} {words}" for name, words in self.budget.words()),
-            try_=[
-                "more --trials, a larger --accuracy-drop, or more bytes or time",
-                *(() if self.train else ("a train(model) in the model file: it may make up for what is left out",)),
-            ],
+            try_=["more --trials, a larger --accuracy-drop, or more bytes or time", *teach],
         )
 
 
@@ -230,8 +245,9 @@ def _suggested(point: Point) -> Suggested:
 
 
 def write_config(variant: Variant, folder: Path, board: str) -> None:
-    """tuned.toml, and tuned.npz if weights changed."""
+    """tuned.toml, and tuned.npz with all that was computed in float: others may round the same otherwise."""
     text = variant.config(folder / "tuned.npz").to_toml()
     (folder / "tuned.toml").write_text(f"# Made by Baretorch tune for {line(board)}.\n{text}", "utf-8")
-    if variant.weights:
-        np.savez_compressed(folder / "tuned.npz", **variant.weights)  # type: ignore[arg-type]
+    constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
+    weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
+    np.savez_compressed(folder / "tuned.npz", **weights)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from baretorch.firmware.fit import roomy
 from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import Evaluate
 from baretorch.frontends.source import Source
-from baretorch.ir import Array, Graph, Quant
+from baretorch.ir import Array, Graph, Node, Quant, Tensor
 from baretorch.net import says_int8
 from baretorch.on_host import on_host
 from baretorch.options import Options
@@ -38,19 +39,24 @@ from baretorch.quantize.source import made_by
 from baretorch.quantize.watch import Run
 from baretorch.report.cycles import time_of
 from baretorch.report.profile import make_profile
+from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.shrink import Moments, find_moments, removal_order, shrunk
+from baretorch.tune.thin import FOUR, can_be_thin, thinned
 
 JUDGED = 256  # samples at most that channels and layers are judged by
 KEPT = 8  # graphs whose scales are remembered
+THIN = 32
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Layers with another precision than int8, and how many channels are kept of the sets of which some are not."""
+    """Layers with another precision than int8, how many channels are kept of the sets of which some are not, and of
+    layers in int8 how many of `THIN` parts of their weights."""
 
     layers: Mapping[str, Precision] = field(default_factory=dict)
     kept: Mapping[str, int] = field(default_factory=dict)
+    thin: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def floats(self) -> tuple[str, ...]:
@@ -58,7 +64,9 @@ class Choice:
 
     def __str__(self) -> str:
         words = [f"{name} {p.value}" for name, p in self.layers.items()]
-        return ", ".join([*words, *(f"{n} channels of {name}" for name, n in self.kept.items())]) or "int8"
+        words += [f"{n} channels of {name}" for name, n in self.kept.items()]
+        words += [f"{n / THIN:.0%} of the weights of {name}" for name, n in self.thin.items()]
+        return ", ".join(words) or "int8"
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class Variant:
     weights: Mapping[str, Array]
 
     def config(self, weights: Path) -> Config:
-        return Config(self.choice.layers, self.removed, weights if self.weights else None)
+        return Config(self.choice.layers, self.removed, weights)
 
 
 @dataclass
@@ -164,12 +172,30 @@ class Workbench:
 
     def variant(self, choice: Choice) -> Variant:
         """The graph without the channels that are missed least, and weights that make up for them."""
-        key = tuple(sorted(choice.kept.items()))
+        key = (tuple(sorted(choice.kept.items())), tuple(sorted(choice.thin.items())))
         if key not in self._variants:
             removed = {c: self._removed(c, choice.kept[c.name]) for c in self.sets if c.name in choice.kept}
             graph = shrunk(self.graph, removed, self.moments) if removed else self.graph
+            parts = {y: n / THIN for layer, n in choice.thin.items() for y in self._made(graph, layer)}
+            graph = thinned(graph, parts, self.judged, on_host) if parts else graph
             self._variants[key] = self.other(Choice(), {c.name: n for c, n in removed.items()}, graph)
         return replace(self._variants[key], choice=choice)
+
+    def _made(self, graph: Graph, layer: str) -> set[str]:
+        return made_by(self.source.graph, graph, [layer])
+
+    @cached_property
+    def thins(self) -> list[str]:
+        """Layers of which weights can be left out; none on cores whose dense kernels are always faster."""
+        if self.board.chip.cpu.features & {Feature.MVE, Feature.XCV, Feature.AVR}:
+            return []
+        able = {n.outputs[0] for n in self.graph.nodes if can_be_thin(self.graph, n)}
+        return [name for name in self.layers if able.intersection(self._made(self.graph, name))]
+
+    def thin_nodes(self, variant: Variant) -> list[Node]:
+        """Those of which some were."""
+        made = {y for layer in variant.choice.thin for y in self._made(variant.graph, layer)}
+        return [n for n in variant.graph.nodes if n.outputs[0] in made and can_be_thin(variant.graph, n)]
 
     def _removed(self, found: Channels, kept: int) -> tuple[int, ...]:
         if found.name not in self._orders:
@@ -248,12 +274,27 @@ class Workbench:
         name = metric or next(iter(found))
         if name not in found:
             raise CompileError(f"--metric {name}: evaluate() does not return it", have=", ".join(found))
+        if not isfinite(found[name]):
+            raise CompileError(
+                f"evaluate() returns {found[name]} for {name!r} of the model itself", need="a number to compare with"
+            )
         return name, found[name]
 
     def metrics(self, graph: Graph) -> dict[str, float]:
         """What evaluate() of the model file says of a graph, in C on this computer."""
         with _OnHost(graph) as run:
             return self.task(run)
+
+    def accuracy(self, graph: Graph, metric: str, original: float) -> float:
+        """One of the metrics. Of a graph so bad that evaluate() finds no number, 100 points are lost."""
+        found = self.metrics(graph)
+        if metric not in found:
+            raise CompileError(
+                f"evaluate() does not return {metric!r} for each model",
+                have=", ".join(found),
+                need="the same names each time",
+            )
+        return found[metric] if isfinite(found[metric]) else original - 1.0
 
     def answers(self, graph: Graph, samples: Sequence[Sequence[Array]]) -> list[Array]:
         """As real numbers: what a float graph and an int8 one are compared by."""
@@ -277,7 +318,16 @@ def need_tunable(source: Source) -> None:
 
 def step_key(step: Step) -> object:
     """Layers that are alike in this take the same instructions."""
-    return (step.kernel.symbol, step.params, tuple(t.type for t in step.call.inputs))
+    weights = tuple(_used(t) for t in step.call.inputs[1:2] if t.data is not None)
+    return (step.kernel.symbol, step.params, tuple(t.type for t in step.call.inputs), weights)
+
+
+def _used(weight: Tensor) -> bytes:
+    """How many fours of each row are not zero: some kernels leave the others out."""
+    data = weight.data
+    if data is None or not data.shape or data.shape[-1] % FOUR:
+        return b""
+    return np.asarray(data.reshape(len(data), -1, FOUR).any(axis=2).sum(axis=1), np.int32).tobytes()
 
 
 def _by_layer(compiled: Compiled, image: Image, run: Ran) -> list[int]:
