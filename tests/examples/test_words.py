@@ -1,0 +1,38 @@
+"""The words of examples/words are the same every time, and can be told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from baretorch.frontends.model_file import import_file
+
+MODEL = import_file(Path(__file__).parents[2] / "examples" / "words" / "model.py")
+
+
+def test_words() -> None:
+    x, y = MODEL.words(3, MODEL.HELD_OUT)
+    again, _ = MODEL.words(3, MODEL.HELD_OUT)
+    other, _ = MODEL.words(3, MODEL.TRAIN)
+    assert x.shape == (24, 1, 32, 16) and y.bincount().tolist() == [3] * 8
+    assert torch.equal(x, again) and not torch.equal(x, other)
+    assert len({tuple(track.flatten().tolist()) for track in MODEL.TRACKS}) == MODEL.WORDS
+
+
+def test_what_evaluate_counts() -> None:
+    """Of eight words of each kind, one kind is always said."""
+    found = MODEL.evaluate(lambda word: torch.nn.functional.one_hot(torch.tensor([5]), 8), 64)
+    assert found == {"accuracy": 1 / 8}
+
+
+def test_the_network_takes_them_and_learns() -> None:
+    net = MODEL.network()
+    assert net(MODEL.inputs()[0]).shape == (1, 8)
+    before = [p.clone() for p in net.parameters()]
+    MODEL.words, words = lambda each, seed: words(4, seed), MODEL.words
+    try:
+        MODEL.train(net, epochs=1, batch=8)
+    finally:
+        MODEL.words = words
+    assert all(not torch.equal(a, b) for a, b in zip(before, net.parameters(), strict=True))
