@@ -87,14 +87,15 @@ class Workshop:
         """None if nothing fits. What cores share evenly takes more scratch: where that has no room, or activations have
         none beside it, layers are tried as they are too."""
         steps = [part for step in self.steps for part in evenly(step, self.storage, self.team)]
-        even = replace(self, steps=steps)._best_of_steps()
+        even = replace(self, steps=steps)._best_of_steps(LIMITS)
         if even is not None and not even.is_far(self.cluster.scratchpad):
             return even
-        found = [choice for choice in (even, self._best_of_steps()) if choice is not None]
+        plain = self._best_of_steps([even.tiles.limit] if even is not None else LIMITS)
+        found = [choice for choice in (even, plain) if choice is not None]
         return min(found, key=lambda choice: choice.tiles.cycles, default=None)
 
-    def _best_of_steps(self) -> Choice | None:
-        found = self._best(self._candidates(LIMITS), {})
+    def _best_of_steps(self, limits: Sequence[int]) -> Choice | None:
+        found = self._best(self._candidates(limits), {})
         if found is None:
             return None
         near = self.cluster.scratchpad
@@ -104,8 +105,8 @@ class Workshop:
             return found
         touching = [n for n, step in enumerate(self.steps) if not far.isdisjoint(o.storage for o in step.uses)]
         every = {n: ways(self.steps[n], far, self.storage, self.team) for n in touching}
-        limits = [limit for limit in LIMITS if limit <= found.tiles.limit][:3]
-        rows = self._best(self._candidates(limits, every), {name: banks[name] for name in sorted(far)})
+        fewer = [limit for limit in limits if limit <= found.tiles.limit][:2]
+        rows = self._best(self._candidates(fewer, every), {name: banks[name] for name in sorted(far)})
         return found if rows is None or found.tiles.cycles <= rows.tiles.cycles else rows
 
     def _candidates(
