@@ -4,6 +4,7 @@ with 64-bit integers."""
 from __future__ import annotations
 
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,6 +13,12 @@ from baretorch.ir import Shape
 from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.qrecurrent import QGru, QLstm, QRecurrent, QRnn
 from tests.ops.case import Case, Inputs, values
+
+
+class Gate(Protocol):
+    """What the rows of some gates give, of input and hidden state or of one of them."""
+
+    def __call__(self, first: int, last: int, of: str = "xh") -> torch.Tensor: ...
 
 
 def floor_shift(v: torch.Tensor, bits: int) -> torch.Tensor:
@@ -31,7 +38,8 @@ def pieces() -> tuple[torch.Tensor, torch.Tensor]:
             rest = exact - offset * 65536
             slope = float(((rest * u).sum() / (u * u).sum()).round().clamp(0, 32767))
             tried.append((float((rest - slope * u).square().sum()), int(offset * 65536 + slope), int(slope)))
-        best.append(min(tried)[1:])
+        flat = int(exact.mean()) >> 16 << 16  # at both ends
+        best.append(min(tried)[1:] if abs(v.mean()) < 32512 else (flat, 0))
     return torch.tensor([word for word, _ in best]), torch.tensor([slope for _, slope in best])
 
 
@@ -59,21 +67,20 @@ def short(v: torch.Tensor) -> torch.Tensor:
     return v.clamp(-32768, 32767)
 
 
-def lstm_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
-    i, f, g, o = short(x + h).chunk(4, 1)
+def lstm_step(gate: Gate, state: list[torch.Tensor]) -> list[torch.Tensor]:
+    i, f, g, o = short(gate(0, 4)).chunk(4, 1)
     c = short(floor_shift(2 * sigmoid(f) * state[1] + sigmoid(i) * half_tanh(g), 14))
     return [floor_shift(sigmoid(o) * half_tanh(short(4 * c)), 12), c]
 
 
-def gru_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
-    (r_x, z_x, n_x), (r_h, z_h, n_h) = x.chunk(3, 1), h.chunk(3, 1)
-    r, z = sigmoid(short(r_x + r_h)), sigmoid(short(z_x + z_h))
-    n = tanh(short(2 * (n_x + floor_shift(r * short(n_h), 13))))
-    return [n + floor_shift(z * (state[0] - n), 13)]
+def gru_step(gate: Gate, state: list[torch.Tensor]) -> list[torch.Tensor]:
+    r, z = sigmoid(short(gate(0, 2))).chunk(2, 1)
+    n = tanh(short(2 * (gate(2, 3, of="x") + floor_shift(r * short(gate(2, 3, of="h")), 13))))
+    return [n + floor_shift(z * short(state[0] - n), 13)]
 
 
-def rnn_step(x: torch.Tensor, h: torch.Tensor, state: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [tanh(short(x + h))]
+def rnn_step(gate: Gate, state: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [tanh(short(gate(0, 1)))]
 
 
 STEPS = {QLstm: lstm_step, QGru: gru_step, QRnn: rnn_step}
@@ -88,38 +95,47 @@ def recurrent(
     hidden: int,
     given: bool = False,
     lowest: bool = False,
-    fine: bool = False,
+    wide: bool = False,
 ) -> Case:
-    """`fine`: multipliers are not those of 256, which not every kernel takes."""
-    step = STEPS[type(op)]
+    """`wide`: input and output are int16."""
+    step, dtype, n = STEPS[type(op)], torch.int16 if wide else torch.int8, op.gates * hidden
+    largest = 3 if wide else 255  # factor of a row
 
     def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x, *state, w_ih, w_hh, rows = (i.long() for i in inputs)
         x = x.transpose(0, 1) if op.batch_first else x
         state = state or [torch.zeros(batch, hidden, dtype=torch.long)] * len(op.bits)
-        stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
         y = {}
         for t in range(time)[:: -1 if op.reverse else 1]:
-            from_x = floor_shift((x[t] @ w_ih.T + rows[:, 0]) * (1 << op.shift_ih) * rows[:, 1], 32)
-            from_h = floor_shift((stored @ w_hh.T + rows[:, 2]) * (1 << op.shift_hh) * rows[:, 3], 32)
-            state = step(from_x, from_h, state)
-            y[t] = stored = (floor_shift(state[0] * op.multiplier, 32) + op.zero).clamp(-128, 127)
+            sums = {
+                "x": x[t] @ w_ih.T * (rows[:, 2] // 256) + rows[:, 0],
+                "h": state[0] @ w_hh.T * (rows[:, 2] % 256) + rows[:, 1],
+            }
+
+            def gate(first: int, last: int, of: str = "xh", sums: dict[str, torch.Tensor] = sums) -> torch.Tensor:
+                part = slice(first * hidden, last * hidden)
+                total = sum((sums[k][:, part] for k in of), torch.zeros(1, dtype=torch.long))
+                return floor_shift(total * (1 << op.shift) * rows[part, 3], 32)
+
+            state = step(gate, state)
+            given_y = floor_shift(state[0] * (1 << op.y_shift) * op.multiplier, 32) + op.zero
+            y[t] = given_y.clamp(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
         out = torch.stack([y[t] for t in range(time)], 1 if op.batch_first else 0)
-        return (out.to(torch.int8), *(s.to(torch.int16) for s in state))
+        return (out.to(dtype), *(s.to(torch.int16) for s in state))
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Gates from one end of the table to the other."""
-        n = op.gates * hidden
         shape = (batch, time, in_) if op.batch_first else (time, batch, in_)
         limits = [min(32767, 5 << bits) for bits in op.bits] if given else []
-        step = 1 if fine else 256
-        columns = [(rng.integers(-60000, 60000, n), rng.uniform(0.1, 0.9, n) * 2**31 / (1 << shift) // step * step)
-                   for shift in (op.shift_ih, op.shift_hh)]  # fmt: skip
+        x = rng.integers(-128, 128, shape) * (256 if wide else 1) + rng.integers(0, 2, shape)
+        added = rng.integers(-60000, 60000, (n, 2))
+        factors = rng.integers(1, largest + 1, (n, 1)) * 256 + rng.integers(1, 4, (n, 1))
+        factor = rng.uniform(0.1, 0.9, (n, 1)) * 2 ** (25 if wide else 27) / (1 << op.shift)
         return (
-            rng.integers(-128, 128, shape).astype(np.int8),
+            x.clip(-32768 if wide else -128, 32767 if wide else 127).astype(np.int16 if wide else np.int8),
             *(rng.integers(-limit, limit, (batch, hidden)).astype(np.int16) for limit in limits),
             *(_weights(rng, (n, inner), lowest) for inner in (in_, hidden)),
-            np.stack([c for pair in columns for c in pair], 1).astype(np.int32),
+            np.concatenate([added, factors, factor], 1).astype(np.int32),
         )
 
     return Case(f"{op.name} {name}", op, build, run, activations=1 + len(op.bits) * given)
@@ -153,23 +169,29 @@ CASES = (
     recurrent("batch", QLstm(3, UNIT), 3, 2, 4, 6),
     recurrent("batch first", QLstm(3, UNIT, batch_first=True), 3, 2, 5, 6),
     recurrent("reverse", QLstm(0, UNIT, reverse=True), 4, 1, 6, 7),
-    recurrent("shifted", QLstm(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
+    recurrent("shifted", QLstm(0, UNIT, shift=2), 3, 1, 8, 4),
     recurrent("states given", QLstm(0, UNIT), 3, 2, 4, 8, given=True),
     recurrent("weights of -128", QLstm(0, UNIT), 3, 1, 8, 8, lowest=True),
     recurrent("weights of -128", QGru(0, UNIT), 3, 1, 8, 8, lowest=True),
-    recurrent("fine multipliers", QLstm(0, UNIT), 2, 1, 5, 4, fine=True),
+    recurrent("many inputs", QLstm(0, UNIT), 2, 1, 70, 6),
+    recurrent("of int16", QLstm(0, UNIT, y_shift=7), 4, 1, 9, 8, wide=True),
+    recurrent("of int16, states given", QLstm(0, UNIT, y_shift=6), 3, 2, 5, 7, given=True, wide=True),
     recurrent("one unit", QGru(0, UNIT), 1, 1, 1, 1),
     recurrent("some times", QGru(0, UNIT), 5, 1, 9, 8),
     recurrent("affine", QGru(-30, UNIT + UNIT // 3), 4, 1, 7, 5),
     recurrent("batch first", QGru(3, UNIT, batch_first=True), 3, 2, 5, 6),
     recurrent("reverse", QGru(0, UNIT, reverse=True), 4, 1, 6, 7),
-    recurrent("shifted", QGru(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
+    recurrent("shifted", QGru(0, UNIT, shift=2), 3, 1, 8, 4),
     recurrent("state given", QGru(0, UNIT), 3, 2, 4, 8, given=True),
+    recurrent("many inputs", QGru(0, UNIT), 2, 1, 70, 26),
+    recurrent("of int16", QGru(0, UNIT, y_shift=7), 4, 1, 9, 8, wide=True),
+    recurrent("of int16, odd", QGru(0, UNIT, y_shift=7, reverse=True), 3, 1, 4, 3, wide=True),
     recurrent("one unit", QRnn(0, UNIT), 1, 1, 1, 1),
     recurrent("some times", QRnn(0, UNIT), 5, 1, 17, 12),
     recurrent("reverse", QRnn(-30, UNIT + UNIT // 3, reverse=True), 4, 2, 6, 7),
-    recurrent("shifted", QRnn(0, UNIT, shift_ih=2, shift_hh=3), 3, 1, 8, 4),
+    recurrent("shifted", QRnn(0, UNIT, shift=2), 3, 1, 8, 4),
     recurrent("state given", QRnn(0, UNIT, batch_first=True), 3, 2, 4, 8, given=True),
+    recurrent("of int16", QRnn(0, UNIT, y_shift=7), 4, 1, 9, 8, wide=True),
     fixed("below one", 15),
     fixed("cell", 11),
     Case("from_fixed", FromFixed(11), shorts(3, 5), lambda x: x.float() / 2048),

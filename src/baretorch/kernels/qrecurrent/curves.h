@@ -53,12 +53,17 @@ BT_INLINE int32_t bt_lstm_unit(const BT_FLASH int32_t *middle, int32_t i, int32_
 BT_INLINE int32_t bt_gru_unit(const BT_FLASH int32_t *middle, int32_t r, int32_t z, int32_t v, int32_t u, int32_t h)
 {
     const int32_t candidate = bt_tanh_q13(middle, bt_sat16(2 * (v + bt_share(r, u))));
-    return candidate + bt_share(z, h - candidate);
+    return candidate + bt_share(z, bt_sat16(h - candidate));
 }
 
-BT_INLINE int8_t bt_hidden_i8(const bt_qrecurrent *p, int32_t h)
+/* y[at] of a hidden state. */
+BT_INLINE void bt_give(const bt_qrecurrent *p, int32_t wide, void *y, int32_t at, int32_t h)
 {
-    return (int8_t)bt_clamp_i32(bt_scale(h, p->multiplier, p->zero), -128, 127);
+    const int32_t v = bt_scale(h * (INT32_C(1) << p->y_shift), p->multiplier, p->zero);
+    if (wide)
+        ((int16_t *)y)[at] = (int16_t)bt_sat16(v);
+    else
+        ((int8_t *)y)[at] = (int8_t)bt_clamp_i32(v, -128, 127);
 }
 
 /* The time of step i. */

@@ -11,30 +11,34 @@ BT_INLINE const BT_FLASH void *bt_qrecurrent_four_ref(int32_t sums[4], const int
     return row;
 }
 
-/* What a row of weights [n] gives of x, rounded; `terms` are its bias and multiplier. */
-BT_INLINE int32_t bt_row_ref(const BT_FLASH int8_t *w, const int8_t *x, const BT_FLASH int32_t *terms, int32_t shift,
-                             int32_t plus, int32_t n)
+BT_INLINE int32_t bt_row_ref(const BT_FLASH int8_t *w, int32_t wide, const void *x, int32_t n)
 {
-    int32_t sum = terms[0];
+    int32_t sum = 0;
     for (int32_t i = 0; i < n; i++)
-        sum += w[i] * x[i];
-    return bt_scale(sum * (INT32_C(1) << shift), terms[1], plus);
+        sum += (int32_t)w[i] * (wide ? ((const int16_t *)x)[i] : ((const int8_t *)x)[i]);
+    return sum;
 }
 
 /* What a step reads: the input and the hidden state before. */
 typedef struct {
-    const int8_t *x;
-    const int8_t *h;
+    int32_t wide;
+    const void *x;
+    const int16_t *h;
 } bt_before;
 
-/* to[r] = what row r of `count` gives of both, from row `from` on. */
-BT_INLINE void bt_gates_ref(const bt_qrecurrent *p, bt_before before, const BT_FLASH int8_t *w_ih,
-                            const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, int16_t *to, int32_t count)
+typedef enum { BT_OF_X = 1, BT_OF_H = 2, BT_OF_BOTH = 3 } bt_of;
+
+/* What row r gives of these. */
+BT_INLINE int32_t bt_gate_ref(const bt_qrecurrent *p, bt_of of, bt_before before, const BT_FLASH int8_t *w_ih,
+                              const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, int32_t r)
 {
-    for (int32_t r = 0; r < count; r++, rows += 4, w_ih += p->in, w_hh += p->hidden) {
-        const int32_t v = bt_row_ref(w_ih, before.x, rows, p->shift_ih, 0, p->in);
-        to[r] = (int16_t)bt_sat16(bt_row_ref(w_hh, before.h, rows + 2, p->shift_hh, v, p->hidden));
-    }
+    const BT_FLASH int32_t *terms = rows + 4 * r;
+    int32_t sum = 0;
+    if (of & BT_OF_X)
+        sum += terms[0] + (terms[2] >> 8) * bt_row_ref(w_ih + r * p->in, before.wide, before.x, p->in);
+    if (of & BT_OF_H)
+        sum += terms[1] + (terms[2] & 255) * bt_row_ref(w_hh + r * p->hidden, 1, before.h, p->hidden);
+    return bt_scale(sum * (INT32_C(1) << p->shift), terms[3], 0);
 }
 
 /* Unit j's next hidden state; `gates` has those of all units, one kind after the other. */
@@ -50,82 +54,66 @@ BT_INLINE int32_t bt_unit_ref(bt_kind kind, const BT_FLASH int32_t *middle, cons
     return bt_lstm_unit(middle, first, second, third, fourth, c + j);
 }
 
-BT_INLINE void bt_qrecurrent_layer(bt_kind kind, const bt_qrecurrent *p, const int8_t *x, const int16_t *h0,
+BT_INLINE void bt_qrecurrent_layer(bt_kind kind, int32_t wide, const bt_qrecurrent *p, const void *x, const int16_t *h0,
                                    const int16_t *c0, const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh,
-                                   const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h,
+                                   const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid, void *y, int16_t *h,
                                    int16_t *c, int16_t *gates)
 {
     const int32_t n = p->hidden, count = kind == BT_QLSTM ? 4 * n : kind == BT_QGRU ? 2 * n : n;
-    int8_t *first = (int8_t *)(gates + (kind == BT_QGRU ? 3 * n : count));
     bt_begin(h0, h, p->batch * n);
     if (kind == BT_QLSTM)
         bt_begin(c0, c, p->batch * n);
     for (int32_t b = 0; b < p->batch; b++, h += n, c += kind == BT_QLSTM ? n : 0) {
-        bt_before before = { x, first };
-        for (int32_t j = 0; j < n; j++)
-            first[j] = bt_hidden_i8(p, h[j]);
         for (int32_t i = 0; i < p->time; i++) {
-            const int32_t t = bt_qrecurrent_time(p, i);
-            int8_t *now = y + b * p->y_batch + t * p->y_time;
-            before.x = x + b * p->x_batch + t * p->x_time;
-            bt_gates_ref(p, before, w_ih, w_hh, rows, gates, count);
-            for (int32_t j = 0; kind == BT_QGRU && j < n; j++) { /* what the reset gate applies to */
-                const int32_t r = 2 * n + j;
-                gates[r] =
-                    (int16_t)bt_sat16(bt_row_ref(w_hh + r * n, before.h, rows + 4 * r + 2, p->shift_hh, 0, n));
-            }
+            const int32_t t = bt_qrecurrent_time(p, i), at = b * p->x_batch + t * p->x_time;
+            const bt_before before = { wide, wide ? (const void *)((const int16_t *)x + at) : (const int8_t *)x + at, h };
+            for (int32_t r = 0; r < count; r++)
+                gates[r] = (int16_t)bt_sat16(bt_gate_ref(p, BT_OF_BOTH, before, w_ih, w_hh, rows, r));
+            for (int32_t r = 2 * n; kind == BT_QGRU && r < 3 * n; r++) /* what the reset gate applies to */
+                gates[r] = (int16_t)bt_sat16(bt_gate_ref(p, BT_OF_H, before, w_ih, w_hh, rows, r));
             for (int32_t j = 0; j < n; j++) {
-                const int32_t r = 2 * n + j;
                 const int32_t v =
-                    kind == BT_QGRU ? bt_row_ref(w_ih + r * p->in, before.x, rows + 4 * r, p->shift_ih, 0, p->in) : 0;
+                    kind == BT_QGRU ? bt_gate_ref(p, BT_OF_X, before, w_ih, w_hh, rows, 2 * n + j) : 0;
                 h[j] = (int16_t)bt_unit_ref(kind, sigmoid + 128, gates, j, n, v, h[j], c);
-                now[j] = bt_hidden_i8(p, h[j]);
+                bt_give(p, wide, y, b * p->y_batch + t * p->y_time + j, h[j]);
             }
-            before.h = now;
         }
     }
 }
 
-BT_KERNEL void bt_qlstm_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const int16_t *c0,
-                            const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
-                            const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch)
-{
-    bt_qrecurrent_layer(BT_QLSTM, p, x, h0, c0, w_ih, w_hh, rows, sigmoid, y, h, c, (int16_t *)scratch);
-}
+#define BT_REF_WEIGHTS                                                                                                 \
+    const BT_FLASH int8_t *w_ih, const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,                            \
+        const BT_FLASH int32_t *sigmoid
 
-BT_KERNEL void bt_qlstm_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
-                                 const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
-                                 const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h, int16_t *c, void *scratch)
-{
-    bt_qrecurrent_layer(BT_QLSTM, p, x, NULL, NULL, w_ih, w_hh, rows, sigmoid, y, h, c, (int16_t *)scratch);
-}
+/* The kernels of an operator with one state, whose input is of type T, of int16 if that is wide. */
+#define BT_REF_ONE_STATE(name, kind, T, wide)                                                                              \
+    BT_KERNEL void bt_##name##_ref(const bt_qrecurrent *p, const T *x, const int16_t *h0, BT_REF_WEIGHTS, T *y,        \
+                                   int16_t *h, void *scratch)                                                          \
+    {                                                                                                                  \
+        bt_qrecurrent_layer(kind, wide, p, x, h0, NULL, w_ih, w_hh, rows, sigmoid, y, h, h, (int16_t *)scratch);       \
+    }                                                                                                                  \
+    BT_KERNEL void bt_##name##_zero_ref(const bt_qrecurrent *p, const T *x, BT_REF_WEIGHTS, T *y, int16_t *h,          \
+                                        void *scratch)                                                                 \
+    {                                                                                                                  \
+        bt_qrecurrent_layer(kind, wide, p, x, NULL, NULL, w_ih, w_hh, rows, sigmoid, y, h, h, (int16_t *)scratch);     \
+    }
+#define BT_REF_TWO_STATES(name, T, wide)                                                                                   \
+    BT_KERNEL void bt_##name##_ref(const bt_qrecurrent *p, const T *x, const int16_t *h0, const int16_t *c0,           \
+                                   BT_REF_WEIGHTS, T *y, int16_t *h, int16_t *c, void *scratch)                        \
+    {                                                                                                                  \
+        bt_qrecurrent_layer(BT_QLSTM, wide, p, x, h0, c0, w_ih, w_hh, rows, sigmoid, y, h, c, (int16_t *)scratch);     \
+    }                                                                                                                  \
+    BT_KERNEL void bt_##name##_zero_ref(const bt_qrecurrent *p, const T *x, BT_REF_WEIGHTS, T *y, int16_t *h,          \
+                                        int16_t *c, void *scratch)                                                     \
+    {                                                                                                                  \
+        bt_qrecurrent_layer(BT_QLSTM, wide, p, x, NULL, NULL, w_ih, w_hh, rows, sigmoid, y, h, c, (int16_t *)scratch); \
+    }
 
-BT_KERNEL void bt_qgru_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
-                           const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid,
-                           int8_t *y, int16_t *h, void *scratch)
-{
-    bt_qrecurrent_layer(BT_QGRU, p, x, h0, NULL, w_ih, w_hh, rows, sigmoid, y, h, h, (int16_t *)scratch);
-}
-
-BT_KERNEL void bt_qgru_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
-                                const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
-                                const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h, void *scratch)
-{
-    bt_qrecurrent_layer(BT_QGRU, p, x, NULL, NULL, w_ih, w_hh, rows, sigmoid, y, h, h, (int16_t *)scratch);
-}
-
-BT_KERNEL void bt_qrnn_ref(const bt_qrecurrent *p, const int8_t *x, const int16_t *h0, const BT_FLASH int8_t *w_ih,
-                           const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows, const BT_FLASH int32_t *sigmoid,
-                           int8_t *y, int16_t *h, void *scratch)
-{
-    bt_qrecurrent_layer(BT_QRNN, p, x, h0, NULL, w_ih, w_hh, rows, sigmoid, y, h, h, (int16_t *)scratch);
-}
-
-BT_KERNEL void bt_qrnn_zero_ref(const bt_qrecurrent *p, const int8_t *x, const BT_FLASH int8_t *w_ih,
-                                const BT_FLASH int8_t *w_hh, const BT_FLASH int32_t *rows,
-                                const BT_FLASH int32_t *sigmoid, int8_t *y, int16_t *h, void *scratch)
-{
-    bt_qrecurrent_layer(BT_QRNN, p, x, NULL, NULL, w_ih, w_hh, rows, sigmoid, y, h, h, (int16_t *)scratch);
-}
+BT_REF_TWO_STATES(qlstm, int8_t, 0)
+BT_REF_TWO_STATES(qlstm16, int16_t, 1)
+BT_REF_ONE_STATE(qgru, BT_QGRU, int8_t, 0)
+BT_REF_ONE_STATE(qgru16, BT_QGRU, int16_t, 1)
+BT_REF_ONE_STATE(qrnn, BT_QRNN, int8_t, 0)
+BT_REF_ONE_STATE(qrnn16, BT_QRNN, int16_t, 1)
 
 BT_LITERT_LSTM(ref, int8_t, bt_qrecurrent_four_ref)
