@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from baretorch.frontends import Int8, from_module
-from baretorch.ir import Graph, interpret
+from baretorch.ir import DType, Graph, interpret
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import optimized
 from baretorch.quantize.source import quantized
@@ -76,3 +76,28 @@ def test_any_of_them_alone(layer: str, tmp_path: Path) -> None:
     names = [n.op.name for n in graph.nodes]
     assert float_layers(graph) == [] and sum(name.endswith("16") for name in names) <= 2
     assert error(graph, net, samples) < 0.01
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(6, 8, batch_first=True), nn.GRU(8, 8, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.gru(self.lstm(x)[0])[0][:, -1])
+
+
+def test_recurrent_layers_of_16_bits_are_more_exact(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net, samples = Recurrent().eval(), [(torch.randn(1, 5, 6),) for _ in range(4)]
+    errors = []
+    for layers in ((), ("lstm", "gru", "head")):
+        config = tmp_path / "c.toml"
+        config.write_text("[layers]\n" + "".join(f'{name} = "int16"\n' for name in layers))
+        graph = optimized(quantized(from_module(net, samples[0], "m"), Int8(config=str(config)), samples).graph)
+        assert float_layers(graph) == []
+        errors.append(error(graph, net, samples))
+    read = {n.op.name: graph[n.inputs[0]].dtype for n in graph.nodes}
+    assert read["qlstm"] is read["qgru"] is DType.INT16 and "narrow" not in read
+    assert errors[1] < errors[0] / 2

@@ -30,6 +30,7 @@ from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import AvgPool2d, MaxPool2d
 from baretorch.ops.qmove import MOVES_16_BITS
+from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.prune import without
@@ -195,7 +196,8 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
                 tensors[own.name] = own
                 nodes[i] = replace(nodes[i], inputs=(x, own.name, *rest))
                 continue
-            values = nodes[i].inputs[:1] if _has_weights(graph, nodes[i]) else nodes[i].inputs
+            weighted = isinstance(nodes[i].op, (Linear, Conv2d, Recurrent))
+            values = nodes[i].inputs[:1] if weighted else nodes[i].inputs
             given = {_moved_from(graph, n) for n in values}
             for name in (*nodes[i].outputs, *given.intersection(graph.inputs)):
                 quant = tensors[name].quant
@@ -221,7 +223,8 @@ LACKS = {
     Precision.INT4: ("it has no weights in int8", "a linear layer or a convolution that is quantized"),
     Precision.INT16: (
         "there is no int16 of it",
-        "a linear layer, a convolution, a sum of two tensors, a pool, a mean or a softmax that is quantized",
+        "a linear layer, a convolution, an LSTM, GRU or RNN, a sum of two tensors, a pool, a mean or a softmax that is "
+        "quantized",
     ),
 }
 
@@ -233,6 +236,9 @@ def _in_int16(graph: Graph, node: Node) -> bool:
         return False
     if isinstance(node.op, (Add, Sub, MaxPool2d, AvgPool2d, Mean)) or type(node.op) is Softmax:
         return all(t.quant is not None for t in (*values, graph[node.outputs[0]]))
+    if isinstance(node.op, Recurrent):
+        noted = [graph[n].quant is not None for n in node.outputs[:2]]  # the hidden state at all times, or at the end
+        return graph[node.inputs[0]].quant is not None and any(noted)
     return _has_weights(graph, node)
 
 
