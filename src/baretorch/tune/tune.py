@@ -54,6 +54,7 @@ class Tuner:
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _harm: Harm | None = None
+    _int8: Candidate | None = None
 
     def study(self, url: str, joined: bool) -> Study:
         return Study(self.name, url, self.space(), joined)
@@ -81,7 +82,8 @@ class Tuner:
         return Space(layers, sets, LEAST, PARTS)
 
     def begin(self, study: Study, trials: int, whole: Candidate) -> None:
-        """Let trials wait, the first with choices that are likely to be good."""
+        """Let trials wait, the first with choices that are likely to be good. `whole` is the model in int8."""
+        self._int8 = whole
         ways = (even(self.bench, self.harm), way(self.bench, self.harm, self.budget.milliseconds is not None))
         pairs = zip_longest(*(self._beginnings(list(points), whole) for points in ways))
         study.ask_for(trials, [_suggested(p) for pair in pairs for p in pair if p is not None])
@@ -204,7 +206,7 @@ class Tuner:
         """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""
         good = [w for w in winners if not w.candidate.over and w.candidate.accuracy >= self.budget.accuracy]
         if not good:
-            raise self._nothing([w.candidate for w in winners])
+            raise self._nothing([w.candidate for w in winners] + ([self._int8] if self._int8 else []))
         free = self.budget.flash is None and self.budget.ram is None and self.budget.milliseconds is None
         if free:
             return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
