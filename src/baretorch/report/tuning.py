@@ -247,7 +247,7 @@ def front_picture(tuning: Tuning) -> Html:
         parts.append(_dot(axes, tuning.chosen, 8.0, "chosen"))
         x, y = axes.at(tuning.chosen.flash, tuning.chosen.accuracy)
         parts.append(
-            text(x + 13, y + 4, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "here")
+            text(x + 13, y + 20, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "here")
         )
     return svg(WIDTH, HEIGHT, "accuracy over flash of all candidates", *parts)
 
