@@ -175,8 +175,8 @@ def test_the_page_says_how_layers_were_cut(page: Page, found: Traced) -> None:
     wide = next(row for row in rows if row[0] == "wide")
     layer = next(layer for layer in found.layers if layer.name == "wide")
     assert len(rows) == len(found.layers)
-    assert wide[1:4] == [str(layer.tiles), "gemm0", "channels"]
-    assert (wide[4], wide[7]) == (f"{layer.copied:,}", f"{layer.cycles:,}")
+    assert wide[1:5] == [str(layer.tiles), "channels", "gemm0", ""]
+    assert (wide[5], wide[8]) == (f"{layer.copied:,}", f"{layer.cycles:,}")
     assert found.plan.tiles is not None and str(found.plan.tiles) in page.evaluate(
         "document.querySelector('#cuts').innerText"
     )

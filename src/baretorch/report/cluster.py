@@ -62,7 +62,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Moved:
-    """A copy of the plan as the DMA engine made it, for a phase of a layer."""
+    """A copy of the plan as the DMA engine made it, for a phase of a layer: what it reads, or has written."""
 
     copy: Copy
     layer: int
@@ -279,10 +279,12 @@ def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...
     works = [work for work in trace.works if work.unit == DMA]
     if len(works) != len(copies):
         raise InternalError(f"the DMA engine made {len(works)} copies, of {len(copies)} in the plan")
-    return tuple(
-        Moved(copy, number[awaits[copy.name][1].call.y.name], awaits[copy.name][0], work)
-        for copy, work in zip(copies, works, strict=True)
-    )
+    writers = {o.buffer: (p, step) for p, phase in enumerate(plan.phases) for step in phase.steps for o in step.writes}
+    found = []
+    for copy, work in zip(copies, works, strict=True):
+        phase, step = writers[copy.source.buffer] if copy.source.buffer else awaits[copy.name]
+        found.append(Moved(copy, number[step.call.y.name], phase, work))
+    return tuple(found)
 
 
 class _Sleeps:

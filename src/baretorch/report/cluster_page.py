@@ -52,10 +52,10 @@ def _about_tiles(found: Traced) -> str:
 
 
 def _tiles(found: Traced) -> Html:
-    titles = ("layer", "#tiles", "#cores", "cut along", "#bytes by DMA", "#largest tile", "#modelled cycles", "#cycles")
+    titles = ("layer", "#tiles", "tiles along", "#cores", "shares along", "#bytes by DMA", "#largest copy")
     heads = (
         el("th", el("button", t.removeprefix("#"), type="button"), class_="num" if t[0] == "#" else None)
-        for t in (*titles, "#waiting for DMA")
+        for t in (*titles, "#modelled cycles", "#cycles", "#waiting for DMA")
     )
     rows = [_row(found, layer) for layer in found.layers]
     table = el("table", el("thead", el("tr", *heads)), el("tbody", *rows), class_="sortable")
@@ -63,17 +63,19 @@ def _tiles(found: Traced) -> Html:
 
 
 def _row(found: Traced, layer: TracedLayer) -> Html:
-    phases = [p for p in found.plan.phases if p.steps[0].call.y.name == layer.steps[0].call.y.name]
+    name = layer.steps[0].call.y.name
+    phases = [p for p in found.plan.phases if p.steps[0].call.y.name == name]
     largest = max((copy.source.size for copy in layer.copies), default=0)
-    model = round(sum(_modelled(phase) for phase in phases))
-    use = layer.use
-    cores = len({step.executor for step in layer.steps})
+    known = next((t for t in found.plan.tiles.layers if t.layer == name), None) if found.plan.tiles else None
+    model = known.cycles if known else round(sum(_modelled(phase) for phase in phases))
+    use, cores = layer.use, len({step.executor for step in layer.steps})
     return el(
         "tr",
         el("td", el("code", layer.name), title=layer.name),
         _number(layer.tiles),
+        el("td", known.axis if known else ""),
         _number(cores) if not layer.unit else el("td", layer.unit, class_="num", data_value=0),
-        el("td", cut_along(found, layer)),
+        el("td", cut_along(found, layer) if cores > 1 else ""),
         _number(layer.copied),
         _number(largest),
         _number(model),

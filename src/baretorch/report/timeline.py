@@ -276,10 +276,11 @@ def _when(found: Traced, buffer: Buffer) -> tuple[int, int]:
 def _memory(found: Traced) -> Html:
     """Buffers where and while they are there. What a copy fills is striped until it has come."""
     up = HEIGHT / _room(found)
-    filled = {moved.copy.target.storage: moved for moved in found.moved}
+    filled = {m.copy.target.buffer or m.copy.target.storage: m for m in found.moved if not m.copy.source.buffer}
     parts = [_path([f"M0 0h{SCALE}v{HEIGHT}h-{SCALE}z"], "lane")]
     inside = _inside(found)
     makes = {step.call.y.name: i for i, layer in enumerate(found.layers) for step in layer.steps}
+    makes |= {o.buffer: i for i, layer in enumerate(found.layers) for step in layer.steps for o in step.writes}
     for buffer in sorted(sorted(inside, key=lambda b: -b.size)[:DRAWN], key=lambda b: (b.first, b.offset)):
         parts += _lying(found, buffer, filled.get(buffer.name), makes, up)
     return _drawing(HEIGHT, parts, f"{len(inside)} buffers in {found.cluster.scratchpad} over time")
@@ -297,7 +298,8 @@ def _lying(found: Traced, buffer: Buffer, moved: Moved | None, makes: dict[str, 
         return
     work, layer = moved.work, found.layers[moved.layer].name
     times = f"asked for at {work.asked - found.trace.begin:,}, there at {work.end - found.trace.begin:,}"
-    tip = f"weights of {layer}\n{place}\n{times}, used until {end - found.trace.begin:,}"
+    what = "weights of" if moved.copy.source.constant else f"{moved.copy.source.tensor} for"
+    tip = f"{what} {layer}\n{place}\n{times}, used until {end - found.trace.begin:,}"
     yield _path([_box(found, work.asked, work.end, top, height)], "filling", tip)
     if end > work.end:
         yield _path([_box(found, work.end, end, top, height)], f"buffer tile c{moved.layer % COLOURS}", tip)
