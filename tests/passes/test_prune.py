@@ -9,6 +9,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Builder, DType, Graph, interpret, with_data
+from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
 from baretorch.ops.layout import Permute, Reshape
@@ -141,3 +142,42 @@ def test_what_cannot_be_removed(removed: dict[str, list[int]], what: str) -> Non
     with pytest.raises(CompileError) as error:
         without(made(perceptron), removed)
     assert error.value.what == what
+
+
+def attention(shared: bool = False, own_heads: bool = False) -> Graph:
+    """Four heads of 6 for queries and keys and of 5 for values, of 7 places; the mask may be of each head's own."""
+    b = Builder()
+    x = b.input("x", (1, 7, 12), DType.FLOAT32)
+    q, k, v = (linear(b, x, 4 * width) for width in (6, 6, 5))
+    split = [b.add(Reshape((1, 7, 4, w)), y) for y, w in ((q, 6), (k, 6), (v, 5))]
+    mask = b.const("mask", numbers(1, 4 if own_heads else 1, 7, 7))
+    order = (0, 2, 1, 3)
+    y = b.add(Attention(0.4, False, order, order, order, order), *split, mask)
+    joined = b.add(Reshape((1, 7, 20)), y)
+    out = b.add(Add(), x, linear(b, joined, 12))
+    return b.graph([x], [out, joined] if shared else [out])
+
+
+def test_heads_go_with_all_that_makes_them() -> None:
+    """It is as if the layer behind read zeros for them."""
+    graph = attention()
+    (found,) = [c for c in channels(graph) if c.heads]
+    assert (found.count, len(found.makers), len(found.readers)) == (4, 3, 1)
+    small = verify(without(graph, {found.name: [0, 2]}))
+    rows = [small[n.inputs[1]].shape for n in small.nodes if isinstance(n.op, Linear)]
+    assert rows == [(12, 12), (12, 12), (10, 12), (12, 10)]
+    assert sum(t.count for t in small.constants()) < 0.6 * sum(t.count for t in graph.constants())
+    weight = graph[found.readers[0].inputs[1]]
+    assert weight.data is not None
+    zeros = weight.data.copy()
+    zeros[:, found.of_columns(graph, [0, 2])] = 0
+    tensors = {**graph.tensors, weight.name: with_data(weight, zeros)}
+    x = numbers(1, 7, 12)
+    (want,) = interpret(Graph(graph.name, tensors, graph.nodes, graph.inputs, graph.outputs), [x]).values()
+    (got,) = interpret(small, [x]).values()
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("graph", [attention(shared=True), attention(own_heads=True)])
+def test_heads_that_others_know_stay(graph: Graph) -> None:
+    assert not [c for c in channels(graph) if c.heads]

@@ -4,17 +4,21 @@ columns of those that read them, and what lies between.
 Channels are the last axis, as `layout` leaves it. What goes from layer to layer together is one set: a residual sum
 joins the channels of both sides, a depthwise convolution those before and behind it. Sets that reach an input, an
 output, state, or an operator that is not known here stay whole.
+
+Heads of attention are such a set too: each is some rows of the layers that make queries, keys and values, and some
+columns of the layer that reads what is attended to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph, Node, Op, Tensor, with_data
+from baretorch.ir import Array, Graph, Node, Op, Shape, Tensor, with_data
+from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.layout import Pad, Reshape
@@ -30,13 +34,24 @@ _BY_CHANNEL = (AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d, Resam
 @dataclass(frozen=True)
 class Channels:
     """`count` channels that can only be left out together. `name` is the layer that makes them first; `makers` have a
-    row of weights for each of them, `readers` columns, and in `tensors` they are the last axis, once or repeated."""
+    row of weights for each of them, `readers` columns, and in `tensors` they are the last axis, once or repeated. Of
+    `heads`, rows and columns lie together, as many for each."""
 
     name: str
     count: int
     makers: tuple[Node, ...]
     readers: tuple[Node, ...]
     tensors: frozenset[str]
+    heads: bool = False
+
+    def columns(self, graph: Graph) -> int:
+        """Of those that a reader's weights have for each place that it reads, how many are told apart."""
+        return graph[self.readers[0].inputs[1]].shape[-1] if self.heads else self.count
+
+    def of_columns(self, graph: Graph, numbers: Sequence[int]) -> list[int]:
+        """The columns of some channels."""
+        width = self.columns(graph) // self.count
+        return [n * width + i for n in numbers for i in range(width)]
 
 
 @dataclass
@@ -88,7 +103,54 @@ def channels(graph: Graph) -> tuple[Channels, ...]:
     for node in graph.nodes:
         _follow(graph, node, sets, own)
     found = (_described(graph, s) for s in sets.all() if not s.whole)
-    return tuple(sorted((c for c in found if c is not None), key=lambda c: graph.nodes.index(c.makers[0])))
+    made = [*(c for c in found if c is not None), *_heads(graph, own)]
+    return tuple(sorted(made, key=lambda c: graph.nodes.index(c.makers[0])))
+
+
+def _heads(graph: Graph, own: set[str]) -> Iterator[Channels]:
+    """Heads that layers make and a layer reads, with nothing but other shapes between."""
+    made, uses = graph.producer(), graph.uses()
+    for node in graph.nodes:
+        if not isinstance(node.op, Attention):
+            continue
+        y = graph[node.outputs[0]]
+        count, rank = y.shape[-2] if len(y.shape) > 3 else 1, len(y.shape)
+        orders = (node.op.q_dims, node.op.k_dims, node.op.v_dims, node.op.y_dims)
+        masked = any(len(graph[n].shape) > 2 and graph[n].shape[-3] != 1 for n in node.inputs[3:])
+        if count < 2 or masked or not _heads_lie_together(orders, rank):
+            continue
+        splits = [made.get(n) for n in node.inputs[:3]]
+        joins = uses.get(y.name, [])
+        if not all(s is not None and _splits_heads(graph, s, count, uses) for s in splits) or len(joins) != 1:
+            continue
+        (join,) = joins
+        makers = [made.get(s.inputs[0]) for s in splits if s is not None]
+        fits = isinstance(join.op, Reshape) and join.op.shape[-1] == count * y.shape[-1]
+        readers = uses.get(join.outputs[0], [])
+        layers = [n for n in (*makers, *readers) if n is not None and isinstance(n.op, Linear) and _is_layer(graph, n)]
+        if not fits or len(layers) != 3 + len(readers) or not readers or len({id(n) for n in layers}) != len(layers):
+            continue
+        if any(not own.issuperset(n.inputs[1:]) for n in layers) or join.outputs[0] in graph.outputs:
+            continue
+        inner = (*(s.outputs[0] for s in splits if s is not None), *node.inputs[:3], y.name, join.outputs[0])
+        tensors = frozenset((*inner, *(n.outputs[0] for n in makers if n is not None)))
+        path = graph[y.name].origin.path or graph[layers[0].outputs[0]].origin.path or y.name
+        yield Channels(f"heads of {path}", count, tuple(layers[:3]), tuple(readers), tensors, heads=True)
+
+
+def _heads_lie_together(orders: Sequence[Shape], rank: int) -> bool:
+    """Whether q, k, v and the result, read in these orders, all have heads as their last axis but one."""
+    if any(len(dims) != rank or dims[-1] != rank - 1 for dims in orders):
+        return False
+    *reads, written = orders
+    heads = {dims.index(rank - 2) for dims in reads} | {written[-2]}
+    return len(heads) == 1 and max(heads) < rank - 2
+
+
+def _splits_heads(graph: Graph, node: Node, count: int, uses: Mapping[str, Sequence[Node]]) -> bool:
+    x, y = graph[node.inputs[0]], graph[node.outputs[0]]
+    alone = len(uses[x.name]) == len(uses[y.name]) == 1 and x.name not in graph.outputs
+    return isinstance(node.op, Reshape) and alone and y.shape[-2] == count and x.shape[-1] == count * y.shape[-1]
 
 
 def _follow(graph: Graph, node: Node, sets: _Sets, own: set[str]) -> None:
@@ -201,7 +263,8 @@ def _cut(graph: Graph, found: Channels, kept: Array) -> Graph:
         data = tensors[name].data
         assert data is not None
         shape = data.shape
-        parts = data.reshape(*shape[:axis], -1, found.count, *shape[axis + 1 :]).take(kept, axis + 1)
+        two = (found.count, -1) if found.heads else (-1, found.count)
+        parts = data.reshape(*shape[:axis], *two, *shape[axis + 1 :]).take(kept, axis if found.heads else axis + 1)
         tensors[name] = with_data(tensors[name], parts.reshape(*shape[:axis], -1, *shape[axis + 1 :]))
 
     nodes = []
@@ -222,6 +285,8 @@ def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
     """A node's operator, with so many channels left."""
     if isinstance(node.op, Reshape) and node.outputs[0] in found.tensors:
         *outer, last = node.op.shape
+        if found.heads and outer[-1:] == [found.count] and graph[node.inputs[0]].shape[-1] == found.count * last:
+            return replace(node.op, shape=(*outer[:-1], count, last))
         return replace(node.op, shape=(*outer, last // found.count * count))
     if isinstance(node.op, Conv2d) and node.outputs[0] in found.tensors and _is_depthwise(graph, node):
         return replace(node.op, groups=count)

@@ -30,7 +30,7 @@ class Moments:
 
 def find_moments(graph: Graph, sets: Sequence[Channels], samples: Iterable[Sequence[Array]], runner: Runner) -> Moments:
     """Run the graph over the samples."""
-    counts = {node.inputs[0]: found.count for found in sets for node in found.readers}
+    counts = {node.inputs[0]: found.columns(graph) for found in sets for node in found.readers}
     sums = {name: np.zeros((count + 1, count + 1)) for name, count in counts.items()}
     rows = dict.fromkeys(counts, 0)
     with watching(graph, list(counts), runner) as run:
@@ -46,13 +46,14 @@ def find_moments(graph: Graph, sets: Sequence[Channels], samples: Iterable[Seque
 
 def removal_order(graph: Graph, found: Channels, moments: Moments) -> list[int]:
     """The channels of a set, those first that are missed least when they and all before them are left out."""
-    parts = [_Reader(graph, node, found.count, moments) for node in found.readers]
+    parts = [_Reader(graph, node, found.columns(graph), moments) for node in found.readers]
     left, order = np.ones(found.count, bool), []
     while left.any():
-        missed = sum(part.missed() for part in parts)
+        missed = np.sum([part.missed() for part in parts], axis=0).reshape(found.count, -1).sum(axis=1)
         channel = int(np.where(left, missed, np.inf).argmin())
         for part in parts:
-            part.remove(channel)
+            for column in found.of_columns(graph, [channel]):
+                part.remove(column)
         left[channel] = False
         order.append(channel)
     return order
@@ -86,11 +87,12 @@ def shrunk(graph: Graph, removed: Mapping[Channels, Sequence[int]], moments: Mom
     """The graph without these channels, whose other weights make up for them."""
     tensors = dict(graph.tensors)
     for found, numbers in removed.items():
-        kept = np.setdiff1d(np.arange(found.count), np.array(numbers, np.int64))
+        count = found.columns(graph)
+        kept = np.setdiff1d(np.arange(count), np.array(found.of_columns(graph, numbers), np.int64))
         for node in found.readers:
             name = node.inputs[1]
             now = replace(graph, tensors=tensors)
-            rows, constants = _made_up(now, node, found.count, kept, moments)
+            rows, constants = _made_up(now, node, count, kept, moments)
             weight = tensors[name]
             tensors[name] = with_data(weight, rows.reshape(weight.shape))
             if len(node.inputs) > 2 and constants.any():
