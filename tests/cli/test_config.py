@@ -102,11 +102,13 @@ def test_float_is_what_keep_float_does(folder: Path) -> None:
         ("config_no_weights_file", 'weights = "w.npz"\n[layers]\n'),
         ("config_other_weights", 'weights = "other.npz"\n[layers]\n'),
         ("config_large_weights", 'weights = "large.npz"\n[layers]\n'),
+        ("config_scale", 'weights = "scale.npz"\n[layers]\n'),
     ],
 )
 def test_what_a_config_may_not_say(name: str, text: str, folder: Path) -> None:
     (folder / "c.toml").write_text(text)
     np.savez(folder / "other.npz", **{"3.bias": np.zeros(9, np.float32)})
+    np.savez(folder / "scale.npz", **{"scale of x": np.array([-0.5, 3.0])})
     np.savez_compressed(folder / "large.npz", **{"3.bias": np.zeros(1 << 20, np.float32)})
     result = baretorch("compile", "net.py", "--board", "pico", "--config", "c.toml", "--out", "c")
     assert (result.code, result.out) == (1, ""), result.err

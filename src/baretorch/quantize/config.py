@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Graph, Node, Tensor, fresh, with_data
+from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.layout import Permute, Reshape
@@ -37,6 +37,7 @@ from baretorch.passes.prune import without
 from baretorch.quantize.observers import per_channel
 
 LARGEST = 1 << 20  # bytes of a file that people write
+SCALE = "scale of "  # and a tensor: its scale and zero point in an .npz
 HEADER = 1024  # bytes that an array's description and name take in an .npz, at most
 
 
@@ -50,7 +51,8 @@ class Precision(StrEnum):
 @dataclass(frozen=True)
 class Config:
     """`removed` are the numbers of channels by the layer that makes them; `weights` is an .npz of constants by name, as
-    they are without those channels."""
+    they are without those channels, and of scales, so that nothing depends on how a computer rounds what calibration
+    and training give."""
 
     layers: Mapping[str, Precision] = field(default_factory=dict)
     removed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -146,14 +148,35 @@ def changed(graph: Graph, config: Config) -> Graph:
         return small
     tensors = dict(small.tensors)
     for name, data in _stored(config.weights, small).items():
-        tensors[name] = with_data(tensors[name], data)
+        if not name.startswith(SCALE):
+            tensors[name] = with_data(tensors[name], data)
     return replace(small, tensors=tensors)
+
+
+def scales_of(graph: Graph, config: Config) -> dict[str, Quant]:
+    """The scales of tensors that the file has."""
+    found = {} if config.weights is None else _stored(config.weights, graph)
+    told = {name.removeprefix(SCALE): data for name, data in found.items() if name.startswith(SCALE)}
+    return {name: Quant((float(data[0]),), (int(data[1]),)) for name, data in told.items()}
+
+
+def as_stored(scales: Mapping[str, Quant]) -> dict[str, Array]:
+    """The same, for the file. Those of weights follow from these."""
+    whole = {name: q for name, q in scales.items() if q.axis is None}
+    return {f"{SCALE}{name}": np.array([q.scale[0], q.zero_point[0]], np.float64) for name, q in whole.items()}
+
+
+def _is_scale(name: str, data: Array, graph: Graph) -> bool:
+    if name.removeprefix(SCALE) not in graph.tensors or data.shape != (2,) or data.dtype != np.float64:
+        return False
+    scale, zero = data
+    return bool(np.isfinite(data).all() and scale > 0 and -128 <= zero <= 127 and zero == int(zero))
 
 
 def _stored(path: Path, graph: Graph) -> dict[str, Array]:
     """The constants in a file, each as large as the graph has it."""
     known = {t.name: t for t in graph.constants()}
-    most = sum(t.bytes + HEADER for t in known.values())
+    most = sum(t.bytes + HEADER for t in known.values()) + HEADER * len(graph.tensors)
     try:
         with zipfile.ZipFile(path) as parts:
             if sum(part.file_size for part in parts.infolist()) > most:
@@ -163,15 +186,23 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
     except Exception as error:  # whatever NumPy and zipfile stumble over
         raise CompileError(f"--config: cannot read the weights {path.name}", have=str(error)[:200]) from error
     for name, data in found.items():
+        if name.startswith(SCALE) and _is_scale(name, data, graph):
+            continue
         t = known.get(name)
         if t is None or data.shape != t.shape or data.dtype != t.dtype.numpy or not np.isfinite(data).all():
             raise CompileError(
                 f"--config: the weights {path.name} are not this model's",
                 have=f"{name!r}: {data.dtype.name}{list(data.shape)}",
-                need="finite numbers, as many as in the model" if t is None else f"finite numbers, {t.type}",
+                need=_needed(name, t),
                 try_="`baretorch tune` again: the model has changed since",
             )
     return found
+
+
+def _needed(name: str, t: Tensor | None) -> str:
+    if name.startswith(SCALE):
+        return "a scale above 0 and a zero point within -128..127, of a tensor of the model"
+    return "finite numbers, as many as in the model" if t is None else f"finite numbers, {t.type}"
 
 
 def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]]]) -> Graph:

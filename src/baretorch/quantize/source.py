@@ -11,13 +11,13 @@ from typing import Any
 from baretorch.errors import CompileError
 from baretorch.frontends.checked import check_passes
 from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
-from baretorch.ir import Graph
+from baretorch.ir import Graph, Quant
 from baretorch.net import says_int8
 from baretorch.options import Requant
 from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.calibrate import calibrated, odd_ranges, random_samples
-from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
+from baretorch.quantize.config import Config, Precision, changed, read_config, scales_of, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
 from baretorch.quantize.narrow import with_narrow
@@ -61,7 +61,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
         notes.append(f"calibration: all {calibration.count} samples are constant, so scales do not fit real inputs")
     if samples is not None:
         notes += odd_ranges(graph, source.examples, calibration.kept)
-    scales = calibration.scales
+    told = scales_of(graph, config)
+    scales = {n: _as_told(q, told.get(n)) for n, q in calibration.scales.items()}
     noted = replace(
         graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
     )
@@ -79,6 +80,13 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
         samples=calibration.kept,
         warnings=(*(ODD_INT8 if w == ODD_INPUTS else w for w in source.warnings), *notes, *health.warnings),
     )
+
+
+def _as_told(found: Quant, told: Quant | None) -> Quant:
+    """What was measured here, with the numbers of a configuration."""
+    if told is None or found.axis is not None:
+        return found
+    return replace(found, scale=told.scale, zero_point=told.zero_point)
 
 
 def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:
