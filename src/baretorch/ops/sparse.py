@@ -42,7 +42,7 @@ class Cost:
 
 # Measured on mps2-an386, pico, mps2-an385 and virt-rv32; of layers of one row of inputs, and of many.
 COSTS: Mapping[Needs, tuple[Cost, Cost]] = {
-    DSP: (Cost(11.4, 15.0, 1.19), Cost(7.4, 4.0, 0.79)),
+    DSP: (Cost(11.4, 15.0, 1.09), Cost(7.4, 4.0, 0.73)),
     V6M: (Cost(31.0, 0.0, 3.5), Cost(31.4, 10.0, 1.93)),
     V7M: (Cost(17.0, 0.0, 3.5), Cost(17.4, 0.0, 3.2)),
     RV32: (Cost(22.0, 0.0, 4.4), Cost(22.4, 0.0, 2.43)),
