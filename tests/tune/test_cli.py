@@ -126,7 +126,7 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
     chosen = told["chosen"]
     assert chosen["milliseconds"] <= 0.2 < told["int8"]["milliseconds"]
     assert chosen["ram"] <= 1024
-    assert told["notes"] == ["no training: the model file has no train(model)"]
+    assert told["notes"] == ["no training: bare.py has no train(model)"]
     made = baretorch("run", "bare.py", "--board", "mps2-an386", "--config", "t/tuned.toml", "--out", "a", "--json")
     assert made.code == 0, made.err
     assert made.json()["time_ms"] == pytest.approx(chosen["milliseconds"])

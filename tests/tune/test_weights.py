@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from baretorch.ir import Array, Builder, DType, Graph, Node, interpret, with_data
+from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
@@ -151,3 +152,26 @@ def test_balanced_channels_change_nothing_in_float() -> None:
     assert error(graph, even, given) < 1e-9
     ranges = [np.abs(g["w1"].data).reshape(8, -1).max(axis=1) for g in (graph, even)]  # type: ignore[arg-type]
     assert ranges[1].max() / ranges[1].min() < 0.5 * ranges[0].max() / ranges[0].min()
+
+
+def test_the_head_that_is_missed_least_goes_first() -> None:
+    """Of four heads one adds nearly nothing to what is made of them, and one says what another says."""
+    b = Builder()
+    x = b.input("x", (1, 6, 8), DType.FLOAT32)
+    weights = [numbers(16, 8) for _ in range(3)]
+    for weight in weights:
+        weight[4:8] = weight[:4]  # the second head is the first again
+    made = [b.add(Linear(), x, b.const(f"w{i}", w), b.const(f"b{i}", numbers(16) * 0)) for i, w in enumerate(weights)]
+    order = (0, 2, 1, 3)
+    split = [b.add(Reshape((1, 6, 4, 4)), y) for y in made]
+    y = b.add(Reshape((1, 6, 16)), b.add(Attention(0.5, False, order, order, order, order), *split))
+    last = numbers(8, 16)
+    last[:, 12:] *= 1e-3
+    graph = b.graph([x], [b.add(Linear(), y, b.const("w", last), b.const("b", numbers(8)))])
+    (found,) = [c for c in channels(graph) if c.heads]
+    moments = find_moments(graph, [found], samples(graph, 60), interpreted)
+    removed = removal_order(graph, found, moments)
+    assert removed[0] == 3 and removed[1] in (0, 1)
+    small = shrunk(graph, {found: removed[:2]}, moments)
+    held_out = samples(graph, 20)
+    assert error(graph, small, held_out) < 0.01 < error(graph, without(graph, {found.name: removed[:2]}), held_out)

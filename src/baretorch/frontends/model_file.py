@@ -189,15 +189,17 @@ def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
     return evaluate
 
 
-def load_train(path: str) -> Callable[[Any], object] | None:
-    """The file's train(model), to be called any number of times; None if there is none with such an argument."""
+def load_train(path: str) -> Callable[[Any], object] | str:
+    """The file's train(model), to be called any number of times; or why there is none, in words."""
     file = need_file(path)
     if file.suffix != ".py":
-        return None
+        return f"{file.name} is no Python file with a train(model)"
     with _beside(file):
         function = getattr(import_file(file), "train", None)
-    if not callable(function) or next(iter(inspect.signature(function).parameters), None) != "model":
-        return None
+    if not callable(function):
+        return f"{file.name} has no train(model)"
+    if next(iter(inspect.signature(function).parameters), None) != "model":
+        return f"train() of {file.name} takes no model: its first parameter must be called so"
 
     def train(model: Any) -> object:
         with _user_code(file, "train()"), _beside(file):

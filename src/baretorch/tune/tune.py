@@ -13,9 +13,9 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import line
-from baretorch.ir import Graph
+from baretorch.ir import Graph, Quant
 from baretorch.on_host import on_host
-from baretorch.quantize.config import Precision
+from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
@@ -42,14 +42,14 @@ class Winner:
 
 @dataclass
 class Tuner:
-    """`original` are the metrics of the model itself; `train` is the model file's train(model), if it has one. `notes`
-    are for the user."""
+    """`original` are the metrics of the model itself; `train` is the model file's train(model), or says why there is
+    none. `notes` are for the user."""
 
     bench: Workbench
     metric: str
     original: float
     budget: Budget
-    train: Callable[[Any], object] | None
+    train: Callable[[Any], object] | str
     show: Show
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Tuner:
         allowed = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
         allowed = list({str(w.variant.choice): w for w in allowed}.values())
         better: list[Winner] = []
-        skipped = why_untrained(self.bench.graph) if self.train else "the model file has no train(model)"
+        skipped = self.train if isinstance(self.train, str) else why_untrained(self.bench.graph)
         if skipped:
             self.notes.append(f"no training: {skipped}")
         else:
@@ -186,7 +186,7 @@ class Tuner:
         return variant if made else self.bench.variant(variant.choice)
 
     def _trained(self, variant: Variant) -> Graph:
-        assert self.train is not None
+        assert not isinstance(self.train, str)
         thin = {n.inputs[1]: zeros(variant.graph, n) for n in self.bench.thin_nodes(variant)}
         return trained(variant.graph, self.bench.bits(variant), self.train, thin)
 
@@ -233,7 +233,7 @@ class Tuner:
             have.append(f"nearest with that accuracy: {', '.join(best.over)}: {best.choice}")
         else:
             have.append(f"the most accurate: {max(c.accuracy for c in candidates):.4f}")
-        teach = [] if self.train else ["a train(model) in the model file, to make up for what is left out"]
+        teach = [] if callable(self.train) else ["a train(model) in the model file, to make up for what is left out"]
         return CompileError(
             f"none of {len(candidates)} candidates meets all budgets",
             have=have,
@@ -246,10 +246,10 @@ def _suggested(point: Point) -> Suggested:
     return Suggested(point.choice.layers, point.parts)
 
 
-def write_config(variant: Variant, folder: Path, board: str) -> None:
+def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, board: str) -> None:
     """tuned.toml, and tuned.npz with all that was computed in float: others may round the same otherwise."""
     text = variant.config(folder / "tuned.npz").to_toml()
     (folder / "tuned.toml").write_text(f"# Made by Baretorch tune for {line(board)}.\n{text}", "utf-8")
     constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
     weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
-    np.savez_compressed(folder / "tuned.npz", **weights)  # type: ignore[arg-type]
+    np.savez_compressed(folder / "tuned.npz", **weights, **as_stored(scales))  # type: ignore[arg-type]

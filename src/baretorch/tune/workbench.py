@@ -209,9 +209,9 @@ class Workbench:
         old = {t.name: t.data for t in plain.constants() if t.data is not None}
         return Variant(choice, graph, removed, {n: x for n, x in new.items() if not np.array_equal(x, old[n])})
 
-    def int8(self, variant: Variant) -> Graph:
-        """As the image will have it: `quantized` makes the same of the configuration."""
-        graph, before, layers = variant.graph, self.source.graph, variant.choice.layers
+    def scales(self, variant: Variant) -> Mapping[str, Quant]:
+        """By calibration data."""
+        graph, before = variant.graph, self.source.graph
         key = (id(graph), variant.choice.floats)
         if key not in self._scales:
             chosen = wanted(graph, made_by(before, graph, variant.choice.floats))
@@ -220,7 +220,12 @@ class Workbench:
             self._scales[key] = (graph, found.scales)
             for old in list(self._scales)[1:-KEPT]:  # the first is that of the model itself
                 del self._scales[old]
-        scales = self._scales[key][1]
+        return self._scales[key][1]
+
+    def int8(self, variant: Variant) -> Graph:
+        """As the image will have it: `quantized` makes the same of the configuration."""
+        graph, before, layers = variant.graph, self.source.graph, variant.choice.layers
+        scales = self.scales(variant)
         tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
         named = {name: (p, made_by(before, graph, [name])) for name, p in layers.items()}
         noted = with_precisions(replace(graph, tensors=tensors), named)
