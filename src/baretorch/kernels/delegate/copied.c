@@ -1,5 +1,5 @@
 /* Inputs and outputs are copied to their places in the scratch, and from there. */
-#include "copied.h"
+#include "delegate.h"
 
 BT_KERNEL void bt_delegate_copied(const bt_delegate_copied_params *p, const int8_t *x, const int32_t *commands,
                                   const uint8_t *weights, int8_t *y, void *scratch)
