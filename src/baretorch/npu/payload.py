@@ -10,6 +10,7 @@ import struct
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -104,6 +105,10 @@ def _payload(parts: _Parts) -> Payload:
             raise _Damaged(
                 f"an input or output at {slot.offset:#x} has {slot.size:,} bytes, of {room.get(slot.region, ROOM):,}"
             )
+    taken = sorted((s.region, s.offset, s.offset + s.size) for s in parts.inputs)
+    for (region, _, end), (other, start, _) in pairwise(taken):
+        if region == other and start < end:
+            raise _Damaged(f"the input at {start:#x} begins before another one ends, at {end:#x}")
     return Payload(accelerator, commands, parts.weights, parts.scratch, parts.fast, parts.inputs, parts.outputs)
 
 
