@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import Graph
+from baretorch.ir import DType, Graph
 from baretorch.npu import vela
 from baretorch.npu.lower import to_tosa
 from baretorch.npu.payload import INPUT, OUTPUT
 from baretorch.npu.use import delegated
+from baretorch.ops.elementwise import Add
 from baretorch.options import Input, Options, UseNpu
+from baretorch.report.npu import npu_takes
 from baretorch.targets.boards import load_board
+from tests.cli.program import baretorch
 from tests.npu.stand_in import NPU
 from tests.npu.test_partition import Net
 
@@ -143,6 +146,22 @@ def test_require_lists_all_that_is_left_behind() -> None:
         "  need  an int8 model of which the NPU takes everything but quantize and dequantize\n"
         "  try   --npu auto: the CPU does the rest"
     )
+
+
+def test_require_of_a_float_model() -> None:
+    g = Net("net")
+    x = g.input("x", (1, 8), DType.FLOAT32)
+    graph = g.graph((x,), (g.add(Add(), x, x),))
+    with pytest.raises(CompileError) as error:
+        delegated(graph, BOARD, Options(npu=UseNpu.REQUIRE))
+    assert (error.value.have, error.value.try_) == (("add add: it is float32",), ("--int8",))
+
+
+def test_ops_tells_what_the_npu_takes() -> None:
+    takes = npu_takes(BOARD.chip)["ethos-u55-256"]
+    assert "qconv2d, qconv_transpose2d, qlinear, " in takes and "qnorm" not in takes
+    assert npu_takes(load_board("pico").chip) == {}
+    assert "ethos-u55-256 takes in int8 cat, " in baretorch("ops", "qconv2d", "--board", "corstone-300").out
 
 
 def test_rows_are_the_cpus(graph: Graph) -> None:

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 )
 def ops(as_json: bool, name: str | None, board: str | None) -> Answer:
     """List supported operators, or show one (also by its ATen name)."""
+    from baretorch.report.npu import npu_takes
     from baretorch.report.support import aten_names, support
     from baretorch.targets.boards import load_board
     from baretorch.units import units_of
 
     chip = load_board(board).chip if board else None
     rows = support(chip)
-    takes = {unit.name: unit.takes for unit in units_of(chip)} if chip else {}
+    takes = {unit.name: unit.takes for unit in units_of(chip)} | npu_takes(chip) if chip else {}
     told = {"units": takes} if chip else {}
     if name is None:
         data = {"operators": [row.to_json() for row in rows], "aten": list(aten_names())} | told

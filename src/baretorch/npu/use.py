@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from baretorch.errors import CompileError
-from baretorch.ir import Graph, Node
+from baretorch.ir import DType, Graph, Node
 from baretorch.npu import vela
 from baretorch.npu.accelerators import by_config, by_name
 from baretorch.npu.lower import why_not
@@ -115,14 +116,19 @@ def _in_the_way(options: Options) -> str | None:
 EDGES = (Quantize.name, Dequantize.name)
 
 
+def _float(behind: Sequence[Left]) -> bool:
+    return not behind or any(left.why == f"it is {DType.FLOAT32.label}" for left in behind)
+
+
 def _need_all(found: Partition, board: Board) -> None:
     behind = [left for left in found.left if left.op not in EDGES]
     if not behind and found.regions:
         return
+    unquantized = not found.regions and len(behind) == len(found.left)
     have = [f"{left.op} {left.layer}: {left.why}" for left in behind]
     raise CompileError(
         f"--npu require: {len(behind)} operators of the model do not run on the NPU of {board.name}",
         have=have or "no operator computes in int8",
         need="an int8 model of which the NPU takes everything but quantize and dequantize",
-        try_="--npu auto: the CPU does the rest" if found.left or found.regions else "--int8",
+        try_="--int8" if unquantized and _float(behind) else "--npu auto: the CPU does the rest",
     )

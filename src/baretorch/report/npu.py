@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from baretorch.escape import markup
+from baretorch.npu.lower import ROWS
 from baretorch.npu.partition import WRONG, Partition
 from baretorch.npu.use import MISSING
+from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
@@ -18,6 +20,13 @@ BROUGHT = (
     "npu: the file brings commands for the NPU and does not say what they should compute: "
     "the image is compared with the emulated NPU alone"
 )
+
+
+def npu_takes(chip: Chip) -> dict[str, str]:
+    """What the chip's NPU takes, by its name; empty if it has none."""
+    operators = ", ".join(sorted(op.name for op in ROWS))
+    more = "as far as its shapes allow: `baretorch build` says of each layer where it runs, and why"
+    return {chip.npu.accelerator: f"in int8 {operators}, {more}"} if chip.npu else {}
 
 
 def npu_json(compiled: Compiled) -> dict[str, Any] | None:
@@ -44,6 +53,17 @@ def npu_json(compiled: Compiled) -> dict[str, Any] | None:
         ],
         "cpu": [{"layer": left.layer, "op": left.op, "why": left.why} for left in found.left],
     }
+
+
+def npu_figures(compiled: Compiled) -> tuple[tuple[str, str, str, str], ...]:
+    """Title, value, unit and note of what the NPU does; none if it does nothing."""
+    found, npu = compiled.partition, compiled.board.chip.npu
+    if found is None or npu is None or not found.regions:
+        return ()
+    count = len(found.regions)
+    regions = f"{count} {'region' if count == 1 else 'regions'} on {npu.accelerator}"
+    cycles = "unknown" if found.cycles is None else f"{found.cycles:,}"
+    return (("NPU", cycles, "cycles", f"of the NPU, as Vela estimates; {regions}"),)
 
 
 def npu_rows(table: Table, compiled: Compiled) -> None:
