@@ -5,13 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console, RenderableType
 
 from baretorch import pipeline
 from baretorch.errors import CompileError
+from baretorch.explore.advice import advise
 from baretorch.explore.fit import Fitter
 from baretorch.exports.ethos_u_pte import write_npu_pte
 from baretorch.frontends import Int8, Source
@@ -22,8 +25,14 @@ from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Options, UseNpu
 from baretorch.plan import make_plan
 from baretorch.ports import arranged, stored
+from baretorch.report.facts import compare
+from baretorch.report.findings import Report
 from baretorch.report.npu import BROUGHT, npu_warnings
+from baretorch.report.page import make_page
+from baretorch.report.profile import make_profile
+from baretorch.report.screen import report_screen
 from baretorch.targets.boards import load_board
+from tests.cli.program import baretorch
 from tests.zoo.zoo import MODELS, source
 
 FILES = Path(__file__).parent / "executorch"
@@ -34,6 +43,12 @@ BOARDS = {
     "u85": "corstone-320",
 }
 RPS = Path(__file__).parents[2] / "examples" / "rps" / "model.py"
+
+
+def render(shown: RenderableType) -> str:
+    with Console(width=120, record=True, file=StringIO()) as console:
+        console.print(shown)
+    return console.export_text()
 
 
 def read(name: str) -> tuple[Source, list[Array]]:
@@ -69,6 +84,29 @@ def test_so_does_the_board(name: str, tmp_path: Path) -> None:
     found, answers = read(name)
     for made, y in zip(on_board(found, BOARDS[name], tmp_path, Options(npu=UseNpu.REQUIRE)), answers, strict=True):
         np.testing.assert_array_equal(made, y)
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Advice is by an image whose kernels are functions: --optimize size."""
+    compiled = pipeline.compile_source(read("pair")[0], load_board("corstone-300"))
+    image = pipeline.build_image(compiled, tmp_path_factory.mktemp("pair"))
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    profile = make_profile(compiled, image, facts.run)
+    return Report(facts, profile, advise(facts, profile))
+
+
+def test_a_report_tells_what_runs_where(reported: Report) -> None:
+    """On the page and in the terminal; time is the CPU's alone, and nobody can take channels off a file's commands."""
+    assert [(f.value, f.note) for f in reported.speed() if f.title == "NPU"] == [
+        ("unknown", "of the NPU, as Vela estimates; 1 region on ethos-u55-256")
+    ]
+    assert reported.speed()[0].note.endswith(", without what the NPU takes")
+    page = make_page(reported)
+    assert '<section id="npu">' in page and "<td>quantize</td><td>it is float32</td>" in page and BROUGHT in page
+    screen = render(report_screen(reported, Path("report.html")))
+    assert "22 bytes in" in screen and "quantize: it is float32" in screen
+    assert not any("delegate" in advice.text for advice in reported.advice)
 
 
 FOREIGN = """\
@@ -108,6 +146,8 @@ def test_verbs_that_only_look() -> None:
     assert [
         step.call.op.name for step in make_plan(graph, load_board("host")).steps if step.executor.name == "NPU"
     ] == ["delegate"]
+    told = baretorch("inspect", str(FILES / "pair.pte")).out
+    assert "parameters  0, without those of the NPU\nMACs        0, without those of the NPU\n" in told
     found = Fitter(lambda int8: read("pair")[0], Options()).find(load_board("pico"))
     assert found.error is not None and found.error.what.startswith("the model brings commands for an NPU")
 
@@ -135,6 +175,12 @@ def elsewhere(data: bytes) -> bytes:
 def smaller(data: bytes) -> bytes:
     at = block(data, b"inputs") + 32 + 4 + 5 * 4
     return data[:at] + struct.pack("<I", 5) + data[at + 4 :]
+
+
+def overlapping(data: bytes) -> bytes:
+    """The second input begins inside the first."""
+    at = block(data, b"inputs") + 32 + 4 + 7 * 4
+    return data[: at + 36] + struct.pack("<I", struct.unpack_from("<I", data, at)[0] + 8) + data[at + 40 :]
 
 
 def another(data: bytes) -> bytes:
@@ -167,6 +213,11 @@ def wrong_command(data: bytes) -> bytes:
             "error: a delegate is called with other tensors than it was compiled for\n  at    {at}\n"
             "  have  v2 int8[2, 6], v8 int8[2, 5], v14 int8[2, 5], v15 int8[2, 5]\n"
             "  need  10 bytes, 10 bytes, 10 bytes, 10 bytes",
+        ),
+        (
+            overlapping,
+            "error: this is no output of Vela: the input at 0x28 begins before another one ends, at 0x2c\n"
+            "  at    {at}\n  need  {vela}",
         ),
         (
             another,

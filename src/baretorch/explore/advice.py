@@ -11,6 +11,7 @@ from typing import Any
 from baretorch.emit import emit
 from baretorch.errors import CompileError
 from baretorch.ir import Graph
+from baretorch.ops.delegate import Delegate
 from baretorch.ops.fft import Fft, Irfft, Rfft, points
 from baretorch.ops.kernel import Call
 from baretorch.options import Buffers, Input, Io, Optimize, Options
@@ -161,9 +162,10 @@ def _portable(case: _Case) -> Iterator[Advice]:
 
 def _largest_weights(case: _Case) -> Iterator[Advice]:
     plan = case.plan
-    if not plan.layout.constants:
+    npus = {o.storage for step in plan.steps if isinstance(step.call.op, Delegate) for o in step.operands}
+    largest, whole = max(plan.layout.constants, key=lambda c: c.data.nbytes, default=None), plan.weight_bytes()
+    if largest is None or largest.name in npus:  # commands, or the weights of many layers
         return
-    largest, whole = max(plan.layout.constants, key=lambda c: c.data.nbytes), plan.weight_bytes()
     if whole > 1024 and largest.data.nbytes > _NOTABLE * whole:
         part = share(largest.data.nbytes, whole)
         yield Advice("", f"{largest.name} is {part} of the weights: fewer channels there save most flash")
@@ -171,7 +173,9 @@ def _largest_weights(case: _Case) -> Iterator[Advice]:
 
 def _hottest(case: _Case) -> Iterator[Advice]:
     layer = max(case.profile.layers, key=lambda layer: layer.instructions, default=None)
-    if layer is not None and layer.instructions > _NOTABLE * case.profile.instructions:
+    if layer is None or isinstance(layer.steps[0].call.op, Delegate):  # a driver takes what it takes
+        return
+    if layer.instructions > _NOTABLE * case.profile.instructions:
         part = share(layer.instructions, case.profile.instructions)
         yield Advice("", f"{layer.name} takes {part} of the instructions: {_instead(layer.steps[0].call)}")
 

@@ -84,7 +84,7 @@ class RunFacts:
     @property
     def other_warnings(self) -> tuple[str, ...]:
         """The same without layers that stay float, for where those are listed."""
-        return (*self.compiled.source.warnings, *self._inaccurate())
+        return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *self._inaccurate())
 
     def _inaccurate(self) -> tuple[str, ...]:
         int8, steps = is_int8(self.compiled.graph), self.max_lsb or 0.0

@@ -13,6 +13,7 @@ from baretorch.plan.types import Buffer, Plan
 from baretorch.report.cycles import Time, milliseconds, time_words, unpaid_flash
 from baretorch.report.facts import RunFacts, is_int8
 from baretorch.report.memory_map import BankMap, memory_map, ram_banks
+from baretorch.report.npu import npu_figures
 from baretorch.report.numbers import capacity, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.targets.types import MemoryBank
@@ -192,6 +193,8 @@ class Report:
         ms, about = time_words(time.all, profile.chip)
         unit, _, rest = about.partition(" ")
         note = f"{rest}{unpaid_flash(time, profile.chip)}"
+        npu = npu_figures(self.facts.compiled)
+        note += ", without what the NPU takes" if npu else ""
         flash: tuple[Figure, ...] = ()
         if time.flash is not None and time.flash.misses:
             core, waiting = (figure(milliseconds(c.expected, hz)) for c in (time.core, time.flash.waits))
@@ -203,6 +206,7 @@ class Report:
             Figure("Time", ms, unit, note),
             Figure("Instructions", f"{profile.instructions:,}", "", f"{per_mac}exact"),
             Figure("MACs", f"{profile.macs:,}", "", "multiply-accumulates of one inference"),
+            *(Figure(*each) for each in npu),
             *flash,
         )
 

@@ -13,6 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.escape import line, markup
 from baretorch.frontends import Source
 from baretorch.ir import DType, Graph, Tensor
+from baretorch.ops.delegate import Delegate
 from baretorch.plan.types import InArena, Plan
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.worksheet import Worksheet, boards_table, worksheet_table
@@ -32,7 +33,9 @@ class ModelFacts:
 
     @property
     def parameters(self) -> int:
-        return sum(t.count for t in self.graph.constants())
+        """Without an NPU's commands and packed weights, of which nobody knows how many there are."""
+        packed = {name for node in self.graph.nodes if isinstance(node.op, Delegate) for name in node.inputs}
+        return sum(t.count for t in self.graph.constants() if t.name not in packed)
 
     def operators(self) -> list[tuple[str, str, int]]:
         """(operator, kernel, how often), in order of first use; views have no kernel."""
@@ -135,8 +138,9 @@ def _heading(facts: ModelFacts) -> Table:
     table.add_row("model", f"[bold]{markup(facts.source.name)}[/]")
     table.add_row("input", markup(", ".join(map(repr, graph.of(graph.inputs)))))
     table.add_row("output", markup(", ".join(map(repr, _outputs(graph)))))
-    table.add_row("parameters", f"{facts.parameters:,}")
-    table.add_row("MACs", f"{graph.macs():,}")
+    npu = ", without those of the NPU" if any(isinstance(node.op, Delegate) for node in graph.nodes) else ""
+    table.add_row("parameters", f"{facts.parameters:,}{npu}")
+    table.add_row("MACs", f"{graph.macs():,}{npu}")
     table.add_row(
         "stages",
         f"{_calls(facts.source)}{_counted(len(facts.source.graph.nodes), 'graph node')} → "

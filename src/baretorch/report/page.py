@@ -38,6 +38,7 @@ def make_page(report: Report) -> str:
         "flash": _tiles(report.flash()),
         "speed": _tiles(report.speed()),
         "cluster": cluster_sections(report.profile.traced, board.chip),
+        "npu": _npu(report),
         "map": map_picture(report.banks),
         "lifetimes": _lifetimes(report),
         "peak": _peak(report),
@@ -97,6 +98,33 @@ def _tiles(figures: Sequence[Figure]) -> Html:
         )
         for f in figures
     )
+
+
+def _npu(report: Report) -> Html:
+    """What runs there, and what does not; empty where no NPU is used."""
+    found, npu = report.facts.compiled.partition, report.facts.image.board.chip.npu
+    if found is None or npu is None:
+        return Html("")
+    titles = ("#region", "ends with", "#operators", "#bytes in", "#out", "#commands", "#weights", "#scratch", "#cycles")
+    regions = [
+        el(
+            "tr",
+            _number(str(number), number),
+            el("td", el("code", cut(r.layers[-1]))),
+            *(_count(n) for n in (None if r.cycles is None else len(r.layers), r.bytes_in, r.bytes_out)),
+            *(_count(n) for n in (r.commands, r.weights, r.scratch, r.cycles)),
+        )
+        for number, r in enumerate(found.regions, 1)
+    ]
+    left = [
+        el("tr", el("td", el("code", cut(each.layer))), el("td", each.op), el("td", each.why)) for each in found.left
+    ]
+    lead = f"What {npu.accelerator} computes. Bytes go in and out between it and the CPU; cycles are Vela’s estimate."
+    parts = [el("h2", "NPU"), el("p", lead, class_="lead")]
+    parts.append(el("div", _table(titles, regions), class_="scroll") if regions else el("p", "Nothing runs there."))
+    if left:
+        parts += [el("h3", "Left on the CPU"), el("div", _table(("layer", "operator", "why"), left), class_="scroll")]
+    return el("section", *parts, id="npu")
 
 
 def _lifetimes(report: Report) -> Html:
@@ -245,6 +273,10 @@ def _table(titles: Sequence[str], rows: Sequence[Html]) -> Html:
 
 def _number(shown: str, value: float) -> Html:
     return el("td", shown, class_="num", data_value=value)
+
+
+def _count(number: int | None) -> Html:
+    return _number("" if number is None else f"{number:,}", number or 0)
 
 
 def _bar(part: float, whole: float, shown: str) -> Html:

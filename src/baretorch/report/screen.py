@@ -14,6 +14,7 @@ from baretorch.report.evaluation import metrics_table
 from baretorch.report.findings import Figure, Report, Row, layer_of
 from baretorch.report.lifetimes import Lifetimes
 from baretorch.report.memory_map import BankMap
+from baretorch.report.npu import npu_rows
 from baretorch.report.numbers import apart, bar, capacity, cut, share
 from baretorch.report.tables import heading
 
@@ -25,6 +26,8 @@ def report_screen(report: Report, path: Path) -> RenderableType:
     facts, plan = report.facts, report.plan
     parts: list[RenderableType] = [heading(facts.compiled, facts.image, facts.run.emulator), ""]
     parts += [_figures((*report.ram(), *report.flash(), *report.speed(), *report.accuracy())), ""]
+    if facts.compiled.partition is not None:
+        parts += [_npu(report), ""]
     parts += ["[bold]memory map[/]", _map(report.banks), ""]
     parts += [f"[bold]tensor lifetimes[/]  arena {plan.arena:,} bytes, {plan.proof}", Lifetimes(plan), ""]
     if report.peak:
@@ -46,6 +49,15 @@ def _figures(figures: Sequence[Figure]) -> Table:
     table.add_column(overflow="fold")
     for f in figures:
         table.add_row(f.title, f.value, markup(f"{f.unit}, {f.note}" if f.unit else f.note))
+    return table
+
+
+def _npu(report: Report) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    npu_rows(table, report.facts.compiled)
     return table
 
 
