@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +35,10 @@ def pointwise(zero: int = 0) -> Call[QConv2d]:
 LAYER = layer_of(pointwise())
 
 
-def taken(way: Way, cpu: Cpu = CPU) -> str:
-    choices = Choices({("cortex-m4f", 1, LAYER): way})
-    return select_kernel(pointwise(5), cpu, measured=lambda call: choices.way(call, cpu.name, 1)).symbol
+def taken(way: Way, cpu: Cpu = CPU, tried: Sequence[str] = ()) -> str:
+    choice = Choice("cortex-m4f", 1, LAYER, way, {Way(kernel): Cost(1, 1) for kernel in tried})
+    choices = Choices({choice.key: choice})
+    return select_kernel(pointwise(5), cpu, measured=lambda call: choices.of(call, cpu.name, 1)).symbol
 
 
 def test_a_layer_is_its_work_and_not_its_numbers() -> None:
@@ -52,6 +54,12 @@ def test_what_was_measured_is_taken_where_it_fits() -> None:
     assert taken(Way("bt_qconv2d_pairs_dsp")) == "bt_qconv2d_pairs_dsp"
     assert taken(Way("bt_qconv2d_depthwise_dsp")) == "bt_qconv2d_dsp", "it does not fit"
     assert taken(Way("bt_qconv2d_pairs_dsp"), load_board("mps2-an505").chip.cpu) == "bt_qconv2d_dsp", "another CPU"
+
+
+def test_a_choice_holds_where_the_planners_own_kernel_was_tried() -> None:
+    pairs, ref = "bt_qconv2d_pairs_dsp", "bt_qconv2d_ref"
+    assert taken(Way(pairs), tried=("bt_qconv2d_dsp", pairs, ref)) == pairs
+    assert taken(Way(pairs), tried=(pairs, ref)) == "bt_qconv2d_dsp", "a layer of these words had other kernels"
 
 
 def test_a_file_says_what_it_was_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
-from baretorch.plan.choices import Way, chosen
+from baretorch.plan.choices import Choice, chosen
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.choose_tiles import Place, Planned, Workshop
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
@@ -134,8 +134,8 @@ def _whole(
     constants = Constants(apart)
     choices = chosen(options.kernels)
 
-    def measured(call: Call[Any]) -> Way | None:
-        return choices.way(call, board.chip.cpu.name, options.shared_cores)
+    def measured(call: Call[Any]) -> Choice | None:
+        return choices.of(call, board.chip.cpu.name, options.shared_cores)
 
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
     wished = wishes(graph, storage, board, options.place, of_npu(steps))
@@ -200,7 +200,7 @@ def _on_cluster(
     place: Place,
     board: Board,
     options: Options,
-    measured: Callable[[Call[Any]], Way | None],
+    measured: Callable[[Call[Any]], Choice | None],
 ) -> tuple[Planned, Constants, Tiles | None]:
     """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
     they come by DMA, in tiles with which the run takes least."""

@@ -62,6 +62,11 @@ class Choice:
     def key(self) -> tuple[str, int, str]:
         return self.cpu, self.cores, self.layer
 
+    def holds(self, first: str) -> bool:
+        """Where the planner takes `first` by itself. A narrow or sparse layer has the same words as others, and kernels
+        of its own, which nobody tried for them."""
+        return not self.tried or any(way.kernel == first for way in self.tried)
+
     def to_json(self) -> dict[str, Any]:
         tried = {str(way): {"cycles": c.cycles, "instructions": c.instructions} for way, c in self.tried.items()}
         return {"cpu": self.cpu, "cores": self.cores, "layer": self.layer, "take": str(self.take), "tried": tried}
@@ -71,10 +76,10 @@ class Choice:
 class Choices:
     """By CPU, cores and layer."""
 
-    ways: Mapping[tuple[str, int, str], Way] = field(default_factory=dict)
+    known: Mapping[tuple[str, int, str], Choice] = field(default_factory=dict)
 
-    def way(self, call: Call[Any], cpu: str, cores: int) -> Way | None:
-        return self.ways.get((cpu, cores, layer_of(call))) if self.ways else None
+    def of(self, call: Call[Any], cpu: str, cores: int) -> Choice | None:
+        return self.known.get((cpu, cores, layer_of(call))) if self.known else None
 
 
 NO_CHOICES = Choices()
@@ -99,12 +104,12 @@ def _plain(value: object) -> str:
 
 def chosen(path: str | None) -> Choices:
     """Those beside the kernels, and before them those of a file."""
-    return Choices({**_beside().ways, **{c.key: c.take for c in read_choices(Path(path))}}) if path else _beside()
+    return Choices({**_beside().known, **{c.key: c for c in read_choices(Path(path))}}) if path else _beside()
 
 
 @cache
 def _beside() -> Choices:
-    return Choices({c.key: c.take for c in read_choices(BESIDE)}) if BESIDE.exists() else NO_CHOICES
+    return Choices({c.key: c for c in read_choices(BESIDE)}) if BESIDE.exists() else NO_CHOICES
 
 
 def read_choices(path: Path) -> tuple[Choice, ...]:

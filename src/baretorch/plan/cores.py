@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from baretorch.ops.cut import Part, flat, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
-from baretorch.plan.choices import Way
+from baretorch.plan.choices import Choice
 from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.types import Copy, Executor, InArena, Layout, Operand, Phase, Schedule, Step, View, WithCaller
@@ -33,7 +33,7 @@ class Team:
     least: int
     flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
     known: dict[int, tuple[Step, tuple[Part, ...] | None]] = field(default_factory=dict, compare=False)
-    measured: Callable[[Call[Any]], Way | None] = lambda call: None  # whose cut was found to be the best
+    measured: Callable[[Call[Any]], Choice | None] = lambda call: None  # whose cut was found to be the best
 
     @property
     def cores(self) -> tuple[Executor, ...]:
@@ -53,7 +53,7 @@ def pair() -> Team:
     return Team(2, LEAST)
 
 
-def cluster(count: int, measured: Callable[[Call[Any]], Way | None] = lambda call: None) -> Team:
+def cluster(count: int, measured: Callable[[Call[Any]], Choice | None] = lambda call: None) -> Team:
     """Cores with a barrier in hardware and kernels that multiply more than two bytes per cycle."""
     return Team(count, 400, flat=True, measured=measured)
 
@@ -136,7 +136,7 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
     if step.guards or in_place or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
         return None
     cuts = list(_cuts(call, step.kernel.splits(call), team.count))
-    way = team.measured(step.call)
+    way = None if (choice := team.measured(step.call)) is None else choice.take
     if way is not None and way.cut is not None and way.kernel == step.kernel.symbol and way.cut < len(cuts):
         return cuts[way.cut]
 

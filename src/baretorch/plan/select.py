@@ -14,7 +14,7 @@ from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.kernel import Call, Kernel, Packed
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
-from baretorch.plan.choices import Way
+from baretorch.plan.choices import Choice
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant, Executor, Guard, Operand, Scratch, Step, View
@@ -27,7 +27,7 @@ def select_kernel(
     call: Call[Any],
     cpu: Cpu,
     units: Sequence[Unit] = (),
-    measured: Callable[[Call[Any]], Way | None] = lambda call: None,
+    measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
 ) -> Kernel[Any]:
     """The kernel of the first unit that takes it; else of those of the op that the CPU can run and that fit, the one
     that was measured to be best, or the first."""
@@ -35,8 +35,8 @@ def select_kernel(
         if (found := unit.kernel_of(call)) is not None:
             return found
     fitting = [k for k in kernels_of(call.op) if k.needs.met_by(cpu.features) and k.fits(call)]
-    if len(fitting) > 1 and (way := measured(call)) is not None:
-        return next((k for k in fitting if k.symbol == way.kernel), fitting[0])
+    if len(fitting) > 1 and (choice := measured(call)) is not None and choice.holds(fitting[0].symbol):
+        return next((k for k in fitting if k.symbol == choice.take.kernel), fitting[0])
     if fitting:
         return fitting[0]
     raise CompileError(
@@ -147,7 +147,7 @@ def make_steps(
     constants: Constants,
     needs: Mapping[str, Needs] = NOTHING,
     units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
-    measured: Callable[[Call[Any]], Way | None] = lambda call: None,
+    measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
 ) -> list[Step]:
     """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
     `needs` on what conditions it is computed, `units` what may compute it beside the CPU, `measured` which kernel."""
