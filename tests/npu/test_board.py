@@ -12,13 +12,17 @@ from baretorch.emulators import open_machine, qemu
 from baretorch.emulators.qemu_npu import Beside
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import DeviceFault
+from baretorch.explore.advice import advise
 from baretorch.firmware.types import Image
 from baretorch.frontends import Source
 from baretorch.ir import DType, Graph, interpret
 from baretorch.ops.qconv2d import QConv2d
-from baretorch.options import Options, UseNpu
+from baretorch.options import Buffers, Options, UseNpu
 from baretorch.pipeline import Compiled, build_image, compile_graph
+from baretorch.plan import make_plan
 from baretorch.ports import stored
+from baretorch.report.facts import compare
+from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.npu.damage import constants_of, damaged
@@ -86,6 +90,15 @@ def check(compiled: Compiled, image: Image) -> None:
     for got in (run.first, run.outputs):
         np.testing.assert_array_equal(got[0], want[compiled.graph.outputs[0]])
     assert run.instructions is not None and 100 < run.instructions < 3000
+
+
+def test_advice_leaves_the_npu_its_work(compiled: Compiled, image: Image) -> None:
+    """What another option would save is found by a plan with the NPU, not by one for the CPU alone."""
+    facts = compare(compiled, image, ran(compiled, image))
+    alone = make_plan(compiled.graph, compiled.board, replace(compiled.options, buffers=Buffers.CALLER))
+    told = [advice.text for advice in advise(facts, make_profile(compiled, image, facts.run))]
+    assert alone.arena < compiled.plan.arena
+    assert not any(f"arena {alone.arena:,} instead" in text for text in told)
 
 
 @pytest.mark.parametrize("part", [0, 1], ids=["commands", "weights"])

@@ -16,7 +16,7 @@ from baretorch.ops.fft import Fft, Irfft, Rfft, points
 from baretorch.ops.kernel import Call
 from baretorch.options import Buffers, Input, Io, Optimize, Options
 from baretorch.passes.to_int8 import could_be_int8
-from baretorch.pipeline import build_image, with_io
+from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.report.facts import RunFacts, is_int8
@@ -46,8 +46,12 @@ class _Case:
     def tried(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
         """The plan of another graph, or with other options; None if there is none."""
         compiled = self.facts.compiled
+        partition, options = compiled.partition, replace(self.options, **changes)
         try:
-            return make_plan(graph or compiled.graph, compiled.board, replace(self.options, **changes))
+            if graph is not None and partition is not None:  # what runs on an NPU stays there
+                return compile_graph(compiled.source, graph, compiled.board, options).plan
+            own = compiled.graph if partition is None else partition.graph
+            return make_plan(graph or own, compiled.board, options)
         except CompileError:
             return None
 
