@@ -134,21 +134,17 @@ def _fits_three(call: Call[QConv2d16]) -> bool:
 def _pack_three(call: Call[QConv2d16]) -> tuple[Packed, ...]:
     """All constants of two channels together; see kernels/qconv2d16/qconv2d16.h."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
-    full = _eights(weight.reshape(weight.shape[0], -1))
-    fours = full.reshape(full.shape[0] // 2, 2, -1, 4)[..., [0, 2, 1, 3]]
-    words = np.ascontiguousarray(fours.transpose(0, 2, 1, 3)).view("<i4").reshape(full.shape[0] // 2, -1)
+    rows = weight.reshape(weight.shape[0], -1)
+    full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 4)))
+    taps = full.reshape(full.shape[0] // 2, 2, -1).transpose(0, 2, 1)
+    words = taps.reshape(full.shape[0] // 2, -1).view("<i4")
     together = np.concatenate([bias.reshape(-1, 2), words, multiplier.reshape(-1, 2)], axis=1)
     return (Packed("weight", together.astype(np.int32).reshape(-1)),)
 
 
-def _eights(rows: Array) -> Array:
-    """Rows with zeros added up to a multiple of eight."""
-    return np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8)))
-
-
 def _scratch_three(call: Call[QConv2d16]) -> int:
     taps = prod(call.inputs[1].shape[1:])
-    return 6 * (taps + -taps % 8) + 32
+    return 6 * (taps + -taps % 4) + 28
 
 
 def _fits_rows(call: Call[QConv2d16]) -> bool:

@@ -120,6 +120,7 @@ CASES = (
     conv("3x3", QConv2d16(padding=SAME, hi=20000), layer((2, 4, 5, 3), (6, 3, 3, 3), 0.002)),
     conv("3x3, strided", QConv2d16(stride=(2, 1), padding=SAME), layer((1, 6, 5, 4), (2, 3, 3, 4), 0.002)),
     conv("dilated", QConv2d16(dilation=(2, 1)), layer((1, 7, 5, 2), (2, 3, 2, 2), 0.003)),
+    conv("dilated, padded", QConv2d16(padding=SAME, dilation=(1, 2)), layer((1, 4, 7, 6), (4, 3, 3, 6), 0.002)),
     conv("odd", QConv2d16(), layer((1, 4, 4, 5), (3, 2, 2, 5), 0.003)),
     conv("shifted", QConv2d16(shift=2), layer((1, 2, 2, 4), (4, 1, 1, 4), 0.001)),
     conv("groups", QConv2d16(groups=2), layer((1, 4, 4, 6), (4, 3, 3, 3), 0.003)),

@@ -9,13 +9,13 @@
 void bt_qconv2d16_ref(const bt_qconv2d *p, const int16_t *x, const BT_FLASH int8_t *weight,
                       const BT_FLASH int32_t *bias, const BT_FLASH int32_t *multiplier, int16_t *y);
 
-/* One group, no pool, no shift, an even number of outputs. weight: for each two outputs their biases, words [taps / 4][2]
- * and their multipliers; the first count is rounded up to an even number. A word has the bytes of taps t, t + 2, t + 1
- * and t + 3; a tap is (kh, kw, i). scratch: 6 bytes a tap, taps rounded up to a multiple of eight, and 32. */
+/* One group, no pool, no shift, an even number of outputs. weight: for each two outputs their biases, bytes [taps][2] and
+ * their multipliers; the first count is rounded up to a multiple of four. A tap is (kh, kw, i). scratch: 6 bytes a tap,
+ * taps rounded up likewise, and 28. */
 void bt_qconv2d16_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weight, int16_t *y, void *scratch);
 
 /* A kernel of 1 x 1 that meets every pixel, one group, fours of inputs. weight: [out / 4][in / 4][4] words, the first
- * count rounded up, with bytes as above. */
+ * count rounded up; a word has the bytes of inputs i, i + 2, i + 1 and i + 3. */
 void bt_qconv2d16_rows_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weight, const int32_t *bias,
                            const int32_t *multiplier, int16_t *y);
 
