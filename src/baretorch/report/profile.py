@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from baretorch.emulators.run import Run
@@ -55,7 +55,7 @@ class Layer:
     instructions: int
     time: Time
     loops: tuple[InnerLoop, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = field(compare=False)  # of the plan: two of one model are equal, but not the same
 
 
 @dataclass(frozen=True)
