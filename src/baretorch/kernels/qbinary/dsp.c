@@ -3,21 +3,6 @@
 
 #include "../dsp.h"
 
-/* The low halfwords of a and b side by side; the high halfwords. */
-BT_INLINE int32_t bt_low_pair(int32_t a, int32_t b)
-{
-    int32_t pair;
-    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(a), "r"(b));
-    return pair;
-}
-
-BT_INLINE int32_t bt_high_pair(int32_t a, int32_t b)
-{
-    int32_t pair;
-    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(pair) : "r"(b), "r"(a));
-    return pair;
-}
-
 /* sum + both products of halfwords; the sum stays as it is for the next four */
 BT_INLINE int32_t bt_dual_from(int32_t a, int32_t b, int32_t sum)
 {

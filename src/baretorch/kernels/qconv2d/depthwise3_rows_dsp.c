@@ -101,21 +101,6 @@ BT_SHARED void bt_qconv2d_four_in_rows(const int32_t *channel, bt_qconv2d_column
     }
 }
 
-/* The low halfwords of both; the high ones. */
-BT_INLINE int32_t bt_low_halves(int32_t low, int32_t high)
-{
-    int32_t both;
-    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(both) : "r"(low), "r"(high));
-    return both;
-}
-
-BT_INLINE int32_t bt_high_halves(int32_t low, int32_t high)
-{
-    int32_t both;
-    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(both) : "r"(high), "r"(low));
-    return both;
-}
-
 /* Two rows of outputs, of four channels of inputs in four rows. Rows outside of the image are NULL, which the second is
  * not. Outputs are written to `upper` and `lower`, the first of which may be rows[0]; those of the first `known` channels
  * are there already. */
@@ -140,10 +125,10 @@ BT_INLINE void bt_qconv2d_four_of_rows(const bt_qconv2d *p, const int8_t *const 
         for (int32_t w = begin, at = (start + begin) * p->in + c; w < end; w++, at += p->in) {
             const int32_t a = bt_load4(from[0] + at), b = bt_load4(from[1] + at);
             const int32_t d = bt_load4(from[2] + at), e = bt_load4(from[3] + at);
-            line[w].channels[0].upper = bt_low_halves(a, b);
-            line[w].channels[0].lower = bt_low_halves(d, e);
-            line[w].channels[1].upper = bt_high_halves(a, b);
-            line[w].channels[1].lower = bt_high_halves(d, e);
+            line[w].channels[0].upper = bt_low_pair(a, b);
+            line[w].channels[0].lower = bt_low_pair(d, e);
+            line[w].channels[1].upper = bt_high_pair(a, b);
+            line[w].channels[1].lower = bt_high_pair(d, e);
         }
         if (first > 0 && p->pad_left > 0) {
             __builtin_memcpy(&line[0].channels[0].upper, (int8_t *)&before, 2);
@@ -164,8 +149,8 @@ BT_INLINE void bt_qconv2d_four_of_rows(const bt_qconv2d *p, const int8_t *const 
         int32_t at = first * p->in + c;
         BT_UNROLL_4
         for (int32_t w = 1; w <= count; w++, at += p->in) {
-            int32_t made[2] = { bt_low_halves(line[w].channels[0].upper, line[w].channels[1].upper),
-                                bt_low_halves(line[w].channels[0].lower, line[w].channels[1].lower) };
+            int32_t made[2] = { bt_low_pair(line[w].channels[0].upper, line[w].channels[1].upper),
+                                bt_low_pair(line[w].channels[0].lower, line[w].channels[1].lower) };
             for (int32_t k = 0; (p->lo > -128 || p->hi < 127) && k < 8; k++)
                 ((int8_t *)made)[k] = (int8_t)bt_clamp_i32(((int8_t *)made)[k], p->lo, p->hi);
             if (known == 0) {

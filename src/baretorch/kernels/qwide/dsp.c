@@ -16,13 +16,11 @@ BT_INLINE void bt_qadd16_row(const bt_qadd16 *p, const int16_t *a, const int16_t
     const int32_t factors = (int32_t)((uint32_t)(p->a_factor & 0xffff) | (uint32_t)p->b_factor << 16);
     const int32_t half = INT32_C(1) << (p->shift - 1);
     for (const int16_t *end = y + (count & ~1); y != end; a += 2, b += 2, y += 2) {
-        int32_t a2, b2, low, high;
+        int32_t a2, b2;
         __builtin_memcpy(&a2, a, 4);
         __builtin_memcpy(&b2, b, 4);
-        __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(low) : "r"(a2), "r"(b2));
-        __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(high) : "r"(b2), "r"(a2));
-        y[0] = (int16_t)bt_qadd16_pair(p, low, factors, half);
-        y[1] = (int16_t)bt_qadd16_pair(p, high, factors, half);
+        y[0] = (int16_t)bt_qadd16_pair(p, bt_low_pair(a2, b2), factors, half);
+        y[1] = (int16_t)bt_qadd16_pair(p, bt_high_pair(a2, b2), factors, half);
     }
     if (count & 1)
         *y = bt_qadd16_one(p, *a, *b);
