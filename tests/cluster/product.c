@@ -3,7 +3,11 @@
 #include "cluster/cluster.h"
 #include "xcv.h"
 
-enum { ROWS = 64, COLUMNS = 32, DEPTH = 256, SHARE = ROWS / BT_CLUSTER_CORES };
+#ifndef ROWS
+#define ROWS 64
+#endif
+
+enum { COLUMNS = 32, DEPTH = 256, SHARE = ROWS / BT_CLUSTER_CORES };
 
 static int8_t a[ROWS][DEPTH + 4] __attribute__((aligned(4))); /* so that rows begin in different banks */
 static int32_t b[COLUMNS / 4][1 + DEPTH / 4 + 1][4]; /* biases, weights, factors */

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from dataclasses import astuple, dataclass
 
 from baretorch.emulators.cluster.library import ConfigStruct, MemoryStruct
 from baretorch.emulators.cluster.simulator import Event, Report, Simulator, Stop
+from tests.cluster.judge import judge
 from tests.cluster.sequences import CODE, EVENTS, L1, L2, UART
 
 DMA, GEMM = 0x1A108000, 0x1A10C000
@@ -42,16 +42,16 @@ class Ran:
 
 
 def run_program(
-    code: bytes, config: ConfigStruct, library: ctypes.CDLL | None = None, cycles: int = 1 << 20, traced: bool = True
+    code: bytes, config: ConfigStruct, rtl: bool = False, cycles: int = 1 << 20, traced: bool = True
 ) -> Ran:
-    """On the simulator; with a library that has the judge, on that."""
-    simulator = Simulator(config, library)
+    """On the simulator, or on the RTL."""
+    simulator = Simulator(config)
     try:
         assert simulator.load(CODE, code)
         if traced:
             simulator.trace(ROOM)
-        if library is not None:
-            library.bt_judge(simulator.handle, cycles, 1)
+        if rtl:
+            judge(simulator, cycles, 1)
         else:
             assert simulator.run(cycles) in (Stop.HAS_OUTPUT, Stop.TIME, Stop.FAULT)
         return _ran(simulator.events(), simulator.peek(L1, 0x80000), simulator.report())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from baretorch.options import Io, Options, Units
 from baretorch.pipeline import Compiled, need_cores
 from baretorch.ports import stored
 from baretorch.targets.boards import load_board
-from tests.cluster.judge import judge_library, missing
+from tests.cluster.judge import judge, missing
 from tests.zoo.zoo import MODELS
 from tests.zoo.zoo import source as zoo_source
 
@@ -67,19 +66,19 @@ class Recorded(ClusterMachine):
         super().write(data)
 
 
-def replayed(image: Image, run: str, told: bytes, answers: int, library: ctypes.CDLL | None) -> list[Event]:
-    """What the image does at its registers, and when, if all is told at once; on the RTL if the library has that."""
+def replayed(image: Image, run: str, told: bytes, rtl_answers: int = 0) -> list[Event]:
+    """What the image does at its registers, and when, if all is told at once; on the RTL until it has said so much."""
     chip = image.board.chip
     assert chip.cluster is not None
     code = read_code(image, run)
-    simulator = Simulator(config_of(chip, chip.cluster, code, image.cores), library)
+    simulator = Simulator(config_of(chip, chip.cluster, code, image.cores))
     try:
         for chunk in loaded(code.elf):
             assert simulator.load(chunk.address, chunk.data)
         simulator.trace(ROOM, registers=True)
         simulator.write(told)
-        if library is not None:
-            library.bt_judge(simulator.handle, 1 << 40, answers)
+        if rtl_answers:
+            judge(simulator, 1 << 40, rtl_answers)
         else:
             simulator.run(1 << 40)
         return [e for e in simulator.events() if e.write]
@@ -140,8 +139,8 @@ def judged(compiled: Compiled, image: Image) -> None:
     if not graph.state and image.cores == 1:  # several cores' turns at a bank depend on the cycle
         assert cycles[0] == machine.cycles()[-1], "each inference takes the same"
     machine.close()
-    ours = replayed(image, compiled.c.run, told, 0, None)
-    rtl = replayed(image, compiled.c.run, told, len(said(ours, image)) - 10, judge_library())
+    ours = replayed(image, compiled.c.run, told)
+    rtl = replayed(image, compiled.c.run, told, len(said(ours, image)) - 10)
     assert rtl == ours[: len(rtl)] and len(said(rtl, image)) >= len(said(ours, image)) - 10 > 20
     assert rtl[-1].cycle > sum(cycles) and np.all(np.diff([e.cycle for e in rtl]) >= 0)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME
 from baretorch.targets.types import Board
-from tests.cluster.judge import judge_library, missing
+from tests.cluster.judge import judge, missing
 
 HERE = Path(__file__).parent
 WHY = missing()
@@ -41,11 +41,17 @@ def built(board: Board, folder: Path, *defines: str, program: str = "together.c"
     return read_elf((folder / "together.elf").read_bytes())
 
 
-def started(board: Board, elf: Elf, library: ctypes.CDLL | None = None) -> Simulator:
+def with_cores(board: Board, cores: int) -> Board:
+    cluster = board.chip.cluster
+    assert cluster is not None
+    return replace(board, chip=replace(board.chip, cluster=replace(cluster, cores=cores)))
+
+
+def started(board: Board, elf: Elf) -> Simulator:
     cluster = board.chip.cluster
     assert cluster is not None
     nowhere = Code(elf, range(0), range(0), 0, 0, (0,) * 4, (0,) * 4, (), (), (0, 0))
-    simulator = Simulator(config_of(board.chip, cluster, nowhere, cluster.cores), library)
+    simulator = Simulator(config_of(board.chip, cluster, nowhere, cluster.cores))
     for chunk in loaded(elf):
         assert simulator.load(chunk.address, chunk.data)
     return simulator
@@ -84,18 +90,26 @@ def test_a_product_on_eight_cores(tmp_path: Path) -> None:
     assert MACS / product_cycles(simulator, elf) > 16, product_cycles(simulator, elf)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(WHY is not None, reason=WHY or "")
-@pytest.mark.parametrize("program", ["together.c", "product.c"])
-def test_the_rtl_takes_the_same_cycles_on_eight_cores(program: str, tmp_path: Path) -> None:
-    board = load_board("cluster8")
-    elf = built(board, tmp_path, program=program)
-    ours, rtl = started(board, elf), started(board, elf, judge_library())
+@pytest.mark.parametrize(
+    ("program", "cores", "defines"),
+    [
+        ("product.c", 1, ["-DROWS=8"]),
+        pytest.param("product.c", 8, [], marks=pytest.mark.slow),
+        pytest.param("together.c", 8, [], marks=pytest.mark.slow),
+    ],
+)
+def test_the_rtl_takes_the_same_cycles(program: str, cores: int, defines: list[str], tmp_path: Path) -> None:
+    board = with_cores(load_board("cluster8"), cores)
+    elf = built(board, tmp_path, *defines, program=program)
+    ours, rtl = started(board, elf), started(board, elf)
     for simulator in (ours, rtl):
         simulator.trace(1 << 20, registers=True)  # the RTL asks at a barrier in every cycle
     ours.run(1_000_000)
-    judge_library().bt_judge(rtl.handle, 1_000_000, 1)
+    judge(rtl, 1_000_000, 1)
     (said,), (told,) = ([e for e in s.events() if e.write and e.address == board.chip.uart.base] for s in (ours, rtl))
     assert said == told and chr(said.data) == "y"
+    for memory in board.chip.memories:
+        assert ours.peek(memory.origin, memory.size) == rtl.peek(memory.origin, memory.size)
     if program == "product.c":
-        assert product_cycles(ours, elf) == product_cycles(rtl, elf)
+        assert product_cycles(ours, elf) == product_cycles(rtl, elf) > 0

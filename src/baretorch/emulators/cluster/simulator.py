@@ -71,10 +71,10 @@ class Event:
 
 
 class Simulator:
-    """The library can be another that has the same functions and more: the judge of tests."""
+    """A cluster of that configuration; its memory is empty."""
 
-    def __init__(self, config: ConfigStruct, library: ctypes.CDLL | None = None) -> None:
-        self.library = library or _library()
+    def __init__(self, config: ConfigStruct) -> None:
+        self.library = _library()
         self.handle = self.library.bt_cluster_new(config)
         if not self.handle:
             raise MemoryError("no memory for the cluster")
