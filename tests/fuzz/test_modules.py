@@ -1,4 +1,4 @@
-"""Random modules: 50 in `make test`, 1,000 in `make test-all`. A wrong one is made small and left as a model file."""
+"""Random modules: 25 in `make test`, 1,000 in `make test-all`. A wrong one is made small and left as a model file."""
 
 from __future__ import annotations
 

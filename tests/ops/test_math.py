@@ -42,8 +42,8 @@ BOUNDS = {  # ULP
     "pow": 2.0,
 }
 EXACT = {"sqrt_bits": 0.5, "round": 0.0, "floor": 0.0, "ceil": 0.0, "trunc": 0.0}  # or correctly rounded
-# Of every so many floats one: 4 million per function, in every exponent and of both signs, or 8 times as many.
-STRIDES = [1021, pytest.param(127, marks=pytest.mark.slow)]
+# Of every so many floats one: a million per function, in every exponent and of both signs, or 32 times as many.
+STRIDES = [4093, pytest.param(127, marks=pytest.mark.slow)]
 
 # Compilers may fuse a * b + c on cores that can, so the bounds must hold either way.
 FUSED = ("-ffp-contract=fast", *(("-mfma",) if platform.machine() == "x86_64" else ()))

@@ -23,7 +23,7 @@ PER_IMAGE = 20  # cases; more would let a busy machine miss the device's deadlin
 
 @pytest.mark.parametrize(
     ("every", "inline"),
-    [(3, False), (9, True), *(pytest.param(1, i, marks=pytest.mark.slow) for i in (False, True))],
+    [(6, False), (18, True), *(pytest.param(1, i, marks=pytest.mark.slow) for i in (False, True))],
 )
 def test_portable_kernels(every: int, inline: bool) -> None:
     cases = overlappable(TABLE, load_board("host"))[::every]  # each takes long to compile
@@ -42,7 +42,7 @@ def test_kernels_for_computers() -> None:
 @pytest.mark.parametrize(
     ("every", "board"),
     [
-        (3, "mps2-an386"),
+        (6, "mps2-an386"),
         *(
             pytest.param(1, b, marks=pytest.mark.slow)
             for b in ("mps2-an386", "mps2-an385-v6m", "mps3-an547", "virt-rv32", "cluster4-soc")

@@ -31,7 +31,7 @@ LEAST = {
 SPECTRUM = ["mul", "rfft", "magnitude", "linear", "log"]  # of sound; what comes after it is int8
 FLOAT = {"kws_raw": SPECTRUM, "kws_stream": SPECTRUM}
 # In `make test`; the others, which take long or are like one of these, in `make test-all`.
-FEW = {"kws", "lstm", "mnist_mlp", "sine", "squeeze_excite", "streaming_gru", "tinyrps", "unet_small", "vit_tiny"}
+FEW = {"kws", "mnist_mlp", "sine", "squeeze_excite", "streaming_gru", "tinyrps", "unet_small", "vit_tiny"}
 
 
 def sqnr(have: Array, exact: Array) -> float:

@@ -76,6 +76,7 @@ class StudioServer(ThreadingHTTPServer):
     """Serves tabs by their name in addresses, "digits" and "model", the one to begin with first."""
 
     daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS  # with five, the sixth of a busy moment waits a second to try again
 
     def __init__(self, tabs: Mapping[str, Tab], port: int = 0) -> None:
         self.tabs = tabs
