@@ -15,7 +15,7 @@ OF_MODELS = ("reset", "reset_in", "core", "core1", "done", "job", "meeting", "ru
 MORE = ("_COUNT", "_OFFSET", "_SCALE", "_ZERO_POINT")  # macros of model.h beside a port's own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Port:
     """An input or output of a method: its parameter name, its macro, and where it lies."""
 

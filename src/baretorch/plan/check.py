@@ -34,12 +34,12 @@ def check_plan(plan: Plan) -> Plan:
     for b in layout.buffers:
         starts.setdefault(b.first, []).append(b.name)
         ends.setdefault(b.last, []).append(b.name)
-    live: set[str] = set()
+    live: dict[str, int] = {}  # and how many bytes
     for time in range(-1, len(plan.phases) + 1):
-        live.update(starts.get(time, ()))
+        live.update((name, buffers[name].size) for name in starts.get(time, ()))
         steps = plan.phases[time].steps if 0 <= time < len(plan.phases) else ()
         below: list[Buffer] = []  # those that reach the one looked at
-        for b in sorted((buffers[n] for n in live if buffers[n].size), key=lambda b: (b.bank, b.offset)):
+        for b in sorted((buffers[n] for n, size in live.items() if size), key=lambda b: (b.bank, b.offset)):
             below = [other for other in below if other.end > b.offset and other.bank == b.bank]
             for other in below:
                 if not _may_share(steps, time, b, other) and not _may_share(steps, time, other, b):
@@ -47,9 +47,10 @@ def check_plan(plan: Plan) -> Plan:
             below.append(b)
         for step in steps:
             _need_reached(plan, step)
-            _need_there(plan, step, {name: buffers[name].size for name in live})
+            _need_there(plan, step, live)
             _need_right_in_itself(step)
-        live.difference_update(ends.get(time, ()))
+        for name in ends.get(time, ()):
+            live.pop(name, None)
     _need_old_state_unread(plan)
     check_order(plan)
     check_copies(plan)
