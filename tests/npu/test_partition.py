@@ -9,7 +9,8 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.ir import Builder, DType, Graph, Quant, interpret
-from baretorch.npu.partition import BORDERS, MOVES, Partition, partitioned
+from baretorch.npu.partition import BORDERS, MOST_WRONG, MOVES, WRONG, Partition, WrongStream, partitioned
+from baretorch.npu.payload import Payload
 from baretorch.npu.vela import Result
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.layout import Permute, Reshape
@@ -213,3 +214,42 @@ def test_a_fast_memory_of_its_own_is_refused() -> None:
         "  at    memory_mode = 'Dedicated_Sram'\n"
         "  need  one bank for scratch: Shared_Sram or Sram_Only"
     )
+
+
+def test_only_what_a_stream_has_wrong_stays_behind() -> None:
+    g = Net()
+    x = g.image("x")
+    y = g.table(g.sum(g.table(x), x))
+    graph = g.graph((x,), (y,))
+
+    def judge(region: Graph, payload: Payload) -> None:
+        for node in region.nodes:
+            if node.op.name == "qadd":
+                raise _wrong(node.outputs[0])
+
+    found = partitioned(graph, NPU, StandIn(), judge=judge)
+    same(graph, found)
+    assert [node.op.name for node in found.graph.nodes] == ["delegate", "qadd", "delegate"]
+    assert [(left.op, left.why) for left in found.left] == [("qadd", f"{WRONG}: ")]
+
+
+def test_a_region_that_is_wrong_again_and_again_is_given_up() -> None:
+    g = Net()
+    y = x = g.image("x")
+    for _ in range(MOST_WRONG + 4):
+        y = g.table(y)
+    graph = g.graph((x,), (y,))
+    sizes = []
+
+    def judge(region: Graph, payload: Payload) -> None:
+        sizes.append(len(region.nodes))
+        raise _wrong(region.nodes[0].outputs[0])
+
+    assert not partitioned(graph, NPU, StandIn(), judge=judge).regions
+    assert sizes == [*range(MOST_WRONG + 4, 4, -1), 4]
+
+
+def _wrong(first: str) -> WrongStream:
+    error = WrongStream(WRONG)
+    error.first = first
+    return error

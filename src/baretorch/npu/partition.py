@@ -4,8 +4,9 @@ An operator's level is the number of times that the way to it changes between CP
 of one level are a region: no way leads out of it and back in. A reshape at its border stays outside, where it costs
 nothing, and so does a region that computes nothing; so does a softmax, unless all is wanted on the NPU, because it
 takes forty operations there, and more cycles than instructions of the CPU. If Vela refuses a region, its operators are
-asked for one by one, and those that it refuses by themselves stay behind. A region whose stream computes something
-else stays on the CPU, unless all is wanted on the NPU.
+asked for one by one, and those that it refuses by themselves stay behind. If a stream computes something else than its
+region, the first operator that differs stays on the CPU, and what is left of the region is tried again, a few times:
+then all of it stays there. If all is wanted on the NPU, that is an error.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ from baretorch.targets.types import Npu
 MOVES = "it computes nothing, and costs the CPU less"
 WRONG = "Vela's stream does not compute the graph"
 BORDERS = "it is the first or last of a region, and costs the CPU less"
+MOST_WRONG = 8  # streams that compute something else, before whole regions are given up
 
 
 class WrongStream(CompileError):
     """A stream does not compute its region."""
+
+    first = ""  # what the first operation that differs makes
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,7 @@ def partitioned(
     outside = (Reshape,) if most else (Reshape, QSoftmax)
     refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
     results: dict[tuple[int, ...], tuple[Graph, Result]] = {}
+    wrongs = 0
     while True:
         found = _regions(graph, set(refused), outside)
         again = False
@@ -116,7 +121,9 @@ def partitioned(
                 except WrongStream as wrong:
                     if most:
                         raise
-                    refused |= dict.fromkeys(region, f"{wrong.what}: {'; '.join((*wrong.at, *wrong.have))}")
+                    wrongs += 1
+                    first = [i for i in region if wrong.first in graph.nodes[i].outputs and wrongs <= MOST_WRONG]
+                    refused |= dict.fromkeys(first or region, f"{wrong.what}: {'; '.join((*wrong.at, *wrong.have))}")
                     again = True
         if not again:
             break

@@ -17,6 +17,7 @@ from baretorch.emulators.npu.registers import Ints
 from baretorch.errors import InternalError
 from baretorch.ir import Array, Graph, Node, interpret
 from baretorch.npu import reference
+from baretorch.npu.accelerators import Family
 from baretorch.npu.lower import lowered
 from baretorch.npu.partition import WRONG, WrongStream
 from baretorch.npu.payload import Payload
@@ -36,7 +37,7 @@ def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) ->
     """WrongStream if the stream answers something else than the graph says, for any of these inputs."""
     for inputs in samples:
         values = interpret(graph, inputs, keep=True)
-        _compare_with_tosa(graph, inputs, values)
+        _compare_with_tosa(graph, payload.accelerator.family, inputs, values)
         seen: set[bytes] = set()
 
         def watch(command: Command, made: Ints, seen: set[bytes] = seen) -> None:
@@ -45,8 +46,7 @@ def judge(graph: Graph, payload: Payload, samples: Iterable[Sequence[Array]]) ->
         try:
             answers = run_payload(payload, [x.tobytes() for x in inputs], watch=watch)
         except Fault as fault:
-            last = _first_missing(graph, values, seen)
-            raise WrongStream(WRONG, at=_named(graph, last), have=f"on the emulated NPU: {fault}", try_=TRY) from None
+            raise _wrong(graph, _first_missing(graph, values, seen), "", f"on the emulated NPU: {fault}") from None
         for name, answer in zip(graph.outputs, answers, strict=True):
             right = values[name]
             if answer != right.tobytes():
@@ -57,7 +57,14 @@ def _differs(graph: Graph, name: str, right: Array, answer: bytes, first: Node) 
     got = np.frombuffer(answer, right.dtype).reshape(right.shape).astype(np.int64)
     distance = np.abs(got - right)
     have = f"{np.count_nonzero(distance):,} of {distance.size:,} values of {name} differ, by up to {distance.max()}"
-    return WrongStream(WRONG, at=f"{_named(graph, first)}, the first operation that differs", have=have, try_=TRY)
+    return _wrong(graph, first, ", the first operation that differs", have)
+
+
+def _wrong(graph: Graph, first: Node, how: str, have: str) -> WrongStream:
+    t = graph[first.outputs[0]]
+    made = WrongStream(WRONG, at=f"{t.origin.path or t.name}: {first.op.name}{how}", have=have, try_=TRY)
+    made.first = t.name
+    return made
 
 
 def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> Node:
@@ -70,16 +77,11 @@ def _first_missing(graph: Graph, values: dict[str, Array], seen: set[bytes]) -> 
     return next((node for node in graph.nodes if not right & set(node.outputs)), graph.nodes[-1])
 
 
-def _named(graph: Graph, node: Node) -> str:
-    t = graph[node.outputs[0]]
-    return f"{t.origin.path or t.name}: {node.op.name}"
-
-
-def _compare_with_tosa(graph: Graph, inputs: Sequence[Array], values: dict[str, Array]) -> None:
+def _compare_with_tosa(graph: Graph, family: Family, inputs: Sequence[Array], values: dict[str, Array]) -> None:
     """What we say of the graph is what TOSA says of it, or it is our own fault."""
     if not reference.installed():
         return
-    region = lowered(graph)
+    region = lowered(graph, family)
     given = {region.values[name].name: x for name, x in zip(graph.inputs, inputs, strict=True)}
     outputs = {name: region.values[name].name for name in graph.outputs if region.values[name].name not in given}
     made = reference.run(region.block.file(), given, list(outputs.values()))
