@@ -24,6 +24,7 @@ from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
+from baretorch.ops.qconv2d import QConv2d
 from baretorch.report.npu import npu_warnings
 from baretorch.targets.types import Npu
 from tests.npu.cases import read_case
@@ -158,3 +159,16 @@ def test_what_a_stream_has_wrong_is_left_to_the_cpu(monkeypatch: pytest.MonkeyPa
     assert npu_warnings(found) == (f"npu: 1 operator stays on the CPU: {why}",)
     with pytest.raises(WrongStream):
         partitioned(graph, NPU, wrong, most=True, judge=Judgement(graph, None))
+
+
+def test_each_group_of_a_convolution_is_scaled_by_itself() -> None:
+    """Vela 5.2.0 scales accumulators that are concatenated wrongly; `lower` concatenates what comes of them."""
+    lot = np.random.default_rng(5)
+    g = Builder("groups")
+    x = g.input("x", (1, 5, 5, 8), DType.INT8)
+    weight, bias = lot.integers(-127, 128, (6, 3, 3, 4)).astype(np.int8), lot.integers(-3000, 3000, 6).astype(np.int32)
+    multiplier = lot.integers(1 << 21, 1 << 23, 6).astype(np.int32)
+    op = QConv2d(x_zero=3, zero=4, shift=0, lo=-90, hi=110, groups=2)
+    y = g.add(op, x, g.const("weight", weight), g.const("bias", bias), g.const("multiplier", multiplier))
+    graph = g.graph((x,), (y,))
+    judge(graph, compiled(to_tosa(graph)), random_inputs(graph, 1))

@@ -117,19 +117,18 @@ def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) 
         taps = weight.reshape(op.groups, -1, kernel_h, kernel_w).transpose(2, 3, 0, 1)
         shape = (x.shape[0], h, w, out)
         acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, taps, unfolded, op.x_zero, shape, fields)
+        made = region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi)
     else:
         if op.groups > MOST_GROUPS:
             raise NotTaken(f"it has {op.groups} groups, and more than {MOST_GROUPS} are too many convolutions")
         each, parts = out // op.groups, []
+        shape = (x.shape[0], h, w, each)
         for g in range(op.groups):
             rows = slice(g * each, (g + 1) * each)
             part = region.sliced(x, 3, g * depth, (g + 1) * depth)
-            shape = (x.shape[0], h, w, each)
-            parts.append(
-                region.convolved(Operator.CONV2D, part, weight[rows], unfolded[rows], op.x_zero, shape, fields)
-            )
-        acc = region.joined(parts, 3)
-    made = region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi)
+            acc = region.convolved(Operator.CONV2D, part, weight[rows], unfolded[rows], op.x_zero, shape, fields)
+            parts.append(region.requantized(acc, multiplier[rows], op.shift, op.zero, op.lo, op.hi))
+        made = region.joined(parts, 3)  # in int8: Vela 5.2.0 scales accumulators that are joined wrongly
     return made if op.pool == (1, 1) else region.max_pooled(made, op.pool, op.pool, (0, 0, 0, 0))
 
 
