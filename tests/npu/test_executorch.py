@@ -177,10 +177,14 @@ def smaller(data: bytes) -> bytes:
     return data[:at] + struct.pack("<I", 5) + data[at + 4 :]
 
 
-def overlapping(data: bytes) -> bytes:
+def overlapping(data: bytes, which: bytes = b"inputs") -> bytes:
     """The second input begins inside the first."""
-    at = block(data, b"inputs") + 32 + 4 + 7 * 4
+    at = block(data, which) + 32 + 4 + 7 * 4
     return data[: at + 36] + struct.pack("<I", struct.unpack_from("<I", data, at)[0] + 8) + data[at + 40 :]
+
+
+def overlapping_outputs(data: bytes) -> bytes:
+    return overlapping(data, b"outputs")
 
 
 def another(data: bytes) -> bytes:
@@ -217,6 +221,11 @@ def wrong_command(data: bytes) -> bytes:
         (
             overlapping,
             "error: this is no output of Vela: the input at 0x28 begins before another one ends, at 0x2c\n"
+            "  at    {at}\n  need  {vela}",
+        ),
+        (
+            overlapping_outputs,
+            "error: this is no output of Vela: the output at 0x28 begins before another one ends, at 0x2a\n"
             "  at    {at}\n  need  {vela}",
         ),
         (

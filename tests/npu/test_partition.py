@@ -249,6 +249,22 @@ def test_a_region_that_is_wrong_again_and_again_is_given_up() -> None:
     assert sizes == [*range(MOST_WRONG + 4, 4, -1), 4]
 
 
+def test_an_input_or_output_that_is_alone_begins_where_its_region_does() -> None:
+    """The delegate's own buffer is that region: elsewhere in it nobody would look."""
+
+    def moved(graph: Graph, npu: Npu) -> Result:
+        result = StandIn()(graph, npu)
+        (slot,) = result.payload.outputs
+        return replace(result, payload=replace(result.payload, outputs=(replace(slot, offset=16),)))
+
+    g = Net()
+    x = g.image("x")
+    graph = g.graph((x,), (g.table(x),))
+    found = partitioned(graph, NPU, moved)
+    assert not found.regions
+    assert [left.why for left in found.left] == ["Vela: its only input or output does not begin where its region does"]
+
+
 def _wrong(first: str) -> WrongStream:
     error = WrongStream(WRONG)
     error.first = first

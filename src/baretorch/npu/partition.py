@@ -322,4 +322,6 @@ def _parts(tensors: Sequence[Tensor], slots: Sequence[Slot], region: int) -> tup
     """Where Vela has the tensors, which must be as many and as large as they are here."""
     if [s.size for s in slots] != [t.bytes for t in tensors] or any(s.region != region for s in slots):
         raise Refused("its inputs or outputs are not those of the graph")
+    if len(slots) == 1 and slots[0].offset:  # one alone is the delegate's own, and begins where that does
+        raise Refused("its only input or output does not begin where its region does")
     return tuple(Part(t.shape, s.offset) for t, s in zip(tensors, slots, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -105,11 +105,16 @@ def _payload(parts: _Parts) -> Payload:
             raise _Damaged(
                 f"an input or output at {slot.offset:#x} has {slot.size:,} bytes, of {room.get(slot.region, ROOM):,}"
             )
-    taken = sorted((s.region, s.offset, s.offset + s.size) for s in parts.inputs)
-    for (region, _, end), (other, start, _) in pairwise(taken):
-        if region == other and start < end:
-            raise _Damaged(f"the input at {start:#x} begins before another one ends, at {end:#x}")
+    _need_apart("input", parts.inputs)
+    _need_apart("output", parts.outputs)
     return Payload(accelerator, commands, parts.weights, parts.scratch, parts.fast, parts.inputs, parts.outputs)
+
+
+def _need_apart(what: str, slots: Sequence[Slot]) -> None:
+    """An input may lie where an output does, when it is no longer read; two inputs, or two outputs, may not."""
+    for (region, _, end), (other, start, _) in pairwise(sorted((s.region, s.offset, s.offset + s.size) for s in slots)):
+        if region == other and start < end:
+            raise _Damaged(f"the {what} at {start:#x} begins before another one ends, at {end:#x}")
 
 
 def driver_actions(data: bytes) -> tuple[Accelerator, bytes]:
