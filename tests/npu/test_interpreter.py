@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 from baretorch.emulators.npu.commands import TABLES, WIDE, Command, Do, Set, decode
+from baretorch.emulators.npu.core import Core
 from baretorch.emulators.npu.faults import Fault, Kind
 from baretorch.emulators.npu.interpreter import payload_memory, run_payload, run_stream
+from baretorch.emulators.npu.memory import Access, Memory, Touched
+from baretorch.emulators.npu.overlap import Queues
 from baretorch.npu.accelerators import ACCELERATORS, Family
 from tests.npu.cases import FILES, Case, kept, read_case
 
@@ -182,3 +185,26 @@ def test_operations_that_run_ahead(name: str) -> None:
     found = fault(with_value(case, Set.BLOCKDEP, most))
     assert found.kind is Kind.STRICT
     assert "(BLOCKDEP), and its block 0 reads what block" in found.what or "in another order" in found.what
+
+
+def test_one_that_waits_ends_what_was_before() -> None:
+    """U85: an operation that leaves its sums to the next writes nothing. If it did not begin before the one before it
+    had ended, the next may read what that wrote, however far ahead it runs; else it may not."""
+    accelerator = next(a for a in ACCELERATORS if a.family is Family.U85)
+    written = Access(0, np.arange(64).reshape(4, 4, 4, 1), 0, 64)
+    sizes = (Set.OFM_HEIGHT_M1, Set.OFM_WIDTH_M1, Set.OFM_DEPTH_M1)
+    blocks = (Set.OFM_BLK_HEIGHT_M1, Set.OFM_BLK_WIDTH_M1, Set.OFM_BLK_DEPTH_M1)
+
+    def third(blockdep: int) -> None:
+        core, queues = Core(accelerator, Memory({})), Queues(Family.U85)
+        for name in (*sizes, *blocks):
+            core.registers.set(name, 3)
+        for name in (Set.OFM_PRECISION, Set.IFM_PRECISION, Set.IFM_UPSCALE):
+            core.registers.set(name, 0)
+        for ahead, touched in ((0, Touched(writes=[written])), (blockdep, Touched()), (7, Touched(reads=[written]))):
+            core.registers.set(Set.BLOCKDEP, ahead)
+            queues.kernel(core, touched, Do.ELEMENTWISE, 0)
+
+    third(0)
+    with pytest.raises(Fault, match="may run 7 blocks ahead"):
+        third(7)

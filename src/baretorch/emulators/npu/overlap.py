@@ -10,7 +10,7 @@ from collections import deque
 
 from baretorch.emulators.npu.blocks import Done, done
 from baretorch.emulators.npu.blocks import check as check_blocks
-from baretorch.emulators.npu.commands import Do
+from baretorch.emulators.npu.commands import Do, Set
 from baretorch.emulators.npu.core import Core
 from baretorch.emulators.npu.faults import Fault, Kind
 from baretorch.emulators.npu.memory import Access, Touched
@@ -30,8 +30,10 @@ class Queues:
     def kernel(self, core: Core, touched: Touched, what: Do, parameter: int) -> None:
         if self._before is not None:
             check_blocks(core, touched, what, parameter, self._before)
-        if touched.writes:  # else the next one goes on with it, as a part of the same
+        if touched.writes:
             self._before = done(core, touched)
+        elif not core.registers[Set.BLOCKDEP]:  # else the next one goes on with it, as a part of the same
+            self._before = None
         for other in self._dmas:
             _check(touched, other, f"{what.name} runs beside DMA, and no DMA_WAIT is between them")
         self._kernels.append(touched)
