@@ -9,12 +9,13 @@ import pytest
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
-from baretorch.npu.lower import ROWS, NotTaken, lower, why_not
+from baretorch.npu.lower import ROWS, NotTaken, lower, lowered, why_not
 from baretorch.npu.region import Region
 from baretorch.npu.softmax import LONGEST, Rows
-from baretorch.npu.tosa import Kind
+from baretorch.npu.tosa import Kind, Operator
 from baretorch.ops.layout import Expand, Reshape
 from baretorch.ops.move import Cat
+from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from baretorch.ops.upsample import UpsampleNearest2d
 from tests.ops.case import Case, run_reference
@@ -123,6 +124,18 @@ def test_what_is_not_taken_says_why() -> None:
     assert refused.pop("pad float32 image") == "it is float32"
     assert refused.pop("slice bool (3, 5) axis 1 1:4:1") == "it is bool"
     assert {name: why for name, why in refused.items() if not why.startswith("it is ")} == REFUSED
+
+
+def test_an_image_is_cut_once() -> None:
+    """Rows and columns that no window reaches: of two slices Vela copies the first, and 5.2.0 lets a convolution that
+    reads the second begin before the copy ends."""
+    g = Builder("strides")
+    y = g.add(MaxPool2d((1, 1), (2, 3)), g.input("x", (1, 8, 8, 4), DType.INT8))
+    rows = lowered(g.graph(("x",), (y,))).block.rows
+    assert [row.operator for row in rows if row.operator is not Operator.CONST_SHAPE] == [
+        Operator.SLICE,
+        Operator.MAX_POOL2D,
+    ]
 
 
 def test_an_operator_without_a_row_is_refused() -> None:

@@ -78,11 +78,11 @@ class Region:
         return self.block.add(Operator.TRANSPOSE, shape, x.kind, x, fields=(dims,))
 
     def sliced(self, x: Value, axis: int, start: int, stop: int) -> Value:
-        if (start, stop) == (0, x.shape[axis]):
-            return x
         begin = tuple(start if i == axis else 0 for i in range(len(x.shape)))
-        shape = tuple(stop - start if i == axis else n for i, n in enumerate(x.shape))
-        return self.block.add(Operator.SLICE, shape, x.kind, x, begin, shape)
+        return self.cut(x, begin, tuple(stop - start if i == axis else n for i, n in enumerate(x.shape)))
+
+    def cut(self, x: Value, begin: Shape, shape: Shape) -> Value:
+        return x if x.shape == shape else self.block.add(Operator.SLICE, shape, x.kind, x, begin, shape)
 
     def joined(self, parts: Sequence[Value], axis: int) -> Value:
         if len(parts) == 1:
@@ -92,15 +92,16 @@ class Region:
         return self.block.add(Operator.CONCAT, shape, parts[0].kind, *parts, fields=(axis,))
 
     def windows(self, x: Value, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Value, Padding]:
-        """The image and its padding without what no window reaches: TOSA's windows must come out even."""
-        pads = list(padding)
+        """The image and its padding without what no window reaches: TOSA's windows must come out even. It is cut once:
+        the second of two slices would be read where it lies, but the first is a copy."""
+        pads, shape = list(padding), list(x.shape)
         for side in (0, 1):
             size = x.shape[1 + side] + pads[2 * side] + pads[2 * side + 1] - dilation[side] * (kernel[side] - 1) - 1
             over = size % stride[side]
             unpadded = min(over, pads[2 * side + 1])
             pads[2 * side + 1] -= unpadded
-            x = self.sliced(x, 1 + side, 0, x.shape[1 + side] - (over - unpadded))
-        return x, (pads[0], pads[1], pads[2], pads[3])
+            shape[1 + side] -= over - unpadded
+        return self.cut(x, (0,) * len(shape), tuple(shape)), (pads[0], pads[1], pads[2], pads[3])
 
     def convolved(
         self,
