@@ -167,6 +167,8 @@ def compile(
         source = pipeline.read(str(model), int8=how if calibration is None else None, options=asked)
     elif inputs is None:
         raise CompileError("compile() needs example inputs for a model", need="a tuple of example tensors")
+    elif chosen := pipeline.arguments_of(asked):
+        raise CompileError(f"config: {' and '.join(chosen)} can be chosen of a model file only", need="the path of one")
     else:
         source = frontends.from_object(model, inputs, name)
     if how and not source.float_graphs:

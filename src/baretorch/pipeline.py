@@ -25,6 +25,7 @@ from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
+from baretorch.frontends.offer import Arguments
 from baretorch.ir import DType, Graph
 from baretorch.net import says_int8
 from baretorch.npu.partition import Partition
@@ -39,6 +40,7 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
 from baretorch.ports import stored
+from baretorch.quantize.config import read_config
 from baretorch.quantize.source import quantized
 from baretorch.stopwatch import timed
 from baretorch.targets.types import Board
@@ -82,14 +84,26 @@ class Compiled:
         return optimized(before) if before is not None else None
 
 
-def read(path: str, method: str | None = None, int8: Int8 | None = None, options: Options = DEFAULT) -> Source:
+def read(
+    path: str,
+    method: str | None = None,
+    int8: Int8 | None = None,
+    options: Options = DEFAULT,
+    arguments: Arguments | None = None,
+) -> Source:
     """The model in a file. Of several methods, `method` or the first. With `int8` it is quantized, with the data of its
-    calibration()."""
+    calibration(). `arguments` are for a Python file's model(); None: those of the configuration."""
+    asked = arguments_of(options) if arguments is None else arguments
     if int8 is None:
-        return load(path, method, options)
-    source = load(path, method, replace(options, int8=True))
+        return load(path, method, options, asked)
+    source = load(path, method, replace(options, int8=True), asked)
     with timed("quantize"):
         return quantized(source, int8, source.calibration, on_host)
+
+
+def arguments_of(options: Options) -> Arguments:
+    """What a configuration says that model() is called with."""
+    return read_config(options.config).arguments if options.config else {}
 
 
 def optimized(graph: Graph, trace: Path | None = None) -> Graph:

@@ -77,6 +77,28 @@ def test_channels_are_left_out_and_weights_are_those_of_a_file(folder: Path) -> 
     assert all(int(b) > int(a) for a, b in zip(*(text.split(",") for text in biases), strict=True))
 
 
+SIZED = """
+import torch
+from torch import nn
+WIDTHS, SIZES = (0.5, 1), (8, 16)
+def model(width=1, size=16): return nn.Sequential(nn.Linear(size, int(width * 12)), nn.Linear(int(width * 12), 4))
+def inputs(size=16): return (torch.ones(1, size),)
+def calibration(size=16): return [inputs(size)]
+"""
+
+
+def test_widths_and_sizes(folder: Path) -> None:
+    """What is not named is what the file's own defaults are."""
+    (folder / "net.py").write_text(SIZED)
+    shapes = {"width = 0.5\n": (16, 6), "size = 8\nwidth = 1\n": (8, 12)}
+    for text, (inputs, outputs) in shapes.items():
+        (folder / "c.toml").write_text(f"{text}[layers]\n")
+        result = baretorch("compile", "net.py", "--board", "mps2-an386", "--config", "c.toml", "--out", "c")
+        assert result.code == 0, result.err
+        text = (folder / "c" / "model.c").read_text()
+        assert f".in = {inputs}," in text and f".out = {outputs}," in text
+
+
 def test_float_is_what_keep_float_does(folder: Path) -> None:
     (folder / "c.toml").write_text('[layers]\n"0" = "int8"\n"3" = "float"\n')
     arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--out", "c")
@@ -103,6 +125,8 @@ def test_float_is_what_keep_float_does(folder: Path) -> None:
         ("config_other_weights", 'weights = "other.npz"\n[layers]\n'),
         ("config_large_weights", 'weights = "large.npz"\n[layers]\n'),
         ("config_scale", 'weights = "scale.npz"\n[layers]\n'),
+        ("config_width", "width = 0.5\n[layers]\n"),
+        ("config_size", 'size = "large"\n[layers]\n'),
     ],
 )
 def test_what_a_config_may_not_say(name: str, text: str, folder: Path) -> None:

@@ -62,6 +62,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "names.py").write_text(
         few + "seen = []\ndef evaluate(run): seen.append(1); return {f'a{len(seen)}': 1.0}\n"
     )
+    (tmp_path / "widths.py").write_text("WIDTHS = 0.5, 1\n" + MODEL)
+    (tmp_path / "sizes.py").write_text("SIZES = 8, 16\n" + MODEL.replace("def model()", "def model(size=16)"))
+    (tmp_path / "defaults.py").write_text("WIDTHS = 0.5, 1\n" + MODEL.replace("def model()", "def model(width)"))
+    (tmp_path / "none.py").write_text("SIZES = ()\n" + MODEL)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "study.db").write_text("SQLite format 4")
     return tmp_path
@@ -104,6 +108,38 @@ def test_a_model_is_found_confirmed_and_made_again(folder: Path) -> None:
     assert again.json()["trials"] == 6
 
 
+WIDE = (
+    MODEL.replace("def network():", "def network(width):")
+    .replace("nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 32)", "nn.Linear(16, width), nn.ReLU(), nn.Linear(width, 32)")
+    .replace("def model():", "WIDTHS = 16, 64\n\ndef model(width=64):")
+    .replace("net = network()", "net = network(width)")
+)
+
+
+@pytest.mark.slow
+def test_a_width_is_chosen_and_written_down(folder: Path) -> None:
+    """Of the narrow one the plain int8 is among the first trials, and no layer of the wide one is that small."""
+    (folder / "net.py").write_text(WIDE)
+    arguments = ("tune", "net.py", "--board", "pico", "--accuracy-drop", "5", "--trials", "6", "--target-samples", "5")
+    result = baretorch(*arguments, "--out", "t", "--json")
+    assert result.code == 0, result.err
+    told = result.json()
+    assert told["int8"]["choice"] == "width 64" and told["chosen"]["choice"].startswith("width 16")
+    assert any(c["choice"].startswith("width 64") for c in told["front"])
+    assert "width = 16\n" in (folder / "t" / "tuned.toml").read_text()
+    images = []
+    for by in (1.0, 1.001):
+        other = WIDE.replace("    return net\n", f"    for p in net.parameters(): p.data *= {by}\n    return net\n")
+        (folder / "net.py").write_text(other)
+        made = baretorch("run", "net.py", "--board", "pico", "--config", "t/tuned.toml", "--out", "a", "--json")
+        assert made.code == 0, made.err
+        assert made.json()["flash"]["total"] == told["chosen"]["flash"]
+        images.append((folder / "a" / "net.bin").read_bytes())
+    assert images[0] == images[1]
+    again = baretorch("evaluate", "net.py", "--board", "pico", "--config", "t/tuned.toml", "--target-samples", "5")
+    assert again.code == 0, again.err
+
+
 @pytest.mark.slow
 def test_budgets_that_nothing_meets(folder: Path) -> None:
     result = baretorch("tune", "net.py", "--board", "pico", "--flash", "8k", "--trials", "2", "--out", "t")
@@ -144,6 +180,10 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
         ("tune_calibration", ["bare.py"]),
         ("tune_nan", ["nan.py"]),
         ("tune_names", ["names.py", "--out", "n"]),
+        ("tune_widths", ["widths.py"]),
+        ("tune_sizes", ["sizes.py"]),
+        ("tune_defaults", ["defaults.py"]),
+        ("tune_none", ["none.py"]),
         ("tune_study", ["net.py", "--out", "damaged", "--samples", "4"]),
     ],
 )

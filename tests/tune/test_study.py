@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,17 @@ def test_all_trials_are_done_once_and_a_study_goes_on(tmp_path: Path) -> None:
     again.work(measure, lambda done, all_: None)
     assert [d.number for d in again.done()] == list(range(8))
     assert [d.found for d in again.done()][:6] == [d.found for d in done]
+
+
+def test_numbers_that_a_file_offers(tmp_path: Path) -> None:
+    space = replace(SPACE, offered={"width": (0.5, 1), "size": (16, 32)})
+    study = Study("s", f"sqlite:///{tmp_path}/s.db", space)
+    study.ask_for(3, [Suggested({}, {}, {"width": 0.5, "size": 32})])
+    seen = list[Suggested]()
+    study.work(lambda suggested: seen.append(suggested) or measure(suggested), lambda done, all_: None)
+    assert seen[0] == Suggested({}, {}, {"width": 0.5, "size": 32})
+    assert [d.suggested.arguments for d in study.done()] == [s.arguments for s in seen]
+    assert all(s.arguments["width"] in (0.5, 1) and s.arguments["size"] in (16, 32) for s in seen)
 
 
 @pytest.mark.slow

@@ -62,13 +62,13 @@ def evaluate(
     from baretorch.errors import CompileError
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
-    from baretorch.pipeline import blaming
+    from baretorch.pipeline import arguments_of, blaming
     from baretorch.report.evaluation import evaluation_screen
     from baretorch.report.facts import is_int8
 
     if port and options.emulator:
         raise click.UsageError("--port and --emulator exclude each other")
-    task = load_evaluate(model.partition("::")[0], samples)
+    task = load_evaluate(model.partition("::")[0], samples, arguments_of(options))
     if not port:
         choose_emulator(board, options.emulator)
     with stages(as_json) as stage:

@@ -36,7 +36,7 @@ def report(
     from baretorch.explore.advice import advise
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate
-    from baretorch.pipeline import run_image
+    from baretorch.pipeline import arguments_of, run_image
     from baretorch.report.facts import compare
     from baretorch.report.findings import Report
     from baretorch.report.page import write_page
@@ -44,7 +44,7 @@ def report(
     from baretorch.report.screen import report_screen
 
     choose_emulator(board, options.emulator)
-    measure = load_evaluate(model.partition("::")[0]) if task else None
+    measure = load_evaluate(model.partition("::")[0], None, arguments_of(options)) if task else None
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options, stage)
         page = Path(out) if out else Path("build") / f"{compiled.graph.name}-{compiled.board.name}" / "report.html"

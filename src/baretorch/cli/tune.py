@@ -115,10 +115,12 @@ def tune(
     from baretorch.cli.work import compiled_model, opener, staged
     from baretorch.emulators import choose_emulator
     from baretorch.explore.evaluate import evaluated
-    from baretorch.frontends.model_file import load_evaluate, load_train
+    from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
+    from baretorch.frontends.offer import Arguments
     from baretorch.options import Weights
     from baretorch.pipeline import read
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
+    from baretorch.tune.benches import Benches
     from baretorch.tune.study import driver_url, import_optuna
     from baretorch.tune.tune import Tuner, write_config
     from baretorch.tune.workbench import Choice, Workbench, need_tunable
@@ -132,18 +134,26 @@ def tune(
         driver_url(storage)
     choose_emulator(board, options.emulator)
     path, _, method = model.partition("::")
-    task, train = load_evaluate(path, samples), load_train(path)
+    offer = load_offer(path)
+    load_evaluate(path, samples)
     if ram_budget is not None:
         options = replace(options, weights=Weights.FLASH)
     with stages(as_json) as stage:
-        stage(f"read {Path(path).name}")
-        source = read(path, method or None, None, options)
-        need_tunable(source)
-        bench = Workbench(source, board, options, task, timed=time is not None, tell=stage)
+
+        def made(arguments: Arguments) -> Workbench:
+            stage(f"read {Path(path).name}" + "".join(f", {name} {value}" for name, value in arguments.items()))
+            source = read(path, method or None, None, options, arguments)
+            need_tunable(source)
+            task, train = load_evaluate(path, samples, arguments), load_train(path, arguments)
+            return Workbench(source, board, options, task, train, timed=time is not None, tell=stage)
+
+        benches = Benches(offer, made)
+        bench = benches.default
+        source = bench.source
         stage("original")
         name, original = bench.original(metric)
         budget = Budget(original - accuracy_drop / 100, flash, ram_budget, time)
-        tuner = Tuner(bench, name, original, budget, train, stage.show)
+        tuner = Tuner(benches, name, original, budget, stage.show)
         folder = Path(out) if out else Path("build") / f"{source.name}-{board.name}-tuned"
         with staged(folder) as work:
             url = storage or f"sqlite:///{folder / 'study.db'}"
@@ -151,7 +161,7 @@ def tune(
                 folder.mkdir(parents=True, exist_ok=True)
             study = tuner.study(url, join)
             stage("plain int8")
-            whole = tuner.candidate("int8", bench.variant(Choice()))
+            whole = tuner.candidate("int8", bench.variant(Choice(arguments=offer.default)))
             if not join:
                 tuner.begin(study, trials, whole)
             study.work(tuner.measure, lambda done, all_: stage.show("search", done, all_))
@@ -162,11 +172,12 @@ def tune(
             winners += tuner.improved(winners)
             best = tuner.best(winners)
             variant = tuner.whole(best.variant)
+            bench = tuner.bench_of(variant)
             write_config(variant, bench.scales(variant), work, board.name)
             stage("confirm")
             config = str(work / "tuned.toml")
             compiled = compiled_model(model, board, replace(options, config=config), stage)
-            confirmed = evaluated(compiled, task, opener(stage), stage.show, None, target_samples)
+            confirmed = evaluated(compiled, bench.task, opener(stage), stage.show, None, target_samples)
             tuning = Tuning(
                 source.name,
                 board.name,
@@ -184,6 +195,6 @@ def tune(
                 tuple(tuner.notes),
             )
             (work / "tuned.html").write_text(tuning_page(tuning), "utf-8")
-            made = [str(folder / p.name) for p in sorted(work.iterdir())]
+            files = [str(folder / p.name) for p in sorted(work.iterdir())]
     again = replace(options, config=str(folder / "tuned.toml")).command(board.name, "run").replace("MODEL", model)
-    return Answer(tuning.to_json() | {"files": made}, tuning_screen(tuning, made, again))
+    return Answer(tuning.to_json() | {"files": files}, tuning_screen(tuning, files, again))

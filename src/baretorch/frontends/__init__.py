@@ -13,6 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten.source import load_pte
 from baretorch.frontends.calibration import calibration_of
 from baretorch.frontends.model_file import need_file
+from baretorch.frontends.offer import Arguments
 from baretorch.frontends.onnx.source import load_onnx
 from baretorch.frontends.python_file import from_object, load_python
 from baretorch.frontends.source import ODD_INT8, Asked, Int8, Source, check_name, random_inputs
@@ -60,13 +61,19 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def load(path: str, method: str | None = None, options: Options = DEFAULT) -> Source:
+def load(
+    path: str, method: str | None = None, options: Options = DEFAULT, arguments: Arguments | None = None
+) -> Source:
     """Read a model file: .py with model() and inputs(), .pt2, .pte, .onnx or .tflite. Of several methods, `method` or
-    the first. A .py file is code and runs; of the others nothing does, unless it is a .pt2 that the user says to
-    trust."""
+    the first. A .py file is code and runs, with these arguments of what it offers; of the others nothing does, unless
+    it is a .pt2 that the user says to trust."""
     kind, file = kind_of(path), Path(path)
+    if arguments and file.suffix != ".py":
+        raise CompileError(
+            f"--config: {' and '.join(arguments)} cannot be chosen of {file.name}", need="a Python model file"
+        )
     given = Path(options.calibration) if options.calibration else None
-    asked = Asked(file, _name(file), method, options.trust, None, options.shapes, options.state, given)
+    asked = Asked(file, _name(file), method, options.trust, None, options.shapes, options.state, given, arguments or {})
     source = kind.load(asked)
     model = source.named or file
     if given is None and (source.calibration is not None or model.suffix == ".py" or not options.int8):

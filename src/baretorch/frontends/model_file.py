@@ -16,10 +16,12 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.frontends.offer import Arguments, Offer, read_offer, taken
 from baretorch.frontends.tinygrad.hook import watching
 
 EXTRAS = ("onnx", "tflite", "tinygrad", "torch")  # packages that come with an extra of their name
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
+NOTHING: Arguments = {}
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,22 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
+def load_model_file(
+    path: Path, asked: Arguments = NOTHING
+) -> tuple[Any, dict[str, tuple[Any, ...]], Iterable[Any] | None]:
     """What model() returns: an nn.Module, a callable of tinygrad, or the path of another model file; example inputs for
-    each of its methods: those of methods(), or inputs() for forward; and what calibration() gives, if there is one."""
+    each of its methods: those of methods(), or inputs() for forward; and what calibration() gives, if there is one. All
+    are called with what is `asked` of what the file offers."""
     with _beside(path), watching():  # also for what these functions import
         file = import_file(path)
-        model = _call(path, file, "model")
+        if asked:
+            read_offer(path, file).check(path, asked)
+        model = _call(path, file, "model", asked)
         if isinstance(model, (str, os.PathLike)):
             model = _named(path, os.fspath(model))
-            methods = {"forward": _call(path, file, "inputs")} if hasattr(file, "inputs") else {}
+            methods = {"forward": _call(path, file, "inputs", asked)} if hasattr(file, "inputs") else {}
         elif is_module(model) or is_tinygrad(model):
-            methods = _methods(path, file, model)
+            methods = _methods(path, file, model, asked)
         else:
             raise CompileError(
                 "model() does not return a model",
@@ -86,7 +93,7 @@ def load_model_file(path: Path) -> tuple[Any, dict[str, tuple[Any, ...]], Iterab
                 have=type(model).__name__,
                 need="a torch.nn.Module, a callable of tinygrad, or the path of a model file",
             )
-        calibration = _calibration(path, file) if hasattr(file, "calibration") else None
+        calibration = _calibration(path, file, asked) if hasattr(file, "calibration") else None
     return model, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
 
 
@@ -124,10 +131,10 @@ def _named(path: Path, name: str) -> Path:
     return file
 
 
-def _methods(path: Path, file: ModuleType, module: Any) -> dict[str, Any]:
+def _methods(path: Path, file: ModuleType, module: Any, asked: Arguments) -> dict[str, Any]:
     if not hasattr(file, "methods"):
-        return {"forward": _call(path, file, "inputs")}
-    methods = _call(path, file, "methods")
+        return {"forward": _call(path, file, "inputs", asked)}
+    methods = _call(path, file, "methods", asked)
     if not isinstance(methods, dict) or not methods:
         raise CompileError(
             "methods() names no methods",
@@ -143,8 +150,8 @@ def _methods(path: Path, file: ModuleType, module: Any) -> dict[str, Any]:
     return methods
 
 
-def _calibration(path: Path, file: ModuleType) -> Samples:
-    given = _call(path, file, "calibration")
+def _calibration(path: Path, file: ModuleType, asked: Arguments) -> Samples:
+    given = _call(path, file, "calibration", asked)
     if not hasattr(given, "__iter__") and not hasattr(given, "__getitem__"):
         raise CompileError(
             "calibration() gives no samples",
@@ -155,8 +162,18 @@ def _calibration(path: Path, file: ModuleType) -> Samples:
     return Samples(path, given)
 
 
-def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
-    """The file's evaluate(run), which may take `samples` as well, to be called any number of times."""
+def load_offer(path: str) -> Offer:
+    """Widths and sizes that a file offers: nothing, if it is no Python file."""
+    file = need_file(path)
+    if file.suffix != ".py":
+        return Offer()
+    with _beside(file):
+        return read_offer(file, import_file(file))
+
+
+def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTHING) -> Evaluate:
+    """The file's evaluate(run), which may take `samples` as well, and what is `asked` of what the file offers; to be
+    called any number of times."""
     file = need_file(path)
     if file.suffix != ".py":
         raise CompileError(
@@ -177,9 +194,11 @@ def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
     if limits and "samples" not in inspect.signature(function).parameters:
         raise CompileError(f"evaluate() of {path} takes no number of samples", need="evaluate(run, samples=None)")
 
+    given = limits | taken(function, asked)
+
     def evaluate(run: Callable[..., Any]) -> dict[str, float]:
         with _user_code(file, "evaluate()"), _beside(file):
-            found = function(run, **limits)
+            found = function(run, **given)
         if not isinstance(found, dict) or not found:
             raise CompileError(
                 "evaluate() returns no metrics", at=path, have=shown(found), need="named numbers in a dict"
@@ -189,7 +208,7 @@ def load_evaluate(path: str, samples: int | None = None) -> Evaluate:
     return evaluate
 
 
-def load_train(path: str) -> Callable[[Any], object] | str:
+def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object] | str:
     """The file's train(model), to be called any number of times; or why there is none, in words."""
     file = need_file(path)
     if file.suffix != ".py":
@@ -201,9 +220,11 @@ def load_train(path: str) -> Callable[[Any], object] | str:
     if next(iter(inspect.signature(function).parameters), None) != "model":
         return f"train() of {file.name} takes no model: its first parameter must be called so"
 
+    given = taken(function, asked)
+
     def train(model: Any) -> object:
         with _user_code(file, "train()"), _beside(file):
-            return function(model)
+            return function(model, **given)
 
     return train
 
@@ -273,8 +294,8 @@ def _home(module: ModuleType) -> str:
     return str(Path(file).parent.parent if hasattr(module, "__path__") else Path(file).parent)
 
 
-def _call(path: Path, file: ModuleType, name: str) -> Any:
-    function: Callable[[], Any] | None = getattr(file, name, None)
+def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
+    function: Callable[..., Any] | None = getattr(file, name, None)
     if hasattr(file, name) and not callable(function):
         raise CompileError(f"{name} is not a function", at=path.name, have=shown(function), need=f"def {name}(): …")
     if function is None:
@@ -283,8 +304,10 @@ def _call(path: Path, file: ModuleType, name: str) -> Any:
             need="model() returning a model and inputs() returning a tuple of example tensors",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
-    with _user_code(path, f"{name}()"):
-        return function()
+    given = taken(function, asked) if asked else {}
+    words = ", ".join(f"{parameter}={value}" for parameter, value in given.items())
+    with _user_code(path, f"{name}({words})"):
+        return function(**given)
 
 
 def _user_error(path: Path, what: str, error: BaseException) -> CompileError:

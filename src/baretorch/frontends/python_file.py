@@ -22,7 +22,7 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
         with timed("import"):
             import baretorch.frontends.torch.export  # noqa: F401
     with timed("model"):
-        model, methods, calibration = load_model_file(asked.file)
+        model, methods, calibration = load_model_file(asked.file, asked.arguments)
     if isinstance(model, Path):
         source = load_named(replace(asked, file=model, inputs=methods.get("forward")))
         return replace(source, named=model, calibration=calibration)

@@ -12,6 +12,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import LONGEST
+from baretorch.frontends.offer import Arguments
 from baretorch.ir import Array, DType, Graph, Shape
 from baretorch.layerwise import Layer
 from baretorch.net import Reference
@@ -42,7 +43,7 @@ class Asked:
     `trust`: the user says that what is in the file may run. `inputs` are example inputs as the caller has them, where a
     Python file names this one and gives some; `example_inputs` checks and arranges them. `shapes` are those of inputs
     that the file leaves open, `state` the outputs that inputs have from the run before. `calibration` is where the user
-    says that samples are."""
+    says that samples are, `arguments` what a Python file's model() is called with."""
 
     file: Path
     name: str
@@ -52,6 +53,7 @@ class Asked:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     state: Mapping[str, str] = field(default_factory=dict)
     calibration: Path | None = None
+    arguments: Arguments = field(default_factory=dict)
 
     def need_fixed(self, what: str) -> None:
         """CompileError if shapes or state are given for a model that has its own."""

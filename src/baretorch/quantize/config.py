@@ -1,6 +1,8 @@
 """What a small TOML says of an int8 model: layers with another precision than int8, channels that are left out, and a
-file with other weights. People write the first; `baretorch tune` writes all of it:
+file with other weights; of a model file that offers widths and sizes, which one. People write the first; `baretorch
+tune` writes all of it:
 
+width = 0.5
 weights = "tuned.npz"
 [layers]
 "net.0" = "int4"
@@ -23,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.frontends.offer import LISTS, Arguments, is_number
 from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
@@ -52,14 +55,16 @@ class Precision(StrEnum):
 class Config:
     """`removed` are the numbers of channels by the layer that makes them; `weights` is an .npz of constants by name, as
     they are without those channels, and of scales, so that nothing depends on how a computer rounds what calibration
-    and training give."""
+    and training give. `arguments` are what model() is called with."""
 
     layers: Mapping[str, Precision] = field(default_factory=dict)
     removed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     weights: Path | None = None
+    arguments: Arguments = field(default_factory=dict)
 
     def to_toml(self) -> str:
-        lines = [f"weights = {_quoted(self.weights.name)}"] if self.weights else []
+        lines = [f"{name} = {value}" for name, value in self.arguments.items()]
+        lines += [f"weights = {_quoted(self.weights.name)}"] if self.weights else []
         lines += ["[layers]", *(f"{_quoted(n)} = {_quoted(p.value)}" for n, p in self.layers.items())]
         if self.removed:
             lines += ["[removed]", *(f"{_quoted(n)} = {_quoted(_ranges(c))}" for n, c in self.removed.items())]
@@ -77,6 +82,7 @@ def read_config(path: str) -> Config:
         raise CompileError(f"--config: cannot read {path}", have=error.strerror or str(error)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CompileError(f"--config {file.name}: it is no TOML", have=str(error), need=NEED) from error
+    arguments = {name: _argument(file.name, name, told.pop(name)) for name in LISTS if name in told}
     layers, removed, weights = told.pop("layers", None), told.pop("removed", {}), told.pop("weights", None)
     if told or not isinstance(layers, dict) or not isinstance(removed, dict):
         raise CompileError(f"--config {file.name}: it has no list of layers", have=", ".join(told) or None, need=NEED)
@@ -84,10 +90,19 @@ def read_config(path: str) -> Config:
         {name: _precision(file.name, name, value) for name, value in layers.items()},
         {name: _numbers(file.name, name, value) for name, value in removed.items()},
         None if weights is None else _beside(file, weights),
+        arguments,
     )
 
 
 NEED = '[layers] and lines like "net.0" = "int4"'
+
+
+def _argument(file: str, name: str, value: object) -> int | float:
+    if not is_number(value):
+        raise CompileError(
+            f"--config {file}: {name} = {value!r:.60}", need="a number above 0 that the model file offers"
+        )
+    return value  # type: ignore[return-value]
 
 
 def _precision(file: str, layer: str, value: object) -> Precision:

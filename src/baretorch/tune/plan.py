@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baretorch.frontends.offer import Arguments
 from baretorch.ir import Array
 from baretorch.quantize.config import Precision
 from baretorch.tune.workbench import Choice, Workbench
@@ -20,6 +21,7 @@ THIN_TRIED = (12, 8, 4)  # the same of a layer's weights; with more of them it i
 DENSE = 4 / 5  # bytes beside those of fours that are stored one by one
 JUDGED = 64  # samples at most
 FINER = 0.9  # of the noise of int8: a precision that leaves more of it is not worth its bytes
+WHOLE: Arguments = {}
 BITS = {Precision.INT4: 4, Precision.INT8: 8, Precision.INT16: 8, Precision.FLOAT: 32}
 
 
@@ -84,11 +86,14 @@ def weights_of(layer: str) -> str:
     return f"weights of {layer}"
 
 
-def chosen(bench: Workbench, layers: Mapping[str, Precision], parts: Mapping[str, int]) -> Choice:
-    """A layer that is thin is so in int8."""
+def chosen(
+    bench: Workbench, layers: Mapping[str, Precision], parts: Mapping[str, int], arguments: Arguments = WHOLE
+) -> Choice:
+    """A layer that is thin is so in int8; what another width or size does not have is left out."""
     given = {layer: parts.get(weights_of(layer), PARTS) for layer in bench.thins}
     thin = {layer: count for layer, count in given.items() if count <= THIN_TRIED[0]}
-    return Choice({n: p for n, p in layers.items() if n not in thin}, channels_kept(bench, parts), thin)
+    own = {n: p for n, p in layers.items() if n not in thin and n in bench.layers}
+    return Choice(own, channels_kept(bench, parts), thin, arguments)
 
 
 def channels_kept(bench: Workbench, parts: Mapping[str, int]) -> dict[str, int]:
@@ -132,7 +137,7 @@ def way(bench: Workbench, harm: Harm, work_counts: bool) -> Iterator[Point]:
         for layer in harm.layers:
             if layer not in layers and layer not in here.choice.thin and Precision.INT4 in harm.layers[layer]:
                 moves.append(({**layers, layer: Precision.INT4}, parts))
-        for name in harm.sets:
+        for name in filter(steps.__contains__, harm.sets):
             fewer = [n for n in steps[name] if n < parts.get(name, PARTS)]
             if fewer and name not in map(weights_of, layers):
                 moves.append((layers, {**parts, name: fewer[0]}))

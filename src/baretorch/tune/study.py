@@ -11,10 +11,11 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from baretorch.errors import CompileError
+from baretorch.frontends.offer import Arguments
 from baretorch.quantize.config import Precision
 
 if TYPE_CHECKING:
@@ -28,12 +29,14 @@ ASKED, OVER, TOLD = "asked", "over", "told"
 
 @dataclass(frozen=True)
 class Space:
-    """What can be chosen: a precision for each layer, and how many parts of each set of channels are kept."""
+    """What can be chosen: a precision for each layer, how many parts of each set of channels are kept, and the numbers
+    that the model file offers."""
 
     layers: Mapping[str, Sequence[Precision]]
     sets: Sequence[str]
     least: int
     parts: int
+    offered: Mapping[str, Sequence[int | float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Found:
 class Suggested:
     layers: Mapping[str, Precision]
     parts: Mapping[str, int]
+    arguments: Arguments = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ class Study:
 
     def _params(self, suggested: Suggested) -> dict[str, Any]:
         layers = {f"precision of {n}": str(suggested.layers.get(n, Precision.INT8)) for n in self._space.layers}
-        return layers | {f"parts of {n}": suggested.parts.get(n, self._space.parts) for n in self._space.sets}
+        parts = {f"parts of {n}": suggested.parts.get(n, self._space.parts) for n in self._space.sets}
+        return layers | parts | dict(suggested.arguments)
 
     def work(self, measure: Callable[[Suggested], Found], show: Callable[[int, int], None]) -> None:
         """Take trials until all are done, also by others."""
@@ -172,6 +177,7 @@ class Study:
         return Suggested(
             {n: p for n, p in layers.items() if p is not Precision.INT8},
             {n: k for n, k in parts.items() if k < self._space.parts},
+            {name: trial.suggest_categorical(name, list(values)) for name, values in self._space.offered.items()},
         )
 
     @contextmanager
@@ -207,16 +213,18 @@ class Study:
 
 
 def _done(trial: optuna.trial.FrozenTrial) -> Done:
-    layers, parts = {}, {}
+    layers, parts, arguments = {}, {}, {}
     for name, value in trial.params.items():
         kind, _, of = name.partition(" of ")
         if kind == "precision" and value != Precision.INT8:
             layers[of] = Precision(value)
         elif kind == "parts":
             parts[of] = int(value)
+        elif not of:
+            arguments[name] = value
     accuracy, flash, instructions = trial.values
     found = Found(accuracy, int(flash), int(instructions), trial.user_attrs[OVER], trial.user_attrs[TOLD])
-    return Done(trial.number, Suggested(layers, parts), found)
+    return Done(trial.number, Suggested(layers, parts, arguments), found)
 
 
 def driver_url(url: str) -> str:

@@ -7,23 +7,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import line
+from baretorch.frontends.offer import Arguments
 from baretorch.ir import Graph, Quant
 from baretorch.on_host import on_host
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step
+from baretorch.tune.benches import Benches
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import balanced, rounded
 from baretorch.tune.retrain import trained, why_untrained
 from baretorch.tune.study import Done, Found, Space, Study, Suggested
 from baretorch.tune.thin import zeros
-from baretorch.tune.workbench import Costs, Variant, Workbench
+from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
 
 NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the budget, or of the whole model
 FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
@@ -42,19 +43,24 @@ class Winner:
 
 @dataclass
 class Tuner:
-    """`original` are the metrics of the model itself; `train` is the model file's train(model), or says why there is
-    none. `notes` are for the user."""
+    """`original` is the metric of the model itself, as nobody chooses its width and size. `notes` are for the user."""
 
-    bench: Workbench
+    benches: Benches
     metric: str
     original: float
     budget: Budget
-    train: Callable[[Any], object] | str
     show: Show
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _harm: Harm | None = None
     _int8: Candidate | None = None
+
+    @property
+    def bench(self) -> Workbench:
+        return self.benches.default
+
+    def bench_of(self, variant: Variant) -> Workbench:
+        return self.benches.of(variant.choice.arguments)
 
     def study(self, url: str, joined: bool) -> Study:
         return Study(self.name, url, self.space(), joined)
@@ -65,7 +71,14 @@ class Tuner:
         graph, budget = self.bench.graph, self.budget
         mark = hashlib.sha256()
         sums = [f"{np.abs(t.data).sum():.1e}" for t in graph.constants() if t.data is not None]
-        asked = (self.bench.options.words(), self.metric, budget.flash, budget.ram, budget.milliseconds)
+        asked: tuple[object, ...] = (
+            self.bench.options.words(),
+            self.metric,
+            budget.flash,
+            budget.ram,
+            budget.milliseconds,
+        )
+        asked += tuple(self.benches.offer.choices.items())
         mark.update(repr((graph.nodes, sums, asked)).encode())
         return f"{graph.name}-{self.bench.board.name}-{mark.hexdigest()[:8]}"
 
@@ -79,17 +92,26 @@ class Tuner:
         """The same in all processes: what is measured on one computer may differ on another in its last bits."""
         layers = {name: [Precision.INT8, *self.bench.options_of(name)] for name in self.bench.layers}
         sets = [*(c.name for c in self.bench.sets), *map(weights_of, self.bench.thins)]
-        return Space(layers, sets, LEAST, PARTS)
+        return Space(layers, sets, LEAST, PARTS, self.benches.offer.choices)
 
     def begin(self, study: Study, trials: int, whole: Candidate) -> None:
         """Let trials wait, the first with choices that are likely to be good. `whole` is the model in int8."""
         self._int8 = whole
-        ways = (even(self.bench, self.harm), way(self.bench, self.harm, self.budget.milliseconds is not None))
-        pairs = zip_longest(*(self._beginnings(list(points), whole) for points in ways))
-        study.ask_for(trials, [_suggested(p) for pair in pairs for p in pair if p is not None])
+        every = [self._likely(arguments) for arguments in self.benches.all()]
+        turns = [s for turn in zip_longest(*every) for s in turn if s is not None]
+        study.ask_for(trials, turns if len(every) == 1 else turns[: max(trials // 2, len(every))])
 
-    def _beginnings(self, points: Sequence[Point], whole: Candidate) -> list[Point]:
-        weights = self.bench.weight_bytes
+    def _likely(self, arguments: Arguments) -> list[Suggested]:
+        """Choices for one width and size, the best first. What layers and channels harm was measured at the default."""
+        bench = self.benches.of(arguments)
+        whole = bench.costs(bench.int8(bench.variant(Choice())))
+        ways = (even(bench, self.harm), way(bench, self.harm, self.budget.milliseconds is not None))
+        pairs = zip_longest(*(self._beginnings(list(points), bench, whole) for points in ways))
+        found = [Suggested(p.choice.layers, p.parts, arguments) for pair in pairs for p in pair if p is not None]
+        return found if arguments == self.benches.offer.default else [Suggested({}, {}, arguments), *found]
+
+    def _beginnings(self, points: Sequence[Point], bench: Workbench, whole: Costs) -> list[Point]:
+        weights = bench.weight_bytes
         if self.budget.flash is None and self.budget.milliseconds is None:
             return beginnings(points, FREE, [1.0] * len(FREE))
         sizes, works = [1.0] * len(NEAR), [1.0] * len(NEAR)
@@ -101,14 +123,16 @@ class Tuner:
 
     def measure(self, suggested: Suggested) -> Found:
         """A trial."""
-        choice = chosen(self.bench, suggested.layers, suggested.parts)
-        found = self.candidate("", self.bench.variant(choice))
+        bench = self.benches.of(suggested.arguments)
+        choice = chosen(bench, suggested.layers, suggested.parts, suggested.arguments)
+        found = self.candidate("", bench.variant(choice))
         told = {"ram": found.ram} | ({} if found.milliseconds is None else {"milliseconds": found.milliseconds})
         return Found(found.accuracy, found.flash, found.instructions, list(self._exceeded(found)), told)
 
     def candidate(self, label: str, variant: Variant) -> Candidate:
-        graph = self.bench.int8(variant)
-        costs, accuracy = self.bench.costs(graph), self.bench.accuracy(graph, self.metric, self.original)
+        bench = self.bench_of(variant)
+        graph = bench.int8(variant)
+        costs, accuracy = bench.costs(graph), bench.accuracy(graph, self.metric, self.original)
         return self._candidate(label, str(variant.choice), accuracy, costs)
 
     def _candidate(self, label: str, choice: str, accuracy: float, costs: Costs) -> Candidate:
@@ -142,11 +166,12 @@ class Tuner:
         """The trials of a study, as candidates."""
         winners = []
         for d in done:
-            choice = chosen(self.bench, d.suggested.layers, d.suggested.parts)
+            bench = self.benches.of(d.suggested.arguments)
+            choice = chosen(bench, d.suggested.layers, d.suggested.parts, d.suggested.arguments)
             told = d.found.told
             costs = Costs(d.found.flash, int(told["ram"]), d.found.instructions, told.get("milliseconds"))
             made = self._candidate(f"trial {d.number}", str(choice), d.found.accuracy, costs)
-            winners.append(Winner(made, Variant(choice, self.bench.graph, {}, {})))
+            winners.append(Winner(made, Variant(choice, bench.graph, {}, {})))
         return winners
 
     def improved(self, winners: Sequence[Winner]) -> list[Winner]:
@@ -154,7 +179,8 @@ class Tuner:
         allowed = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
         allowed = list({str(w.variant.choice): w for w in allowed}.values())
         better: list[Winner] = []
-        skipped = self.train if isinstance(self.train, str) else why_untrained(self.bench.graph)
+        train = self.bench.train
+        skipped = train if isinstance(train, str) else why_untrained(self.bench.graph)
         if skipped:
             self.notes.append(f"no training: {skipped}")
         else:
@@ -175,7 +201,7 @@ class Tuner:
     def _stepped(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
         """The candidate with a step more, if that helps and meets the budgets."""
         whole = self.whole(winner.variant)
-        other = self.bench.other(whole.choice, whole.removed, change(whole))
+        other = self.bench_of(whole).other(whole.choice, whole.removed, change(whole))
         made = self.candidate(f"{winner.candidate.label}, {what}", other)
         self.steps.append(Step(f"{what} of {winner.candidate.label}", winner.candidate.accuracy, made.accuracy))
         return [Winner(made, other)] if self.steps[-1].kept and not made.over else []
@@ -183,24 +209,25 @@ class Tuner:
     def whole(self, variant: Variant) -> Variant:
         """With its own graph: those of trials are made again when they are needed."""
         made = variant.removed or variant.weights or not (variant.choice.kept or variant.choice.thin)
-        return variant if made else self.bench.variant(variant.choice)
+        return variant if made else self.bench_of(variant).variant(variant.choice)
 
     def _trained(self, variant: Variant) -> Graph:
-        assert not isinstance(self.train, str)
-        thin = {n.inputs[1]: zeros(variant.graph, n) for n in self.bench.thin_nodes(variant)}
-        return trained(variant.graph, self.bench.bits(variant), self.train, thin)
+        bench = self.bench_of(variant)
+        assert not isinstance(bench.train, str)
+        thin = {n.inputs[1]: zeros(variant.graph, n) for n in bench.thin_nodes(variant)}
+        return trained(variant.graph, bench.bits(variant), bench.train, thin)
 
     def _balanced(self, variant: Variant) -> Graph:
-        return balanced(variant.graph, self.bench.judged, on_host)
+        return balanced(variant.graph, self.bench_of(variant).judged, on_host)
 
     def _rounded(self, variant: Variant) -> Graph:
-        return rounded(variant.graph, self._few(variant), self.bench.judged, on_host)[0]
+        return rounded(variant.graph, self._few(variant), self.bench_of(variant).judged, on_host)[0]
 
     def _biases(self, variant: Variant) -> Graph:
-        return rounded(variant.graph, self._few(variant), self.bench.judged, on_host)[1]
+        return rounded(variant.graph, self._few(variant), self.bench_of(variant).judged, on_host)[1]
 
     def _few(self, variant: Variant) -> Mapping[str, int]:
-        return {name: bits for name, bits in self.bench.bits(variant).items() if bits == 4}
+        return {name: bits for name, bits in self.bench_of(variant).bits(variant).items() if bits == 4}
 
     def best(self, winners: Sequence[Winner]) -> Winner:
         """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""
@@ -233,17 +260,15 @@ class Tuner:
             have.append(f"nearest with that accuracy: {', '.join(best.over)}: {best.choice}")
         else:
             have.append(f"the most accurate: {max(c.accuracy for c in candidates):.4f}")
-        teach = [] if callable(self.train) else ["a train(model) in the model file, to make up for what is left out"]
+        teach = (
+            [] if callable(self.bench.train) else ["a train(model) in the model file, to make up for what is left out"]
+        )
         return CompileError(
             f"none of {len(candidates)} candidates meets all budgets",
             have=have,
             need=", ".join(f"{name} {words}" for name, words in self.budget.words()),
             try_=["more --trials, a larger --accuracy-drop, or more bytes or time", *teach],
         )
-
-
-def _suggested(point: Point) -> Suggested:
-    return Suggested(point.choice.layers, point.parts)
 
 
 def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, board: str) -> None:

@@ -22,6 +22,7 @@ from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
 from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import Evaluate
+from baretorch.frontends.offer import Arguments
 from baretorch.frontends.source import Source
 from baretorch.ir import Array, Graph, Node, Quant, Tensor
 from baretorch.net import says_int8
@@ -52,18 +53,20 @@ THIN = 32
 @dataclass(frozen=True)
 class Choice:
     """Layers with another precision than int8, how many channels are kept of the sets of which some are not, and of
-    layers in int8 how many of `THIN` parts of their weights."""
+    layers in int8 how many of `THIN` parts of their weights; and which of the models that the file offers."""
 
     layers: Mapping[str, Precision] = field(default_factory=dict)
     kept: Mapping[str, int] = field(default_factory=dict)
     thin: Mapping[str, int] = field(default_factory=dict)
+    arguments: Arguments = field(default_factory=dict)
 
     @property
     def floats(self) -> tuple[str, ...]:
         return tuple(name for name, p in self.layers.items() if p is Precision.FLOAT)
 
     def __str__(self) -> str:
-        words = [f"{name} {p.value}" for name, p in self.layers.items()]
+        words = [f"{name} {value}" for name, value in self.arguments.items()]
+        words += [f"{name} {p.value}" for name, p in self.layers.items()]
         words += [f"{n} channels of {name}" for name, n in self.kept.items()]
         words += [f"{n / THIN:.0%} of the weights of {name}" for name, n in self.thin.items()]
         return ", ".join(words) or "int8"
@@ -90,17 +93,19 @@ class Variant:
     weights: Mapping[str, Array]
 
     def config(self, weights: Path) -> Config:
-        return Config(self.choice.layers, self.removed, weights)
+        return Config(self.choice.layers, self.removed, weights, self.choice.arguments)
 
 
 @dataclass
 class Workbench:
-    """A model as it was read, in float, the board, and options for all images; `timed`: every image is run."""
+    """A model as it was read, in float, the board, and options for all images; `train` is the model file's
+    train(model), or says why there is none; `timed`: every image is run."""
 
     source: Source
     board: Board
     options: Options
     task: Evaluate
+    train: Callable[[Any], object] | str
     timed: bool = False
     tell: Callable[[str], None] = lambda what: None
     _variants: dict[object, Variant] = field(default_factory=dict)

@@ -1,0 +1,97 @@
+"""What a Python model file offers to choose from: `WIDTHS` and `SIZES` name numbers that model(width=…, size=…) may be
+called with. Its other functions get those of them that they have a parameter for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from baretorch.errors import CompileError
+
+LISTS = {"width": "WIDTHS", "size": "SIZES"}
+SIZED = ("inputs", "calibration", "evaluate")  # what they give or ask is as large as the model takes it
+FUNCTIONS = ("model", *SIZED, "train")
+MOST = 1 << 20
+
+Arguments: TypeAlias = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The numbers to choose from, by the parameter, and what is taken if nobody chooses."""
+
+    choices: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
+    default: Arguments = field(default_factory=dict)
+
+    def check(self, path: Path, asked: Arguments) -> None:
+        """CompileError if that is not offered."""
+        for name, value in asked.items():
+            if value not in self.choices.get(name, ()):
+                have = f"{LISTS[name]} = {self.choices[name]}" if name in self.choices else f"no {LISTS[name]}"
+                raise CompileError(
+                    f"--config: {name} = {value}: the model file does not offer that",
+                    at=path.name,
+                    have=have,
+                    need="a number of that list, as when the configuration was made",
+                )
+
+
+def read_offer(path: Path, file: ModuleType) -> Offer:
+    """What a file offers, as it was imported; CompileError if its functions do not take that."""
+    choices: dict[str, tuple[int | float, ...]] = {}
+    default: dict[str, int | float] = {}
+    for name, listed in LISTS.items():
+        if hasattr(file, listed):
+            choices[name] = _numbers(path, listed, getattr(file, listed))
+            default[name] = _default(path, file, name, choices[name])
+    return Offer(choices, default)
+
+
+def taken(function: Callable[..., Any], asked: Arguments) -> dict[str, int | float]:
+    """Those that a function has a parameter for."""
+    return {name: value for name, value in asked.items() if name in inspect.signature(function).parameters}
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and 0 < value <= MOST
+
+
+def _numbers(path: Path, listed: str, given: Any) -> tuple[int | float, ...]:
+    if isinstance(given, (tuple, list)) and given and all(map(is_number, given)) and len({*given}) == len(given):
+        return tuple(given)
+    raise CompileError(
+        f"{listed} is no list to choose from",
+        at=path.name,
+        have=f"{given!r:.60}",
+        need=f"numbers above 0, each once: {listed} = (0.5, 1)",
+    )
+
+
+def _default(path: Path, file: ModuleType, name: str, choices: tuple[int | float, ...]) -> int | float:
+    """Of model(); all functions that take it have the same."""
+    found: dict[str, Any] = {}
+    for function in FUNCTIONS:
+        parameters = inspect.signature(getattr(file, function)).parameters if hasattr(file, function) else None
+        if parameters is not None and name in parameters:
+            found[function] = parameters[name].default
+        elif function == "model" or (name == "size" and function in SIZED and parameters is not None):
+            raise CompileError(
+                f"the file has {LISTS[name]}, and {function}() takes no {name}",
+                at=path.name,
+                need=f"a parameter {name}={choices[0]}",
+            )
+    for function, value in found.items():
+        if not is_number(value) or value not in choices or value != found["model"]:
+            none = value is inspect.Parameter.empty
+            raise CompileError(
+                f"{name} of {function}() has " + ("no default" if none else f"the default {value!r:.40}"),
+                at=path.name,
+                have=f"{LISTS[name]} = {choices}",
+                need="the same default everywhere, out of that list: it is taken if nobody chooses",
+            )
+    return found["model"]  # type: ignore[no-any-return]
