@@ -176,18 +176,20 @@ class Tuner:
 
     def improved(self, winners: Sequence[Winner]) -> list[Winner]:
         """What training and other steps make of the best that meet all budgets but perhaps the accuracy's."""
-        allowed = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
-        allowed = list({str(w.variant.choice): w for w in allowed}.values())
+        every = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
+        allowed = list({str(w.variant.choice): w for w in every}.values())
         better: list[Winner] = []
         train = self.bench.train
         skipped = train if isinstance(train, str) else why_untrained(self.bench.graph)
         if skipped:
             self.notes.append(f"no training: {skipped}")
+        elif self.smallest:
+            better += self._teach_small(self._smaller(allowed))
         else:
             for i, winner in enumerate(allowed[:TRAINED]):
-                self.show("train", i, TRAINED)
-                better += self._stepped(winner, "training", self._trained)
-        best = max([*allowed, *better], key=lambda w: w.candidate.accuracy, default=None)
+                better += self._teach(winner, i)
+        tried = [*allowed, *better]
+        best = max((self._smaller(tried) if self.smallest else []) or tried, key=_accuracy, default=None)
         if best is None:
             return better
         steps = {"balanced channels": self._balanced, "rounding": self._rounded, "rounding and biases": self._biases}
@@ -197,6 +199,40 @@ class Tuner:
             better += kept
             best = kept[0] if kept else best
         return better
+
+    @property
+    def smallest(self) -> bool:
+        """Whether the smallest is asked for: where there is no budget but the accuracy's."""
+        return self.budget.flash is None and self.budget.ram is None and self.budget.milliseconds is None
+
+    def _smaller(self, winners: Sequence[Winner]) -> list[Winner]:
+        """Than the smallest that keeps the accuracy: what may take its place, if a step helps. The smallest first,
+        without those that another beats in size and accuracy."""
+        least = min((w.candidate.flash for w in winners if self._keeps(w)), default=None)
+        front: list[Winner] = []
+        for w in sorted(winners, key=lambda w: (w.candidate.flash, -w.candidate.accuracy)):
+            small = least is None or w.candidate.flash < least
+            if small and (not front or w.candidate.accuracy > front[-1].candidate.accuracy):
+                front.append(w)
+        return front
+
+    def _teach_small(self, front: Sequence[Winner]) -> list[Winner]:
+        """Train the one in the middle; then a smaller one if it keeps the accuracy by that, else a larger one."""
+        better: list[Winner] = []
+        for i in range(TRAINED):
+            if front:
+                middle = len(front) // 2
+                kept = self._teach(front[middle], i)
+                front = front[:middle] if any(map(self._keeps, kept)) else front[middle + 1 :]
+                better += kept
+        return better
+
+    def _teach(self, winner: Winner, number: int) -> list[Winner]:
+        self.show("train", number, TRAINED)
+        return self._stepped(winner, "training", self._trained)
+
+    def _keeps(self, winner: Winner) -> bool:
+        return winner.candidate.accuracy >= self.budget.accuracy
 
     def _stepped(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
         """The candidate with a step more, if that helps and meets the budgets."""
@@ -231,11 +267,10 @@ class Tuner:
 
     def best(self, winners: Sequence[Winner]) -> Winner:
         """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""
-        good = [w for w in winners if not w.candidate.over and w.candidate.accuracy >= self.budget.accuracy]
+        good = [w for w in winners if not w.candidate.over and self._keeps(w)]
         if not good:
             raise self._nothing([w.candidate for w in winners] + ([self._int8] if self._int8 else []))
-        free = self.budget.flash is None and self.budget.ram is None and self.budget.milliseconds is None
-        if free:
+        if self.smallest:
             return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
         return min(good, key=lambda w: (-w.candidate.accuracy, w.candidate.flash))
 
@@ -269,6 +304,10 @@ class Tuner:
             need=", ".join(f"{name} {words}" for name, words in self.budget.words()),
             try_=["more --trials, a larger --accuracy-drop, or more bytes or time", *teach],
         )
+
+
+def _accuracy(winner: Winner) -> float:
+    return winner.candidate.accuracy
 
 
 def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, board: str) -> None:

@@ -1,0 +1,97 @@
+"""Which of the candidates training and other steps are tried on, and which is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+
+from baretorch.frontends.offer import Offer
+from baretorch.ir import Builder, DType, Graph
+from baretorch.ops.linear import Linear
+from baretorch.quantize.config import Precision
+from baretorch.report.tuning import Budget, Candidate
+from baretorch.tune.benches import Benches
+from baretorch.tune.tune import Tuner, Winner
+from baretorch.tune.workbench import Choice, Variant
+
+
+def graph() -> Graph:
+    b = Builder()
+    x = b.input("x", (1, 2), DType.FLOAT32)
+    return b.graph([x], [b.add(Linear(), x, b.const("w", np.ones((2, 2), np.float32)))])
+
+
+@dataclass
+class Taught(Tuner):
+    """Training brings what a table says; no other step helps."""
+
+    learned: Mapping[int, float] = field(default_factory=dict)
+    asked: list[tuple[int, str]] = field(default_factory=list)
+
+    def _stepped(self, winner: Winner, what: str, change: Callable[[Variant], Graph]) -> list[Winner]:
+        flash = winner.candidate.flash
+        self.asked.append((flash, what))
+        if what != "training":
+            return []
+        return [replace(winner, candidate=replace(winner.candidate, accuracy=self.learned[flash]))]
+
+
+def tuner(budget: Budget, learned: Mapping[int, float]) -> Taught:
+    bench: Any = SimpleNamespace(graph=graph(), train=lambda model: None)
+    return Taught(Benches(Offer(), lambda arguments: bench), "a", 0.99, budget, lambda *shown: None, learned=learned)
+
+
+def winners(found: Mapping[int, float]) -> list[Winner]:
+    """Candidates by their bytes of flash, and their accuracy."""
+    every = []
+    for flash, accuracy in found.items():
+        choice = Choice({str(flash): Precision.INT4})
+        every.append(Winner(Candidate("", "", accuracy, flash, 0, 0, None), Variant(choice, cast(Graph, None), {}, {})))
+    return every
+
+
+def trained(asked: Sequence[tuple[int, str]]) -> list[int]:
+    return [flash for flash, what in asked if what == "training"]
+
+
+FOUND = {10: 0.5, 20: 0.8, 30: 0.9, 35: 0.85, 40: 0.93, 50: 0.985, 60: 0.99}
+LEARNED = {10: 0.7, 20: 0.96, 30: 0.981, 40: 0.984, 50: 0.988, 60: 0.992}
+
+
+def test_without_a_budget_of_bytes_small_ones_are_trained() -> None:
+    """What is good by itself has 50 bytes, so only smaller ones can take its place: first the one in the middle of
+    those that no other beats. It becomes good, so one that is smaller still is tried, and is not."""
+    tuning = tuner(Budget(0.98), LEARNED)
+    found = winners(FOUND)
+    better = tuning.improved(found)
+    assert trained(tuning.asked) == [30, 20]
+    best = tuning.best([*found, *better]).candidate
+    assert (best.flash, best.accuracy) == (30, 0.981)
+    assert {flash for flash, what in tuning.asked if what != "training"} == {20}, "the next that might do"
+
+
+def test_where_training_does_not_suffice_a_larger_one_is_trained() -> None:
+    tuning = tuner(Budget(0.983), LEARNED)
+    found = winners(FOUND)
+    better = tuning.improved(found)
+    assert trained(tuning.asked) == [30, 40]
+    assert tuning.best([*found, *better]).candidate.flash == 40
+
+
+def test_where_nothing_keeps_the_accuracy_by_itself() -> None:
+    tuning = tuner(Budget(0.983), LEARNED)
+    found = winners({flash: accuracy for flash, accuracy in FOUND.items() if flash < 50})
+    better = tuning.improved(found)
+    assert tuning.best([*found, *better]).candidate.flash == 40
+
+
+def test_with_a_budget_of_bytes_the_most_accurate_are_trained() -> None:
+    tuning = tuner(Budget(0.98, flash=100), LEARNED)
+    found = winners(FOUND)
+    better = tuning.improved(found)
+    assert trained(tuning.asked) == [60, 50, 40]
+    assert tuning.best([*found, *better]).candidate.accuracy == 0.992
