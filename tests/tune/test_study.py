@@ -16,7 +16,8 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.quantize.config import Precision
-from baretorch.tune.study import Found, Space, Study, Suggested, driver_url
+from baretorch.tune.database import driver_url, meant
+from baretorch.tune.study import Found, Space, Study, Suggested
 
 SPACE = Space({"0": [Precision.INT8, Precision.INT4]}, ["0"], 4, 32)
 BEGIN = [Suggested({}, {}), Suggested({"0": Precision.INT4}, {"0": 16})]
@@ -106,6 +107,28 @@ def test_addresses_that_lead_nowhere(url: str) -> None:
     assert error.value.what.startswith("--storage ")
 
 
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ('connection to server at "127.0.0.1", port 1 failed: Connection refused', "no server answers there"),
+        ("failed to resolve host 'h': [Errno -2] Name or service not known", "no server answers there"),
+        ("connection timeout expired", "no server answers there"),
+        ("(2003, \"Can't connect to MySQL server on 'h' ([Errno 111])\")", "no server answers there"),
+        ('FATAL:  password authentication failed for user "me"', "the server does not let this user in"),
+        ("fe_sendauth: no password supplied", "the server does not let this user in"),
+        ('FATAL:  role "me" does not exist', "the server does not let this user in"),
+        ("(1045, \"Access denied for user 'me'@'h' (using password: YES)\")", "the server does not let this user in"),
+        ('FATAL:  database "x" does not exist', "the server has no such database"),
+        ("(1049, \"Unknown database 'x'\")", "the server has no such database"),
+    ],
+)
+def test_what_servers_say(said: str, what: str) -> None:
+    """As psycopg and PyMySQL tell it."""
+    found = meant(said)
+    assert found is not None and found.what == what
+    assert meant("disk full") is None
+
+
 def test_what_cannot_be_joined(tmp_path: Path) -> None:
     with pytest.raises(CompileError, match="there is no study 's' there"):
         Study("s", f"sqlite:///{tmp_path}/s.db", SPACE, joined=True)
@@ -174,12 +197,24 @@ def postgres() -> Iterator[str]:
         pytest.skip("PostgreSQL's server is not installed")
     programs = found[-1].parent
     folder = Path(tempfile.mkdtemp(prefix="baretorch-pg-"))  # with a short name, as a socket in it must have
+    (folder / "password").write_text("right\n")
     as_user: list[str] = []
     if Path.home().owner() == "root" and subprocess.run(["id", "-u"], capture_output=True, text=True).stdout == "0\n":
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]  # it refuses to run as root
         shutil.chown(folder, "postgres", "postgres")
     subprocess.run(
-        [*as_user, programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "tester", "-N"],
+        [
+            *as_user,
+            programs / "initdb",
+            "-D",
+            folder / "data",
+            "-A",
+            "scram-sha-256",
+            "-U",
+            "tester",
+            "-N",
+            f"--pwfile={folder}/password",
+        ],
         check=True,
         capture_output=True,
         cwd=folder,
@@ -197,7 +232,7 @@ def postgres() -> Iterator[str]:
             ).returncode:
                 break
             time.sleep(0.2)
-        yield f"postgresql://tester@/postgres?host={folder}"
+        yield f"postgresql://tester:right@/postgres?host={folder}"
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(60)
@@ -207,3 +242,19 @@ def postgres() -> Iterator[str]:
 @pytest.mark.slow
 def test_four_processes_on_postgresql(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     four_workers_of_which_two_die(postgres, monkeypatch)
+
+
+@pytest.mark.slow
+def test_what_a_real_server_refuses(postgres: str) -> None:
+    wrong = {
+        postgres.replace(":right", ":wrong"): "the server does not let this user in",
+        postgres.replace(":right", ""): "the server does not let this user in",
+        postgres.replace("tester", "nobody"): "the server does not let this user in",
+        postgres.replace("/postgres?", "/elsewhere?"): "the server has no such database",
+        f"{postgres}/nowhere": "no server answers there",
+    }
+    for url, what in wrong.items():
+        with pytest.raises(CompileError) as error:
+            Study("s", url, SPACE)
+        assert error.value.what.endswith(f": {what}"), error.value.render()
+        assert "wrong" not in error.value.render() and "right" not in error.value.render().replace("the right", "")

@@ -121,7 +121,8 @@ def tune(
     from baretorch.pipeline import read
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
     from baretorch.tune.benches import Benches
-    from baretorch.tune.study import driver_url, import_optuna
+    from baretorch.tune.database import driver_url
+    from baretorch.tune.study import import_optuna
     from baretorch.tune.tune import Tuner, write_config
     from baretorch.tune.workbench import Choice, Workbench, need_tunable
 

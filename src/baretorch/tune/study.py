@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import Arguments
 from baretorch.quantize.config import Precision
+from baretorch.tune.database import driver_url, patience, problems
 
 if TYPE_CHECKING:
     import optuna
 
-DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
 BEAT, DEAD = 5, 20  # seconds: between two signs of life, and after which there will be none
 WAIT = 1.0  # seconds
 ASKED, OVER, TOLD = "asked", "over", "told"
@@ -70,9 +70,10 @@ class Study:
     def __init__(self, name: str, url: str, space: Space, joined: bool = False) -> None:
         optuna = import_optuna()
         self._space, self._name = space, name
-        with _problems(url):
+        with problems(url):
             self._storage = optuna.storages.RDBStorage(
                 driver_url(url),
+                engine_kwargs=patience(url),
                 heartbeat_interval=BEAT,
                 grace_period=DEAD,
                 heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback(),
@@ -225,48 +226,6 @@ def _done(trial: optuna.trial.FrozenTrial) -> Done:
     accuracy, flash, instructions = trial.values
     found = Found(accuracy, int(flash), int(instructions), trial.user_attrs[OVER], trial.user_attrs[TOLD])
     return Done(trial.number, Suggested(layers, parts, arguments), found)
-
-
-def driver_url(url: str) -> str:
-    """The database as SQLAlchemy names it; CompileError if it is of no known kind."""
-    kind, colon, rest = url.partition("://")
-    if kind not in DRIVERS or not colon:
-        raise CompileError(
-            f"--storage {_without_password(url)}: no such kind of database",
-            need="sqlite:///FILE, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME",
-        )
-    return f"{DRIVERS[kind]}://{rest}"
-
-
-def _without_password(url: str) -> str:
-    """The address as it may be told: without a password, and without options, which may have one too."""
-    kind, colon, rest = url.partition("://")
-    user, at, host = rest.partition("?")[0].rpartition("@")
-    return f"{kind}{colon}{user.partition(':')[0]}{at}{host}"
-
-
-@contextmanager
-def _problems(url: str) -> Iterator[None]:
-    """What a database, or the lack of its driver, raises."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except CompileError:
-        raise
-    except ImportError as error:
-        package = {"postgresql": "psycopg[binary]", "mysql": "pymysql"}.get(url.partition("://")[0], "sqlalchemy")
-        raise CompileError(
-            f"--storage {_without_password(url)}: its driver is not installed", try_=f'pip install "{package}"'
-        ) from error
-    except Exception as error:  # whatever SQLAlchemy and drivers raise
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        have = lines[0][:200] if lines else type(error).__name__
-        secret = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
-        raise CompileError(
-            f"--storage {_without_password(url)}: cannot use the database",
-            have=have.replace(secret, "…") if secret else have,
-        ) from error
 
 
 def import_optuna() -> Any:
