@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from baretorch.emit import emit
 from baretorch.ir import Builder, DType, Graph, Op, State, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Copy
 from baretorch.ops.quantize import Dequantize, Quantize
+from baretorch.passes.bare_io import bare_io
 from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
@@ -66,3 +68,17 @@ def test_an_output_that_is_the_next_value_is_not_copied() -> None:
     plan = make_plan(verify(b.graph((x,), (after,), [State(state, after, INITIAL)])), load_board("mps2-an386"))
     assert [step.call.op.name for step in plan.steps] == ["add"]
     assert plan.outputs[0].storage == plan.state[0].operand.storage
+    assert plan.arena == 2 * INITIAL.nbytes, "the input, and the state, which is the output"
+
+
+def test_nor_is_one_of_an_int8_model() -> None:
+    """The state is what the only step reads, writes and gives; the C has that step and no other."""
+    graph = counter()
+    bare = bare_io(bare_state(graph, common_forms([graph])))
+    plan = make_plan(verify(bare), load_board("mps2-an386"))
+    assert [step.call.op.name for step in plan.steps] == ["lookup"]
+    (step,) = plan.steps
+    assert {o.storage for o in (*step.reads, *step.writes, plan.outputs[0], plan.state[0].operand)} == {"s"}
+    assert plan.arena == INITIAL.size
+    text = emit("counter", {"forward": plan}).files["model.c"]
+    assert "bt_lookup_ref(" in text and "bt_copy_ref(" not in text
