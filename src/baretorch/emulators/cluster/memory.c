@@ -161,12 +161,9 @@ static bool blame_other(struct bt_cluster *c, unsigned other, uint32_t site, boo
 /* Whether rows of `bytes`, `step` apart from `start`, have a byte of [from, from + count). */
 static bool rows_meet(uint32_t start, uint32_t bytes, uint32_t rows, uint32_t step, uint32_t from, uint32_t count)
 {
-    for (uint32_t i = 0; i < rows; i++, start += step) {
-        if (from < start + bytes && start < from + count) {
-            return true;
-        }
-    }
-    return false;
+    uint32_t before = from < start + bytes || step == 0 ? 0 : (from - start - bytes) / step + 1u; /* rows */
+    uint32_t first = start + before * step;
+    return before < rows && from < first + bytes && first < from + count;
 }
 
 static bool transfer_meets(struct bt_cluster *c, unsigned core, uint32_t address, uint32_t bytes, bool write)
