@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from baretorch.emit.c import literal
 from baretorch.emit.names import Method, Names
 from baretorch.emit.spell import at
 from baretorch.escape import comment
-from baretorch.plan.types import Await, Copy
+from baretorch.plan.types import Await, Copy, Step
 
 
 def streams(names: Names) -> bool:
@@ -20,13 +21,19 @@ def headers(names: Names) -> list[str]:
 
 
 def copying(names: Names, method: Method, step: Copy | Await) -> str:
-    """The call that begins a copy, or waits for its end."""
-    if names.team and isinstance(step, Await):
-        return f"    bt_team_await({step.copy.channel}); {comment(step.copy.source.storage)}"
+    """The call that begins a copy, or waits for its end, or for a unit's."""
     if isinstance(step, Await):
-        return f"    bt_stream_wait(); {comment(step.copy.source.storage)}"
+        return _awaiting(names, step.what)
     target = at(method, method.plan.layout.place(step.target), "void")
     if names.team:
         source = at(method, method.plan.layout.place(step.source), "void")
         return f"    bt_team_copy({step.channel}, {target}, {source}, {step.source.size});"
     return f"    bt_stream_begin({target}, {method.constants[step.source.storage]}, {step.target.size});"
+
+
+def _awaiting(names: Names, what: Copy | Step) -> str:
+    if isinstance(what, Step):
+        unit, y = dict(what.params.fields)["unit"], what.call.y
+        return f"    {what.kernel.awaits}({literal(unit)}); {comment(str(y.origin) or y.name)}"
+    call = f"bt_team_await({what.channel})" if names.team else "bt_stream_wait()"
+    return f"    {call}; {comment(what.source.storage)}"

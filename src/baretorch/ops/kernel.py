@@ -121,6 +121,9 @@ class Kernel(Generic[O]):
     splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
     channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
     unit: str = ""  # the executor that computes, if it is no core
+    begins: str = ""  # C function that has a unit begin only, and for its number, the params' `unit`, one that waits
+    awaits: str = ""
+    cycles: Callable[[Call[O]], float] = lambda call: 0.0  # that a unit takes
 
     def function(self, call: Call[O]) -> str:
         """The C function of a call."""

@@ -16,13 +16,12 @@ from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choices import Choice, chosen
 from baretorch.plan.choose_bands import banded
-from baretorch.plan.choose_tiles import Place, Planned, Workshop
+from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_npu, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
-from baretorch.plan.rows import evenly
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
@@ -208,12 +207,10 @@ def _on_cluster(
     assert chip.cluster is not None
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
     own = room(chip, scratchpad, options.used_cores) - SPARE
-    if team.count > 1:
-        for some in ([part for step in steps for part in evenly(step, storage, team)], steps):
-            constants = Constants(slices=True)
-            plain = place(shared(some, storage, constants, team), taken=SPARE)
-            if _cost(plain) + constants.bytes <= own:
-                break
+    for schedule, constants in without_copies(steps, storage, kept, team):
+        plain = place(schedule, taken=SPARE)
+        if _cost(plain) + constants.bytes <= own:
+            break
     by_dma = options.weights in (None, Weights.AUTO, Weights.STREAM) and not options.app
     if chip.cluster.dma is None or not by_dma or _cost(plain) + constants.bytes <= own:
         return plain, constants, None
@@ -327,7 +324,7 @@ def peak_layers(plan: Plan) -> list[str]:
     if not plan.steps:
         return []
     best = max(range(len(plan.phases)), key=plan.live_bytes)
-    node = plan.phases[best].steps[0].nodes[0]
+    node = plan.phases[best].main.nodes[0]
     origin = plan.graph[node.outputs[0]].origin
     alive = sorted((b for b in plan.layout.buffers if b.first <= best <= b.last), key=lambda b: -b.size)
     tensors = ", ".join(f"{b.name} {b.size:,}" for b in alive[:4])

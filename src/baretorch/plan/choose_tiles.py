@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Protocol
 
 from baretorch.plan.banks import Placed
-from baretorch.plan.cores import Team
+from baretorch.plan.beside import pipelined
+from baretorch.plan.cores import Team, on_cores
 from baretorch.plan.rows import InRows, evenly, movable, ways
 from baretorch.plan.select import Constants
-from baretorch.plan.tiles import Streamed, Tile, modelled, streamed, tiled, waits
-from baretorch.plan.types import Buffer, LayerTiles, Schedule, Step, Tiles, View
+from baretorch.plan.tiles import Streamed, Tile, modelled, streamed, tiled, together, waits
+from baretorch.plan.types import Buffer, LayerTiles, Phase, Schedule, Step, Tiles, View
 from baretorch.targets.types import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
@@ -56,6 +56,24 @@ class Choice:
         return any(b.bank != scratchpad for b in self.planned.placed.buffers)
 
 
+def without_copies(
+    steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: Team
+) -> Iterator[tuple[Schedule, Constants]]:
+    """The steps on cores and units, for which all constants are there from the start, the quickest first: as cores
+    share them evenly, and as they are; with cores that work while units do, in tiles of rows for that."""
+    even = [part for step in steps for part in evenly(step, storage, team)]
+    ways = [(even, False), (steps, False)] if team.count > 1 else []
+    if any(step.kernel.unit for step in steps):
+        ways += [(some, True) for some in (pipelined(steps, storage, kept, team), even, steps)]
+    found = []
+    for some, meanwhile in ways:
+        constants = Constants(slices=True)
+        tiles = [Tile(step, Phase(tuple(on_cores(step, storage, constants, team)))) for step in some]
+        phases = tuple(tile.phase for tile in (together(tiles) if meanwhile else tiles))
+        found.append((Schedule(phases, team.cores), constants))
+    return iter(sorted(found, key=lambda one: modelled(one[0], None)[-1]))
+
+
 @dataclass(frozen=True)
 class _Candidate:
     limit: int
@@ -88,11 +106,19 @@ class Workshop:
         none beside it, layers are tried as they are too."""
         steps = [part for step in self.steps for part in evenly(step, self.storage, self.team)]
         even = replace(self, steps=steps)._best_of_steps(LIMITS)
-        if even is not None and not even.is_far(self.cluster.scratchpad):
-            return even
-        plain = self._best_of_steps([even.tiles.limit] if even is not None else LIMITS)
-        found = [choice for choice in (even, plain) if choice is not None]
+        some = [even]
+        if even is None or even.is_far(self.cluster.scratchpad):
+            some.append(self._best_of_steps([even.tiles.limit] if even is not None else LIMITS))
+        if self.units:
+            in_rows = pipelined(self.steps, self.storage, self.kept, self.team)
+            some.append(replace(self, steps=in_rows)._best_of_steps(LIMITS))
+        found = [choice for choice in some if choice is not None]
         return min(found, key=lambda choice: choice.tiles.cycles, default=None)
+
+    @property
+    def units(self) -> bool:
+        """Whether some compute beside the cores."""
+        return any(step.kernel.unit for step in self.steps)
 
     def _best_of_steps(self, limits: Sequence[int]) -> Choice | None:
         found = self._best(self._candidates(limits), {})
@@ -125,10 +151,11 @@ class Workshop:
                     continue
                 packed = Constants(slices=True)
                 tiles = list(tiled(self.steps, limit, chosen, self.storage, packed, self.team))
-                for ahead in AHEAD:
-                    found = streamed(tiles, packed, self.team, dma, ahead)
-                    if found is not None and found.schedule.copies:
-                        yield _Candidate(limit, read, ahead, found, tiles, modelled(found.schedule, dma))
+                for some in (together(tiles), tiles) if self.units else (tiles,):
+                    for ahead in AHEAD:
+                        found = streamed(some, packed, self.team, dma, ahead)
+                        if found is not None and found.schedule.copies:
+                            yield _Candidate(limit, read, ahead, found, some, modelled(found.schedule, dma))
 
     def _best(self, candidates: Iterable[_Candidate], far: Mapping[str, str]) -> Choice | None:
         tried: list[tuple[int, int, int, int]] = []
@@ -160,16 +187,17 @@ def _told(one: _Candidate, cycles: int) -> Tiles:
 
 
 def _layers(one: _Candidate) -> Iterator[LayerTiles]:
-    """What is told of each layer: its phases follow each other."""
-    times = [t for t, tile in enumerate(one.tiles) if not t or _layer(tile) != _layer(one.tiles[t - 1])]
-    for first, behind in pairwise([*times, len(one.tiles)]):
-        whole = one.tiles[first].whole
-        own = {o.buffer for step in one.made.schedule.phases[first].steps for o in step.operands if o.buffer}
-        bytes_ = sum(b.size for b in one.made.buffers if b.name in own)
-        axis = "" if behind - first == 1 else "rows" if any(o.buffer for o in whole.uses) else "channels"
-        began = one.ends[first - 1] if first else 0.0
-        yield LayerTiles(_layer(one.tiles[first]), axis, behind - first, bytes_, round(one.ends[behind - 1] - began))
-
-
-def _layer(tile: Tile) -> str:
-    return tile.whole.call.y.name
+    """What is told of each layer. A phase's time is that of its cores' layer."""
+    own: dict[str, list[tuple[int, Step]]] = {}
+    for time, tile in enumerate(one.tiles):
+        for step in (*tile.beside, tile.whole):
+            own.setdefault(step.call.y.name, []).append((time, step))
+    for layer, parts in own.items():
+        phase = one.made.schedule.phases[parts[0][0]]
+        used = {o.buffer for step in phase.steps if step.call.y.name == layer for o in step.operands if o.buffer}
+        bytes_ = sum(b.size for b in one.made.buffers if b.name in used)
+        same = len({step.reads[0].offset for _, step in parts}) == 1  # tiles of channels read the same
+        axis = "" if len(parts) == 1 else "channels" if same else "rows"
+        times = [time for time, step in parts if one.tiles[time].whole is step]
+        took = sum(one.ends[time] - (one.ends[time - 1] if time else 0.0) for time in times)
+        yield LayerTiles(layer, axis, len(parts), bytes_, round(took))

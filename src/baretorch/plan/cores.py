@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from baretorch.ir import Tensor
 from baretorch.ops.cut import Part, flat, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.choices import Choice
@@ -130,12 +131,11 @@ def _extent_of_input(call: Call[Any]) -> int:
 def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
     """The parts of a step that take the least time, if that is worth it."""
     call = flat(step.call) if team.flat else step.call
-    in_place = {o.storage for o in step.reads} & {o.storage for o in step.writes}
     if step.kernel.unit or team.count == 1:
         return None
-    if step.guards or in_place or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
+    if step.guards or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
         return None
-    cuts = list(_cuts(call, step.kernel.splits(call), team.count))
+    cuts = [parts for parts in _cuts(call, step.kernel.splits(call), team.count) if _own(step, parts, team)]
     way = None if (choice := team.measured(step.call)) is None else choice.take
     if way is not None and way.cut is not None and way.kernel == step.kernel.symbol and way.cut < len(cuts):
         return cuts[way.cut]
@@ -148,6 +148,25 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
 
     best = min(cuts, key=cost, default=None)
     return best if best is not None and team.work(call, step.kernel) - most(best) >= team.least / 4 else None
+
+
+def _own(step: Step, parts: Sequence[Part], team: Team) -> bool:
+    """Where an input is the output's memory: whether each part reads of it what it writes, and no more."""
+    (y,) = step.writes
+    same = [i for i, x in enumerate(step.reads) if x.storage == y.storage]
+    if same and not team.flat:
+        return False
+    return all(
+        step.reads[i].offset + part.offsets[i] == y.offset + part.at
+        and _activations(part.call)[i].bytes == part.call.y.bytes
+        and not part.call.pitch
+        for part in parts
+        for i in same
+    )
+
+
+def _activations(call: Call[Any]) -> list[Tensor]:
+    return [t for t in call.inputs if t.data is None]
 
 
 def _cuts(call: Call[Any], splits: Sequence[Split], count: int) -> Iterator[tuple[Part, ...]]:

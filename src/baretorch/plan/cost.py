@@ -28,7 +28,6 @@ _RATES: dict[str, Rates] = {  # of kernels by their file
     "qpool/xcv.c": Rates(0.0, 16.0, input=1.4, pixel=40.0),
 }
 _OTHERS = Rates(5.0, 12.0)
-UNIT = 128.0  # products per cycle of a unit for them, edges included
 THIN = 4.5  # what it takes more to bring a pixel of few channels
 CALL = 50.0
 
@@ -36,7 +35,7 @@ CALL = 50.0
 def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
     products: float = call.op.macs(call.inputs, call.outputs)
     if kernel.unit:
-        return 2 * CALL + products / UNIT
+        return kernel.cycles(call)
     if kernel.source == "qconv2d/depthwise_xcv.c":
         return _depthwise(call)
     rates = _RATES.get(kernel.source, _OTHERS)

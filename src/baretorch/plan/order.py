@@ -24,7 +24,7 @@ SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is or
 
 def ordered(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
     """The steps in the order with the least peak of live bytes, as far as it is found."""
-    before = _dependencies(steps)
+    before = dependencies(steps)
     parts = list(_parts(before))
     if all(len(part) == 1 for part in parts):
         return list(steps)
@@ -41,7 +41,7 @@ def ordered(steps: Sequence[Step], buffers: Sequence[Buffer]) -> list[Step]:
     return [steps[stretch.steps[i]] for stretch in stretches for i in chosen[id(stretch)]]
 
 
-def _dependencies(steps: Sequence[Step]) -> list[int]:
+def dependencies(steps: Sequence[Step]) -> list[int]:
     """For each step the set of those that must come before it, as the bits of a number."""
     reads: dict[str, list[tuple[int, int, int]]] = {}
     writes: dict[str, list[tuple[int, int, int]]] = {}

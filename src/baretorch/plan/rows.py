@@ -26,11 +26,11 @@ def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) 
     """Of the buffers that lie far those that are made and read in tiles of rows alone. What is `kept` beyond the run is
     not, and what the first step reads neither: nothing runs before it."""
     first = {o.storage for o in steps[0].reads}
-    whole = {o.storage for step in steps if not _has_rows(step) for o in step.uses}
+    whole = {o.storage for step in steps if not has_rows(step) for o in step.uses}
     return frozenset(far) - first - whole - frozenset(kept)
 
 
-def _has_rows(step: Step) -> bool:
+def has_rows(step: Step) -> bool:
     call = step.call
     if step.guards or len(call.outputs) != 1 or len(call.y.shape) != 4 or call.y.shape[ROWS] < COUNTS[0]:
         return False
@@ -68,9 +68,14 @@ def _in_rows(step: Step, far: Collection[str], count: int, storage: Mapping[str,
     return _cut(step, [height * i // count for i in range(1, count)], far, storage)
 
 
+def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View]) -> list[Step] | None:
+    """The step in tiles that are cut there, with its operands where they are."""
+    return _cut(step, places, (), storage)
+
+
 def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
     """What all cores share evenly, and the rest of the rows, whose channels they may share; if that is better."""
-    if team.count == 1 or not _has_rows(step):
+    if team.count == 1 or not has_rows(step):
         return [step]
     whole, most, found = longest(step, team), step.call.y.shape[ROWS], [step]
     for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
@@ -98,11 +103,11 @@ def _cut(step: Step, places: Sequence[int], far: Collection[str], storage: Mappi
     return tiles
 
 
-def carry(tiles: Sequence[Step], traffic: Traffic) -> bool:
-    """Adds the copies for tiles that are made one after the other, a phase each. False if that cannot be: something
-    would have to come before it is home."""
+def carry(tiles: Sequence[Sequence[Step]], traffic: Traffic) -> bool:
+    """Adds the copies for tiles that are made one after the other, those of a phase together. False if that cannot be:
+    something would have to come before it is home."""
     home: dict[str, list[tuple[Operand, int]]] = {}  # what was made of each buffer, and from which phase on it is there
-    for time, step in enumerate(tiles):
+    for time, step in ((time, step) for time, phase in enumerate(tiles) for step in phase):
         for o in dict.fromkeys(step.reads):
             since = max((t for part, t in home.get(o.storage, ()) if _meet(part, o)), default=0)
             begin = max(since, time - 1) if o.buffer else since

@@ -17,6 +17,7 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops.cut import part_of
 from baretorch.ops.kernel import Split
+from baretorch.plan.beside import begun, beside
 from baretorch.plan.cores import Team, moved, on_cores
 from baretorch.plan.cost import cycles
 from baretorch.plan.rows import InRows, carry
@@ -31,10 +32,11 @@ MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy
 
 @dataclass(frozen=True)
 class Tile:
-    """A part of a layer, or all of it, and the phase in which cores make it."""
+    """A part of a layer, or all of it, and the phase in which cores make it, with what a unit makes `beside`."""
 
     whole: Step
     phase: Phase
+    beside: tuple[Step, ...] = ()
 
 
 def tiled(
@@ -50,6 +52,16 @@ def tiled(
         own = rows.get(number)
         for tile in own.tiles if own else _in_channels(step, limit, storage, team):
             yield Tile(tile, Phase(tuple(on_cores(tile, storage, constants, team))))
+
+
+def together(tiles: Sequence[Tile]) -> list[Tile]:
+    """With those of units in the phases of cores that need not wait for them."""
+    found = []
+    for group in beside([tile.whole for tile in tiles]):
+        *units, main = (tiles[i] for i in group)
+        started = (*(begun(step) for unit in units for step in unit.phase.steps), *main.phase.steps)
+        found.append(Tile(main.whole, Phase(started), tuple(unit.whole for unit in units)))
+    return found
 
 
 def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team) -> list[Step]:
@@ -100,7 +112,7 @@ def streamed(tiles: Sequence[Tile], constants: Constants, team: Team, dma: Dma, 
     known = dict(constants.known)
     for kind in dict.fromkeys(c.data.dtype.name for c in constants.known.values()):
         _bring(phases, known, kind, ahead, traffic)
-    if not carry([tile.whole for tile in tiles], traffic):
+    if not carry([(*tile.beside, tile.whole) for tile in tiles], traffic):
         return None
     done = traffic.with_copies(phases, dma.channels)
     if done is None:
@@ -162,7 +174,7 @@ def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
     return replace(step, operands=operands)
 
 
-def modelled(schedule: Schedule, dma: Dma) -> list[float]:
+def modelled(schedule: Schedule, dma: Dma | None) -> list[float]:
     """About when each phase ends: it takes as long as its longest step, and begins when what it awaits is there."""
     now = free = 0.0
     ends: dict[str, float] = {}
@@ -170,6 +182,7 @@ def modelled(schedule: Schedule, dma: Dma) -> list[float]:
     for phase in schedule.phases:
         now = max([now, *(ends[name] for step in phase.steps for name in step.awaits)]) + MEETING
         for copy in phase.copies:
+            assert dma is not None
             now += BEGINNING
             free = max(free, now + dma.start_cycles) + copy.target.size / dma.bytes_per_cycle
             ends[copy.name] = free

@@ -125,19 +125,29 @@ class Copy:
 
 @dataclass(frozen=True)
 class Await:
-    """Until a copy is done."""
+    """Until a copy is done, or what a unit has begun."""
 
-    copy: Copy
+    what: Copy | Step
 
 
 @dataclass(frozen=True)
 class Phase:
     """Steps that run at the same time, each on an executor of its own, and copies that begin then. If they `meet`, none
-    of them begins before all that came earlier is done; else each only waits for its own executor."""
+    of them begins before all that came earlier is done; else each only waits for its own executor. A unit's step comes
+    first: the core that starts it goes on with its own, and waits for the unit then."""
 
     steps: tuple[Step, ...]
     meet: bool = False
     copies: tuple[Copy, ...] = ()
+
+    @property
+    def main(self) -> Step:
+        """What it is called after: a step of the cores, if there is one."""
+        return next((step for step in self.steps if not step.kernel.unit), self.steps[0])
+
+    def beside(self, step: Step) -> bool:
+        """Whether a unit computes the step while cores do another."""
+        return bool(step.kernel.unit) and self.main is not step
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,8 @@ class Schedule:
 
     def on(self, executor: Executor) -> Iterator[Step | Copy | Await | None]:
         """What a core does: it waits for copies that it has begun, if a step of the phase awaits them; then None, where
-        it meets the other cores; then the copies that it begins, its steps and those that it starts."""
+        it meets the other cores; then the copies that it begins, its steps and those that it starts; then it waits for
+        units that it has started before its own step."""
         for phase in self.phases:
             awaited = dict.fromkeys(name for step in phase.steps for name in step.awaits)
             copies = (self.copies[name] for name in awaited)
@@ -170,7 +181,9 @@ class Schedule:
             if phase.meet and len(self.cores) > 1:
                 yield None
             yield from (copy for copy in phase.copies if copy.executor.host is executor)
-            yield from (step for step in phase.steps if step.executor.host is executor)
+            own = [step for step in phase.steps if step.executor.host is executor]
+            yield from own
+            yield from (Await(step) for step in own if phase.beside(step))
 
 
 def one_by_one(steps: Iterable[Step]) -> Schedule:

@@ -73,7 +73,7 @@ class Moved:
 @dataclass(frozen=True)
 class TracedLayer:
     """`cycles` is how long it took, `uses` what each core did meanwhile; `slow_bytes` were read or written by cores in
-    slower memory, word by word."""
+    slower memory, word by word. A unit `worked` for it, `beside` other layers for some of that: so long these took."""
 
     name: str
     steps: tuple[Step, ...]
@@ -82,6 +82,13 @@ class TracedLayer:
     instructions: int
     copies: tuple[Copy, ...]
     slow_bytes: int
+    worked: int = 0
+    beside: int = 0
+
+    @property
+    def took(self) -> int:
+        """Its own time, or that of the unit, which may compute it while cores do another layer."""
+        return max(self.cycles, self.worked)
 
     @property
     def cycles(self) -> int:
@@ -120,8 +127,9 @@ class TracedLayer:
             "copies": len(self.copies),
             "copied_bytes": self.copied,
             "slow_bytes": self.slow_bytes,
-            "macs_per_cycle": round(self.macs / self.cycles, 3) if self.cycles else None,
+            "macs_per_cycle": round(self.macs / self.took, 3) if self.took else None,
             "unit": self.unit or None,
+            **({"unit_cycles": self.worked, "beside_cycles": self.beside} if self.unit else {}),
             "use": self.use.to_json(),
             "cores": [use.to_json() for use in self.uses],
         }
@@ -181,6 +189,7 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
     bounds = _bounds(plan, trace, visits)
     moved = _moved(plan, trace, number)
     table = _split(trace, visits, bounds, [_layer_in(phase, number) for phase in plan.phases], cores)
+    works = _worked(plan, trace, [step for step in plan.steps if done[id(step)]], number)
     layers = []
     for name, i in number.items():
         steps = tuple(step for step in plan.steps if step.call.y.name == name)
@@ -197,6 +206,8 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
                 instructions=sum(visit.instructions for visit in visits if visit.layer == i),
                 copies=tuple(m.copy for m in moved if m.layer == i),
                 slow_bytes=slow,
+                worked=sum(end - begin for begin, end, _ in works.get(i, ())),
+                beside=sum(end - begin for begin, end, beside in works.get(i, ()) if beside),
             )
         )
     own = tuple(table.get((-1, core), Use()) for core in range(cores))
@@ -207,8 +218,8 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
 
 
 def _layer_in(phase: Phase, number: dict[str, int]) -> int:
-    """The layer that a phase is of: that of its first step."""
-    return number[phase.steps[0].call.y.name]
+    """The layer that a phase is of."""
+    return number[phase.main.call.y.name]
 
 
 def _layer_spans(trace: Trace, core: int, steps: int) -> list[Span]:
@@ -287,6 +298,21 @@ def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...
     return tuple(found)
 
 
+def _worked(
+    plan: Plan, trace: Trace, ran: Sequence[Step], number: dict[str, int]
+) -> dict[int, list[tuple[int, int, bool]]]:
+    """By layer when a unit began and ended, and whether the cores did another meanwhile."""
+    steps = [step for step in ran if step.kernel.unit]
+    works = [work for work in trace.works if work.unit == GEMM]
+    if len(works) != len(steps):
+        raise InternalError(f"the unit computed {len(works)} of {len(steps)} steps")
+    beside = {id(step) for phase in plan.phases for step in phase.steps if phase.beside(step)}
+    found: dict[int, list[tuple[int, int, bool]]] = {}
+    for step, work in zip(steps, works, strict=True):
+        found.setdefault(number[step.call.y.name], []).append((work.begin, work.end, id(step) in beside))
+    return found
+
+
 class _Sleeps:
     """When core 0 slept until a unit was done."""
 
@@ -312,7 +338,7 @@ def _split(
     for core in range(cores):
         own = sorted((v for v in visits if v.core == core), key=lambda v: v.begin)
         for visit in own:
-            key = (visit.layer, core)
+            key = (layers[visit.phase], core)
             table[key] = table.get(key, Use()) + visit.use
         pauses = [p for p in trace.pauses if p.core == core]
         spans = [s for s in trace.spans if s.core == core]

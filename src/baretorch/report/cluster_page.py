@@ -28,7 +28,7 @@ def cluster_sections(found: Traced | None, chip: Chip) -> Html:
     if found is None:
         return Html("")
     sections = [_section("timeline", "Timeline", _TIMELINE, timeline(found))]
-    if any(layer.macs and layer.cycles for layer in found.layers):
+    if any(layer.macs and layer.took for layer in found.layers):
         sections.append(_section("roofline", "Roofline", _ROOFLINE, el("div", roofline(found, chip), class_="scroll")))
     sections.append(_section("cuts", "Tiles and cores", _about_tiles(found), _tiles(found)))
     return joined(sections)
@@ -64,7 +64,7 @@ def _tiles(found: Traced) -> Html:
 
 def _row(found: Traced, layer: TracedLayer) -> Html:
     name = layer.steps[0].call.y.name
-    phases = [p for p in found.plan.phases if p.steps[0].call.y.name == name]
+    phases = [p for p in found.plan.phases if p.main.call.y.name == name]
     largest = max((copy.source.size for copy in layer.copies), default=0)
     known = next((t for t in found.plan.tiles.layers if t.layer == name), None) if found.plan.tiles else None
     model = known.cycles if known else round(sum(_modelled(phase) for phase in phases))

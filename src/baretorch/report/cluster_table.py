@@ -21,6 +21,10 @@ METHOD = (
     "layer, compute (busy) or wait: for a register that is being loaded (load-use), a bank of L1 that serves another "
     "core, L2, other cores at the barrier, the DMA engine, the GEMM unit."
 )
+BESIDE = (
+    " What the GEMM unit computes while the cores do another layer is that layer's time; its products per cycle are "
+    "those of the time it worked."
+)
 
 
 def cluster_tables(profile: Profile, found: Traced) -> Iterator[RenderableType]:
@@ -29,7 +33,10 @@ def cluster_tables(profile: Profile, found: Traced) -> Iterator[RenderableType]:
     yield _cores(found)
     yield ""
     words = " ".join(time_words(profile.time.all, profile.chip))
-    yield Text.assemble((f"{found.cycles:,} cycles, {words}", "bold"), f"\n{METHOD}")
+    yield Text.assemble(
+        (f"{found.cycles:,} cycles, {words}", "bold"),
+        f"\n{METHOD}{BESIDE if any(layer.beside for layer in found.layers) else ''}",
+    )
 
 
 def _layers(profile: Profile, found: Traced) -> Table:
@@ -47,7 +54,7 @@ def _layers(profile: Profile, found: Traced) -> Table:
     names = apart([layer.name for layer in found.layers], 20)
     for name, layer, told in zip(names, found.layers, profile.layers, strict=True):
         cells = [markup(name), told.op, layer.unit or _cores_of(layer), f"{layer.macs:,}" if layer.macs else ""]
-        cells += [f"{layer.cycles:,}", figure(layer.macs / layer.cycles) if layer.macs and layer.cycles else ""]
+        cells += [f"{layer.cycles:,}", figure(layer.macs / layer.took) if layer.macs and layer.took else ""]
         cells += [share(layer.cycles, found.cycles), *_percent(layer.use, found)]
         table.add_row(*cells, *([str(layer.tiles), f"{layer.moved:,}" if layer.moved else ""] if moves else []))
     cycles = found.cycles - sum(layer.cycles for layer in found.layers)

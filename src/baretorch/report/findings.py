@@ -147,7 +147,7 @@ class Report:
             return None
         step = max(range(len(plan.phases)), key=plan.live_bytes)
         alive = (b for b in plan.layout.buffers if b.size and b.first <= step <= b.last)
-        y = plan.phases[step].steps[0].call.y
+        y = plan.phases[step].main.call.y
         ordered = tuple(sorted(alive, key=lambda b: -b.size))
         return Peak(step, y.origin.path or y.name, plan.live_bytes(step), ordered)
 

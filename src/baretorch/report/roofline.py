@@ -62,7 +62,7 @@ class _Scale:
 
 
 def roofline(found: Traced, chip: Chip) -> Html:
-    layers = [layer for layer in found.layers if layer.macs and layer.cycles]
+    layers = [layer for layer in found.layers if layer.macs and layer.took]
     limits = roofs(chip, found.cores, any(layer.unit for layer in layers))
     scale = _scale(layers, limits)
     parts = [*_grid(scale), *(_roof(roof, scale) for roof in limits), *_dots(found, layers, scale)]
@@ -71,7 +71,7 @@ def roofline(found: Traced, chip: Chip) -> Html:
 
 
 def _scale(layers: list[TracedLayer], limits: list[Roof]) -> _Scale:
-    rates = [layer.macs / layer.cycles for layer in layers] + [r.per_cycle for r in limits if r.per_cycle]
+    rates = [layer.macs / layer.took for layer in layers] + [r.per_cycle for r in limits if r.per_cycle]
     bytes_ = [layer.macs / layer.moved for layer in layers if layer.moved] or [1.0]
     return _Scale(
         floor(log2(min(bytes_))) - 1,
@@ -125,13 +125,13 @@ def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale) -> Iterator[H
     ordered = sorted(layers, key=lambda layer: -layer.cycles)
     places = {id(layer): (scale.x(layer.macs / layer.moved) if layer.moved else apart) for layer in layers}
     for layer in ordered:
-        x, y = places[id(layer)], scale.y(layer.macs / layer.cycles)
+        x, y = places[id(layer)], scale.y(layer.macs / layer.took)
         radius = 4 + 14 * (layer.cycles / found.cycles) ** 0.5
         style = f"spot c{found.layers.index(layer) % COLOURS}"
         dot = el("circle", cx=x, cy=y, r=radius, class_=style, data_tip=_tip(found, layer), tabindex=0)
         yield dot
     for layer in ordered:
-        x, y = places[id(layer)], scale.y(layer.macs / layer.cycles)
+        x, y = places[id(layer)], scale.y(layer.macs / layer.took)
         radius, name = 4 + 14 * (layer.cycles / found.cycles) ** 0.5, cut(layer.name, 16)
         width = LABEL * len(name)
         for left, end in ((x + radius + 4, False), (x - radius - 4 - width, True)):
@@ -144,7 +144,7 @@ def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale) -> Iterator[H
 
 
 def _tip(found: Traced, layer: TracedLayer) -> str:
-    rate = f"{figure(layer.macs / layer.cycles)} MACs per cycle"
+    rate = f"{figure(layer.macs / layer.took)} MACs per cycle"
     moved = (
         f"{figure(layer.macs / layer.moved)} per byte: {layer.moved:,} bytes moved" if layer.moved else "nothing moves"
     )

@@ -194,7 +194,7 @@ def _layer_tip(found: Traced, number: int) -> str:
     op = layer.steps[0].call.op.name
     lines = [f"{layer.name}: {op}", f"{layer.cycles:,} cycles, {share(layer.cycles, found.cycles)} of the run"]
     if layer.macs:
-        lines.append(f"{layer.macs:,} MACs, {layer.macs / max(1, layer.cycles):.2f} per cycle")
+        lines.append(f"{layer.macs:,} MACs, {layer.macs / max(1, layer.took):.2f} per cycle")
     lines.append(
         f"on {layer.unit}" if layer.unit else f"on {len({v.core for v in found.visits if v.layer == number})} cores"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from baretorch.ops.qlinear import QLinear, as_pixels
 from baretorch.targets.features import XCV
 from baretorch.targets.types import Cluster, Gemm
 from baretorch.units.types import Unit
+
+REGISTERS = 60.0  # cycles of the core that writes them
 
 
 def gemm_unit(cluster: Cluster, gemm: Gemm) -> Unit:
@@ -74,6 +77,18 @@ def _params(gemm: Gemm) -> Callable[[Call[QConv2d]], Params]:
     return params
 
 
+def _cycles(gemm: Gemm) -> Callable[[Call[QConv2d]], float]:
+    """As the emulated unit counts, and what the core takes for the registers."""
+
+    def cycles(call: Call[QConv2d]) -> float:
+        out, kernel_h, kernel_w, in_ = call.inputs[1].shape
+        windows = call.y.count // call.y.shape[-1] * prod(call.op.pool)
+        block = max(gemm.rows, kernel_h * ceil(kernel_w * in_ / gemm.depth))
+        return REGISTERS + gemm.start_cycles + ceil(windows / gemm.rows) * ceil(out / gemm.columns) * block
+
+    return cycles
+
+
 def _kernel(gemm: Gemm) -> Kernel[QConv2d]:
     return Kernel(
         "bt_gemm_unit",
@@ -85,6 +100,9 @@ def _kernel(gemm: Gemm) -> Kernel[QConv2d]:
         splits=cut.rows_and_channels(gemm.columns),
         channels="bt_gemm_unit",
         unit="gemm0",
+        begins="bt_gemm_begin",
+        awaits="bt_gemm_wait",
+        cycles=_cycles(gemm),
     )
 
 
@@ -105,4 +123,7 @@ def _linear(kernel: Kernel[QConv2d]) -> Kernel[QLinear]:
         splits=splits,
         channels=kernel.channels,
         unit=kernel.unit,
+        begins=kernel.begins,
+        awaits=kernel.awaits,
+        cycles=lambda call: kernel.cycles(as_pixels(call)),
     )

@@ -56,16 +56,17 @@ BT_INLINE void bt_gemm_start(const bt_gemm *p, const int8_t *x, const int8_t *we
 }
 
 /* The core sleeps until the unit is done. */
-BT_INLINE void bt_gemm_wait(const bt_gemm *p)
+BT_INLINE void bt_gemm_wait(uint32_t unit)
 {
     uint32_t value;
-    __asm__ volatile(".insn i 0x0b, 3, %0, %1, 0" : "=r"(value) : "r"(p->unit + 4u * 26u) : "memory"); /* cv.elw */
+    __asm__ volatile(".insn i 0x0b, 3, %0, %1, 0" : "=r"(value) : "r"(unit + 4u * 26u) : "memory"); /* cv.elw */
     (void)value;
 }
 
 #ifndef BT_INLINE_KERNELS
 /* constants: weight, rounded up to words, bias, multiplier */
 void bt_gemm_unit(const bt_gemm *p, const int8_t *x, const int32_t *constants, int8_t *y);
+void bt_gemm_begin(const bt_gemm *p, const int8_t *x, const int32_t *constants, int8_t *y);
 #endif
 
 #endif
