@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -46,6 +47,17 @@ def test_layers_of_int16_meet_those_of_int8(folder: Path) -> None:
     called = ["bt_quantize16_ref(", "bt_qconv2d16_dsp(", "bt_qmax_pool16_ref(", "bt_qconv2d16_rows_dsp("]
     assert all(name in text for name in called)
     assert text.count("bt_narrow_ref(") == 1, "only before softmax"
+
+
+def test_float16_is_float_with_half_the_weights(folder: Path) -> None:
+    """And a model whose layers are all named may have no int8 at all."""
+    layers = {"0": "float16", "1": "float", "2": "float", "3": "float16", "4": "float"}
+    (folder / "c.toml").write_text("[layers]\n" + "".join(f'"{name}" = "{p}"\n' for name, p in layers.items()))
+    result = baretorch("run", "net.py", "--board", "mps2-an386", "--config", "c.toml", "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    assert 0 < found["max_error"] < 1e-3
+    assert found["flash"]["weights"] == 2 * (4 * 9 + 8 * 36) + 4 * (4 + 8)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +126,7 @@ def test_float_is_what_keep_float_does(folder: Path) -> None:
         ("config_layer", '[layers]\n"3O" = "int4"\n'),
         ("config_precision", '[layers]\n"3" = "int-4"\n'),
         ("config_no_weights", '[layers]\n"4" = "int4"\n'),
+        ("config_no_float16", '[layers]\n"4" = "float16"\n'),
         ("config_no_int16", '[layers]\n"2" = "int16"\n'),
         ("config_no_toml", '[layers\n"3" = "int4"\n'),
         ("config_no_layers", 'precision = "int4"\n'),
@@ -137,6 +150,15 @@ def test_what_a_config_may_not_say(name: str, text: str, folder: Path) -> None:
     result = baretorch("compile", "net.py", "--board", "pico", "--config", "c.toml", "--out", "c")
     assert (result.code, result.out) == (1, ""), result.err
     check_golden(f"error_{name}", result.err)
+
+
+def test_a_weight_beyond_float16(folder: Path) -> None:
+    far = "plain = model\ndef model():\n    net = plain()\n    net[3].weight.data[0, 0] = -7e4\n    return net\n"
+    (folder / "net.py").write_text(MODEL + far)
+    (folder / "c.toml").write_text('[layers]\n"3" = "float16"\n')
+    result = baretorch("compile", "net.py", "--board", "pico", "--config", "c.toml", "--out", "c")
+    assert result.code == 1
+    check_golden("error_config_beyond_float16", result.err)
 
 
 def test_a_config_that_is_not_there(folder: Path) -> None:

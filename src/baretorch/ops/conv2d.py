@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
-from baretorch.ops import cut, overlap
+from baretorch.ops import cut, half, overlap
 from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights, nowhere, with_pitch
 from baretorch.ops.limits import both
@@ -26,7 +26,8 @@ class Conv2d(Op):
     """x[N, H, W, C], weight[O, KH, KW, C / groups], optional bias[O] -> [N, H', W', O], limited to [lo, hi].
 
     `padding` is (top, bottom, left, right). Of each `pool` window of the convolution's output only the maximum is
-    output; the windows do not overlap, and a rest that fills none is dropped.
+    output; the windows do not overlap, and a rest that fills none is dropped. With `half`, weights are those of
+    float16, and stored as that.
     """
 
     name: ClassVar[str] = "conv2d"
@@ -37,6 +38,7 @@ class Conv2d(Op):
     lo: float = -inf
     hi: float = inf
     pool: Pair = (1, 1)
+    half: bool = False
 
     @property
     def geometry(self) -> Conv2d:
@@ -66,7 +68,7 @@ class Conv2d(Op):
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
-            y = self.sums(*inputs[:2])
+            y = self.sums(inputs[0], half.nearest(inputs[1]) if self.half else inputs[1])
             if len(inputs) > 2:
                 y = y + inputs[2]
             return (np.clip(y, self.lo, self.hi).astype(np.float32),)
@@ -171,7 +173,7 @@ def _params(call: Call[Conv2d]) -> Params:
 def _flat_params(call: Call[Conv2d]) -> Params:
     """As `_params`, but all pixels of a pointwise convolution are one row, which has no edges."""
     op, x, y = call.op, call.x, call.y
-    if call.inputs[1].shape[1:3] != (1, 1) or replace(op, lo=-inf, hi=inf) != Conv2d():
+    if call.inputs[1].shape[1:3] != (1, 1) or replace(op, lo=-inf, hi=inf, half=False) != Conv2d():
         return _params(call)
     row = 1, 1, prod(x.shape[:3])
     return _params(
@@ -248,18 +250,24 @@ def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Con
     )
 
 
-KERNELS: tuple[Kernel[Conv2d], ...] = (
+_REF = Kernel(
+    "bt_conv2d_f32_ref",
+    "conv2d/ref.c",
+    _params,
+    fits=_fits,
+    pack=_pack,
+    overlap=trailing(1),
+    splits=cut.rows_and_channels(1),
+    channels="bt_conv2d_channels_f32_ref",
+)
+_FLOAT: tuple[Kernel[Conv2d], ...] = (
     *_in_eights("mve", MVE),
     *_in_eights("fpu", FPU),
     *(replace(kernel, splits=nowhere) for kernel in _in_eights("vectors", VECTORS, 4)),  # what is watched stays whole
-    Kernel(
-        "bt_conv2d_f32_ref",
-        "conv2d/ref.c",
-        _params,
-        fits=_fits,
-        pack=_pack,
-        overlap=trailing(1),
-        splits=cut.rows_and_channels(1),
-        channels="bt_conv2d_channels_f32_ref",
-    ),
+    _REF,
+)
+KERNELS: tuple[Kernel[Conv2d], ...] = (
+    *map(half.of_floats, _FLOAT),
+    *map(half.in_eights, (*_in_eights("mve", MVE), *_in_eights("fpu", FPU))),
+    half.portable(_REF),
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, DType, Op, Permuted, Piece, Shape, Signature, Tensor
-from baretorch.ops import cut, overlap
+from baretorch.ops import cut, half, overlap
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of, in_eights, nowhere
 from baretorch.ops.limits import both
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
@@ -19,13 +19,15 @@ from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 @dataclass(frozen=True)
 class Linear(Op):
-    """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]."""
+    """x[..., in], weight[out, in], optional bias[out] -> [..., out], limited to [lo, hi]. With `half`, weights are
+    those of float16, and stored as that."""
 
     name: ClassVar[str] = "linear"
     carried: ClassVar[slice] = slice(1)
     by_column: ClassVar[bool] = True
     lo: float = -inf
     hi: float = inf
+    half: bool = False
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
         x, weight = inputs[:2]
@@ -38,7 +40,8 @@ class Linear(Op):
         return (Signature((*x.shape[:-1], weight.shape[0]), x.dtype),)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        y = inputs[0].astype(np.float64) @ inputs[1].T.astype(np.float64)
+        weight = half.nearest(inputs[1]) if self.half else inputs[1]
+        y = inputs[0].astype(np.float64) @ weight.T.astype(np.float64)
         if len(inputs) > 2:
             y = y + inputs[2]
         return (np.clip(y, self.lo, self.hi).astype(np.float32),)
@@ -132,7 +135,16 @@ def _in_eights(variant: str, needs: Needs, rows: int = 2) -> Kernel[Linear]:
     )
 
 
-KERNELS: tuple[Kernel[Linear], ...] = (
+_REF = Kernel(
+    "bt_linear_f32_ref",
+    "linear/ref.c",
+    _params,
+    fits=_fits,
+    pack=_pack,
+    overlap=overlap.rows(1),
+    splits=cut.rows_or_channels(1),
+)
+_FLOAT: tuple[Kernel[Linear], ...] = (
     Kernel(
         "bt_linear_f32_banded",
         "linear/banded.c",
@@ -145,13 +157,11 @@ KERNELS: tuple[Kernel[Linear], ...] = (
     _in_eights("mve", MVE),
     _in_eights("fpu", FPU),
     replace(_in_eights("vectors", VECTORS, 4), splits=nowhere),  # what is watched stays whole
-    Kernel(
-        "bt_linear_f32_ref",
-        "linear/ref.c",
-        _params,
-        fits=_fits,
-        pack=_pack,
-        overlap=overlap.rows(1),
-        splits=cut.rows_or_channels(1),
-    ),
+    _REF,
+)
+KERNELS: tuple[Kernel[Linear], ...] = (
+    *map(half.of_floats, _FLOAT),
+    half.in_eights(_in_eights("mve", MVE)),
+    half.in_eights(_in_eights("fpu", FPU)),
+    half.portable(_REF),
 )

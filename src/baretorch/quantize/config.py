@@ -27,6 +27,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import LISTS, Arguments, is_number
 from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
+from baretorch.ops import half
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.layout import Permute, Reshape
@@ -49,6 +50,10 @@ class Precision(StrEnum):
     INT4 = "int4"  # weights of 4 bits
     INT16 = "int16"  # weights of 8 bits, inputs and outputs of 16
     FLOAT = "float"  # as --keep-float leaves it
+    FLOAT16 = "float16"  # the same with weights of 16 bits
+
+
+IN_FLOAT = (Precision.FLOAT, Precision.FLOAT16)
 
 
 @dataclass(frozen=True)
@@ -225,9 +230,9 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
     for layer, (precision, made) in layers.items():
-        if precision not in (Precision.INT4, Precision.INT16):
+        if precision not in FITS:
             continue
-        fits = _has_weights if precision is Precision.INT4 else _in_int16
+        fits = FITS[precision]
         found = [i for i, n in enumerate(nodes) if made.intersection(n.outputs) and fits(graph, n)]
         if not found:
             ops = sorted({n.op.name for n in nodes if made.intersection(n.outputs)})
@@ -236,6 +241,9 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
                 f"--config: {layer!r} = {precision.value!r}: {lacks}", have=", ".join(ops) or None, need=need
             )
         for i in found:
+            if precision is Precision.FLOAT16:
+                nodes[i] = _in_float16(graph, nodes[i], layer)
+                continue
             if precision is Precision.INT4:
                 x, weight, *rest = nodes[i].inputs
                 own = _in_int4(graph[weight], fresh(graph, tensors, f"{weight}_int4"))
@@ -272,6 +280,7 @@ LACKS = {
         "a linear layer, a convolution, an LSTM, GRU or RNN, a sum of two tensors, a pool, a mean or a softmax that is "
         "quantized",
     ),
+    Precision.FLOAT16: ("it has no weights in float", "a linear layer or a convolution"),
 }
 
 
@@ -294,6 +303,31 @@ def _has_weights(graph: Graph, node: Node) -> bool:
         and graph[node.inputs[1]].quant is not None
         and graph[node.outputs[0]].quant is not None
     )
+
+
+def _has_floats(graph: Graph, node: Node) -> bool:
+    return isinstance(node.op, (Linear, Conv2d)) and graph[node.inputs[1]].data is not None
+
+
+def _in_float16(graph: Graph, node: Node, layer: str) -> Node:
+    op, weight = node.op, graph[node.inputs[1]]
+    assert isinstance(op, (Linear, Conv2d)) and weight.data is not None
+    largest = float(np.abs(weight.data).max(initial=0.0))
+    if not np.isfinite(half.nearest(weight.data)).all():
+        raise CompileError(
+            f"--config: {layer!r} = 'float16': a weight is too large for it",
+            have=f"{weight.name}: {largest:g}",
+            need=f"at most {half.LARGEST:g}",
+            try_=f"{layer!r} = 'float'",
+        )
+    return replace(node, op=replace(op, half=True))
+
+
+FITS = {
+    Precision.INT4: _has_weights,
+    Precision.INT16: _in_int16,
+    Precision.FLOAT16: _has_floats,
+}
 
 
 def _in_int4(weight: Tensor, name: str) -> Tensor:

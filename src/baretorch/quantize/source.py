@@ -17,7 +17,7 @@ from baretorch.options import Requant
 from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import FLOAT, stages
 from baretorch.quantize.calibrate import calibrated, odd_ranges, random_samples
-from baretorch.quantize.config import Config, Precision, changed, read_config, scales_of, with_precisions
+from baretorch.quantize.config import IN_FLOAT, Config, Precision, changed, read_config, scales_of, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.health import judged
 from baretorch.quantize.narrow import with_narrow
@@ -51,7 +51,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     notes = [RANDOM] if samples is None else []
     config = read_config(int8.config) if int8.config else Config()
     layers = {name: (precision, made_by(before, graph, [name])) for name, precision in config.layers.items()}
-    floats = (*int8.keep_float, *(name for name, precision in config.layers.items() if precision is Precision.FLOAT))
+    floats = (*int8.keep_float, *(name for name, precision in config.layers.items() if precision in IN_FLOAT))
+    rounded = Precision.FLOAT16 in config.layers.values()
     other = bool(config.removed or config.weights)  # than the one that was read: only itself can be asked
     graph = changed(graph, config)
     chosen = wanted(graph, made_by(before, graph, floats, "--keep-float"))
@@ -73,7 +74,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     return replace(
         source,
         graphs={source.method: noted},
-        references={} if other else source.references,
+        references={} if other or rounded else source.references,
         float_graphs={source.method: graph} if other else source.graphs,
         quantized=health.answers,
         kept_float=floats,

@@ -22,7 +22,7 @@ DENSE = 4 / 5  # bytes beside those of fours that are stored one by one
 JUDGED = 64  # samples at most
 FINER = 0.9  # of the noise of int8: a precision that leaves more of it is not worth its bytes
 WHOLE: Arguments = {}
-BITS = {Precision.INT4: 4, Precision.INT8: 8, Precision.INT16: 8, Precision.FLOAT: 32}
+BITS = {Precision.INT4: 4, Precision.INT8: 8, Precision.INT16: 8, Precision.FLOAT: 32, Precision.FLOAT16: 16}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized,
 from baretorch.plan.types import Step
 from baretorch.ports import Answer, arranged, real, restored, stored
 from baretorch.quantize.calibrate import calibrated, checked
-from baretorch.quantize.config import Config, Precision, with_precisions
+from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisions
 from baretorch.quantize.groups import wanted
 from baretorch.quantize.source import made_by
 from baretorch.quantize.watch import Run
@@ -62,7 +62,7 @@ class Choice:
 
     @property
     def floats(self) -> tuple[str, ...]:
-        return tuple(name for name, p in self.layers.items() if p is Precision.FLOAT)
+        return tuple(name for name, p in self.layers.items() if p in IN_FLOAT)
 
     def __str__(self) -> str:
         words = [f"{name} {value}" for name, value in self.arguments.items()]
@@ -149,7 +149,7 @@ class Workbench:
 
     def options_of(self, layer: str) -> list[Precision]:
         """The precisions that a layer can have beside int8."""
-        return [p for p in (Precision.INT4, Precision.INT16, Precision.FLOAT) if self._can(layer, p)]
+        return [p for p in (Precision.INT4, Precision.INT16, Precision.FLOAT, Precision.FLOAT16) if self._can(layer, p)]
 
     def _can(self, layer: str, precision: Precision) -> bool:
         try:
@@ -171,7 +171,7 @@ class Workbench:
         for layer in self.layers:
             precision = variant.choice.layers.get(layer, Precision.INT8)
             made = made_by(self.source.graph, variant.graph, [layer])
-            if precision is not Precision.FLOAT:
+            if precision not in IN_FLOAT:
                 found |= dict.fromkeys(made, 4 if precision is Precision.INT4 else 8)
         return found
 

@@ -12,6 +12,7 @@ from tests.ops.cases import (
     elementwise,
     fft,
     functions,
+    half,
     index,
     int4,
     int8,
@@ -39,6 +40,7 @@ from tests.ops.cases import (
 TABLE: tuple[Case, ...] = (
     *layers.CASES,
     *eights.CASES,
+    *half.CASES,
     *sequence.CASES,
     *solve.CASES,
     *depth.CASES,

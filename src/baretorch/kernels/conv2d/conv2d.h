@@ -54,6 +54,20 @@ void bt_conv2d_pool_f32_mve(const bt_conv2d_f32 *p, const float *x, const float 
                             void *scratch);
 void bt_conv2d_depthwise_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                  float *y);
+
+/* weight: halves, as bt_conv2d_f32_ref has floats; then halves in eights, see half_eights.h */
+void bt_conv2d_half_f32_ref(const bt_conv2d_f32 *p, const float *x, const BT_FLASH int16_t *weight,
+                            const BT_FLASH float *bias, float *y);
+void bt_conv2d_half_f32_fpu(const bt_conv2d_f32 *p, const float *x, const int32_t *weight, const float *bias, float *y);
+void bt_conv2d_pool_half_f32_fpu(const bt_conv2d_f32 *p, const float *x, const int32_t *weight, const float *bias,
+                                 float *y, void *scratch);
+void bt_conv2d_depthwise_half_f32_fpu(const bt_conv2d_f32 *p, const float *x, const int32_t *weight, const float *bias,
+                                      float *y);
+void bt_conv2d_half_f32_mve(const bt_conv2d_f32 *p, const float *x, const int32_t *weight, const float *bias, float *y);
+void bt_conv2d_pool_half_f32_mve(const bt_conv2d_f32 *p, const float *x, const int32_t *weight, const float *bias,
+                                 float *y, void *scratch);
+void bt_conv2d_depthwise_half_f32_mve(const bt_conv2d_f32 *p, const float *x, const int32_t *weight, const float *bias,
+                                      float *y);
 #endif
 
 #endif

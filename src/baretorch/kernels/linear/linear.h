@@ -26,6 +26,12 @@ void bt_linear_f32_banded(const bt_linear_f32 *p, const float *x, const BT_FLASH
 void bt_linear_f32_vectors(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_linear_f32_fpu(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_linear_f32_mve(const bt_linear_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+
+/* weight: halves, [out][in]; then halves in eights, see half_eights.h */
+void bt_linear_half_f32_ref(const bt_linear_f32 *p, const float *x, const BT_FLASH int16_t *weight,
+                            const BT_FLASH float *bias, float *y);
+void bt_linear_half_f32_fpu(const bt_linear_f32 *p, const float *x, const int32_t *weight, const float *bias, float *y);
+void bt_linear_half_f32_mve(const bt_linear_f32 *p, const float *x, const int32_t *weight, const float *bias, float *y);
 #endif
 
 #endif

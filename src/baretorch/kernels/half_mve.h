@@ -1,0 +1,97 @@
+/* mve.h with weights of 16 bits: a vector of eight becomes two of floats. */
+#ifndef BT_HALF_MVE_H
+#define BT_HALF_MVE_H
+
+#include "half_eights.h"
+#include "mve.h"
+
+/* vcvtb.f32.f16 q1, q0 and vcvtt.f32.f16 q0, q0, with `p` in q1 and `q` in q0: as numbers, because binutils 2.40 puts
+ * registers wrong into the first. */
+#define BT_MVE_HALVES "vldrw.u32 %q[q], [%[w]], #16\n\t.inst.w 0xfe3f2e01\n\t.inst.w 0xfe3f1e01\n\t"
+
+/* 12 instructions for 16 products. */
+BT_INLINE const bt_halves *bt_half_mve_one_window(const bt_windows *s, bt_mve_eight *sums, const float *x,
+                                                  const bt_halves *w)
+{
+    register float32x4_t p __asm__("q1"), q __asm__("q0");
+    int32_t rows, n, i, j;
+    __asm__ volatile(BT_MVE_ONE_WINDOW(BT_MVE_HALVES, "4")
+                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x),
+                       [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j)
+                     : [s] "r"(s), BT_FIELDS
+                     : "lr", "cc", "memory");
+    return w;
+}
+
+/* 17 instructions for 32 products. */
+BT_INLINE const bt_halves *bt_half_mve_two_windows(const bt_windows *s, bt_mve_eight *sums, bt_mve_eight *sums_z,
+                                                   const float *x, const float *z, const bt_halves *w)
+{
+    register float32x4_t p __asm__("q1"), q __asm__("q0");
+    int32_t rows, n, i, j, k, l;
+    __asm__ volatile(BT_MVE_TWO_WINDOWS(BT_MVE_HALVES, "4")
+                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [c] "+w"(sums_z->low), [d] "+w"(sums_z->high),
+                       [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x), [z] "+r"(z), [w] "+r"(w), [r] "=&r"(rows),
+                       [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j), [k] "=&r"(k), [l] "=&r"(l)
+                     : [s] "r"(s), BT_FIELDS
+                     : "lr", "cc", "memory");
+    return w;
+}
+
+/* 9 instructions for 8 products. */
+BT_INLINE const bt_halves *bt_half_mve_depthwise_window(const bt_windows *s, bt_mve_eight *sums, const float *x,
+                                                        const bt_halves *w)
+{
+    float32x4_t u, v;
+    register float32x4_t p __asm__("q1"), q __asm__("q0");
+    int32_t rows, n;
+    __asm__ volatile(BT_MVE_DEPTHWISE(BT_MVE_HALVES, "4")
+                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [u] "=&w"(u), [v] "=&w"(v), [p] "=&w"(p),
+                       [q] "=&w"(q), [x] "+r"(x), [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n)
+                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS
+                     : "lr", "cc", "memory");
+    return w;
+}
+
+/* A bt_sums: behind `weight` are halves in eights. */
+BT_SHARED void bt_half_mve_dense(const bt_windows *s, const float *x, const float *weight, const float *bias, float *y,
+                                 int32_t count)
+{
+    const int32_t full = s->out & ~7;
+    const bt_halves *const halves = (const bt_halves *)(const void *)weight;
+    for (int32_t i = 0; i < count;) {
+        const int32_t together = count - i > 1 ? 2 : 1;
+        const bt_halves *w = halves + 8 * s->skipped;
+        for (int32_t o = 0; o < full; o += 8, w += 8 * s->w_next) {
+            bt_mve_eight sums = bt_mve_load(bias + o), sums_z = sums;
+            if (together == 2) {
+                w = bt_half_mve_two_windows(s, &sums, &sums_z, x, x + s->x_next, w);
+                bt_mve_store(y + s->out + o, sums_z);
+            } else
+                w = bt_half_mve_one_window(s, &sums, x, w);
+            bt_mve_store(y + o, sums);
+        }
+        for (int32_t k = 0; k < together; k++, i++, x += s->x_next, y += s->out)
+            bt_half_rest(s, x, halves + full * s->weights + s->skipped, bias + full, y + full, s->out - full);
+    }
+}
+
+/* The same of a depthwise convolution. */
+BT_SHARED void bt_half_mve_depthwise(const bt_windows *s, const float *x, const float *weight, const float *bias,
+                                     float *y, int32_t count)
+{
+    const int32_t full = s->out & ~7;
+    const bt_halves *const halves = (const bt_halves *)(const void *)weight;
+    for (int32_t i = 0; i < count; i++, x += s->x_next, y += s->out) {
+        const bt_halves *w = halves + 8 * s->skipped;
+        for (int32_t o = 0; o < full; o += 8, w += 8 * s->w_next) {
+            bt_mve_eight sums = bt_mve_load(bias + o);
+            w = bt_half_mve_depthwise_window(s, &sums, x + o, w);
+            bt_mve_store(y + o, sums);
+        }
+        bt_half_depthwise_rest(s, x + full, halves + full * s->weights + s->skipped, bias + full, y + full,
+                               s->out - full);
+    }
+}
+
+#endif
