@@ -160,10 +160,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Piece:
-    """What makes a part of an op's output: another op, and the part of each input that it reads; None is all of it."""
+    """What makes a part of an op's output: another op, and the part of each input that it reads; None is all of it. Of
+    one that is `alike`, rows are as far apart as the output's."""
 
     op: Op
     reads: tuple[Span | None, ...]
+    alike: int | None = None
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,9 @@ def _made(step: Step, part: Part, constants: Constants) -> Step:
     """The step that makes a part."""
     whole = zip((*step.reads, *step.writes), (*part.offsets, part.at), strict=True)
     where = {o.tensor: View(o.storage, o.offset + offset) for o, offset in whole}
+    if skipped := step.kernel.skips(step.call):  # which is done again
+        name = step.reads[0].tensor
+        where[name] = replace(where[name], offset=where[name].offset - skipped)
     made = make_step(step.nodes[0], part.call, step.kernel, constants, where)
     room, need = (s.scratch.size if s.scratch else 0 for s in (step, made))
     assert need <= room, f"a part of {step.kernel.symbol} needs more scratch than all of it"

@@ -46,6 +46,7 @@ from baretorch.ops import (
     qpool,
     qrecurrent,
     qsoftmax,
+    qsums,
     quantize,
     qupsample,
     qwide,
@@ -187,6 +188,8 @@ PLAN_OPS: tuple[OpRow, ...] = (
     OpRow(index.PutAlong, index.PUT_ALONG),
     OpRow(scatter_reduce.ReduceAlong, scatter_reduce.REDUCE_ALONG),
     OpRow(pull.Pull, pull.KERNELS),
+    OpRow(qsums.QSums, qsums.SUMS),
+    OpRow(qsums.QFromSums, qsums.FROM_SUMS),
     OpRow(delegate.Delegate, delegate.KERNELS),
 )
 

@@ -41,13 +41,16 @@ def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = Fals
     y, last = call.y, len(call.y.shape) - 1
     rows, pitch = prod(y.shape[:axis]), call.pitch
     runs = rows  # of channels, that lie apart
-    for t, span in zip(call.inputs, piece.reads, strict=True):
+    for i, (t, span) in enumerate(zip(call.inputs, piece.reads, strict=True)):
         if t.data is None:
             own = wide and span is not None and span.axis == axis == len(t.shape) - 1 and t.shape[axis] == call.y_pitch
             if span is not None and prod(t.shape[: span.axis]) != 1 and not own:
                 return None
             runs = max(runs, prod(t.shape[:axis])) if own else runs
-            offsets.append(span.start * prod(t.shape[span.axis + 1 :]) * t.dtype.size if span else 0)
+            inside = prod(t.shape[span.axis + 1 :]) if span else 0
+            if i == piece.alike and axis < last:
+                inside = prod(y.shape[axis + 1 : last]) * call.y_pitch
+            offsets.append(span.start * inside * t.dtype.size if span else 0)
         inputs.append(_taken(t, span) if span else t)
     if axis == last:
         pitch = call.y_pitch if runs > 1 else 0

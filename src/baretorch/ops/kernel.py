@@ -120,6 +120,7 @@ class Kernel(Generic[O]):
     renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
     splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
     channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
+    skips: Callable[[Call[O]], int] = lambda call: 0  # bytes of the first input, behind which its pointer points
     unit: str = ""  # the executor that computes, if it is no core
     begins: str = ""  # C function that has a unit begin only, and for its number, the params' `unit`, one that waits
     awaits: str = ""

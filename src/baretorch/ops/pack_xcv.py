@@ -134,13 +134,17 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
 def _with(call: Call[Any], factors: Array) -> tuple[Packed, ...]:
     """For each four outputs their biases, words of their weights in turn, their factors; see kernels/xcv.h."""
     weight, bias = (data_of(call.inputs, i) for i in (1, 2))
-    rows = weight.reshape(len(weight), -1)
-    more = _rounded(len(rows), TOGETHER) - len(rows)
-    padded = np.pad(rows, ((0, more), (0, -rows.shape[1] % WORD)))
-    words = padded.view(np.int32).reshape(-1, TOGETHER, padded.shape[1] // WORD).transpose(0, 2, 1)
+    words, more = in_words(weight), -len(weight) % TOGETHER
     biases, factors = (np.pad(terms, (0, more)).reshape(-1, 1, TOGETHER) for terms in (bias, factors))
     constants = np.concatenate([biases, words, factors.astype(np.int32)], axis=1)
     return (Packed("constants", np.ascontiguousarray(constants).reshape(-1)),)
+
+
+def in_words(weight: Array) -> Array:
+    """Weights as [out / 4, words, 4], both counts rounded up, with a word for four inputs of an output."""
+    rows = weight.reshape(len(weight), -1)
+    padded = np.pad(rows, ((0, -len(rows) % TOGETHER), (0, -rows.shape[1] % WORD)))
+    return padded.view(np.int32).reshape(-1, TOGETHER, padded.shape[1] // WORD).transpose(0, 2, 1)
 
 
 def _fits_depthwise(call: Call[Any]) -> bool:

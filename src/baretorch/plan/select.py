@@ -14,6 +14,7 @@ from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.kernel import Call, Kernel, Packed
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
+from baretorch.ops.qsums import QSums
 from baretorch.plan.choices import Choice
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.storage import NOTHING
@@ -130,8 +131,11 @@ def make_step(
         return operand_of(t, where) if t.data is None else constants.plain(t.name, t.data, ALIGNED if npu else 0)
 
     operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
+    if skipped := kernel.skips(call):
+        operands[0] = replace(operands[0], offset=operands[0].offset + skipped, size=operands[0].size - skipped)
     if kernel.pack:
-        operands += [constants.packed(p, call.y.origin.path or call.y.name) for p in kernel.pack(call)]
+        layer = "" if isinstance(call.op, QSums) else call.y.origin.path  # of which sums have parts
+        operands += [constants.packed(p, layer or call.y.name) for p in kernel.pack(call)]
     operands += [operand(t) for t in call.outputs]
     size = kernel.scratch(call)
     scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None

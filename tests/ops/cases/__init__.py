@@ -34,6 +34,7 @@ from tests.ops.cases import (
     solve,
     sparse,
     special,
+    sums,
     upsample,
 )
 
@@ -64,6 +65,7 @@ TABLE: tuple[Case, ...] = (
     *sparse.CASES,
     *int16.CASES,
     *narrow.CASES,
+    *sums.CASES,
     *int8_sixteens.CASES,
     *int8_small.CASES,
     *int8_more.CASES,
