@@ -16,6 +16,7 @@ from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choices import Choice, chosen
 from baretorch.plan.choose_bands import banded
+from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
@@ -51,7 +52,7 @@ SPARE = 512  # bytes of a scratchpad that are left for the program's own data
 def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
     it, or for what the user allows, a part of the model runs in bands."""
-    plan = _with_units(graph, board, options)
+    plan = _in_parts(_with_units(graph, board, options), board, options)
     _need_flash(plan, board)
     limit = _limit(plan, board, options)
     rows = options.input is Input.ROWS
@@ -66,12 +67,29 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     return plan
 
 
+def _in_parts(plan: Plan, board: Board, options: Options) -> Plan:
+    """On a cluster with a DMA engine: layers too large for its scratchpad take their input channels in parts."""
+    cluster = board.chip.cluster
+    if cluster is None or cluster.dma is None or not _by_dma(options):
+        return plan
+    own = room(board.chip, cluster.scratchpad, options.used_cores) - SPARE
+    plan_of = partial(_with_units, board=board, options=options)
+    return with_sums(plan, plan_of, own, partial(_over, board=board, options=options))
+
+
+def _by_dma(options: Options) -> bool:
+    """Whether constants may come by DMA while a cluster runs."""
+    return options.weights in (None, Weights.AUTO, Weights.STREAM) and not options.app
+
+
+def _over(plan: Plan, board: Board, options: Options) -> int:
+    """How many bytes of its banks the board does not have."""
+    chip, copied = board.chip, plan.layout.copied
+    return sum(max(0, b.size - room(chip, b.name, options.used_cores) + copied(b.name)) for b in plan.layout.banks)
+
+
 def _fits(plan: Plan, board: Board, options: Options) -> bool:
-    banks = all(
-        bank.size <= room(board.chip, bank.name, options.used_cores) - plan.layout.copied(bank.name)
-        for bank in plan.layout.banks
-    )
-    return banks and (options.ram is None or plan.arena <= options.ram)
+    return not _over(plan, board, options) and (options.ram is None or plan.arena <= options.ram)
 
 
 def _limit(plan: Plan, board: Board, options: Options) -> int:
@@ -211,8 +229,7 @@ def _on_cluster(
         plain = place(schedule, taken=SPARE)
         if _cost(plain) + constants.bytes <= own:
             break
-    by_dma = options.weights in (None, Weights.AUTO, Weights.STREAM) and not options.app
-    if chip.cluster.dma is None or not by_dma or _cost(plain) + constants.bytes <= own:
+    if chip.cluster.dma is None or not _by_dma(options) or _cost(plain) + constants.bytes <= own:
         return plain, constants, None
     found = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, place).best()
     return (found.planned, found.constants, found.tiles) if found else (plain, constants, None)

@@ -10,9 +10,11 @@ from baretorch.errors import InternalError
 from baretorch.ir import Tensor
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import PlaceSlice
+from baretorch.ops.qsums import QFromSums
 from baretorch.plan.check_copies import check_copies
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.check_order import check_order
+from baretorch.plan.check_sums import check_sums
 from baretorch.plan.types import Buffer, Executor, InArena, Plan, Step
 
 
@@ -56,6 +58,8 @@ def check_plan(plan: Plan) -> Plan:
     check_copies(plan)
     if any(step.guards for step in plan.steps):
         check_guards(plan)
+    if any(isinstance(step.call.op, QFromSums) for step in plan.steps):
+        check_sums(plan)
     return plan
 
 

@@ -98,7 +98,9 @@ def _need_apart(step: Step, touches: list[Touch], earlier: Step, others: list[To
 
 def touches_of(plan: Plan, step: Step) -> Iterator[Touch]:
     brought = (o for o in step.operands if o.constant and o.buffer)  # by copies
-    for o in (*(g.condition for g in step.guards), *step.reads, *brought):
+    spots = {(o.storage, o.offset, o.size) for o in step.writes}  # what is renewed there is read as it is written
+    reads = (o for o in step.reads if (o.storage, o.offset, o.size) not in spots)
+    for o in (*(g.condition for g in step.guards), *reads, *brought):
         yield from _touch(plan, o, o.size, o.size, False)
     for o, t in zip(step.writes, step.call.outputs, strict=True):
         width = t.shape[-1] * t.dtype.size if step.call.pitch else o.size

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from baretorch.ops.qsums import QSums
 from baretorch.plan.banks import Placed
 from baretorch.plan.beside import pipelined
 from baretorch.plan.cores import Team, on_cores
@@ -24,6 +25,9 @@ LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weig
 AHEAD = (2, 1)  # phases
 ROWS = ((24576, 24576), (24576, 6144), (12288, 12288), (12288, 3072), (6144, 6144))  # bytes of a tile's rows: where
 # some are read, and where they are made only; finer there, so that the next layer may begin with what is home
+
+
+INPUTS = "input channels"  # tiles along these
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ class Workshop:
     ) -> Iterator[_Candidate]:
         dma = self.cluster.dma
         assert dma is not None
-        for limit in limits:
+        largest = max((sum(o.size for o in step.operands if o.constant) for step in self.steps), default=0)
+        for limit in (limit for limit in limits if limit < largest or limit == limits[0]):
             for read, made in ROWS if every else ((0, 0),):
                 own = {
                     n: next((way for way in each if way.bytes <= (read if way.reads else made)), None)
@@ -191,13 +196,14 @@ def _layers(one: _Candidate) -> Iterator[LayerTiles]:
     own: dict[str, list[tuple[int, Step]]] = {}
     for time, tile in enumerate(one.tiles):
         for step in (*tile.beside, tile.whole):
-            own.setdefault(step.call.y.name, []).append((time, step))
+            own.setdefault(step.layer, []).append((time, step))
     for layer, parts in own.items():
         phase = one.made.schedule.phases[parts[0][0]]
-        used = {o.buffer for step in phase.steps if step.call.y.name == layer for o in step.operands if o.buffer}
+        used = {o.buffer for step in phase.steps if step.layer == layer for o in step.operands if o.buffer}
         bytes_ = sum(b.size for b in one.made.buffers if b.name in used)
         same = len({step.reads[0].offset for _, step in parts}) == 1  # tiles of channels read the same
         axis = "" if len(parts) == 1 else "channels" if same else "rows"
+        axis = INPUTS if any(isinstance(step.call.op, QSums) for _, step in parts) else axis
         times = [time for time, step in parts if one.tiles[time].whole is step]
         took = sum(one.ends[time] - (one.ends[time - 1] if time else 0.0) for time in times)
         yield LayerTiles(layer, axis, len(parts), bytes_, round(took))

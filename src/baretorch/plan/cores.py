@@ -83,8 +83,9 @@ def on_cores(step: Step, storage: Mapping[str, View], constants: Constants, team
         made = make_step(step.nodes[0], part.call, step.kernel, constants, storage)
         operands = list(moved(step, made, (*part.offsets, part.at)))
         operands[-1] = replace(operands[-1], size=_extent(part.call))
-        if part.wide:
-            operands[0] = replace(operands[0], size=_extent_of_input(part.call))
+        if part.wide or step.kernel.renews:
+            wide = step.kernel.renews[0][0] if step.kernel.renews else 0
+            operands[wide] = replace(operands[wide], size=_extent_of_input(part.call, wide))
         stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
         scratch = made.scratch and replace(made.scratch, name=f"{stem}.{executor.name.lower()}")
         yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
@@ -121,9 +122,9 @@ def _extent(call: Call[Any]) -> int:
     return ((rows - 1) * call.pitch + y.shape[-1]) * y.dtype.size if call.pitch else y.bytes
 
 
-def _extent_of_input(call: Call[Any]) -> int:
-    """The same of what it reads, where that has the output's pitch."""
-    x = call.x
+def _extent_of_input(call: Call[Any], number: int) -> int:
+    """The same of an input, where that has the output's pitch."""
+    x = call.inputs[number]
     rows = x.count // x.shape[-1]
     return ((rows - 1) * call.pitch + x.shape[-1]) * x.dtype.size if call.pitch else x.bytes
 
@@ -151,7 +152,8 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
 
 
 def _own(step: Step, parts: Sequence[Part], team: Team) -> bool:
-    """Where an input is the output's memory: whether each part reads of it what it writes, and no more."""
+    """Where an input is the output's memory: whether each part reads of it what it writes, and no more; so does what
+    renews some channels of each pixel."""
     (y,) = step.writes
     same = [i for i, x in enumerate(step.reads) if x.storage == y.storage]
     if same and not team.flat:
@@ -159,7 +161,7 @@ def _own(step: Step, parts: Sequence[Part], team: Team) -> bool:
     return all(
         step.reads[i].offset + part.offsets[i] == y.offset + part.at
         and _activations(part.call)[i].bytes == part.call.y.bytes
-        and not part.call.pitch
+        and (not part.call.pitch or step.kernel.renews)
         for part in parts
         for i in same
     )

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.qsums import QSums
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,13 @@ class Rates:
 _RATES: dict[str, Rates] = {  # of kernels by their file
     "qconv2d/xcv.c": Rates(0.38, 13.0, pixel=20.0, window=1.0),
     "qlinear/xcv.c": Rates(0.56, 18.0),
+    "qsums/xcv.c": Rates(0.38, 5.0, pixel=20.0, window=1.0),
+    "qsums/from_ref.c": Rates(0.0, 22.0),
     "qbinary/xcv.c": Rates(0.0, 8.0),
     "qpool/xcv.c": Rates(0.0, 16.0, input=1.4, pixel=40.0),
 }
 _OTHERS = Rates(5.0, 12.0)
+APART = 16.0  # cycles for a pixel of which only some channels are brought
 THIN = 4.5  # what it takes more to bring a pixel of few channels
 CALL = 50.0
 
@@ -47,9 +51,12 @@ def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
         products, outputs = made * products, made * outputs
     found = CALL + rates.product * products + rates.output * outputs + rates.input * x.count + rates.pixel * pixels
     if rates.window and kernel.scratch(call):  # else windows are read where they are
-        taps = prod(call.inputs[1].shape[1:])
-        each = rates.window if x.shape[-1] >= 8 else 3 * rates.window + THIN / x.shape[-1]
-        found += pixels * prod(call.op.pool) * taps * each
+        sums = isinstance(call.op, QSums)
+        pool, weight = (1, call.inputs[2]) if sums else (prod(call.op.pool), call.inputs[1])
+        each = rates.window if weight.shape[-1] >= 8 else 3 * rates.window + THIN / weight.shape[-1]
+        if weight.shape[-1] < x.shape[-1]:  # pixels are brought one by one
+            each += APART / weight.shape[-1]
+        found += pixels * pool * prod(weight.shape[1:]) * each
     return found
 
 

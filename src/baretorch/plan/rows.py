@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from baretorch.ops.cut import part_of
+from baretorch.ops.qsums import QSums
 from baretorch.plan.cores import Team, longest, moved
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.traffic import Traffic
@@ -23,11 +24,16 @@ WORTH = 400.0  # cycles that one more phase must save
 
 
 def movable(steps: Sequence[Step], far: Collection[str], kept: Collection[str]) -> frozenset[str]:
-    """Of the buffers that lie far those that are made and read in tiles of rows alone. What is `kept` beyond the run is
-    not, and what the first step reads neither: nothing runs before it."""
+    """Of the buffers that lie far those that are made and read in tiles of rows alone, or of a pixel's channels. What
+    is `kept` beyond the run is not, and what the first step reads neither: nothing runs before it."""
     first = {o.storage for o in steps[0].reads}
-    whole = {o.storage for step in steps if not has_rows(step) for o in step.uses}
+    whole = {o.storage for step in steps if not has_rows(step) for o in (step.writes if _is_part(step) else step.uses)}
     return frozenset(far) - first - whole - frozenset(kept)
+
+
+def _is_part(step: Step) -> bool:
+    """Whether it adds up some input channels of one pixel, which lie together, and is a tile by itself."""
+    return isinstance(step.call.op, QSums) and step.call.x.count == step.call.x.shape[-1]
 
 
 def has_rows(step: Step) -> bool:
@@ -53,6 +59,10 @@ class InRows:
 
 def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Team) -> list[InRows]:
     """The ways to cut a layer that touches something far, the quickest first."""
+    if _is_part(step):
+        x, *others = step.operands
+        tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
+        return [InRows([tile], x.size, PHASE + longest(tile, team))]
     found = []
     for count in COUNTS:
         tiles = _in_rows(step, far, count, storage) if count <= step.call.y.shape[ROWS] else None

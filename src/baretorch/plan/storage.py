@@ -2,8 +2,9 @@
 
 A view lies in its input's memory. The inputs of a cat along the outermost dimension are made right where the cat
 wants them, so that it costs nothing; but not where that is a state that moves up to make room for them. What
-overwrites a part of a tensor that nobody reads afterwards does it in place. Both sides of a choose are made where it
-wants them, if they are made for it only: one of them is. What an NPU reads or writes is a tensor of its own.
+overwrites a part of a tensor that nobody reads afterwards does it in place, and so does what adds to sums. Both sides
+of a choose are made where it wants them, if they are made for it only: one of them is. What an NPU reads or writes is a
+tensor of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from baretorch.ir import Graph
 from baretorch.ops.choose import Choose
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import Cat, Copy, Overwrite
+from baretorch.ops.qsums import QSums
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.types import View
 
@@ -56,17 +58,13 @@ def views(graph: Graph, needs: Mapping[str, Needs] = NOTHING) -> dict[str, View]
                 taken = side(needs, node, holds)
                 if name in computed and name not in inside and needs[name][: len(taken)] == taken:
                     inside[name] = View(node.outputs[0])
-        elif isinstance(node.op, Overwrite):
-            root = resolve(node.inputs[0]).buffer
+        elif isinstance(node.op, (Overwrite, QSums)):
+            changed, others = (0, node.inputs[1:]) if isinstance(node.op, Overwrite) else (1, node.inputs[:1])
+            root = resolve(node.inputs[changed]).buffer
             shared = [name for name in (root, *inside) if resolve(name).buffer == root]
             unread = all(last.get(name, -1) <= time for name in shared)
-            if (
-                unread
-                and node.outputs[0] not in apart
-                and graph[root].data is None
-                and not set(shared) & set(node.inputs[1:])
-            ):
-                inside[node.outputs[0]] = View(node.inputs[0])
+            if unread and node.outputs[0] not in apart and graph[root].data is None and not set(shared) & set(others):
+                inside[node.outputs[0]] = View(node.inputs[changed])
 
     return {name: resolve(name) for name in graph.tensors}
 

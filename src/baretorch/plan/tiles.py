@@ -68,11 +68,13 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
     weights = sum(o.size for o in step.operands if o.constant)
     call = step.call
     last = len(call.y.shape) - 1
-    split = next((s for s in step.kernel.splits(call) if s.axis == last and not s.wide), None)
+    renews = bool(step.kernel.renews)  # sums that lie where its own are made
+    split = next((s for s in step.kernel.splits(call) if s.axis == last and (renews or not s.wide)), None)
     if weights <= limit or split is None or step.guards or len(call.outputs) != 1:
         return [step]
     places = _places(call.y.shape[last], split, limit * call.y.shape[last] // weights, team.count)
-    parts = [part_of(call, last, start, stop) for start, stop in pairwise((0, *places, call.y.shape[last]))]
+    ends = pairwise((0, *places, call.y.shape[last]))
+    parts = [part_of(call, last, start, stop, split.wide) for start, stop in ends]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts) or len(parts) == 1:
         return [step]
@@ -81,8 +83,9 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
         made = make_step(step.nodes[0], part.call, step.kernel, Constants(), storage)
         operands = list(moved(step, made, (*part.offsets, part.at)))
         rows = part.call.y.count // part.call.y.shape[-1]
-        size = (rows - 1) * part.call.y_pitch + part.call.y.shape[-1]
-        operands[-1] = replace(operands[-1], size=size * part.call.y.dtype.size)
+        size = ((rows - 1) * part.call.y_pitch + part.call.y.shape[-1]) * part.call.y.dtype.size
+        for i in (-1, *(i for i, _ in step.kernel.renews)):
+            operands[i] = replace(operands[i], size=size)
         scratch = made.scratch and replace(made.scratch, name=f"{made.scratch.name}.{number}")
         tiles.append(replace(made, operands=tuple(operands), scratch=scratch))
     return tiles

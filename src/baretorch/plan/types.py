@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from baretorch.ir import Array, Graph, Node
 from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.qsums import QSums
 
 
 class Executor(Enum):
@@ -94,6 +95,12 @@ class Step:
     guards: tuple[Guard, ...] = ()
     executor: Executor = Executor.CORE0
     awaits: tuple[str, ...] = ()
+
+    @property
+    def layer(self) -> str:
+        """The tensor that its layer makes; partial sums are of one."""
+        op = self.call.op
+        return op.of if isinstance(op, QSums) and op.of else self.call.y.name
 
     @property
     def reads(self) -> tuple[Operand, ...]:
@@ -371,8 +378,9 @@ class Bands:
 
 @dataclass(frozen=True)
 class LayerTiles:
-    """The tiles of a layer, which is named by the tensor that it makes: along `rows` or `channels`, or the layer as a
-    whole (""), how many, what the buffers of one of them take, and about how many cycles all of them."""
+    """The tiles of a layer, which is named by the tensor that it makes: along `rows`, `channels` (of its output) or
+    `input channels`, or the layer as a whole (""), how many, what the buffers of one of them take, and about how many
+    cycles all of them."""
 
     layer: str
     axis: str

@@ -176,7 +176,7 @@ class Traced:
 def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> Traced:
     """`ran` says of each step of the plan whether it did; in a branch that was not taken it did not."""
     done = {id(step): did for step, did in zip(plan.steps, ran, strict=True)}
-    names = dict.fromkeys(step.call.y.name for step in plan.steps)
+    names = dict.fromkeys(step.layer for step in plan.steps)
     number = {name: i for i, name in enumerate(names)}
     phase_of = {id(step): i for i, phase in enumerate(plan.phases) for step in phase.steps}
     cores = len(plan.schedule.cores)
@@ -184,7 +184,7 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
     for core in range(cores):
         steps = tuple(s for s in plan.steps if s.executor.host.value == core and done[id(s)])
         for step, span in zip(steps, _layer_spans(trace, core, len(steps)), strict=True):
-            place = (number[step.call.y.name], phase_of[id(step)])
+            place = (number[step.layer], phase_of[id(step)])
             visits.append(Visit(core, *place, span.begin, span.end, _use_of(span), span.instructions))
     bounds = _bounds(plan, trace, visits)
     moved = _moved(plan, trace, number)
@@ -192,7 +192,7 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
     works = _worked(plan, trace, [step for step in plan.steps if done[id(step)]], number)
     layers = []
     for name, i in number.items():
-        steps = tuple(step for step in plan.steps if step.call.y.name == name)
+        steps = tuple(step for step in plan.steps if step.layer == name)
         phases = [p for p, phase in enumerate(plan.phases) if _layer_in(phase, number) == i]
         uses = tuple(table.get((i, core), Use()) for core in range(cores))
         slow = sum(use.slow for use in uses) // cluster.slow_cycles * 4 if cluster.slow_cycles else 0
@@ -219,7 +219,7 @@ def traced(plan: Plan, trace: Trace, cluster: Cluster, ran: Sequence[bool]) -> T
 
 def _layer_in(phase: Phase, number: dict[str, int]) -> int:
     """The layer that a phase is of."""
-    return number[phase.main.call.y.name]
+    return number[phase.main.layer]
 
 
 def _layer_spans(trace: Trace, core: int, steps: int) -> list[Span]:
@@ -294,7 +294,7 @@ def _moved(plan: Plan, trace: Trace, number: dict[str, int]) -> tuple[Moved, ...
     found = []
     for copy, work in zip(copies, works, strict=True):
         phase, step = writers[copy.source.buffer] if copy.source.buffer else awaits[copy.name]
-        found.append(Moved(copy, number[step.call.y.name], phase, work))
+        found.append(Moved(copy, number[step.layer], phase, work))
     return tuple(found)
 
 
@@ -309,7 +309,7 @@ def _worked(
     beside = {id(step) for phase in plan.phases for step in phase.steps if phase.beside(step)}
     found: dict[int, list[tuple[int, int, bool]]] = {}
     for step, work in zip(steps, works, strict=True):
-        found.setdefault(number[step.call.y.name], []).append((work.begin, work.end, id(step) in beside))
+        found.setdefault(number[step.layer], []).append((work.begin, work.end, id(step) in beside))
     return found
 
 

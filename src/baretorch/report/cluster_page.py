@@ -63,8 +63,8 @@ def _tiles(found: Traced) -> Html:
 
 
 def _row(found: Traced, layer: TracedLayer) -> Html:
-    name = layer.steps[0].call.y.name
-    phases = [p for p in found.plan.phases if p.main.call.y.name == name]
+    name = layer.steps[0].layer
+    phases = [p for p in found.plan.phases if p.main.layer == name]
     largest = max((copy.source.size for copy in layer.copies), default=0)
     known = next((t for t in found.plan.tiles.layers if t.layer == name), None) if found.plan.tiles else None
     model = known.cycles if known else round(sum(_modelled(phase) for phase in phases))
