@@ -9,14 +9,15 @@ import pytest
 
 from baretorch.ir import Array, Builder, DType, Graph, Op, Quant, Shape
 from baretorch.npu import reference
-from baretorch.npu.lower import ROWS, NotTaken, lower, lowered, why_not
-from baretorch.npu.region import Region
+from baretorch.npu.lower import ROWS, lower, lowered, why_not
+from baretorch.npu.region import NotTaken, Region
 from baretorch.npu.softmax import LONGEST, Rows
 from baretorch.npu.tosa import Kind, Operator
 from baretorch.ops.layout import Expand, Reshape
 from baretorch.ops.move import Cat
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
+from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.upsample import UpsampleNearest2d
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
@@ -124,6 +125,19 @@ def test_what_is_not_taken_says_why() -> None:
     assert refused.pop("pad float32 image") == "it is float32"
     assert refused.pop("slice bool (3, 5) axis 1 1:4:1") == "it is bool"
     assert {name: why for name, why in refused.items() if not why.startswith("it is ")} == REFUSED
+
+
+def test_sums_that_tosa_does_not_scale_are_refused() -> None:
+    """With tosa-tools beside Vela they were an error of the reference model, without them a guess."""
+    g = Builder("far")
+    weight, bias, multiplier = np.full((2, 1, 1, 3), 100, np.int8), np.array([38400, 38397]), np.full(2, 1 << 30)
+    names = [g.const("weight", weight), g.const("bias", bias.astype(np.int32))]
+    names.append(g.const("multiplier", multiplier.astype(np.int32)))
+    x = g.input("x", (1, 4, 4, 3), DType.INT8)
+    near, far = (g.add(QConv2d(-128, 0, shift, -128, 127), x, *names) for shift in (14, 15))
+    graph = g.graph((x,), (near, far))
+    whys = [why_not(graph, node) for node in graph.nodes]
+    assert whys == [None, "its sums reach 76,503; for a factor like its TOSA says what comes of those below 65,536"]
 
 
 def test_an_image_is_cut_once() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Op, Shape, Tensor
 from baretorch.npu.accelerators import Family
-from baretorch.npu.region import EXACT, Region, sizes
+from baretorch.npu.region import EXACT, NotTaken, Region, sizes
 from baretorch.npu.softmax import LONGEST, softmax
 from baretorch.npu.tosa import PROPAGATE, Block, Kind, Operator, Value
 from baretorch.ops.elementwise import Maximum, Minimum
@@ -38,10 +38,6 @@ from baretorch.ops.upsample import UpsampleNearest2d
 
 LARGEST_WINDOW = 64  # along a side, of the NPU's convolutions
 MOST_GROUPS = 16  # each is a convolution of its own
-
-
-class NotTaken(Exception):
-    """Why an NPU does not take an operator, as it stands."""
 
 
 Row: TypeAlias = Callable[[Region, Any, tuple[Tensor, ...], Tensor], Value]
@@ -105,6 +101,17 @@ def _constants(inputs: Sequence[Tensor]) -> tuple[Array, Array, Array]:
     return data_of(inputs, 1), data_of(inputs, 2), data_of(inputs, 3)
 
 
+def _far(zero: int) -> int:
+    """How far from its zero point an int8 is, at most."""
+    return max(127 - zero, zero + 128)
+
+
+def _most(weight: Array, bias: Array, zero: int) -> int:
+    """How far from 0 an accumulator of a layer is, at most: over-estimated for transposed kernels with strides."""
+    sums = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1)
+    return int((sums * _far(zero) + np.abs(bias.astype(np.int64))).max())
+
+
 def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     weight, bias, multiplier = _constants(inputs)
     out, kernel_h, kernel_w, depth = weight.shape
@@ -113,11 +120,12 @@ def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) 
     x, pads = region.windows(region.value(inputs[0]), kernel, op.stride, op.padding, op.dilation)
     h, w = sizes(x.shape, kernel, op.stride, pads, op.dilation)
     fields = (pads, op.stride, op.dilation)
+    most = _most(weight, unfolded, op.x_zero)
     if op.groups == x.shape[3] and depth == 1 and op.groups > 1:
         taps = weight.reshape(op.groups, -1, kernel_h, kernel_w).transpose(2, 3, 0, 1)
         shape = (x.shape[0], h, w, out)
         acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, taps, unfolded, op.x_zero, shape, fields)
-        made = region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi)
+        made = region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most)
     else:
         if op.groups > MOST_GROUPS:
             raise NotTaken(f"it has {op.groups} groups, and more than {MOST_GROUPS} are too many convolutions")
@@ -127,7 +135,7 @@ def _conv2d(region: Region, op: QConv2d, inputs: tuple[Tensor, ...], y: Tensor) 
             rows = slice(g * each, (g + 1) * each)
             part = region.sliced(x, 3, g * depth, (g + 1) * depth)
             acc = region.convolved(Operator.CONV2D, part, weight[rows], unfolded[rows], op.x_zero, shape, fields)
-            parts.append(region.requantized(acc, multiplier[rows], op.shift, op.zero, op.lo, op.hi))
+            parts.append(region.requantized(acc, multiplier[rows], op.shift, op.zero, op.lo, op.hi, most))
         made = region.joined(parts, 3)  # in int8: Vela 5.2.0 scales accumulators that are joined wrongly
     return made if op.pool == (1, 1) else region.max_pooled(made, op.pool, op.pool, (0, 0, 0, 0))
 
@@ -141,7 +149,8 @@ def _linear(region: Region, op: QLinear, inputs: tuple[Tensor, ...], y: Tensor) 
     fields = ((0, 0, 0, 0), (1, 1), (1, 1))
     shape = (1, rows, 1, out)
     acc = region.convolved(Operator.CONV2D, image, weight.reshape(out, 1, 1, in_), bias, 0, shape, fields)
-    return region.reshaped(region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi), y.shape)
+    most = _most(weight, bias, 0)
+    return region.reshaped(region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, most), y.shape)
 
 
 def _conv_transpose2d(region: Region, op: QConvTranspose2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -154,7 +163,7 @@ def _conv_transpose2d(region: Region, op: QConvTranspose2d, inputs: tuple[Tensor
     pads = tuple(-p for p in op.padding)
     x = region.value(inputs[0])
     acc = region.convolved(Operator.TRANSPOSE_CONV2D, x, weight, bias, op.x_zero, y.shape, (pads, op.stride))
-    return region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi)
+    return region.requantized(acc, multiplier, op.shift, op.zero, op.lo, op.hi, _most(weight, bias, op.x_zero))
 
 
 def _matmul(region: Region, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
@@ -168,7 +177,8 @@ def _matmul(region: Region, op: QMatmul, inputs: tuple[Tensor, ...], y: Tensor) 
     zeros = (region.block.const(np.array([z]), Kind.INT8) for z in (op.a_zero, op.b_zero))
     flat = (region.reshaped(a, (batch, m, k)), region.reshaped(b, (batch, k, n)))
     acc = region.block.add(Operator.MATMUL, (batch, m, n), Kind.INT32, *flat, *zeros)
-    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi)
+    most = k * _far(op.a_zero) * _far(op.b_zero)
+    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
     whole = region.reshaped(made, (*a.shape[:-2], m, n))
     return region.transposed(whole, tuple(op.y_dims) or tuple(range(len(whole.shape))))
 
@@ -216,7 +226,8 @@ def _settled(region: Region, x: Value) -> Value:
 def _mul(region: Region, op: QMul, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
     a, b = _alike(region, inputs, len(y.shape))
     acc = _product(region, region.wide(a, op.a_zero), region.wide(b, op.b_zero), y.shape)
-    return region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi)
+    most = _far(op.a_zero) * _far(op.b_zero)
+    return region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, op.lo, op.hi, most)
 
 
 def _product(region: Region, a: Value, b: Value, shape: Shape) -> Value:
@@ -229,7 +240,8 @@ def _squared_difference(region: Region, op: QSquaredDifference, inputs: tuple[Te
     apart = region.block.add(Operator.SUB, y.shape, Kind.INT32, *terms)
     steps = region.rescaled(apart, Kind.INT32, [1 << EXACT], [7 + EXACT])
     acc = _product(region, steps, steps, y.shape)
-    return region.requantized(acc, np.array(op.multiplier), 0, op.zero, op.lo, op.hi)
+    most = ((_far(op.a_zero) * op.a_factor + _far(op.b_zero) * op.b_factor >> 7) + 1) ** 2
+    return region.requantized(acc, np.array(op.multiplier), 0, op.zero, op.lo, op.hi, most)
 
 
 def _extreme(operator: Operator) -> Row:
@@ -272,7 +284,8 @@ def _avg_pool2d(region: Region, op: QAvgPool2d, inputs: tuple[Tensor, ...], y: T
         none = np.zeros(x.shape[3])
         fields = (pads, stride, (1, 1))
         acc = region.convolved(Operator.DEPTHWISE_CONV2D, x, ones, none, op.x_zero, y.shape, fields)
-    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, -128, 127)
+    most = prod(op.kernel) * _far(op.x_zero)
+    made = region.requantized(acc, np.array(op.multiplier), op.shift, op.zero, -128, 127, most)
     return region.reshaped(made, y.shape)
 
 

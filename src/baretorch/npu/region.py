@@ -15,6 +15,10 @@ from baretorch.ops.window import Padding, Pair
 EXACT = 30  # a RESCALE by 2^30 / 2^30 changes nothing
 
 
+class NotTaken(Exception):
+    """Why an NPU does not take an operator, as it stands."""
+
+
 @dataclass
 class Region:
     """The values of a region's tensors, in a block."""
@@ -55,8 +59,14 @@ class Region:
         power = EXACT if factor == 1 else 14
         return self.rescaled(x, Kind.INT32, [factor << power], [power], zero)
 
-    def requantized(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int) -> Value:
-        """int32 -> int8 by our rule."""
+    def requantized(self, acc: Value, multiplier: Array, shift: int, zero: int, lo: int, hi: int, most: int) -> Value:
+        """int32 -> int8 by our rule, from accumulators that are at most so far from 0: TOSA does not say what comes of
+        larger ones than its shift has bits."""
+        limit = 1 << (31 - shift)
+        if most >= limit:
+            raise NotTaken(
+                f"its sums reach {most:,}; for a factor like its TOSA says what comes of those below {limit:,}"
+            )
         each = [int(m) for m in multiplier.reshape(-1)]
         if len(set(each)) == 1:
             each = each[:1]
