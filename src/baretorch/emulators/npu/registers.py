@@ -10,7 +10,7 @@ import numpy as np
 from baretorch.emulators.npu.commands import Set
 from baretorch.emulators.npu.faults import Fault, Kind
 
-MOST = 1 << 24  # elements of a feature map: more is damage, or too much for this model
+MOST = 1 << 24  # elements of a feature map: more is damage, because no microcontroller has memory for it
 
 Ints: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 Shape: TypeAlias = tuple[int, int, int]  # height, width, depth
@@ -80,9 +80,6 @@ class Element:
         return (1 << (8 * self.size - (1 if self.signed else 0))) - 1
 
 
-LARGEST = 16 << 20  # elements of a feature map; no microcontroller has memory for more
-
-
 @dataclass(frozen=True)
 class Surface:
     """How a feature map lies in a region: up to four tiles, rows of pixels or of bricks of 16 channels."""
@@ -121,7 +118,7 @@ class Surface:
     def check(self, shape: Shape) -> None:
         """That addresses and strides are as aligned as the hardware wants them."""
         height, width, depth = shape
-        if height * width * depth > LARGEST:
+        if height * width * depth > MOST:
             raise Fault(Kind.BUS, f"{self.name} has {height * width * depth:,} elements, more than there is memory for")
         used = [True, width > self.width0, height > self.height0, width > self.width0 and height > self.height1]
         unit = 16 if self.bricks else self.element.size
