@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from baretorch.emulators import judgement
 from baretorch.emulators.judgement import Judgement
 from baretorch.emulators.npu import judge as judge_module
 from baretorch.emulators.npu.commands import Do, decode
@@ -139,6 +140,9 @@ def test_delegates_are_judged_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     for _ in range(2):
         partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
     assert seen == [3]
+    monkeypatch.setattr(judgement, "_judge", lambda: "another judge")
+    partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))
+    assert seen == [3, 3], "what an older emulated NPU called right is judged anew"
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     partitioned(graph, NPU, by_vela, judge=Judgement(graph, examples))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
+from baretorch.emulators import hooks
 from baretorch.emulators.npu import judge
 from baretorch.firmware.cache import cache_folder, fingerprint
 from baretorch.ir import Array, Graph, interpret
@@ -41,8 +43,16 @@ class Judgement:
         return interpret(self.graph, self.examples, keep=True)
 
 
+@cache
+def _judge() -> str:
+    """The emulated NPU itself: what another one called right is judged anew."""
+    files = (*sorted(Path(judge.__file__).parent.glob("*.py")), *Path(hooks.__file__).parent.glob("npu_*.c"))
+    return fingerprint(*(file.read_bytes() for file in files))
+
+
 def _identity(graph: Graph, payload: Payload) -> Iterator[str | bytes]:
     """What a judgement depends on."""
+    yield _judge()
     yield from (payload.accelerator.name, payload.commands, payload.weights, f"{payload.scratch} {payload.inputs}")
     yield f"{payload.outputs} {reference.installed()}"
     for node in graph.nodes:
