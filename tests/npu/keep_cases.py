@@ -16,7 +16,7 @@ from tests.npu.tosa_kinds import KINDS
 
 FOLDER = Path(__file__).parent / "payloads"
 ONLY_U85 = ("resize", "reverse", "bits", "compare", "gather", "argmax")
-CHOSEN = {"conv": "ethos-u65-512", "chain": "ethos-u85-512"}
+CHOSEN = {"conv": "ethos-u65-512", "chain": "ethos-u85-512", "max_pool_steps": "ethos-u85-128"}
 SIZE = 10500  # bytes that a file shall have about: some weights, not many
 UNREAD = ("scratch_shape.npy", "scratch_fast_shape.npy", "scratch_fast_region.npy", "operators.npy")
 

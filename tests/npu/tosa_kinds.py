@@ -137,6 +137,15 @@ def max_pool(b: Builder, kind: str = "int8") -> Any:
     return b.add("MAX_POOL2D", [b.input((1, h, w, c), kind)], (1, oh, ow, c), kind, kernel, stride, pads, 1)
 
 
+def max_pool_steps(b: Builder) -> Any:
+    """With strides that Vela makes several operations of, which go on with each other's result."""
+    (kh, kw), (sy, sx) = b.pick.choice([(1, 5), (5, 2), (6, 6)]), b.pick.choice([(2, 4), (4, 1), (5, 4)])
+    oh, ow, c = b.pick.randrange(1, 4), b.pick.randrange(1, 5), b.pick.choice([1, 4, 17])
+    pads = [0, b.pick.randrange(0, kh), b.pick.randrange(0, kw), 0]
+    h, w = (oh - 1) * sy + kh - pads[0] - pads[1], (ow - 1) * sx + kw - pads[2] - pads[3]
+    return b.add("MAX_POOL2D", [b.input((1, h, w, c))], (1, oh, ow, c), "int8", [kh, kw], [sy, sx], pads, 1)
+
+
 def avg_pool(b: Builder, kind: str = "int8") -> Any:
     kernel, stride, pads, h, w, oh, ow = window(b)
     c = b.pick.choice([1, 3, 16, 21, 40])
@@ -415,4 +424,5 @@ KINDS: dict[str, Callable[[Builder], Any]] = {
     "chain": lambda b: then(b, conv),
     "chain_pool": lambda b: then(b, max_pool),
     "chain_depthwise": lambda b: then(b, depthwise),
+    "max_pool_steps": max_pool_steps,
 }

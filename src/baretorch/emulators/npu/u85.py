@@ -136,14 +136,14 @@ def _write(core: Core, y: Ints) -> None:
     core.memory.write(surface(r, OFM), y.transpose(TRANSPOSED[turn]))
 
 
-def _finished(core: Core, total: Ints) -> Ints | None:
-    """Sums with what they go on from, scaled; None: the next operation goes on with them."""
+def _finished(core: Core, total: Ints, join: Pair = np.add) -> Ints | None:
+    """Sums, or what else is joined, with what they go on from, scaled; None: the next operation goes on with them."""
     r = core.registers
     begin = r.bits(Set.ACC_FORMAT, 4, 2)
     if begin == KEEP:
         if core.sums is None or core.sums.shape != total.shape:
             raise Fault(Kind.STRICT, "accumulators go on with what no operation has left there")
-        total = total + core.sums
+        total = join(total, core.sums)
     elif begin == FROM_IFM2:
         kind = element(r, IFM2)
         total = total + core.memory.read(surface(r, IFM2), _shape(total)) - zero_point(r, IFM2, kind)
@@ -239,9 +239,9 @@ def _pool(core: Core, mode: int) -> Ints | None:
         return _finished(core, summed(x.sum(2, keepdims=True), w, out)[0])
     x = read_window(core, IFM, w, out, out[2])
     if mode == MAX:
-        return _finished(core, largest(x, w, out))
+        return _finished(core, largest(x, w, out), np.maximum)
     if mode == MIN:
-        return _finished(core, -largest(-x, w, out))
+        return _finished(core, -largest(-x, w, out), np.minimum)
     if mode in (ARGMAX_X, ARGMAX_Y):
         seen = np.stack([each for _, _, each in taps(x, w, out, 0)])
         return _finished(core, np.argmax(seen, 0) << 16)

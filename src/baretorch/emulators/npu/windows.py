@@ -10,6 +10,7 @@ from baretorch.emulators.npu.faults import Fault, Kind
 from baretorch.emulators.npu.registers import Ints, Shape, Window
 
 NONE, NEAREST, ZEROS = 0, 1, 2  # how a feature map is made twice as large
+NOTHING = -(1 << 62)  # the largest of no numbers; less it, the smallest
 
 
 def source_size(mode: int, rows: int, columns: int) -> tuple[int, int]:
@@ -76,7 +77,7 @@ def summed(x: Ints, w: Window, out: Shape) -> tuple[Ints, Ints]:
 
 
 def largest(x: Ints, w: Window, out: Shape) -> Ints:
-    best = np.full(out, np.iinfo(np.int64).min, np.int64)
-    for _, _, seen in taps(x, w, out, np.iinfo(np.int64).min):
+    best = np.full(out, NOTHING, np.int64)
+    for _, _, seen in taps(x, w, out, NOTHING):
         np.maximum(best, seen, out=best)
     return best
