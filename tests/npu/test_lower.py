@@ -18,6 +18,7 @@ from baretorch.ops.move import Cat
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from baretorch.ops.qconv2d import QConv2d
+from baretorch.ops.qpool import QAvgPool2d
 from baretorch.ops.upsample import UpsampleNearest2d
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
@@ -138,6 +139,13 @@ def test_sums_that_tosa_does_not_scale_are_refused() -> None:
     graph = g.graph((x,), (near, far))
     whys = [why_not(graph, node) for node in graph.nodes]
     assert whys == [None, "its sums reach 76,503; for a factor like its TOSA says what comes of those below 65,536"]
+
+
+def test_windows_that_see_nothing_are_refused() -> None:
+    g = Builder("nothing")
+    x = g.input("x", (1, 1, 5, 4), DType.INT8)
+    graph = g.graph((x,), (g.add(QAvgPool2d((1, 1), (4, 1), 3, 1 << 30, 0, 5, (1, 1, 0, 0)), x),))
+    assert why_not(graph, graph.nodes[0]) == "its windows see nothing but padding"
 
 
 def test_an_image_is_cut_once() -> None:

@@ -111,6 +111,8 @@ class Region:
             unpadded = min(over, pads[2 * side + 1])
             pads[2 * side + 1] -= unpadded
             shape[1 + side] -= over - unpadded
+        if not all(shape):
+            raise NotTaken("its windows see nothing but padding")
         return self.cut(x, (0,) * len(shape), tuple(shape)), (pads[0], pads[1], pads[2], pads[3])
 
     def convolved(
