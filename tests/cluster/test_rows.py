@@ -96,7 +96,7 @@ def unmet(text: str) -> str:
     [
         (swapped, "a byte is touched that is being copied"),
         (unawaited, "a byte is touched that is being copied"),
-        (unmet, "two cores touch the same byte between two barriers|the cores wait for ever"),
+        (unmet, "two cores touch the same byte between two barriers"),
     ],
 )
 def test_what_is_broken_is_seen_with_the_layers_name(broken: Callable[[str], str], what: str, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_what_is_broken_is_seen_with_the_layers_name(broken: Callable[[str], str
     image = pipeline.build_image(changed, tmp_path)
     with pytest.raises(DeviceFault, match=what) as caught:
         pipeline.run_image(changed, image)
-    assert caught.value.have[0].startswith("in layer ")
+    assert caught.value.have[0] in ("in layer 2 of 6: 2", "in layer 3 of 6: 4")
 
 
 def with_copy(plan: Plan, of: Callable[[Copy], bool], change: Callable[[Copy], Copy | None], to: int = 0) -> Plan:

@@ -135,6 +135,27 @@ def test_nobody_touches_what_is_being_copied(meanwhile: int, address: int) -> No
     assert other.report.fault is Fault.NONE
 
 
+@pytest.mark.parametrize(("rows", "late"), [(3, False), (300, True)])
+def test_what_is_copied_may_be_written_when_the_others_know_that_it_was(rows: int, late: bool) -> None:
+    """Core 1 writes while core 0 still waits for the copy, or a little later: without a barrier, it cannot know."""
+    meet = [*constant(6, EVENTS), i_type(0, 6, 3, 7, CUSTOM0)]
+    start = [*constant(10, FAR), i_type(0xF14, 0, 2, 5, 0x73)]
+    theirs = [*meet, *[addi(0, 0, 0)] * (20 if late else 200)]
+    ours = [*dma(rows, 50), *meet, *constant(6, DMA), WAIT]
+
+    def program(*between: int) -> bytes:
+        first = [*ours, *between, *TELL]
+        return words(
+            *start, b_type(4 + 4 * len(first), 0, 5, 1), *first, *theirs, *between, s_type(0, 5, 10, 2, STORE), STAY
+        )
+
+    report = stopped(program(), chip(2)).report()
+    assert (report.fault, report.address, report.core, report.other) == (Fault.RACE, FAR, 1, 0)
+    assert report.writes and not report.other_writes
+    fine = run_program(program(*meet), chip(2), cycles=10_000)
+    assert fine.report.fault is Fault.NONE and fine.end is not None
+
+
 def test_a_channel_is_waited_for_before_it_starts_again() -> None:
     again = [*dma(1, 8), s_type(24, 7, 6, 2, STORE), STAY]
     assert stopped(words(*again), chip()).report().fault is Fault.UNIT_RULE

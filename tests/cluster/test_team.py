@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from baretorch.plan.cores import with_meetings
 from baretorch.plan.types import Executor, Phase, Schedule
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
 from tests.zoo.zoo import ZOO
 
 ALL = Options(io=Io.INT8, units=Units.OFF)
@@ -41,6 +43,7 @@ def small(requant: Requant = Requant.WIDE) -> Source:
     return quantized(from_module(net, (x,), "small"), Int8(requant=requant), [(x,)], on_host)
 
 
+@cache
 def large() -> Source:
     """More weights than the scratchpad has room for."""
     torch.manual_seed(0)
@@ -86,13 +89,18 @@ def without_meetings(compiled: pipeline.Compiled, number: int) -> pipeline.Compi
 
 
 def test_a_missing_barrier_is_seen_with_the_layers_name(tmp_path: Path) -> None:
+    """The layer named is that behind it, or that before it if its core was late."""
     compiled = pipeline.compile_source(small(), load_board("cluster8"), ALL)
-    broken = without_meetings(compiled, 0)
-    image = pipeline.build_image(broken, tmp_path)
-    with pytest.raises(DeviceFault, match="two cores touch the same byte between two barriers") as caught:
-        pipeline.run_image(broken, image)
-    first, *others = caught.value.have
-    assert first.startswith("in layer ") and any(text.startswith("core ") for text in others)
+    layers = ["0", "2", "2", "3", "4", "6"]  # between meetings
+    assert sum(phase.meet for phase in compiled.plan.phases) == len(layers) - 1
+    for number, pair in list(enumerate(pairwise(layers)))[::3]:
+        broken = without_meetings(compiled, number)
+        image = pipeline.build_image(broken, tmp_path / str(number))
+        with pytest.raises(DeviceFault, match="two cores touch the same byte between two barriers") as caught:
+            pipeline.run_image(broken, image)
+        first, *others = caught.value.have
+        assert first.startswith("in layer ") and first.split(": ")[1] in pair
+        assert len([text for text in others if text.startswith("core ")]) == 2
 
 
 def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
@@ -111,7 +119,7 @@ def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
 
 def test_cores_meet_before_one_writes_where_another_reads_what_was_brought() -> None:
     """The output of a layer lies where the weights of the one before are, and it waits for nothing."""
-    plan = pipeline.compile_source(large(), load_board("cluster8"), ALL).plan
+    plan = on_all_cores().plan
     pairs = pairwise(plan.phases[1:])
     before, phase = next((a, b) for a, b in pairs if a.steps[0].call.y.name != b.steps[0].call.y.name)
     step = replace(phase.steps[0], awaits=(), operands=phase.steps[0].writes, executor=Executor.CORE7)
@@ -134,20 +142,64 @@ def swapped(text: str) -> str:
     return text.replace(first, "AT(void, ?)").replace(second, first).replace("AT(void, ?)", second)
 
 
-def unawaited(text: str) -> str:
-    return re.sub(r"    bt_team_await\(1\);.*", "", text, count=1)
+@cache
+def on_all_cores() -> pipeline.Compiled:
+    return pipeline.compile_source(large(), load_board("cluster8"), ALL)
 
 
-@pytest.mark.parametrize("broken", [swapped, unawaited])
-def test_a_broken_double_buffer_is_seen_with_the_layers_name(broken: Callable[[str], str], tmp_path: Path) -> None:
-    compiled = pipeline.compile_source(large(), load_board("cluster8"), ALL)
+def instead_of_waiting(text: str, what: str = "") -> str:
+    """For the second tile."""
+    return re.sub(r"    bt_team_await\(1\);.*", what, text, count=1)
+
+
+def timed(text: str) -> str:
+    """Core 0 waits for longer than the copy takes with the engine that the chip has."""
+    return instead_of_waiting(text, "    for (volatile uint32_t time = 0; time < 2000; time++) {}")
+
+
+def awaits_another(text: str) -> str:
+    return instead_of_waiting(text, "    bt_team_await(0);")
+
+
+def slower(board: Board) -> Board:
+    """Its DMA engine moves a byte in a cycle, after a long start."""
+    cluster = board.chip.cluster
+    assert cluster is not None and cluster.dma is not None
+    dma = replace(cluster.dma, bytes_per_cycle=1, start_cycles=3000)
+    return replace(board, chip=replace(board.chip, cluster=replace(cluster, dma=dma)))
+
+
+def test_code_that_waits_takes_a_dma_that_ends_late(tmp_path: Path) -> None:
+    compiled = on_all_cores()
+    image = pipeline.build_image(compiled, tmp_path)
+    soon = pipeline.run_image(compiled, image)
+    late = pipeline.run_image(compiled, replace(image, board=slower(image.board)))
+    copies = len(compiled.plan.schedule.copies)
+    assert soon.emulator_cycles is not None and late.emulator_cycles is not None
+    assert same(soon, late) and late.emulator_cycles > soon.emulator_cycles + copies * 3000
+
+
+def as_it_is(board: Board) -> Board:
+    return board
+
+
+@pytest.mark.parametrize(
+    ("broken", "engine"),
+    [(swapped, as_it_is), (instead_of_waiting, as_it_is), (timed, as_it_is), (timed, slower), (awaits_another, slower)],
+)
+def test_a_broken_double_buffer_is_seen_with_the_layers_name(
+    broken: Callable[[str], str], engine: Callable[[Board], Board], tmp_path: Path
+) -> None:
+    """Whether the copy has ended by then or not."""
+    compiled = on_all_cores()
     files = {**compiled.c.files, "model.c": broken(compiled.c.files["model.c"])}
     assert files != compiled.c.files
     changed = replace(compiled, c=replace(compiled.c, files=files))
     image = pipeline.build_image(changed, tmp_path)
     with pytest.raises(DeviceFault, match="a byte is touched that is being copied") as caught:
-        pipeline.run_image(changed, image)
-    assert caught.value.have[0].startswith("in layer ")
+        pipeline.run_image(changed, replace(image, board=engine(image.board)))
+    assert caught.value.have[0] == "in layer 1 of 3: 0"
+    assert caught.value.have[-1] in ("channel 0", "channel 1")
 
 
 def every_mode(board: str) -> Iterator[Options]:

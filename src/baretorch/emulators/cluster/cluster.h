@@ -112,10 +112,18 @@ struct bt_core {
     struct bt_wait wait, since_wait;
 };
 
+/* Rows of bytes, `step` apart. */
+struct bt_rows {
+    uint32_t start, bytes, rows, step;
+};
+
+enum { BT_READS = 4 };
+
+/* What the DMA engine copies or the GEMM unit computes. */
 struct bt_transfer {
     bool open; /* until somebody has waited for it */
-    uint32_t source, source_row, source_step, target, row, target_step, rows, core, site;
-    uint32_t also, also_bytes; /* what is read beside the source: the GEMM unit's constants, from weights to multipliers */
+    uint32_t core, site;
+    struct bt_rows writes, reads[BT_READS]; /* the image, weights, biases and multipliers of the GEMM unit */
     uint64_t ends;
 };
 

@@ -158,21 +158,29 @@ static bool blame_other(struct bt_cluster *c, unsigned other, uint32_t site, boo
     return false;
 }
 
-/* Whether rows of `bytes`, `step` apart from `start`, have a byte of [from, from + count). */
-static bool rows_meet(uint32_t start, uint32_t bytes, uint32_t rows, uint32_t step, uint32_t from, uint32_t count)
+/* Whether they have a byte of [from, from + count). */
+static bool rows_meet(struct bt_rows r, uint32_t from, uint32_t count)
 {
-    uint32_t before = from < start + bytes || step == 0 ? 0 : (from - start - bytes) / step + 1u; /* rows */
-    uint32_t first = start + before * step;
-    return before < rows && from < first + bytes && first < from + count;
+    uint32_t before = from < r.start + r.bytes || r.step == 0 ? 0 : (from - r.start - r.bytes) / r.step + 1u; /* rows */
+    uint32_t first = r.start + before * r.step;
+    return before < r.rows && from < first + r.bytes && first < from + count;
+}
+
+static bool is_read(const struct bt_transfer *t, uint32_t from, uint32_t count)
+{
+    for (unsigned i = 0; i < BT_READS; i++) {
+        if (rows_meet(t->reads[i], from, count)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool transfer_meets(struct bt_cluster *c, unsigned core, uint32_t address, uint32_t bytes, bool write)
 {
     for (unsigned i = 0; i <= BT_CHANNELS; i++) {
         const struct bt_transfer *t = &c->transfer[i];
-        if (t->open && (rows_meet(t->target, t->row, t->rows, t->target_step, address, bytes) ||
-                        (write && rows_meet(t->source, t->source_row, t->rows, t->source_step, address, bytes)) ||
-                        (write && t->also_bytes != 0 && rows_meet(t->also, t->also_bytes, 1, 0, address, bytes)))) {
+        if (t->open && (rows_meet(t->writes, address, bytes) || (write && is_read(t, address, bytes)))) {
             blame(c, BT_IN_TRANSFER, core, address, write);
             blame_other(c, i, t->site, true);
             return true;
@@ -217,17 +225,27 @@ bool bt_touch(struct bt_cluster *c, unsigned core, unsigned memory, uint32_t off
     return true;
 }
 
-/* What a unit has done is as if the core that waited for it had. */
-static bool touch_rows(struct bt_cluster *c, unsigned core, uint32_t start, uint32_t bytes, uint32_t rows, uint32_t step,
-                       bool write)
+static bool touch_rows(struct bt_cluster *c, unsigned core, struct bt_rows r, bool write)
 {
-    for (uint32_t i = 0; i < rows; i++, start += step) {
-        unsigned m = bt_memory_at(c, start);
-        if (!bt_touch(c, core, m, start - c->config.memory[m].origin, bytes, write)) {
+    for (; r.rows != 0; r.rows--, r.start += r.step) {
+        unsigned m = bt_memory_at(c, r.start);
+        if (!bt_touch(c, core, m, r.start - c->config.memory[m].origin, r.bytes, write)) {
             return false;
         }
     }
     return true;
+}
+
+/* What a unit does is as if the core that starts it did it, and again the one that waits for it: until that has been
+ * granted, which may take long, and until a barrier then tells the others, none of them may write what is read. */
+static bool touch_all(struct bt_cluster *c, unsigned core, const struct bt_transfer *t)
+{
+    for (unsigned i = 0; i < BT_READS; i++) {
+        if (!touch_rows(c, core, t->reads[i], false)) {
+            return false;
+        }
+    }
+    return touch_rows(c, core, t->writes, true);
 }
 
 static void note_work(struct bt_cluster *c, unsigned channel, uint64_t asked, uint64_t begin)
@@ -236,17 +254,18 @@ static void note_work(struct bt_cluster *c, unsigned channel, uint64_t asked, ui
     if (c->core[t->core].measured) {
         c->works = bt_room(c->works, c->work_count, &c->work_room, sizeof *c->works);
         c->works[c->work_count++] = (struct bt_work){
-            channel, t->core, t->site, t->source, t->target, t->row * t->rows, asked, begin, t->ends,
+            channel, t->core, t->site, t->reads[0].start, t->writes.start, t->writes.bytes * t->writes.rows,
+            asked, begin, t->ends,
         };
     }
 }
 
 /* DMA ----------------------------------------------------------------------------------------------------------- */
 
-static bool rows_there(struct bt_cluster *c, uint32_t start, uint32_t bytes, uint32_t rows, uint32_t step)
+static bool rows_there(struct bt_cluster *c, struct bt_rows r)
 {
-    for (uint32_t i = 0; i < rows; i++, start += step) {
-        if (whole(c, start, bytes) == NULL) {
+    for (; r.rows != 0; r.rows--, r.start += r.step) {
+        if (whole(c, r.start, r.bytes) == NULL) {
             return false;
         }
     }
@@ -257,28 +276,23 @@ static bool start_dma(struct bt_cluster *c, unsigned core, uint64_t cycle, uint3
 {
     const uint32_t *r = c->dma_register;
     const struct bt_config *k = &c->config;
-    if (channel >= k->dma_channels || c->transfer[channel].open || r[BT_DMA_ROW] == 0 || r[BT_DMA_ROWS] == 0 ||
-        !rows_there(c, r[BT_DMA_SOURCE], r[BT_DMA_ROW], r[BT_DMA_ROWS], r[BT_DMA_SOURCE_STEP]) ||
-        !rows_there(c, r[BT_DMA_TARGET], r[BT_DMA_ROW], r[BT_DMA_ROWS], r[BT_DMA_TARGET_STEP])) {
+    struct bt_rows from = {r[BT_DMA_SOURCE], r[BT_DMA_ROW], r[BT_DMA_ROWS], r[BT_DMA_SOURCE_STEP]};
+    struct bt_rows to = {r[BT_DMA_TARGET], r[BT_DMA_ROW], r[BT_DMA_ROWS], r[BT_DMA_TARGET_STEP]};
+    if (channel >= k->dma_channels || c->transfer[channel].open || to.bytes == 0 || to.rows == 0 ||
+        !rows_there(c, from) || !rows_there(c, to)) {
         return blame(c, BT_UNIT_RULE, core, k->dma, true);
     }
-    struct bt_transfer t = {
-        .open = true, .source = r[BT_DMA_SOURCE], .source_row = r[BT_DMA_ROW], .target = r[BT_DMA_TARGET],
-        .row = r[BT_DMA_ROW],
-        .rows = r[BT_DMA_ROWS], .source_step = r[BT_DMA_SOURCE_STEP], .target_step = r[BT_DMA_TARGET_STEP],
-        .core = core, .site = c->core[core].site,
-    };
-    /* Who starts it vouches for what is read, and that nobody else uses what is written. */
-    if (!touch_rows(c, core, t.source, t.row, t.rows, t.source_step, false) ||
-        !touch_rows(c, core, t.target, t.row, t.rows, t.target_step, true)) {
+    struct bt_transfer t = {.open = true, .core = core, .site = c->core[core].site, .writes = to, .reads = {from}};
+    if (!touch_all(c, core, &t)) {
         return false;
     }
-    for (uint32_t i = 0; i < t.rows; i++) {
-        unsigned m = bt_memory_at(c, t.target);
-        bt_code_written(c, m, t.target + i * t.target_step - k->memory[m].origin, t.row);
-        memmove(whole(c, t.target + i * t.target_step, t.row), whole(c, t.source + i * t.source_step, t.row), t.row);
+    unsigned m = bt_memory_at(c, to.start);
+    for (uint32_t i = 0; i < to.rows; i++) {
+        uint32_t target = to.start + i * to.step;
+        bt_code_written(c, m, target - k->memory[m].origin, to.bytes);
+        memmove(whole(c, target, to.bytes), whole(c, from.start + i * from.step, to.bytes), to.bytes);
     }
-    uint64_t beats = (uint64_t)t.rows * ((t.row + k->dma_bytes - 1u) / k->dma_bytes);
+    uint64_t beats = (uint64_t)to.rows * ((to.bytes + k->dma_bytes - 1u) / k->dma_bytes);
     uint64_t begins = cycle + k->dma_start > c->dma_free ? cycle + k->dma_start : c->dma_free;
     t.ends = c->dma_free = begins + beats;
     c->transfer[channel] = t;
@@ -378,20 +392,17 @@ static bool start_gemm(struct bt_cluster *c, unsigned core, uint64_t cycle)
         return blame(c, BT_UNIT_RULE, core, k->gemm, true);
     }
     uint32_t image_bytes = (uint32_t)(image * r[BT_GEMM_IN]), weight_bytes = (uint32_t)(taps * r[BT_GEMM_IN] * columns);
-    uint32_t rows = (uint32_t)pixels;
-    if (!touch_rows(c, core, r[BT_GEMM_X], image_bytes, 1, 0, false) ||
-        !touch_rows(c, core, r[BT_GEMM_WEIGHT], weight_bytes, 1, 0, false) ||
-        !touch_rows(c, core, r[BT_GEMM_BIAS], 4u * columns, 1, 0, false) ||
-        !touch_rows(c, core, r[BT_GEMM_MULTIPLIER], 4u * columns, 1, 0, false) ||
-        !touch_rows(c, core, r[BT_GEMM_Y], columns, rows, r[BT_GEMM_Y_STEP], true)) {
+    struct bt_transfer work = {
+        .open = true, .core = core, .site = c->core[core].site,
+        .writes = {r[BT_GEMM_Y], columns, (uint32_t)pixels, r[BT_GEMM_Y_STEP]},
+        .reads = {{r[BT_GEMM_X], image_bytes, 1, 0}, {r[BT_GEMM_WEIGHT], weight_bytes, 1, 0},
+                  {r[BT_GEMM_BIAS], 4u * columns, 1, 0}, {r[BT_GEMM_MULTIPLIER], 4u * columns, 1, 0}},
+    };
+    if (!touch_all(c, core, &work)) {
         return false;
     }
     gemm(c);
-    *t = (struct bt_transfer){
-        .open = true, .source = r[BT_GEMM_X], .source_row = image_bytes, .source_step = 0, .target = r[BT_GEMM_Y],
-        .row = columns, .rows = rows, .target_step = r[BT_GEMM_Y_STEP], .also = r[BT_GEMM_WEIGHT],
-        .also_bytes = weight_bytes, .core = core, .site = c->core[core].site,
-    };
+    *t = work;
     /* A block of gemm_rows windows and gemm_columns channels takes gemm_depth products of each per cycle, of a row of the
      * kernel at a time; its outputs leave gemm_columns at a time while the next block is computed. */
     uint64_t block = r[BT_GEMM_KERNEL_H] * rounds((uint64_t)r[BT_GEMM_KERNEL_W] * r[BT_GEMM_IN], k->gemm_depth);
@@ -413,7 +424,7 @@ static int64_t wait_for(struct bt_cluster *c, unsigned core, uint64_t cycle, uns
     }
     t->open = false;
     c->open--;
-    if (!touch_rows(c, core, t->target, t->row, t->rows, t->target_step, true)) {
+    if (!touch_all(c, core, t)) {
         return BT_FAULTED;
     }
     return (int64_t)(t->ends > cycle ? t->ends : cycle);
