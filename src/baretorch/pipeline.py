@@ -355,11 +355,13 @@ def blaming(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
 def _layer_that_ran(compiled: Compiled, image: Image, fault: DeviceFault) -> list[str]:
     """In words, if it can be told."""
     core = 1 if image.cores > 1 and "core 1" in str(fault) else 0
-    cores = range(image.cores) if image.board.chip.cluster else (core,)  # of a cluster, addresses tell
+    places: list[tuple[int, tuple[int, ...]]] = [(core, fault.addresses)]
+    if image.board.chip.cluster:  # addresses tell whose they are, first that of the core that stopped
+        places = [(each, (address,)) for address in fault.addresses for each in range(image.cores)]
     steps, code = compiled.plan.steps, read_code(image, compiled.c.run)
-    for core in cores:
+    for core, addresses in places:
         own = [n for n, step in enumerate(steps) if step.executor.host.value == core]
-        number = step_at(code, fault.addresses, len(own), core)
+        number = step_at(code, addresses, len(own), core)
         if number is not None:
             y = steps[own[number]].call.y
             layers = list(dict.fromkeys(step.call.y.name for step in steps))  # of which cores may have parts
