@@ -202,6 +202,30 @@ def test_a_broken_double_buffer_is_seen_with_the_layers_name(
     assert caught.value.have[-1] in ("channel 0", "channel 1")
 
 
+class Other(nn.Module):
+    """Layers that read nothing but constants, and layers with a geometry that is not a convolution's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Parameter(torch.randn(1, 1, 16))
+        self.heads, self.back = nn.Linear(16, 48), nn.ConvTranspose2d(16, 8, 2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = self.heads(torch.cat([self.token, x], 1))
+        q, k, v = rows.reshape(1, 9, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.back(y.transpose(2, 3).reshape(1, 16, 3, 3))  # type: ignore[no-any-return]
+
+
+def test_other_layers_give_the_bits_of_the_host(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 8, 16)
+    source = quantized(from_module(Other(), (x,), "other"), Int8(), [(x,)], on_host)
+    _, host = run(source, ONE, tmp_path / "host", "host")
+    _, all_ = run(source, ALL, tmp_path / "all")
+    assert same(host, all_)
+
+
 def every_mode(board: str) -> Iterator[Options]:
     """Every number of cores, with units and without."""
     chip = load_board(board).chip

@@ -11,7 +11,7 @@ import pytest
 
 from baretorch.ir import Array, DType, Op, Span, Tensor
 from baretorch.ops import OPS
-from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.conv2d import Conv2d, flat
 from baretorch.ops.cut import part_of, part_within
 from baretorch.ops.kernel import Call, nowhere
 from baretorch.ops.linear import Linear
@@ -74,6 +74,20 @@ def _tensor(a: Array) -> Tensor:
     dtype = DType.of(a.dtype.name)
     assert dtype is not None
     return Tensor("x", a.shape, dtype)
+
+
+def test_pointwise_convolutions_have_their_pixels_in_a_column() -> None:
+    """No other operator has, whatever its geometry is."""
+    changed = set()
+    for case in TABLE:
+        call = call_of(case)
+        column = flat(call)
+        if column is not call:
+            x, *others = case.arrays()
+            (y,) = column.op.reference(x.reshape(column.x.shape), *others)
+            case.check((np.asarray(y).reshape(call.y.shape),), run_reference([case])[0])
+            changed.add(call.op.name)
+    assert changed == {"conv2d", "qconv2d", "qconv2d16"}
 
 
 def test_a_part_of_rows_knows_its_place_and_its_padding() -> None:

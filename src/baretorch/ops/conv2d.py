@@ -137,6 +137,21 @@ def cut_convolution(op: Conv2d | QConv2d, inputs: Sequence[Tensor], axis: int, s
     return cut_windows(op, op.geometry.pooled_windows(inputs[1].shape), inputs, axis, start, stop)
 
 
+def flat(call: Call[Any]) -> Call[Any]:
+    """Of a pointwise convolution the same with all pixels in one column, so that rows are pixels."""
+    geometry = getattr(call.op, "geometry", None)
+    if not isinstance(geometry, Conv2d) or len(call.outputs) != 1 or len(call.x.shape) != 4:
+        return call
+    plain = geometry.stride == geometry.pool == (1, 1) and not any(geometry.padding) and geometry.groups == 1
+    if not plain or call.inputs[1].shape[1:3] != (1, 1):
+        return call
+
+    def column(t: Tensor) -> Tensor:
+        return replace(t, shape=(1, prod(t.shape[:3]), 1, t.shape[3]))
+
+    return replace(call, inputs=(column(call.x), *call.inputs[1:]), outputs=(column(call.y),))
+
+
 def geometry_params(call: Call[Conv2d]) -> tuple[tuple[str, int], ...]:
     """The fields that say where the windows lie; the int8 convolution has the same."""
     op = call.op

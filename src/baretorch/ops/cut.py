@@ -70,21 +70,6 @@ def part_within(part: Part, axis: int, start: int, stop: int, wide: bool = False
     return Part(found.call, offsets, part.at + found.at, part.wide or found.wide)
 
 
-def flat(call: Call[Any]) -> Call[Any]:
-    """Of a pointwise convolution the same with all pixels in one column, so that rows are pixels."""
-    geometry = getattr(call.op, "geometry", None)
-    if geometry is None or len(call.outputs) != 1 or len(call.x.shape) != 4:
-        return call
-    plain = geometry.stride == geometry.pool == (1, 1) and not any(geometry.padding) and geometry.groups == 1
-    if not plain or call.inputs[1].shape[1:3] != (1, 1):
-        return call
-
-    def column(t: Tensor) -> Tensor:
-        return replace(t, shape=(1, prod(t.shape[:3]), 1, t.shape[3]))
-
-    return replace(call, inputs=(column(call.x), *call.inputs[1:]), outputs=(column(call.y),))
-
-
 def _taken(t: Tensor, span: Span) -> Tensor:
     where = (slice(None),) * span.axis + (slice(span.start, span.stop),)
     if t.data is not None:

@@ -201,7 +201,7 @@ def _layers(one: _Candidate) -> Iterator[LayerTiles]:
         phase = one.made.schedule.phases[parts[0][0]]
         used = {o.buffer for step in phase.steps if step.layer == layer for o in step.operands if o.buffer}
         bytes_ = sum(b.size for b in one.made.buffers if b.name in used)
-        same = len({step.reads[0].offset for _, step in parts}) == 1  # tiles of channels read the same
+        same = len({step.reads[0].offset for _, step in parts if step.reads}) < 2  # tiles of channels read the same
         axis = "" if len(parts) == 1 else "channels" if same else "rows"
         axis = INPUTS if any(isinstance(step.call.op, QSums) for _, step in parts) else axis
         times = [time for time, step in parts if one.tiles[time].whole is step]

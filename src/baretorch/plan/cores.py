@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from baretorch.ir import Tensor
-from baretorch.ops.cut import Part, flat, part_within
+from baretorch.ops.conv2d import flat
+from baretorch.ops.cut import Part, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.choices import Choice
 from baretorch.plan.cost import cycles
