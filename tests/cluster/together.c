@@ -59,7 +59,7 @@ void bt_start(void)
     }
     if (core == 0) {
 #ifndef FORGET_GEMM
-        bt_gemm_wait(&g);
+        bt_gemm_wait(g.unit);
 #endif
     }
     bt_barrier();
