@@ -233,6 +233,24 @@ def test_only_what_a_stream_has_wrong_stays_behind() -> None:
     assert [(left.op, left.why) for left in found.left] == [("qadd", f"{WRONG}: ")]
 
 
+def test_if_a_stream_does_not_end_each_operator_is_asked_for() -> None:
+    """Who is blamed then may be innocent."""
+    g = Net()
+    x = g.image("x")
+    y = g.table(g.sum(g.table(x), x))
+    graph = g.graph((x,), (y,))
+
+    def judge(region: Graph, payload: Payload) -> None:
+        if any(node.op.name == "qadd" for node in region.nodes):
+            error = _wrong(region.nodes[0].outputs[0])
+            error.sure = False
+            raise error
+
+    found = partitioned(graph, NPU, StandIn(), judge=judge)
+    same(graph, found)
+    assert [node.op.name for node in found.graph.nodes] == ["delegate", "qadd", "delegate"]
+
+
 def test_a_region_that_is_wrong_again_and_again_is_given_up() -> None:
     g = Net()
     y = x = g.image("x")

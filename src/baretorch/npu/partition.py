@@ -5,8 +5,9 @@ of one level are a region: no way leads out of it and back in. A reshape at its 
 nothing, and so does a region that computes nothing; so does a softmax, unless all is wanted on the NPU, because it
 takes forty operations there, and more cycles than instructions of the CPU. If Vela refuses a region, its operators are
 asked for one by one, and those that it refuses by themselves stay behind. If a stream computes something else than its
-region, the first operator that differs stays on the CPU, and what is left of the region is tried again, a few times:
-then all of it stays there. If all is wanted on the NPU, that is an error.
+region, the first operator that differs stays on the CPU, or, if the stream does not come to its end, each whose own is
+wrong, too. What is left of the region is tried again, a few times: then all of it stays there. If all is wanted on the
+NPU, that is an error.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class WrongStream(CompileError):
     """A stream does not compute its region."""
 
     first = ""  # what the first operation that differs makes
+    sure = True  # False: the stream did not come to its end, so it may be another
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def partitioned(
     outside = (Reshape,) if most else (Reshape, QSoftmax)
     refused = {i: why for i, node in enumerate(graph.nodes) if (why := why_not(graph, node)) is not None}
     results: dict[tuple[int, ...], tuple[Graph, Result]] = {}
-    wrongs = 0
+    wrongs, asked = 0, set[int]()
     while True:
         found = _regions(graph, set(refused), outside)
         again = False
@@ -122,8 +124,10 @@ def partitioned(
                     if most:
                         raise
                     wrongs += 1
+                    alone = {} if wrong.sure else _wrong(graph, set(region) - asked, npu, compile_, judge)
+                    asked |= set() if wrong.sure else set(region)
                     first = [i for i in region if wrong.first in graph.nodes[i].outputs and wrongs <= MOST_WRONG]
-                    refused |= dict.fromkeys(first or region, f"{wrong.what}: {'; '.join((*wrong.at, *wrong.have))}")
+                    refused |= alone or dict.fromkeys(first or region, _told(wrong))
                     again = True
         if not again:
             break
@@ -159,6 +163,24 @@ def _refused(graph: Graph, region: tuple[int, ...], npu: Npu, compile_: Compiler
         except Refused as refusal:
             found[i] = f"Vela: {refusal}"
     return found or dict.fromkeys(region, f"Vela: {whole}")
+
+
+def _wrong(graph: Graph, nodes: set[int], npu: Npu, compile_: Compiler, judge: Judge) -> dict[int, str]:
+    """Those whose streams are wrong by themselves."""
+    found: dict[int, str] = {}
+    for i in sorted(nodes):
+        part = _part(graph, (i,))
+        try:
+            judge(part, _fitting(part, compile_(part, npu), npu).payload)
+        except Refused:
+            continue  # such as a reshape, of which nothing is left alone
+        except WrongStream as wrong:
+            found[i] = _told(wrong)
+    return found
+
+
+def _told(wrong: WrongStream) -> str:
+    return f"{wrong.what}: {'; '.join((*wrong.at, *wrong.have))}"
 
 
 def _regions(graph: Graph, refused: set[int], outside: tuple[type[Op], ...]) -> list[tuple[int, ...]]:
