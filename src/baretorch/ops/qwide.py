@@ -23,7 +23,7 @@ from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qpool import window_fields
 from baretorch.ops.softmax import Softmax
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
-from baretorch.targets.features import DSP
+from baretorch.targets.features import DSP, MVE
 
 LOWEST, HIGHEST = -32768, 32767
 LARGEST_FACTOR = (1 << 14) - 1  # two products with it and a rounding bit are below 2^31
@@ -232,6 +232,10 @@ def _avg_params(call: Call[QAvgPool16]) -> Params:
     return Params("bt_qavg_pool2d", (*window_fields(call), *own.items()))
 
 
+def _pairs(call: Call[Any]) -> bool:
+    return call.x.shape[3] >= 2
+
+
 def _rows(call: Call[QSoftmax16]) -> Params:
     return Params("bt_qsoftmax16", (("rows", prod(call.x.shape[:-1])), ("length", call.x.shape[-1])))
 
@@ -244,9 +248,21 @@ _ADD = Kernel[QAdd16](
     overlap=overlap.elementwise,
     splits=cut.outermost,
 )
-ADD = (replace(_ADD, symbol="bt_qadd16_dsp", source="qwide/dsp.c", needs=DSP, fits=_in_rows), _ADD)
-MAX: tuple[Kernel[QMaxPool16], ...] = (Kernel("bt_qmax_pool16_ref", "qwide/ref.c", _max_params, splits=cut.rows),)
-AVG: tuple[Kernel[QAvgPool16], ...] = (Kernel("bt_qavg_pool16_ref", "qwide/ref.c", _avg_params, splits=cut.rows),)
+ADD = (
+    replace(_ADD, symbol="bt_qadd16_mve", source="qwide/mve.c", needs=MVE, fits=_in_rows),
+    replace(_ADD, symbol="bt_qadd16_dsp", source="qwide/dsp.c", needs=DSP, fits=_in_rows),
+    _ADD,
+)
+MAX: tuple[Kernel[QMaxPool16], ...] = (
+    Kernel("bt_qmax_pool16_mve", "qwide/mve.c", _max_params, MVE, splits=cut.rows),
+    Kernel("bt_qmax_pool16_dsp", "qwide/pool_dsp.c", _max_params, DSP, _pairs, splits=cut.rows),
+    Kernel("bt_qmax_pool16_ref", "qwide/ref.c", _max_params, splits=cut.rows),
+)
+AVG: tuple[Kernel[QAvgPool16], ...] = (
+    Kernel("bt_qavg_pool16_mve", "qwide/mve.c", _avg_params, MVE, splits=cut.rows),
+    Kernel("bt_qavg_pool16_dsp", "qwide/pool_dsp.c", _avg_params, DSP, _pairs, splits=cut.rows),
+    Kernel("bt_qavg_pool16_ref", "qwide/ref.c", _avg_params, splits=cut.rows),
+)
 SOFTMAX: tuple[Kernel[QSoftmax16], ...] = (
     Kernel(
         "bt_qsoftmax16_ref",

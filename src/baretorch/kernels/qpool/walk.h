@@ -22,8 +22,8 @@ BT_INLINE int32_t bt_inside(int32_t start, int32_t kernel, int32_t size, int32_t
 }
 
 /* For every window, `each(p, &window, y)` writes the channels of one pixel; pixels are `step` apart. */
-#define BT_QPOOL_WALK(p, step, each)                                                                                \
-    bt_qwindow window = {.row_step = (p)->in_w * (step), .pitch = (step), .channels = (p)->channels};               \
+#define BT_QPOOL_WALK(type, p, step, each)                                                                          \
+    type window =       {.row_step = (p)->in_w * (step), .pitch = (step), .channels = (p)->channels};               \
     for (int32_t n = 0; n < (p)->batch; n++, x += (p)->in_h * (p)->in_w * (step)) {                                 \
         for (int32_t h = 0; h < (p)->out_h; h++) {                                                                  \
             int32_t top, left;                                                                                      \
@@ -39,14 +39,14 @@ BT_INLINE int32_t bt_inside(int32_t start, int32_t kernel, int32_t size, int32_t
 #define BT_QPOOL(symbol, params, each)                                                                              \
     BT_KERNEL void symbol(const params *p, const int8_t *x, int8_t *y)                                              \
     {                                                                                                               \
-        BT_QPOOL_WALK(p, p->channels, each)                                                                         \
+        BT_QPOOL_WALK(bt_qwindow, p, p->channels, each)                                                             \
     }
 
 /* The same of some channels of wider images. */
 #define BT_QPOOL_CHANNELS(symbol, params, each)                                                                     \
     BT_KERNEL void symbol(const params *p, const int8_t *x, int8_t *y)                                              \
     {                                                                                                               \
-        BT_QPOOL_WALK(&p->layer, p->y_stride, each)                                                                 \
+        BT_QPOOL_WALK(bt_qwindow, &p->layer, p->y_stride, each)                                                     \
     }
 
 BT_INLINE void bt_qavg_channel(const bt_qavg_pool2d *p, const bt_qwindow *w, int32_t c, int8_t *y)

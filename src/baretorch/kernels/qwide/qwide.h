@@ -29,6 +29,11 @@ BT_INLINE int16_t bt_qadd16_one(const bt_qadd16 *p, int32_t a, int32_t b)
     return (int16_t)bt_clamp_i32(sum >> p->shift, p->lo, p->hi);
 }
 
+BT_INLINE int16_t bt_qavg16_one(const bt_qavg_pool2d *p, int32_t sum)
+{
+    return (int16_t)bt_clamp_i32(bt_scale(sum * (int32_t)(1 << p->shift), p->multiplier, 0), -32768, 32767);
+}
+
 #ifndef BT_INLINE_KERNELS
 void bt_qadd16_ref(const bt_qadd16 *p, const int16_t *a, const int16_t *b, int16_t *y);
 void bt_qmax_pool16_ref(const bt_qmax_pool2d *p, const int16_t *x, int16_t *y);
@@ -37,6 +42,14 @@ void bt_qsoftmax16_ref(const bt_qsoftmax16 *p, const int16_t *x, const BT_FLASH 
 
 /* The innermost steps are 1 and 1. */
 void bt_qadd16_dsp(const bt_qadd16 *p, const int16_t *a, const int16_t *b, int16_t *y);
+void bt_qadd16_mve(const bt_qadd16 *p, const int16_t *a, const int16_t *b, int16_t *y);
+
+/* Two channels at a time, so there are two or more. */
+void bt_qmax_pool16_dsp(const bt_qmax_pool2d *p, const int16_t *x, int16_t *y);
+void bt_qavg_pool16_dsp(const bt_qavg_pool2d *p, const int16_t *x, int16_t *y);
+
+void bt_qmax_pool16_mve(const bt_qmax_pool2d *p, const int16_t *x, int16_t *y);
+void bt_qavg_pool16_mve(const bt_qavg_pool2d *p, const int16_t *x, int16_t *y);
 #endif
 
 #endif

@@ -37,8 +37,7 @@ BT_INLINE int32_t bt_ends16(int32_t start, int32_t kernel, int32_t size, int32_t
     }
 
 BT_POOL16(bt_qmax_pool16_ref, bt_qmax_pool2d, -32768, v > acc ? v : acc, acc)
-BT_POOL16(bt_qavg_pool16_ref, bt_qavg_pool2d, 0, acc + v,
-          bt_clamp_i32(bt_scale(acc * (int32_t)(1 << p->shift), p->multiplier, 0), -32768, 32767))
+BT_POOL16(bt_qavg_pool16_ref, bt_qavg_pool2d, 0, acc + v, bt_qavg16_one(p, acc))
 
 #undef BT_POOL16
 
@@ -55,11 +54,14 @@ BT_KERNEL void bt_qsoftmax16_ref(const bt_qsoftmax16 *p, const int16_t *x, const
         for (int32_t i = 1; i < p->length; i++)
             max = x[i] > max ? x[i] : max;
         uint32_t sum = 0;
-        for (int32_t i = 0; i < p->length; i++)
-            sum += bt_exp16(table, max - x[i]);
+        for (int32_t i = 0; i < p->length; i++) {
+            const uint32_t e = bt_exp16(table, max - x[i]); /* below 65535 */
+            sum += e;
+            y[i] = (int16_t)e;
+        }
         const uint32_t inverse = 0xffffffffu / sum;
         for (int32_t i = 0; i < p->length; i++) {
-            const uint32_t share = ((bt_exp16(table, max - x[i]) * inverse >> 16) + 1) >> 1;
+            const uint32_t share = (((uint16_t)y[i] * inverse >> 16) + 1) >> 1;
             y[i] = (int16_t)(share < 32767 ? share : 32767);
         }
     }
