@@ -11,7 +11,7 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Graph, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.pull import pulled
-from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
+from baretorch.options import DEFAULT, Buffers, Input, Optimize, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choices import Choice, chosen
@@ -154,7 +154,8 @@ def _whole(
     def measured(call: Call[Any]) -> Choice | None:
         return choices.of(call, board.chip.cpu.name, options.shared_cores)
 
-    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
+    small = options.optimize is Optimize.SIZE
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured, small)
     wished = wishes(graph, storage, board, options.place, of_npu(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
