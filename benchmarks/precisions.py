@@ -1,8 +1,9 @@
-"""The same layers in int8, int4 and int16: instructions and bytes. `python precisions.py` prints just these."""
+"""The same layers in int8, int4 and int16, and a whole model: instructions and bytes. `python precisions.py` prints
+just these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +18,39 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = (("conv3x3", "conv2d"), ("linear784", "linear"))  # a file of benchmarks/layers, and its layer's name
 PRECISIONS = ("int8", "int4", "int16")
 BOARDS = (M4F, M33, M55, M0PLUS, "virt-rv32")
+WHOLE, WHOLE_ON = "kws", (M4F, M55)  # a model of the zoo with int16 in all its layers
+IN_INT16 = ("conv2d", "linear", "avg_pool2d", "softmax")
 
 
 def measure_all() -> list[dict[str, Any]]:
     """Each of them on each board, with int8 inputs and outputs: int16 includes the way there and back."""
     rows = []
     for file, layer in LAYERS:
-        for precision in PRECISIONS:
-            config = ROOT / "build" / "bench" / f"{file}-{precision}.toml"
-            config.parent.mkdir(parents=True, exist_ok=True)
-            config.write_text(f'[layers]\n"{layer}" = "{precision}"\n')
-            path = str(ROOT / "benchmarks" / "layers" / f"{file}.py")
-            source = pipeline.read(path, None, frontends.Int8(config=str(config)))
-            for board in BOARDS:
-                options = Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8)
-                compiled = pipeline.compile_source(source, load_board(board), options)
-                image = pipeline.build_image(compiled, config.with_suffix("") / board)
-                facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
-                told = {"model": file, "precision": precision, "board": board, "instructions": facts["instructions"]}
-                rows.append(told | {"weights": facts["flash"]["weights"], "arena": facts["ram"]["arena"]})
-    return rows
+        path = ROOT / "benchmarks" / "layers" / f"{file}.py"
+        rows += [row for precision in PRECISIONS for row in _measured(path, [layer], precision, BOARDS)]
+    return rows + measure_whole()
+
+
+def measure_whole() -> list[dict[str, Any]]:
+    path = ROOT / "zoo" / f"{WHOLE}.py"
+    graph = pipeline.read(str(path)).graph
+    made = [graph[n.outputs[0]] for n in graph.nodes if n.op.name in IN_INT16]
+    layers = list(dict.fromkeys(t.origin.path or t.name for t in made))
+    return [row for precision in ("int8", "int16") for row in _measured(path, layers, precision, WHOLE_ON)]
+
+
+def _measured(path: Path, layers: Sequence[str], precision: str, boards: Sequence[str]) -> Iterator[dict[str, Any]]:
+    config = ROOT / "build" / "bench" / f"{path.stem}-{precision}.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[layers]\n" + "".join(f'"{layer}" = "{precision}"\n' for layer in layers))
+    source = pipeline.read(str(path), None, frontends.Int8(config=str(config)))
+    for board in boards:
+        options = Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8)
+        compiled = pipeline.compile_source(source, load_board(board), options)
+        image = pipeline.build_image(compiled, config.with_suffix("") / board)
+        facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
+        told = {"model": path.stem, "precision": precision, "board": board, "instructions": facts["instructions"]}
+        yield told | {"weights": facts["flash"]["weights"], "arena": facts["ram"]["arena"]}
 
 
 def section(rows: Sequence[dict[str, Any]]) -> str:
@@ -46,7 +60,7 @@ def section(rows: Sequence[dict[str, Any]]) -> str:
         "## Precisions",
         "",
         "A layer in the precisions of `--config`, with how many times as much as int8 each takes. Inputs and outputs",
-        "are int8: int16 includes the way there and back.",
+        "are int8: int16 includes the way there and back. Last a whole model with all its layers in int16.",
         "",
         "| layer | board | precision | instructions | of int8 | weights | of int8 | arena |",
         "|---|---|---|--:|--:|--:|--:|--:|",
