@@ -56,13 +56,15 @@ class DType(Enum):
 class Quant:
     """real = scale * (stored - zero_point); one pair, or one per index of `axis`. If the model `cuts` there, numbers
     beyond what int8 holds are cut off also where the tensor stays float: an activation may be made of that alone.
-    Weights may have 4 `bits`, activations 16: then there is int16 too, 128 times finer and with the zero point 0."""
+    Weights may have 4 `bits`, with a factor for each `group` of so many inputs, if there are some; activations 16: then
+    there is int16 too, 128 times finer and with the zero point 0."""
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     axis: int | None = None
     cuts: bool = field(default=False, compare=False)
     bits: int = field(default=8, compare=False)
+    group: int = field(default=0, compare=False)
 
     @property
     def range(self) -> tuple[float, float]:

@@ -30,12 +30,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_layers_get_their_precision(folder: Path) -> None:
-    (folder / "c.toml").write_text('[layers]\n"0" = "int4"\n"3" = "int4"\n')
+    (folder / "c.toml").write_text('[layers]\n"0" = "int4"\n"3" = "int4g32"\n')
     arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c")
     assert baretorch(*arguments).code == 0
     text = (folder / "c" / "model.c").read_text()
     assert "bt_qconv2d4_dsp(" in text
-    assert "bt_qlinear4_dsp(" in text
+    assert "bt_qlinear4_groups_dsp(" in text
     assert "--config c.toml" in (folder / "c" / "model.h").read_text()
 
 
@@ -126,6 +126,7 @@ def test_float_is_what_keep_float_does(folder: Path) -> None:
         ("config_layer", '[layers]\n"3O" = "int4"\n'),
         ("config_precision", '[layers]\n"3" = "int-4"\n'),
         ("config_no_weights", '[layers]\n"4" = "int4"\n'),
+        ("config_no_groups", '[layers]\n"0" = "int4g32"\n'),
         ("config_no_float16", '[layers]\n"4" = "float16"\n'),
         ("config_no_int16", '[layers]\n"2" = "int16"\n'),
         ("config_no_toml", '[layers\n"3" = "int4"\n'),

@@ -14,13 +14,15 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops import cut, overlap, pack_dsp
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.targets.features import DSP, MVE, TRIPLES
+from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
 if TYPE_CHECKING:
     from baretorch.ops.qconv2d import QConv2d
     from baretorch.ops.qlinear import QLinear
 
 ADDED = 8
+GROUP = 32  # inputs that have a factor of their own, BT_INT4_GROUP
+FACTORS = 18  # the largest of them: 7 * 18 has 8 bits
 LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 
 
@@ -61,6 +63,7 @@ def linears(params: Callable[[Call[QLinear]], Params]) -> tuple[Kernel[QLinear],
             splits=cut.rows_or_channels(4),
         ),
         ref,
+        *groups(),
     )
 
 
@@ -114,11 +117,84 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
         ),
         windows,
         ref,
+        *groups(),
     )
 
 
+def whole_in_groups(rows: Array, scales: Array) -> Array:
+    """Rows of real weights in steps of their scales: whole numbers within -7..7, times the least factor for each group
+    that makes its largest one of these."""
+    real = _grouped(rows / scales[:, None])
+    factors = np.clip(np.ceil(np.abs(real).max(axis=2) / 7), 1, FACTORS)[:, :, None]
+    whole = np.clip(np.rint(real / factors), -7, 7) * factors
+    return np.asarray(whole.reshape(len(rows), -1)[:, : rows.shape[1]], np.int64)
+
+
+def in_groups(rows: Array) -> tuple[Array, Array] | None:
+    """Rows of whole numbers as weights of 4 bits and factors[row, group], or None if they are not made of such."""
+    groups = _grouped(rows.astype(np.int32))
+    factors = np.maximum(np.gcd.reduce(groups, axis=2), 1)
+    small = groups // factors[:, :, None]
+    if small.min(initial=0) < -ADDED or small.max(initial=0) >= ADDED:
+        return None
+    return small.reshape(len(rows), -1)[:, : rows.shape[1]], factors
+
+
+def _grouped(rows: Array) -> Array:
+    """[row, group, input], with zeros behind the last."""
+    return np.pad(rows, ((0, 0), (0, -rows.shape[1] % GROUP))).reshape(len(rows), -1, GROUP)
+
+
+def groups() -> tuple[Kernel[Any], ...]:
+    """Of qlinear, and of pointwise convolutions, which are the same with a row for each pixel."""
+
+    def row(variant: str, rows: int, weight: Callable[[Array], Array], inputs: int, needs: Needs) -> Kernel[Any]:
+        def pack(call: Call[Any]) -> tuple[Packed, ...]:
+            made = in_groups(_rows(call))
+            assert made is not None, f"{call.op} has other weights"
+            small, factors = made
+            full = np.zeros((-(-len(factors) // rows) * rows, factors.shape[1]), np.uint8)
+            full[: len(factors)] = factors
+            together = full.reshape(-1, rows, full.shape[1]).transpose(0, 2, 1)
+            first, *others = _packed(call, weight(small))
+            return (first, Packed("factors", np.ascontiguousarray(together)), *others)
+
+        return Kernel(
+            f"bt_qlinear4_groups_{variant}",
+            f"qlinear/int4_groups_{variant}.c",
+            _row_params,
+            needs,
+            lambda call: call.op.group == GROUP and _constant(call) and _rows(call).shape[1] % inputs == 0,
+            pack,
+            (lambda call: 0) if variant == "ref" else (lambda call: 4 * -(-_rows(call).shape[1] // GROUP)),
+            splits=cut.rows_or_channels(rows),
+        )
+
+    return (
+        row("mve", 2, _nibbles, 1, MVE),
+        row("dsp", 4, _four_rows, 4, DSP),
+        row("pairs", 4, _pairs, 2, TRIPLES),
+        row("ref", 2, _nibbles, 1, ANY_CPU),
+    )
+
+
+def _rows(call: Call[Any]) -> Array:
+    weight = data_of(call.inputs, 1)
+    return weight.reshape(len(weight), -1)
+
+
+def _row_params(call: Call[Any]) -> Params:
+    op, (out, in_) = call.op, _rows(call).shape
+    sizes = (("batch", prod(call.x.shape[:-1])), ("in", in_), ("out", out))
+    return Params("bt_qlinear", (*sizes, ("shift", op.shift), ("zero", op.zero), ("lo", op.lo), ("hi", op.hi)))
+
+
+def _constant(call: Call[Any]) -> bool:
+    return all(t.data is not None for t in call.inputs[1:])
+
+
 def _fits(call: Call[QLinear] | Call[QConv2d]) -> bool:
-    return call.op.bits == 4 and all(t.data is not None for t in call.inputs[1:])
+    return call.op.bits == 4 and not call.op.group and _constant(call)
 
 
 def _packed(call: Call[QLinear] | Call[QConv2d], weight: Array) -> tuple[Packed, ...]:

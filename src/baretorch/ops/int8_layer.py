@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Tensor
-from baretorch.ops import narrow
+from baretorch.ops import int4, narrow
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need
 from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits, limits
@@ -17,8 +17,9 @@ from baretorch.ops.kernel import data_of
 LARGEST_BIAS = 2**28  # in an accumulator: a multiplier then loses less than a step's 32nd part of it
 
 
-def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8) -> None:
-    """int8 input, weight of 8 or 4 bits, one int32 bias and one int32 multiplier per output channel."""
+def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8, group: int = 0) -> None:
+    """int8 input, weight of 8 bits, or 4, perhaps in groups; one int32 bias and one int32 multiplier per output
+    channel."""
     _, weight, bias, multiplier = inputs
     types = tuple(t.dtype for t in inputs)
     need(
@@ -29,6 +30,16 @@ def need_accumulator(op: Op, inputs: Sequence[Tensor], bits: int = 8) -> None:
         inputs,
         "x int8, weight int8[out, ...], bias int32[out], multiplier int32[out]",
     )
+    if group:
+        rows = None if weight.data is None else weight.data.reshape(len(weight.data), -1)
+        need(
+            bits == 4 and group == int4.GROUP and (rows is None or int4.in_groups(rows) is not None),
+            op,
+            f"the weight is not one of {bits} bits in groups of {group}",
+            inputs,
+            f"4 bits, and in groups of {int4.GROUP} inputs multiples of weights within -8..7",
+        )
+        return
     need(
         bits == 8 or (bits == 4 and (weight.data is None or bool((np.abs(weight.data * 2 + 1) <= 15).all()))),
         op,
@@ -51,6 +62,7 @@ class Layer:
     bias: str
     multiplier: str
     bits: int  # of a weight
+    group: int  # of inputs whose weights have a factor
 
     @property
     def constants(self) -> tuple[str, str, str]:
@@ -68,7 +80,7 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
         raise StaysFloat("its weight has no symmetric int8 scale")
     real, bias, s_w = _real(w.data, w.quant, biases, x, y)
     s_x, z_x, s_y, z_y = x.scale[0], x.zero_point[0], y.scale[0], y.zero_point[0]
-    rows, whole = _stored(real, bias, s_w, s_x, z_x if folds else 0)
+    rows, whole = _stored(real, bias, s_w, s_x, z_x if folds else 0, w.quant.group)
     stored = rows.astype(np.int8).reshape(w.shape)
     multiplier, shift = multipliers([float(f) for f in s_x * s_w / s_y])
     fits_32_bits(int((np.abs(whole) + 255 * np.abs(rows).sum(axis=1)).max(initial=0)) << shift)
@@ -83,6 +95,7 @@ def layer_of(walk: Walk, node: Node, lo: float, hi: float, folds: bool = True) -
         walk.constant(w, "bias", whole.astype(np.int32)),
         walk.constant(w, "multiplier", multiplier),
         w.quant.bits,
+        w.quant.group,
     )
 
 
@@ -116,9 +129,10 @@ def _real(weight: Array, quant: Quant, biases: Sequence[Tensor], x: Quant, y: Qu
     return real, bias, weight_scales(np.array(quant.scale), real, bias, x.scale[0], y.scale[0])
 
 
-def _stored(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int) -> tuple[Array, Array]:
+def _stored(real: Array, bias: Array, s_w: Array, s_x: float, x_zero: int, group: int = 0) -> tuple[Array, Array]:
     """Rows of weights and biases as they are stored, with the input's zero point folded in."""
-    rows = np.rint(real / s_w[:, None]).astype(np.int64)  # a note's scale is for its largest
+    # a note's scale is for its largest
+    rows = int4.whole_in_groups(real, s_w) if group else np.rint(real / s_w[:, None]).astype(np.int64)
     return rows, np.rint(bias / (s_x * s_w)) - x_zero * rows.sum(axis=1)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from baretorch.ir import Array, DType, Node, Op, Piece, Signature, Tensor
 from baretorch.ops import conv2d, cut, int4, pack_avr, pack_dsp, pack_mve, pack_triples, pack_xcv, qconv2d16, sparse
 from baretorch.ops.arithmetic import requantize
+from baretorch.ops.check import need
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
@@ -27,7 +28,7 @@ class QConv2d(Op):
 
     Outside of the image stands x's zero point `x_zero`; bias = real bias - x_zero * the sum of the channel's weights,
     in the accumulator's scale. Geometry and `pool` as in conv2d: of a window the largest accumulator counts.
-    With 4 `bits`, weights are within -8..7 and stored as that."""
+    With 4 `bits`, weights are within -8..7 and stored as that; `group` as in qlinear, if all is as wide as a pixel."""
 
     name: ClassVar[str] = "qconv2d"
     x_zero: int
@@ -41,6 +42,7 @@ class QConv2d(Op):
     groups: int = 1
     pool: Pair = (1, 1)
     bits: int = 8
+    group: int = 0
 
     @property
     def geometry(self) -> Conv2d:
@@ -48,7 +50,14 @@ class QConv2d(Op):
         return Conv2d(self.stride, self.padding, self.dilation, self.groups, pool=self.pool)
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_accumulator(self, inputs, self.bits)
+        need_accumulator(self, inputs, self.bits, self.group)
+        need(
+            not self.group or (inputs[1].shape[1:3] == (1, 1) and self.geometry == Conv2d()),
+            self,
+            "its windows are larger than a pixel",
+            inputs,
+            "a pointwise convolution where weights have groups",
+        )
         (signature,) = self.geometry.infer([replace(t, dtype=DType.FLOAT32, data=None) for t in inputs[:2]])
         return (replace(signature, dtype=DType.INT8),)
 
@@ -82,7 +91,7 @@ def conv(walk: Walk, node: Node) -> None:
         return
     made = layer_of(walk, node, op.lo, op.hi)
     own = (made.x_zero, made.zero, made.shift, made.lo, made.hi)
-    whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool, made.bits)
+    whole = QConv2d(*own, op.stride, op.padding, op.dilation, op.groups, op.pool, made.bits, made.group)
     inputs = (walk.int8(node.inputs[0]), *made.constants)
     if made.bits == 8 or op.pool == (1, 1):
         walk.emit(node, whole, *inputs)

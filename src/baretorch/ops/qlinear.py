@@ -26,7 +26,8 @@ class QLinear(Op):
     """x int8[..., in], weight int8[out, in], bias int32[out], multiplier int32[out] -> int8[..., out].
 
     bias = real bias - x's zero point * the sum of the row, in the accumulator's scale. With 4 `bits`, weights are
-    within -8..7 and stored as that."""
+    within -8..7 and stored as that; in each `group` of so many inputs, if there are some, they are that times a whole
+    number, which is stored beside them."""
 
     name: ClassVar[str] = "qlinear"
     carried: ClassVar[slice] = slice(1)
@@ -36,9 +37,10 @@ class QLinear(Op):
     lo: int = -128
     hi: int = 127
     bits: int = 8
+    group: int = 0
 
     def infer(self, inputs: Sequence[Tensor]) -> tuple[Signature, ...]:
-        need_accumulator(self, inputs, self.bits)
+        need_accumulator(self, inputs, self.bits, self.group)
         x, weight = inputs[:2]
         need(
             len(weight.shape) == 2 and bool(x.shape) and x.shape[-1] == weight.shape[1],
@@ -75,9 +77,8 @@ def linear(walk: Walk, node: Node) -> None:
         walk.wide[node.outputs[0]] = qconv2d16.linear(walk, node, op.lo, op.hi)
         return
     made = layer_of(walk, node, op.lo, op.hi)
-    walk.emit(
-        node, QLinear(made.zero, made.shift, made.lo, made.hi, made.bits), walk.int8(node.inputs[0]), *made.constants
-    )
+    whole = QLinear(made.zero, made.shift, made.lo, made.hi, made.bits, made.group)
+    walk.emit(node, whole, walk.int8(node.inputs[0]), *made.constants)
 
 
 def _params(call: Call[QLinear]) -> Params:
@@ -115,7 +116,8 @@ def as_pixels(call: Call[QLinear]) -> Call[QConv2d]:
     image = replace(x, shape=(1, _rows(call), 1, in_))
     taps = replace(weight, shape=(out, 1, 1, in_), data=data_of(call.inputs, 1).reshape(out, 1, 1, in_))
     y = replace(call.y, shape=(1, _rows(call), 1, out))
-    return Call(QConv2d(0, op.zero, op.shift, op.lo, op.hi, bits=op.bits), (image, taps, *others), (y,), call.pitch)
+    whole = QConv2d(0, op.zero, op.shift, op.lo, op.hi, bits=op.bits, group=op.group)
+    return Call(whole, (image, taps, *others), (y,), call.pitch)
 
 
 def _rows(call: Call[QLinear]) -> int:

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import LISTS, Arguments, is_number
 from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
-from baretorch.ops import half
+from baretorch.ops import half, int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.layout import Permute, Reshape
@@ -48,6 +49,7 @@ HEADER = 1024  # bytes that an array's description and name take in an .npz, at 
 class Precision(StrEnum):
     INT8 = "int8"  # as all others
     INT4 = "int4"  # weights of 4 bits
+    INT4G32 = "int4g32"  # the same with a factor for each 32 inputs
     INT16 = "int16"  # weights of 8 bits, inputs and outputs of 16
     FLOAT = "float"  # as --keep-float leaves it
     FLOAT16 = "float16"  # the same with weights of 16 bits
@@ -244,9 +246,9 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
             if precision is Precision.FLOAT16:
                 nodes[i] = _in_float16(graph, nodes[i], layer)
                 continue
-            if precision is Precision.INT4:
+            if precision in (Precision.INT4, Precision.INT4G32):
                 x, weight, *rest = nodes[i].inputs
-                own = _in_int4(graph[weight], fresh(graph, tensors, f"{weight}_int4"))
+                own = _in_int4(graph[weight], fresh(graph, tensors, f"{weight}_int4"), precision)
                 tensors[own.name] = own
                 nodes[i] = replace(nodes[i], inputs=(x, own.name, *rest))
                 continue
@@ -275,6 +277,10 @@ def _moved_from(graph: Graph, name: str) -> str:
 
 LACKS = {
     Precision.INT4: ("it has no weights in int8", "a linear layer or a convolution that is quantized"),
+    Precision.INT4G32: (
+        "it has no weights in int8 for groups of 32 inputs",
+        "a linear layer or a convolution of 1x1 that is quantized",
+    ),
     Precision.INT16: (
         "there is no int16 of it",
         "a linear layer, a convolution, an LSTM, GRU or RNN, a sum of two tensors, a pool, a mean or a softmax that is "
@@ -305,6 +311,14 @@ def _has_weights(graph: Graph, node: Node) -> bool:
     )
 
 
+def _of_pixels(graph: Graph, node: Node) -> bool:
+    """A linear layer, or a convolution that is one for each pixel."""
+    op = node.op
+    plain = isinstance(op, Conv2d) and replace(op, lo=-inf, hi=inf, pool=(1, 1)) == Conv2d()
+    pointwise = plain and graph[node.inputs[1]].shape[1:3] == (1, 1)
+    return _has_weights(graph, node) and (isinstance(op, Linear) or pointwise)
+
+
 def _has_floats(graph: Graph, node: Node) -> bool:
     return isinstance(node.op, (Linear, Conv2d)) and graph[node.inputs[1]].data is not None
 
@@ -325,12 +339,14 @@ def _in_float16(graph: Graph, node: Node, layer: str) -> Node:
 
 FITS = {
     Precision.INT4: _has_weights,
+    Precision.INT4G32: _of_pixels,
     Precision.INT16: _in_int16,
     Precision.FLOAT16: _has_floats,
 }
 
 
-def _in_int4(weight: Tensor, name: str) -> Tensor:
+def _in_int4(weight: Tensor, name: str, precision: Precision) -> Tensor:
     """A weight of its own, as others may have the same in int8."""
     assert weight.data is not None
-    return replace(weight, name=name, quant=per_channel(weight.data, bits=4))
+    group = int4.GROUP if precision is Precision.INT4G32 else 0
+    return replace(weight, name=name, quant=per_channel(weight.data, 4, group))

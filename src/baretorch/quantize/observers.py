@@ -13,6 +13,7 @@ from math import inf
 import numpy as np
 
 from baretorch.ir import Array, Quant
+from baretorch.ops.int4 import FACTORS
 
 BITS = 10  # of a scale behind its leading one: multiples of 1/255, as pixels are, stay different steps
 SMALLEST = 2.0**-96  # scale that is told from 0
@@ -36,12 +37,13 @@ def affine(lo: float, hi: float) -> Quant:
     return Quant((float(np.float32(scale)),), (int(np.clip(-128 - np.rint(lo / scale), -128, 127)),))
 
 
-def per_channel(weight: Array, bits: int = 8) -> Quant:
-    """For a weight of so many bits, symmetric, one for each index of axis 0."""
+def per_channel(weight: Array, bits: int = 8, group: int = 0) -> Quant:
+    """For a weight of so many bits, symmetric, one for each index of axis 0. Where groups of inputs have factors, it is
+    the step of the largest divided by the largest factor."""
     largest = np.abs(weight.reshape(len(weight), -1).astype(np.float64)).max(axis=1, initial=0.0)
-    scales = rounded_up(largest / ((1 << (bits - 1)) - 1))
+    scales = rounded_up(largest / (((1 << (bits - 1)) - 1) * (FACTORS if group else 1)))
     scales = np.where(scales < SMALLEST, DEAD, scales).astype(np.float32)
-    return Quant(tuple(map(float, scales)), (0,) * len(weight), 0, bits=bits)
+    return Quant(tuple(map(float, scales)), (0,) * len(weight), 0, bits=bits, group=group)
 
 
 def rounded_up(x: Array | np.float64) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from baretorch.ir import Array, DType, Graph, Node, Op, Quant, Tensor, fresh
 from baretorch.ops.arithmetic import dequantize, quantize
+from baretorch.ops.int4 import whole_in_groups
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.ops.wide import FINER, Dequantize16, Quantize16
 
@@ -63,5 +64,9 @@ def _rounded(data: Array, quant: Quant | None) -> Array:
         return data
     if quant.axis is None:
         return dequantize(quantize(data, quant.scale[0], quant.zero_point[0]), quant.scale[0], quant.zero_point[0])
+    if quant.group:
+        rows = data.reshape(len(data), -1)
+        scale = np.array(quant.scale)
+        return np.asarray(whole_in_groups(rows, scale) * scale[:, None], np.float32).reshape(data.shape)
     scales = np.array(quant.scale).reshape([-1 if i == quant.axis else 1 for i in range(data.ndim)])
     return np.asarray(np.rint(data / scales) * scales, np.float32)

@@ -22,7 +22,15 @@ DENSE = 4 / 5  # bytes beside those of fours that are stored one by one
 JUDGED = 64  # samples at most
 FINER = 0.9  # of the noise of int8: a precision that leaves more of it is not worth its bytes
 WHOLE: Arguments = {}
-BITS = {Precision.INT4: 4, Precision.INT8: 8, Precision.INT16: 8, Precision.FLOAT: 32, Precision.FLOAT16: 16}
+COARSER = (Precision.INT4, Precision.INT4G32)
+BITS = {
+    Precision.INT4: 4.0,
+    Precision.INT4G32: 4.25,
+    Precision.INT8: 8.0,
+    Precision.INT16: 8.0,
+    Precision.FLOAT: 32.0,
+    Precision.FLOAT16: 16.0,
+}
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,8 @@ class Harm:
 
     def precisions(self, layer: str) -> list[Precision]:
         """Those that may pay: int4, and finer ones that help."""
-        finer = [p for p, noise in self.layers[layer].items() if p is not Precision.INT4 and noise < FINER * self.int8]
-        coarser = [p for p in self.layers[layer] if p is Precision.INT4]
+        finer = [p for p, noise in self.layers[layer].items() if p not in COARSER and noise < FINER * self.int8]
+        coarser = [p for p in self.layers[layer] if p in COARSER]
         return [Precision.INT8, *coarser, *finer]
 
     def of(self, choice: Choice, parts: Mapping[str, int]) -> float:

@@ -149,7 +149,7 @@ class Workbench:
 
     def options_of(self, layer: str) -> list[Precision]:
         """The precisions that a layer can have beside int8."""
-        return [p for p in (Precision.INT4, Precision.INT16, Precision.FLOAT, Precision.FLOAT16) if self._can(layer, p)]
+        return [p for p in Precision if p is not Precision.INT8 and self._can(layer, p)]
 
     def _can(self, layer: str, precision: Precision) -> bool:
         try:

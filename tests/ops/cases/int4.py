@@ -21,7 +21,32 @@ def nibbles(inputs: Inputs, lowest: bool = False) -> Inputs:
     return build
 
 
+def in_groups(inputs: Inputs) -> Inputs:
+    """The same with weights that are nibbles times a number for each row and 32 inputs."""
+
+    def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        x, weight, *rest = nibbles(inputs)(rng)
+        rows = weight.reshape(len(weight), -1)
+        factors = np.repeat(rng.integers(1, 16, (len(rows), -(-rows.shape[1] // 32))), 32, axis=1)
+        grouped = (rows * factors[:, : rows.shape[1]]).astype(np.int8).reshape(weight.shape)
+        return x, grouped, *rest
+
+    return build
+
+
+GROUPS = (
+    qlinear("int4g32, one by one", QLinear(0, bits=4, group=32), in_groups(layer((1, 1), (1, 1), 0.01))),
+    qlinear("int4g32, 64 to 16", QLinear(-128, hi=100, bits=4, group=32), in_groups(layer((1, 64), (16, 64), 0.004))),
+    qlinear("int4g32, odd", QLinear(3, bits=4, group=32), in_groups(layer((1, 71), (13, 71), 0.004))),
+    qlinear("int4g32, pairs", QLinear(3, bits=4, group=32), in_groups(layer((2, 34), (7, 34), 0.006))),
+    qlinear("int4g32, fours", QLinear(-5, lo=-5, bits=4, group=32), in_groups(layer((2, 100), (10, 100), 0.004))),
+    qlinear("int4g32, many rows", QLinear(9, shift=2, bits=4, group=32), in_groups(layer((7, 40), (6, 40), 0.002))),
+    qconv2d("int4g32, one by one", QConv2d(3, -4, bits=4, group=32),
+            in_groups(layer((1, 4, 5, 40), (9, 1, 1, 40), 0.01))),
+)  # fmt: skip
+
 CASES = (
+    *GROUPS,
     qlinear("int4, one by one", QLinear(0, bits=4), nibbles(layer((1, 1), (1, 1), 0.01))),
     qlinear("int4, 16 to 16", QLinear(-128, hi=100, bits=4), nibbles(layer((1, 16), (16, 16), 0.02))),
     qlinear("int4, odd", QLinear(3, bits=4), nibbles(layer((1, 37), (13, 37), 0.01))),

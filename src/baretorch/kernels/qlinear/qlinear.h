@@ -44,6 +44,18 @@ void bt_qlinear4_pairs(const bt_qlinear *p, const int8_t *x, const int32_t *weig
 void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                      const int32_t *multiplier, int8_t *y);
 
+/* The same weights in groups of 32 inputs: factors[out / n][in / 32][n], both counts rounded up, has the number that the
+ * sum of a group is multiplied by, for n rows together: 2, or 4 where words have four rows. scratch: a word a group. */
+void bt_qlinear4_groups_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_t *weight,
+                            const BT_FLASH uint8_t *factors, const BT_FLASH int32_t *bias,
+                            const BT_FLASH int32_t *multiplier, int8_t *y);
+void bt_qlinear4_groups_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const uint8_t *factors,
+                            const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qlinear4_groups_pairs(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const uint8_t *factors,
+                              const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qlinear4_groups_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const uint8_t *factors,
+                            const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
+
 /* Fours of inputs. Of each row only those fours of weights are stored that are not all zero, one after the other in
  * `weight`; `steps` says by how many fours each lies behind the one before, or behind the row's begin, `counts` how many
  * a row has. Fours of zeros may be among them, where a step would not fit. */
