@@ -22,10 +22,17 @@ from baretorch.pipeline import Compiled
 from baretorch.plan.check_order import check_order
 from baretorch.plan.types import Executor, Phase
 from baretorch.report.cluster import traced
+from tests.plan.test_banks import smaller
 from tests.units.test_gemm import BOARD
 
 AUTO = Options(units=Units.AUTO, toolchain=Compiler.GCC)
 SAME = (1, 1, 1, 1)
+
+
+def convolution(b: Builder, x: str, name: str, shape: tuple[int, ...], op: QConv2d) -> str:
+    weight = b.const("w", np.random.default_rng(len(name)).integers(-127, 128, shape).astype(np.int8))
+    terms = (b.const("b", np.zeros(shape[0], np.int32)), b.const("m", np.full(shape[0], 1 << 23, np.int32)))
+    return b.add(op, x, weight, *terms, name=name)
 
 
 @cache
@@ -36,9 +43,7 @@ def source() -> Source:
     b = Builder("branches")
 
     def conv(x: str, name: str, groups: int = 1) -> str:
-        weight = b.const("w", rng.integers(-127, 128, (16, 3, 3, 16 // groups)).astype(np.int8))
-        terms = (b.const("b", np.zeros(16, np.int32)), b.const("m", np.full(16, 1 << 23, np.int32)))
-        return b.add(QConv2d(0, 0, padding=SAME, groups=groups), x, weight, *terms, name=name)
+        return convolution(b, x, name, (16, 3, 3, 16 // groups), QConv2d(0, 0, padding=SAME, groups=groups))
 
     x = b.input("x", (1, 24, 24, 16), DType.INT8)
     other = conv(x, "depthwise", 16)
@@ -75,6 +80,26 @@ def test_one_core_works_while_the_unit_does() -> None:
     assert [len(phase.steps) for phase in alone.plan.phases if phase.beside(phase.steps[0])]
     text = alone.c.files["model.c"]
     assert text.index("bt_gemm_begin(") < text.index("bt_gemm_wait(")
+
+
+def test_a_unit_makes_and_reads_rows_that_lie_in_slower_memory(tmp_path: Path) -> None:
+    """What it makes as a whole has no room in L1: it goes home in tiles of rows, and comes back to another layer."""
+    b = Builder("wide")
+    x = b.input("x", (1, 24, 24, 4), DType.INT8)
+    first = convolution(b, x, "first", (16, 3, 3, 4), QConv2d(0, 0, padding=SAME))
+    wide = convolution(b, first, "wide", (32, 1, 1, 16), QConv2d(0, 0))
+    half = convolution(b, wide, "half", (16, 2, 2, 32), QConv2d(0, 0, stride=(2, 2)))
+    graph = b.graph([x], [convolution(b, half, "last", (8, 1, 1, 16), QConv2d(0, 0))])
+    example = np.random.default_rng(0).integers(-128, 128, (1, 24, 24, 4)).astype(np.int8)
+    of = pipeline.compile_graph(
+        Source("wide", {"forward": graph}, (example,)), graph, smaller(BOARD, "L1", 32 << 10), AUTO
+    )
+    rows = {layer.layer: layer.count for layer in of.plan.tiles.layers if layer.axis == "rows"} if of.plan.tiles else {}
+    assert rows.keys() >= {"wide", "half"} and min(rows.values()) >= 3 and not of.plan.no_room
+    assert {step.executor for step in of.plan.steps} == {Executor.GEMM0}
+    found = pipeline.run_image(of, pipeline.build_image(of, tmp_path))
+    (want,) = interpret(graph, [example]).values()
+    assert found.outputs[0].tobytes() == want.tobytes()
 
 
 def test_what_a_core_touches_while_the_unit_uses_it_is_seen() -> None:

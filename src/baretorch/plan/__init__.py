@@ -162,10 +162,14 @@ def _whole(
     absent = lent | pulled(graph)
 
     def placed(
-        schedule: Schedule, more: Sequence[Buffer] = (), taken: int = 0, far: Mapping[str, str] | None = None
+        schedule: Schedule,
+        more: Sequence[Buffer] = (),
+        taken: int = 0,
+        far: Mapping[str, str] | None = None,
+        anywhere: bool = False,
     ) -> Planned:
         own = replace(wished, of={**wished.of, **(far or {})})
-        return _place(graph, schedule, storage, board, own, absent, options.used_cores, more, taken)
+        return _place(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
 
     best = placed(one_by_one(steps))
     better = ordered(steps, best.buffers)
@@ -256,13 +260,15 @@ def _place(
     cores: int,
     more: Sequence[Buffer] = (),
     taken: int = 0,
+    anywhere: bool = False,
 ) -> Planned:
     buffers = [*lifetimes(graph, schedule, storage, absent), *more]
     overlaps = find_overlaps(schedule, buffers)
     if board.chip.cluster is not None:  # scratch and copies stay where all cores are quick, the rest where units reach
         near = [b.name for b in more]
         near += [step.scratch.name for step in schedule.steps if step.scratch]
-        near += [o.storage for step in schedule.steps if step.kernel.unit for o in step.uses if not o.buffer]
+        theirs = [step for step in schedule.steps if step.kernel.unit and not anywhere]
+        near += [o.storage for step in theirs for o in step.uses if not o.buffer]
         wished = replace(wished, of={**dict.fromkeys(near, wished.main), **wished.of})
     placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished, cores, taken)
     return Planned(schedule, buffers, placed, lower_bound(buffers, overlaps))

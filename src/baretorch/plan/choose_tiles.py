@@ -42,10 +42,16 @@ class Planned:
 
 class Place(Protocol):
     """Gives the buffers of a schedule their place: so many bytes of the scratchpad are `taken`, and some buffers lie in
-    the bank that `far` says."""
+    the bank that `far` says. What units touch lies where they reach, unless it is only asked what has no room there
+    (`anywhere`)."""
 
     def __call__(
-        self, schedule: Schedule, more: Sequence[Buffer] = (), taken: int = 0, far: Mapping[str, str] | None = None
+        self,
+        schedule: Schedule,
+        more: Sequence[Buffer] = (),
+        taken: int = 0,
+        far: Mapping[str, str] | None = None,
+        anywhere: bool = False,
     ) -> Planned: ...
 
 
@@ -126,18 +132,27 @@ class Workshop:
 
     def _best_of_steps(self, limits: Sequence[int]) -> Choice | None:
         found = self._best(self._candidates(limits), {})
-        if found is None:
+        crowded = found or (self._best(self._candidates(limits), {}, anywhere=True) if self.units else None)
+        if crowded is None:
             return None
         near = self.cluster.scratchpad
-        banks = {b.name: b.bank for b in found.planned.placed.buffers if b.bank != near}
+        banks = {b.name: b.bank for b in crowded.planned.placed.buffers if b.bank != near}
+        fewer = [limit for limit in limits if limit <= crowded.tiles.limit][:2]
+        rows = self._in_rows(banks, fewer)
+        if rows is None and found is None:  # units need all that is not far beside it: their other operands go too
+            beside = {o.storage for step in self._touching(banks) for o in step.uses}
+            rows = self._in_rows({**dict.fromkeys(sorted(beside), next(iter(banks.values()), near)), **banks}, fewer)
+        return found if rows is None or (found and found.tiles.cycles <= rows.tiles.cycles) else rows
+
+    def _in_rows(self, banks: Mapping[str, str], limits: Sequence[int]) -> Choice | None:
+        """With layers in tiles of rows that touch buffers in other banks."""
         far = movable(self.steps, banks, self.kept)
-        if not far:
-            return found
-        touching = [n for n, step in enumerate(self.steps) if not far.isdisjoint(o.storage for o in step.uses)]
-        every = {n: ways(self.steps[n], far, self.storage, self.team) for n in touching}
-        fewer = [limit for limit in limits if limit <= found.tiles.limit][:2]
-        rows = self._best(self._candidates(fewer, every), {name: banks[name] for name in sorted(far)})
-        return found if rows is None or found.tiles.cycles <= rows.tiles.cycles else rows
+        own = [id(step) for step in self._touching(far)]
+        every = {n: ways(step, far, self.storage, self.team) for n, step in enumerate(self.steps) if id(step) in own}
+        return self._best(self._candidates(limits, every), {name: banks[name] for name in sorted(far)}) if far else None
+
+    def _touching(self, names: Collection[str]) -> list[Step]:
+        return [step for step in self.steps if any(o.storage in names for o in step.uses)]
 
     def _candidates(
         self, limits: Sequence[int], every: Mapping[int, Sequence[InRows]] | None = None
@@ -162,7 +177,7 @@ class Workshop:
                         if found is not None and found.schedule.copies:
                             yield _Candidate(limit, read, ahead, found, some, modelled(found.schedule, dma))
 
-    def _best(self, candidates: Iterable[_Candidate], far: Mapping[str, str]) -> Choice | None:
+    def _best(self, candidates: Iterable[_Candidate], far: Mapping[str, str], anywhere: bool = False) -> Choice | None:
         tried: list[tuple[int, int, int, int]] = []
         best: Choice | None = None
         for one in sorted(candidates, key=lambda c: (c.cycles, -c.rows, -c.limit, c.ahead)):
@@ -171,7 +186,7 @@ class Workshop:
             constants = Constants(known=one.made.constants)
             copied = sum(copy.source.size for copy in one.made.schedule.copies.values() if copy.source.constant)
             resident = constants.bytes - copied
-            planned = self.place(one.made.schedule, one.made.buffers, self.spare + resident, far)
+            planned = self.place(one.made.schedule, one.made.buffers, self.spare + resident, far, anywhere)
             if planned.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
                 continue
             slow = {b.name for b in planned.placed.buffers if b.bank != self.cluster.scratchpad}

@@ -20,7 +20,19 @@ from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.choices import Choice
 from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
-from baretorch.plan.types import Copy, Executor, InArena, Layout, Operand, Phase, Schedule, Step, View, WithCaller
+from baretorch.plan.types import (
+    Copy,
+    Executor,
+    InArena,
+    Layout,
+    Operand,
+    Phase,
+    Schedule,
+    Scratch,
+    Step,
+    View,
+    WithCaller,
+)
 
 LEAST = 3000  # operations of a layer that two cores share
 PER_OUTPUT = 6  # that an output takes beside its products
@@ -87,9 +99,14 @@ def on_cores(step: Step, storage: Mapping[str, View], constants: Constants, team
         if part.wide or step.kernel.renews:
             wide = step.kernel.renews[0][0] if step.kernel.renews else 0
             operands[wide] = replace(operands[wide], size=_extent_of_input(part.call, wide))
-        stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
-        scratch = made.scratch and replace(made.scratch, name=f"{stem}.{executor.name.lower()}")
+        scratch = own_scratch(step, made, executor.name.lower())
         yield replace(made, operands=tuple(operands), scratch=scratch, executor=executor)
+
+
+def own_scratch(step: Step, part: Step, name: str) -> Scratch | None:
+    """The scratch of a part, called after that of its step, which may be a part itself."""
+    stem = step.scratch.name if step.scratch else f"{step.call.y.name}.scratch"
+    return part.scratch and replace(part.scratch, name=f"{stem}.{name}")
 
 
 def _known(step: Step, team: Team) -> tuple[Part, ...] | None:

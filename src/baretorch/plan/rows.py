@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from baretorch.ops.cut import part_of
 from baretorch.ops.qsums import QSums
-from baretorch.plan.cores import Team, longest, moved
+from baretorch.plan.cores import Team, longest, moved, own_scratch
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.traffic import Traffic
 from baretorch.plan.types import Buffer, Copy, Operand, Step, View
@@ -103,13 +103,13 @@ def _cut(step: Step, places: Sequence[int], far: Collection[str], storage: Mappi
         if part is None:
             return None
         made = make_step(step.nodes[0], part.call, step.kernel, Constants(), storage)
-        own = f"of {step.call.y.name} {number}"
+        at = step.writes[0].offset  # of what may be a tile itself
+        own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
         operands = tuple(
             replace(o, buffer=f"{o.storage} {own}") if not o.constant and o.storage in far else o
             for o in moved(step, made, (*part.offsets, part.at))
         )
-        scratch = made.scratch and replace(made.scratch, name=f"{made.scratch.name}.{part.at}")
-        tiles.append(replace(made, operands=operands, scratch=scratch))
+        tiles.append(replace(made, operands=operands, scratch=own_scratch(step, made, str(part.at))))
     return tiles
 
 

@@ -18,7 +18,7 @@ from baretorch.ir import Array
 from baretorch.ops.cut import part_of
 from baretorch.ops.kernel import Split
 from baretorch.plan.beside import begun, beside
-from baretorch.plan.cores import Team, moved, on_cores
+from baretorch.plan.cores import Team, moved, on_cores, own_scratch
 from baretorch.plan.cost import cycles
 from baretorch.plan.rows import InRows, carry
 from baretorch.plan.select import Constants, make_step
@@ -86,8 +86,7 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
         size = ((rows - 1) * part.call.y_pitch + part.call.y.shape[-1]) * part.call.y.dtype.size
         for i in (-1, *(i for i, _ in step.kernel.renews)):
             operands[i] = replace(operands[i], size=size)
-        scratch = made.scratch and replace(made.scratch, name=f"{made.scratch.name}.{number}")
-        tiles.append(replace(made, operands=tuple(operands), scratch=scratch))
+        tiles.append(replace(made, operands=tuple(operands), scratch=own_scratch(step, made, str(number))))
     return tiles
 
 
