@@ -107,6 +107,17 @@ def test_operators_that_are_left_behind_are_a_refusal(
         vela.compiled(to_tosa(graph), NPU)
 
 
+def test_what_cannot_be_read_is_a_refusal(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vela 5.2.0 was seen to give an output no address: the offset is 2^64 - 1, and NumPy makes a float of it."""
+    body = (
+        "import os; os.mkdir('out'); open('out/a.npz', 'w'); print('CPU operators = 0 (0%)')\n"
+        "open('out/a.csv', 'w').write('cycles_total\\n5\\n')"
+    )
+    stand_in(tmp_path, monkeypatch, "5.2.1", body)
+    with pytest.raises(vela.Refused, match=r"^what it wrote cannot be used: this is no output of Vela: it ends early"):
+        vela.compiled(to_tosa(graph), NPU)
+
+
 def test_without_vela_all_stays_on_the_cpu_and_says_so(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

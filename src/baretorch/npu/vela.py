@@ -38,7 +38,10 @@ def installed() -> bool:
 def compiled(tosa: bytes, npu: Npu) -> Result:
     """A graph in TOSA, for this NPU; `Refused` if Vela cannot run all of it there."""
     data, cycles = _made(tosa, npu, "--separate-io-regions", "--cop-format", "COP2")
-    return Result(read_payload(data, "what Vela wrote"), cycles)
+    try:
+        return Result(read_payload(data), cycles)
+    except CompileError as error:  # such as an output to which Vela 5.2.0 gave no address
+        raise Refused(f"what it wrote cannot be used: {error.what}") from error
 
 
 def raw(tosa: bytes, npu: Npu) -> bytes:
