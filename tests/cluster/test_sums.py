@@ -230,5 +230,5 @@ def test_whole_models(which: str, tmp_path: Path) -> None:
             assert tiles is not None and "input channels" in {layer.axis for layer in tiles.layers}
             assert any(isinstance(step.call.op, QFromSums) for step in of.plan.steps)
             assert pipeline.compile_source(source, load_board(board), options).c == of.c, "the same every time"
-            assert run.emulator_cycles is not None and run.emulator_cycles < 700_000
+            assert run.emulator_cycles is not None and run.emulator_cycles < 750_000
     assert len(set(answers.values())) == 1

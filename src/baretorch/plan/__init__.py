@@ -74,7 +74,8 @@ def _in_parts(plan: Plan, board: Board, options: Options) -> Plan:
         return plan
     own = room(board.chip, cluster.scratchpad, options.used_cores) - SPARE
     plan_of = partial(_with_units, board=board, options=options)
-    return with_sums(plan, plan_of, own, partial(_over, board=board, options=options))
+    found = with_sums(plan, plan_of, own, partial(_over, board=board, options=options))
+    return replace(found, no_room=found.no_room | plan.no_room)
 
 
 def _by_dma(options: Options) -> bool:

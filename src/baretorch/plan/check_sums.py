@@ -59,7 +59,7 @@ def _need_all_channels(graph: Graph, name: str) -> None:
     while name in producer and isinstance(op := producer[name].op, QSums):
         x, before, weight = producer[name].inputs
         start, channels = op.start, graph[x].shape[3]
-        if x in producer and isinstance(cut := producer[x].op, Slice):
+        if x in producer and isinstance(cut := producer[x].op, Slice) and cut.axis == 3:
             start, channels = cut.start, graph[producer[x].inputs[0]].shape[3]
         stop = start + graph[weight].shape[3]
         if stop != (channels if end is None else end):

@@ -14,7 +14,7 @@ from baretorch.plan.sums import WORD, in_parts, is_pointwise, sums_shape, takes_
 from baretorch.plan.types import Plan, Step
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-TRIED = 3  # of these, from the first on that seems to fit
+TRIED = 2  # of these, from the first on of which all seems to fit; and the first of which some does, with more tiles
 TOGETHER = 4  # output channels whose weights are never apart
 SUM = 4  # bytes
 
@@ -68,10 +68,12 @@ def _layers(plan: Plan, room: int) -> Iterator[_Layer]:
         beside, (scratch, weights) = x.bytes + graph[node.outputs[0]].bytes, _own(graph, node, step, cores)
         if beside + scratch + weights <= room:
             continue
-        own = weights + (0 if is_pointwise(node.op, weight) else scratch)
-        counts = [n for n in COUNTS if n * WORD <= weight.shape[-1] and sums + own // n <= room]
-        fitting = [n for n in counts if beside + sums + own // n <= room] or counts
-        yield _Layer(node.outputs[0], (node.op, x.shape, weight.shape), tuple(fitting[:TRIED]))
+        scratch = 0 if is_pointwise(node.op, weight) else scratch
+        some = [n for n in COUNTS if n * WORD <= weight.shape[-1]]
+        whole = [n for n in some if beside + sums + (scratch + 2 * weight.bytes) // n <= room]
+        least = [n for n in some if sums + (scratch + weights) // n <= room]
+        counts = tuple(dict.fromkeys((*whole[:TRIED], *least[:1])))
+        yield _Layer(node.outputs[0], (node.op, x.shape, weight.shape), counts)
 
 
 def _own(graph: Graph, node: Node, step: Step, cores: int) -> tuple[int, int]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from baretorch.escape import markup
+from baretorch.ir import Graph
+from baretorch.ops.kernel import Call
+from baretorch.ops.qsums import QFromSums
 from baretorch.plan.types import Plan
 from baretorch.units import Unit, units_of
 
@@ -27,24 +30,30 @@ class Kept:
     why: str
 
 
-def _layers(plan: Plan, unit: Unit) -> Iterator[tuple[str, Kept | None]]:
-    """Each layer of a kind that the unit knows, once: with why it is kept, or None if the unit computes it."""
-    for step in {step.call.y.name: step for step in plan.steps if type(step.call.op) in unit.kernels}.values():
-        y = step.call.y
+def _layers(plan: Plan, unit: Unit, graph: Graph) -> Iterator[tuple[str, Kept | None]]:
+    """Each layer of a kind that the unit knows, once: with why it is kept, or None if the unit computes it. What cores
+    make in parts was a layer of the graph."""
+    makers = graph.producer()
+    for step in {step.call.y.name: step for step in plan.steps}.values():
+        y, call = step.call.y, step.call
+        if isinstance(call.op, QFromSums) and (node := makers.get(y.name)) is not None:
+            call = Call(node.op, graph.of(node.inputs), graph.of(node.outputs))
+        if type(call.op) not in unit.kernels:
+            continue
         layer = y.origin.path or y.name
         if step.kernel.unit == unit.name:
             yield layer, None
-        elif (why := unit.why_not(step.call)) is not None:
-            yield layer, Kept(layer, step.call.op.name, why)
+        elif (why := unit.why_not(call)) is not None:
+            yield layer, Kept(layer, call.op.name, why)
         elif y.name in plan.no_room:
-            yield layer, Kept(layer, step.call.op.name, NO_ROOM.format(memory=unit.memory))
+            yield layer, Kept(layer, call.op.name, NO_ROOM.format(memory=unit.memory))
 
 
 def _used(compiled: Compiled) -> list[tuple[Unit, list[str], list[Kept]]]:
     """Each unit that is used, its layers, and those that it leaves to the cores."""
     found = []
     for unit in units_of(compiled.board.chip):
-        layers = list(_layers(compiled.plan, unit))
+        layers = list(_layers(compiled.plan, unit, compiled.graph))
         own = [layer for layer, kept in layers if kept is None]
         if own or compiled.plan.no_room:
             found.append((unit, own, [kept for _, kept in layers if kept is not None]))
