@@ -59,6 +59,13 @@ def found(made: Report) -> Traced:
     return made.profile.traced
 
 
+def test_advice_is_for_the_layer_that_takes_most_cycles(made: Report, found: Traced) -> None:
+    layer = max(found.layers, key=lambda layer: layer.cycles)
+    part = f"{100 * layer.cycles / found.cycles:.1f} %"
+    told = [advice.text for advice in made.advice if " takes " in advice.text]
+    assert len(told) == 1 and told[0].startswith(f"{layer.name} takes {part} of the cycles: ")
+
+
 def test_layers_add_up_to_the_run(made: Report, found: Traced) -> None:
     run, profile = made.facts.run, made.profile
     assert run.cores is not None and run.emulator_cycles == found.cycles == run.cores.critical_path

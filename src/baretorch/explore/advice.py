@@ -176,12 +176,17 @@ def _largest_weights(case: _Case) -> Iterator[Advice]:
 
 
 def _hottest(case: _Case) -> Iterator[Advice]:
-    layer = max(case.profile.layers, key=lambda layer: layer.instructions, default=None)
+    """On a cluster by cycles: instructions of all cores together tell nothing of units, or of who waits."""
+    profile, traced = case.profile, case.profile.traced
+    layers, whole = [layer.instructions for layer in profile.layers], profile.instructions
+    if traced is not None:
+        layers, whole = [layer.cycles for layer in traced.layers], traced.cycles
+    most, layer = max(zip(layers, profile.layers, strict=True), key=lambda pair: pair[0], default=(0, None))
     if layer is None or isinstance(layer.steps[0].call.op, Delegate):  # a driver takes what it takes
         return
-    if layer.instructions > _NOTABLE * case.profile.instructions:
-        part = share(layer.instructions, case.profile.instructions)
-        yield Advice("", f"{layer.name} takes {part} of the instructions: {_instead(layer.steps[0].call)}")
+    if most > _NOTABLE * whole:
+        what = "instructions" if traced is None else "cycles"
+        yield Advice("", f"{layer.name} takes {share(most, whole)} of the {what}: {_instead(layer.steps[0].call)}")
 
 
 def _instead(call: Call[Any]) -> str:
