@@ -283,7 +283,7 @@ def _limits(axes: _Axes, tuning: Tuning) -> Iterator[Html]:
     for value, words in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):
         _, y = axes.at(0, value)
         yield line(LEFT, y, right, y, "peak")
-        yield text((LEFT + right) / 2, y - 5, f"{words}, {value:.4f}", "middle")
+        yield text((LEFT + 2 * right) / 3, y - 5, f"{words}, {value:.4f}", "middle")
     if tuning.budget.flash is not None:
         x, _ = axes.at(tuning.budget.flash, axes.y[0])
         yield line(x, TOP, x, bottom, "peak")
