@@ -38,6 +38,16 @@ BT_INLINE void bt_int4_copy_ref(int8_t *to, const int8_t *from, int32_t n)
         to[i] = from[i];
 }
 
+/* n weights of which two share a byte, the first below. */
+BT_INLINE void bt_int4_expand(int8_t *to, const uint8_t *from, int32_t n)
+{
+    for (int32_t i = 0; i < n; i += 2, from++) {
+        to[i] = (int8_t)((*from & 15) - 8);
+        if (i + 1 < n)
+            to[i + 1] = (int8_t)((*from >> 4) - 8);
+    }
+}
+
 /* What is the same for all rows. */
 typedef struct {
     int32_t in, out, shift, zero, lo, hi;

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from baretorch.ir import Array
-from baretorch.ops import cut, overlap, pack_dsp
+from baretorch.ops import cut, overlap, pack_dsp, pack_mve, pack_triples
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.targets.features import ANY_CPU, DSP, MVE, TRIPLES, Needs
 
@@ -84,7 +84,9 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
         fits=lambda call: _fits(call) and call.op.groups == 1 and call.op.pool == (1, 1),
         scratch=lambda call: prod(call.inputs[1].shape[1:]),
     )
+    of_8 = {k.symbol: k for k in (*pack_mve.convolutions(params), *pack_triples.convolutions(params))}
     return (
+        _depthwise(of_8["bt_qconv2d_depthwise_mve"], "mve", 8),
         replace(windows, symbol="bt_qconv2d4_windows_mve", source="qconv2d/int4_windows_mve.c", needs=MVE),
         Kernel(
             "bt_qconv2d_depthwise4_dsp",
@@ -107,6 +109,7 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
             overlap=lambda call: pack_dsp.overlap_positions(call, 3),
             splits=cut.rows,
         ),
+        _depthwise(of_8["bt_qconv2d_depthwise_triples"], "triples", 0),
         replace(
             windows,
             symbol="bt_qconv2d4_pairs",
@@ -128,6 +131,42 @@ def whole_in_groups(rows: Array, scales: Array) -> Array:
     factors = np.clip(np.ceil(np.abs(real).max(axis=2) / 7), 1, FACTORS)[:, :, None]
     whole = np.clip(np.rint(real / factors), -7, 7) * factors
     return np.asarray(whole.reshape(len(rows), -1)[:, : rows.shape[1]], np.int64)
+
+
+def _depthwise(kernel: Kernel[QConv2d], variant: str, words: int) -> Kernel[QConv2d]:
+    """What a kernel for depthwise convolutions of 8 bits is for 4: its weights are made bytes in scratch, for each four
+    channels with so many words behind them."""
+    pack = kernel.pack
+    assert pack is not None
+
+    def halved(call: Call[QConv2d]) -> tuple[Packed, ...]:
+        first, *others = pack(call)
+        if not words:
+            return (Packed("weight", _two_in_a_byte(first.data)), *others)
+        fours = first.data.reshape(-1, prod(call.inputs[1].shape[1:3]) + words)
+        weight = np.ascontiguousarray(fours[:, :-words]).view(np.int8)
+        return (Packed("weight", _two_in_a_byte(weight)), Packed("terms", np.ascontiguousarray(fours[:, -words:])))
+
+    def scratch(call: Call[QConv2d]) -> int:
+        channels, taps = call.x.shape[3], prod(call.inputs[1].shape[1:3])
+        return kernel.scratch(call) + (
+            4 * -(-channels // 4) * (taps + words) if words else -(-channels * taps // 4) * 4
+        )
+
+    return replace(
+        kernel,
+        symbol=f"bt_qconv2d_depthwise4_{variant}",
+        source=f"qconv2d/depthwise4_{variant}.c",
+        fits=lambda call: _fits(call) and kernel.fits(call),
+        pack=halved,
+        scratch=scratch,
+    )
+
+
+def _two_in_a_byte(weight: Array) -> Array:
+    """The first in the low bits."""
+    flat = np.append(weight.reshape(-1).astype(np.int32), np.zeros(weight.size % 2, np.int32)) + ADDED
+    return np.asarray(flat[0::2] + 16 * flat[1::2], np.uint8)
 
 
 def in_groups(rows: Array) -> tuple[Array, Array] | None:

@@ -67,4 +67,8 @@ CASES = (
             nibbles(layer((1, 5, 6, 8), (8, 3, 3, 1), 0.02))),
     qconv2d("int4, depthwise, six channels", QConv2d(5, -4, padding=SAME, stride=(2, 2), groups=6, bits=4),
             nibbles(layer((1, 5, 6, 6), (6, 3, 3, 1), 0.02))),
+    qconv2d("int4, depthwise, 5x2, odd", QConv2d(-7, 2, padding=(2, 2, 0, 1), groups=5, hi=90, bits=4),
+            nibbles(layer((2, 6, 4, 5), (5, 5, 2, 1), 0.02))),
+    qconv2d("int4, depthwise, one channel", QConv2d(5, -4, padding=SAME, bits=4),
+            nibbles(layer((1, 5, 4, 1), (1, 3, 3, 1), 0.02))),
 )  # fmt: skip

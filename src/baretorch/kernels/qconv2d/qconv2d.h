@@ -102,6 +102,11 @@ void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, 
 void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *terms,
                                   int8_t *y, void *scratch);
 
+/* The same weights with 4 bits and 8 added, the first of two in the low bits of a byte; in scratch they come first, as
+ * bytes, rounded up to fours. */
+void bt_qconv2d_depthwise4_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
+                                   int8_t *y, void *scratch);
+
 /* One group, no pool; outputs stay below 2^15 before the limits, sums below 2^23; out <= 255. weight: as in fours_avr.h, a
  * tap is (kh, kw, i). scratch: a window. */
 void bt_qconv2d_avr(const bt_qconv2d *p, const int8_t *x, const BT_FLASH uint8_t *weight, int8_t *y, void *scratch);
@@ -143,6 +148,11 @@ void bt_qconv2d_channels_depthwise_narrow_xcv(const bt_qconv2d_channels *p, cons
 /* groups == in == out, at least four channels, no dilation, pool or shift, 16 taps at most. constants: for each four
  * channels, of which the last may repeat some, weights as bytes [4][kernel_w][kernel_h], biases and multipliers. */
 void bt_qconv2d_depthwise_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+
+/* The same with weights of 4 bits and 8 added, the first of two in the low bits of a byte; terms: for each four channels
+ * biases and multipliers. In scratch the constants come first. */
+void bt_qconv2d_depthwise4_mve(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
+                               int8_t *y, void *scratch);
 #endif
 
 #endif
