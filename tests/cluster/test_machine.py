@@ -148,7 +148,7 @@ def judged(compiled: Compiled, image: Image) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(WHY is not None, reason=WHY or "")
 @pytest.mark.parametrize("units", [Units.OFF, Units.AUTO])
-@pytest.mark.parametrize("model", ["ad", "kws"])
+@pytest.mark.parametrize("model", ["ad", "ic", "kws"])
 def test_cycles_on_eight_cores_are_those_of_the_rtl(model: str, units: Units, tmp_path: Path) -> None:
     """Kernels beside each other at the banks, with barriers, copies and the unit."""
     options = Options(io=Io.INT8, units=units)
