@@ -15,23 +15,23 @@ BT_INLINE void bt_qlinear_part(int32_t sums[4], const int8_t *x, const int32_t *
     int32_t turns = (fours + 3) >> 2, odd, w0, w1, part;
     int32_t even = (4 * turns - fours) * BT_FOUR + 1;
 #define BT_FOUR_INPUTS                                                                                                 \
+    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                                \
     "ldr.w %[odd], [%[x]], #4\n\t"                                                                                     \
-    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                                \
     "sxtb16 %[even], %[odd]\n\t"                                                                                       \
-    "sxtb16 %[odd], %[odd], ror #8\n\t"                                                                                \
     "sxtb16 %[part], %[w0]\n\t"                                                                                        \
-    "smlad %[low0], %[part], %[even], %[low0]\n\t"                                                                     \
-    "smlad %[both0], %[w0], %[even], %[both0]\n\t"                                                                     \
-    "sxtb16 %[part], %[w1]\n\t"                                                                                        \
-    "smlad %[low1], %[part], %[even], %[low1]\n\t"                                                                     \
     "smlad %[both1], %[w1], %[even], %[both1]\n\t"                                                                     \
-    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                                \
-    "sxtb16 %[part], %[w0]\n\t"                                                                                        \
-    "smlad %[low0], %[part], %[odd], %[low0]\n\t"                                                                      \
-    "smlad %[both0], %[w0], %[odd], %[both0]\n\t"                                                                      \
+    "sxtb16 %[odd], %[odd], ror #8\n\t"                                                                                \
+    "smlad %[low0], %[part], %[even], %[low0]\n\t"                                                                     \
     "sxtb16 %[part], %[w1]\n\t"                                                                                        \
-    "smlad %[low1], %[part], %[odd], %[low1]\n\t"                                                                      \
-    "smlad %[both1], %[w1], %[odd], %[both1]\n\t"
+    "smlad %[both0], %[w0], %[even], %[both0]\n\t"                                                                     \
+    "ldrd %[w0], %[w1], [%[w]], #8\n\t"                                                                                \
+    "smlad %[low1], %[part], %[even], %[low1]\n\t"                                                                     \
+    "sxtb16 %[part], %[w0]\n\t"                                                                                        \
+    "smlad %[both1], %[w1], %[odd], %[both1]\n\t"                                                                      \
+    "smlad %[low0], %[part], %[odd], %[low0]\n\t"                                                                      \
+    "sxtb16 %[part], %[w1]\n\t"                                                                                        \
+    "smlad %[both0], %[w0], %[odd], %[both0]\n\t"                                                                      \
+    "smlad %[low1], %[part], %[odd], %[low1]\n\t"
     __asm__ volatile("adr.w %[part], 1f\n\t"
                      "add %[part], %[part], %[even]\n\t"
                      "bx %[part]\n\t"
