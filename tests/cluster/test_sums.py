@@ -32,6 +32,8 @@ from baretorch.plan.check import check_plan
 from baretorch.plan.sums import in_parts, places
 from baretorch.plan.types import Phase, Plan, Step
 from baretorch.quantize.source import quantized
+from baretorch.report.cluster_page import cut_along
+from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board
 from baretorch.verify import verify
 from tests.plan.test_banks import smaller
@@ -223,12 +225,18 @@ def test_whole_models(which: str, tmp_path: Path) -> None:
     answers = {}
     for board, cores in (("host", None), ("cluster8", 1), ("cluster8", None), ("cluster4-soc", None)):
         of = pipeline.compile_source(source, load_board(board), replace(options, cores=cores))
-        run = pipeline.run_image(of, pipeline.build_image(of, tmp_path / f"{board}{cores}"))
+        image = pipeline.build_image(of, tmp_path / f"{board}{cores}")
+        run = pipeline.run_image(of, image)
         answers[board, cores] = b"".join(y.tobytes() for y in (*run.first, *run.outputs))
         if (board, cores) == ("cluster8", None):
             tiles = of.plan.tiles
             assert tiles is not None and "input channels" in {layer.axis for layer in tiles.layers}
             assert any(isinstance(step.call.op, QFromSums) for step in of.plan.steps)
+            traced = make_profile(of, image, run).traced
+            assert traced is not None
+            (seen,) = [found for found in traced.layers if isinstance(found.steps[0].call.op, QSums)]
+            told = next(found for found in tiles.layers if found.layer == seen.steps[0].layer)
+            assert seen.tiles == told.count and cut_along(traced, seen) in ("rows", "channels", "rows, channels")
             assert pipeline.compile_source(source, load_board(board), options).c == of.c, "the same every time"
             assert run.emulator_cycles is not None and run.emulator_cycles < 750_000
     assert len(set(answers.values())) == 1

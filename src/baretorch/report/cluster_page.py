@@ -91,9 +91,10 @@ def _modelled(phase: Phase) -> float:
 
 
 def cut_along(found: Traced, layer: TracedLayer) -> str:
-    """The axes along which steps make less than the layer."""
-    whole = found.plan.graph[layer.steps[0].call.y.name].shape
-    parts = {step.call.y.shape for step in layer.steps}
+    """The axes along which steps make less than the layer, or than its sums."""
+    first = layer.steps[0].call
+    whole = found.plan.graph[first.y.name].shape
+    parts = {step.call.y.shape for step in layer.steps if type(step.call.op) is type(first.op)}
     if any(len(shape) != len(whole) for shape in parts):
         return "pixels"
     axes = sorted({i for shape in parts for i, (a, b) in enumerate(zip(shape, whole, strict=True)) if a != b})

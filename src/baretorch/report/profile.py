@@ -138,7 +138,7 @@ def _of_cluster(compiled: Compiled, chip: Chip, trace: Trace) -> Profile:
         Layer(
             name=layer.name,
             op=layer.steps[0].call.op.name,
-            shape=compiled.plan.graph[layer.steps[0].call.y.name].type,
+            shape=compiled.plan.graph[layer.steps[0].layer].type,
             kernel=layer.steps[0].kernel.symbol,
             variant=layer.steps[0].kernel.variant,
             macs=layer.macs,
