@@ -15,19 +15,26 @@ from baretorch.report.facts import compare
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]
-LAYERS = (("conv3x3", "conv2d"), ("linear784", "linear"))  # a file of benchmarks/layers, and its layer's name
-PRECISIONS = ("int8", "int4", "int16")
+LAYERS = (  # a file of benchmarks/layers, its layer's name, and precisions
+    ("conv3x3", "conv2d", ("int8", "int4", "int16", "float16")),
+    ("depthwise3x3", "conv2d", ("int8", "int4")),
+    ("linear784", "linear", ("int8", "int4", "int4g32", "int16", "float16")),
+)
+TOO_LARGE = {("linear784", "float16", M55)}  # 614 KiB of weights, where 512 are
 BOARDS = (M4F, M33, M55, M0PLUS, "virt-rv32")
 WHOLE, WHOLE_ON = "kws", (M4F, M55)  # a model of the zoo with int16 in all its layers
 IN_INT16 = ("conv2d", "linear", "avg_pool2d", "softmax")
 
 
 def measure_all() -> list[dict[str, Any]]:
-    """Each of them on each board, with int8 inputs and outputs: int16 includes the way there and back."""
+    """Each of them on each board, with int8 inputs and outputs: int16 includes the way there and back. Those of float16
+    are float."""
     rows = []
-    for file, layer in LAYERS:
+    for file, layer, precisions in LAYERS:
         path = ROOT / "benchmarks" / "layers" / f"{file}.py"
-        rows += [row for precision in PRECISIONS for row in _measured(path, [layer], precision, BOARDS)]
+        for precision in precisions:
+            boards = [b for b in BOARDS if (file, precision, b) not in TOO_LARGE]
+            rows += _measured(path, [layer], precision, boards)
     return rows + measure_whole()
 
 
@@ -45,7 +52,8 @@ def _measured(path: Path, layers: Sequence[str], precision: str, boards: Sequenc
     config.write_text("[layers]\n" + "".join(f'"{layer}" = "{precision}"\n' for layer in layers))
     source = pipeline.read(str(path), None, frontends.Int8(config=str(config)))
     for board in boards:
-        options = Options(toolchain=Compiler(TOOLCHAIN), io=Io.INT8)
+        io = Io.FLOAT if precision == "float16" else Io.INT8
+        options = Options(toolchain=Compiler(TOOLCHAIN), io=io)
         compiled = pipeline.compile_source(source, load_board(board), options)
         image = pipeline.build_image(compiled, config.with_suffix("") / board)
         facts = compare(compiled, image, pipeline.run_image(compiled, image)).to_json()
@@ -55,12 +63,13 @@ def _measured(path: Path, layers: Sequence[str], precision: str, boards: Sequenc
 
 def section(rows: Sequence[dict[str, Any]]) -> str:
     """Of the page."""
-    first = {(r["model"], r["board"]): r for r in rows if r["precision"] == PRECISIONS[0]}
+    first = {(r["model"], r["board"]): r for r in rows if r["precision"] == "int8"}
     lines = [
         "## Precisions",
         "",
         "A layer in the precisions of `--config`, with how many times as much as int8 each takes. Inputs and outputs",
-        "are int8: int16 includes the way there and back. Last a whole model with all its layers in int16.",
+        "are int8: int16 includes the way there and back; of float16 they are float. Last a whole model with all its",
+        "layers in int16.",
         "",
         "| layer | board | precision | instructions | of int8 | weights | of int8 | arena |",
         "|---|---|---|--:|--:|--:|--:|--:|",
