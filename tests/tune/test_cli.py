@@ -118,14 +118,13 @@ WIDE = (
 
 @pytest.mark.slow
 def test_a_width_is_chosen_and_written_down(folder: Path) -> None:
-    """Of the narrow one the plain int8 is among the first trials, and no layer of the wide one is that small."""
+    """The narrow one is as good, so that nothing of the wide one is smaller."""
     (folder / "net.py").write_text(WIDE)
     arguments = ("tune", "net.py", "--board", "pico", "--accuracy-drop", "5", "--trials", "6", "--target-samples", "5")
     result = baretorch(*arguments, "--out", "t", "--json")
     assert result.code == 0, result.err
     told = result.json()
     assert told["int8"]["choice"] == "width 64" and told["chosen"]["choice"].startswith("width 16")
-    assert any(c["choice"].startswith("width 64") for c in told["front"])
     assert "width = 16\n" in (folder / "t" / "tuned.toml").read_text()
     images = []
     for by in (1.0, 1.001):
