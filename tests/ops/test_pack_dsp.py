@@ -8,14 +8,10 @@ import pytest
 from baretorch.ir import DType, Tensor
 from baretorch.ops.kernel import Call
 from baretorch.ops.qconv2d import QConv2d
-from baretorch.options import Optimize, Options
-from baretorch.plan import make_plan
 from baretorch.plan.select import select_kernel
 from baretorch.targets.boards import load_board
-from tests.ops.cases import TABLE
 
-BOARD = load_board("mps2-an386")
-CPU = BOARD.chip.cpu
+CPU = load_board("mps2-an386").chip.cpu
 SAME = (1, 1, 1, 1)
 AHEAD = (0, 1, 0, 1)
 
@@ -75,13 +71,3 @@ def test_layers_of_the_field_overlap_their_input(given: Call[QConv2d], distance:
     kernel = select_kernel(given, CPU)
     assert kernel.overlap(given) == (distance,)
     assert kernel.scratch(given) == scratch
-
-
-@pytest.mark.parametrize("name", ["qlstm many inputs", "qgru many inputs", "qrnn some times"])
-def test_where_size_counts_recurrent_weights_are_bytes(name: str) -> None:
-    """The kernel for DSP has them as halfwords; what it needs less beside them is less than half of that."""
-    (graph,) = (case.graph() for case in TABLE if case.name == name)
-    fast, small = (make_plan(graph, BOARD, Options(optimize=optimize)) for optimize in (Optimize.SPEED, Optimize.SIZE))
-    assert [step.kernel.symbol.rpartition("_")[2] for plan in (fast, small) for step in plan.steps] == ["dsp", "ref"]
-    weights = sum(t.count for t in graph.constants() if t.dtype is DType.INT8)
-    assert fast.weight_bytes() - small.weight_bytes() > weights // 2

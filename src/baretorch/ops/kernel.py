@@ -125,7 +125,6 @@ class Kernel(Generic[O]):
     begins: str = ""  # C function that has a unit begin only, and for its number, the params' `unit`, one that waits
     awaits: str = ""
     cycles: Callable[[Call[O]], float] = lambda call: 0.0  # that a unit takes
-    large: bool = False  # whether it wants more bytes of weights than a row that follows: not where size counts
 
     def function(self, call: Call[O]) -> str:
         """The C function of a call."""

@@ -463,7 +463,6 @@ def _kernels(name: str, dtype: DType) -> tuple[Kernel[Any], ...]:
         pack=_pack_units,
         scratch=_scratch_units,
         renews=STATES,
-        large=True,
     )
     ref = Kernel(f"bt_{name}_ref", "qrecurrent/ref.c", _params, fits=given, pack=_pack, scratch=_scratch, renews=STATES)
     return (

@@ -11,7 +11,7 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.ir import Graph, State
 from baretorch.ops.kernel import Call
 from baretorch.ops.pull import pulled
-from baretorch.options import DEFAULT, Buffers, Input, Optimize, Options, Units, Weights
+from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
 from baretorch.plan.choices import Choice, chosen
@@ -155,8 +155,7 @@ def _whole(
     def measured(call: Call[Any]) -> Choice | None:
         return choices.of(call, board.chip.cpu.name, options.shared_cores)
 
-    small = options.optimize is Optimize.SIZE
-    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured, small)
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
     wished = wishes(graph, storage, board, options.place, of_npu(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()

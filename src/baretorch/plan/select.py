@@ -29,15 +29,13 @@ def select_kernel(
     cpu: Cpu,
     units: Sequence[Unit] = (),
     measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
-    small: bool = False,
 ) -> Kernel[Any]:
     """The kernel of the first unit that takes it; else of those of the op that the CPU can run and that fit, the one
-    that was measured to be best, or the first; if it is to be `small`, the first without large weights."""
+    that was measured to be best, or the first."""
     for unit in units:
         if (found := unit.kernel_of(call)) is not None:
             return found
-    able = [k for k in kernels_of(call.op) if k.needs.met_by(cpu.features) and k.fits(call)]
-    fitting = [k for k in able if not (small and k.large)] or able
+    fitting = [k for k in kernels_of(call.op) if k.needs.met_by(cpu.features) and k.fits(call)]
     if len(fitting) > 1 and (choice := measured(call)) is not None and choice.holds(fitting[0].symbol):
         return next((k for k in fitting if k.symbol == choice.take.kernel), fitting[0])
     if fitting:
@@ -154,17 +152,15 @@ def make_steps(
     needs: Mapping[str, Needs] = NOTHING,
     units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
     measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
-    small: bool = False,
 ) -> list[Step]:
     """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
-    `needs` on what conditions it is computed, `units` what may compute it beside the CPU, `measured` which kernel, and
-    `small` that weights should be so."""
+    `needs` on what conditions it is computed, `units` what may compute it beside the CPU, `measured` which kernel."""
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
         if isinstance(call.op, (PlaceSlice, Copy)) and _in_place(call, storage):
             return
-        step = make_step(node, call, select_kernel(call, cpu, units(call), measured, small), constants, storage)
+        step = make_step(node, call, select_kernel(call, cpu, units(call), measured), constants, storage)
         guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
         steps.append(replace(step, guards=guards))
 
