@@ -44,7 +44,7 @@ def test_layers_of_int16_meet_those_of_int8(folder: Path) -> None:
     arguments = ("compile", "net.py", "--board", "mps2-an386", "--int8", "--config", "c.toml", "--out", "c")
     assert baretorch(*arguments).code == 0
     text = (folder / "c" / "model.c").read_text()
-    called = ["bt_quantize16_ref(", "bt_qconv2d16_dsp(", "bt_qmax_pool16_ref(", "bt_qconv2d16_rows_dsp("]
+    called = ["bt_quantize16_ref(", "bt_qconv2d16_dsp(", "bt_qmax_pool16_dsp(", "bt_qconv2d16_rows_dsp("]
     assert all(name in text for name in called)
     assert text.count("bt_narrow_ref(") == 1, "only before softmax"
 
