@@ -89,6 +89,16 @@ def test_an_image_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         machine.close()
 
 
+def test_an_image_that_waits_is_spoken_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even when the platform itself will say nothing any more."""
+    stand_in(tmp_path, monkeypatch, "corstone-300", ANSWERED + "os.close(1)\nline.sendall(line.recv(1)); os._exit(0)\n")
+    monkeypatch.setattr(fvp, "READY_SECONDS", 0.1)
+    machine = open_machine(on_board("corstone-300"), RUN, "fvp")
+    machine.write(b"x")
+    assert machine.read(10) == b"x"
+    machine.close()
+
+
 @pytest.mark.parametrize("board", BOARDS)
 def test_what_the_image_says_is_heard(board: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = 'line.sendall(b"\\nFAULT: the NPU did not end in time\\nstatus 0x1\\nEND OF FAULT\\n"); line.recv(1)\n'

@@ -89,9 +89,10 @@ class Process:
                 return os.read(self._stdout.fileno(), CHUNK) or self._ended()
             if writable:
                 self._send()
-            elif beside is not None and (readable or limit < left):
+                continue
+            if beside is not None and (readable or limit < left):
                 beside.look()
-            elif time.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 raise DeviceHang(f"the image sent nothing in {timeout:g} s")
 
     def cycles(self) -> tuple[int, ...]:
