@@ -66,6 +66,10 @@ def test_advice_is_for_the_layer_that_takes_most_cycles(made: Report, found: Tra
     assert len(told) == 1 and told[0].startswith(f"{layer.name} takes {part} of the cycles: ")
 
 
+def test_no_advice_leaves_all_cores_but_one_idle(made: Report) -> None:
+    assert not any(advice.option.startswith(("--ram", "--input rows")) for advice in made.advice)
+
+
 def test_layers_add_up_to_the_run(made: Report, found: Traced) -> None:
     run, profile = made.facts.run, made.profile
     assert run.cores is not None and run.emulator_cycles == found.cycles == run.cores.critical_path

@@ -65,7 +65,8 @@ class _Case:
 def advise(facts: RunFacts, profile: Profile) -> tuple[Advice, ...]:
     """The rules in the order of how much they usually bring."""
     case = _Case(facts, profile)
-    rules = (_quantize, _bare_io, _bands, _pulled_rows, _callers_buffers, _size)
+    cluster = facts.compiled.board.chip.cluster is not None  # whose cores would rest while one makes bands
+    rules = (_quantize, _bare_io, *(() if cluster else (_bands, _pulled_rows)), _callers_buffers, _size)
     hints = (_float_layers, _portable, _largest_weights, _hottest)
     return tuple(advice for rule in (*rules, *hints) for advice in rule(case))
 
