@@ -14,7 +14,7 @@
 #define BT_HALVES_16 BT_HALVES(16, 17, 18, 19, 20, 21, 22, 23)
 #define BT_HALVES_24 BT_HALVES(24, 25, 26, 27, 28, 29, 30, 31)
 
-/* 135 instructions for 64 products. */
+/* 139 instructions for 64 products. */
 BT_INLINE void bt_half_fpu_one_window(const bt_windows *s, const float *x, const bt_halves *w, const float *bias,
                                       float *y, int32_t eights)
 {

@@ -1,4 +1,4 @@
-/* As depthwise_triples.c, with weights of 4 bits, which become bytes in scratch first: 7 instructions for each. */
+/* As depthwise_triples.c, with weights of 4 bits, which become bytes in scratch first: 6 instructions for each. */
 #include "../int4.h"
 #include "depthwise_triples.h"
 
