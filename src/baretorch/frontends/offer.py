@@ -6,7 +6,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -58,7 +57,7 @@ def taken(function: Callable[..., Any], asked: Arguments) -> dict[str, int | flo
 
 
 def is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and 0 < value <= MOST
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= MOST
 
 
 def _numbers(path: Path, listed: str, given: Any) -> tuple[int | float, ...]:

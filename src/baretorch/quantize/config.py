@@ -27,7 +27,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import LISTS, Arguments, is_number
-from baretorch.ir import Array, Graph, Node, Quant, Tensor, fresh, with_data
+from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops import half, int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
@@ -39,10 +39,12 @@ from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.prune import without
-from baretorch.quantize.observers import per_channel
+from baretorch.quantize.observers import SMALLEST, per_channel
 
 LARGEST = 1 << 20  # bytes of a file that people write
+SHOWN = 200  # characters of what it says, in an error
 SCALE = "scale of "  # and a tensor: its scale and zero point in an .npz
+COARSEST = 1e30  # scale: calibration finds none that is coarser
 HEADER = 1024  # bytes that an array's description and name take in an .npz, at most
 
 
@@ -87,15 +89,16 @@ def read_config(path: str) -> Config:
         told = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise CompileError(f"--config: cannot read {path}", have=error.strerror or str(error)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers with too many digits
         raise CompileError(f"--config {file.name}: it is no TOML", have=str(error), need=NEED) from error
     arguments = {name: _argument(file.name, name, told.pop(name)) for name in LISTS if name in told}
     layers, removed, weights = told.pop("layers", None), told.pop("removed", {}), told.pop("weights", None)
     if told or not isinstance(layers, dict) or not isinstance(removed, dict):
-        raise CompileError(f"--config {file.name}: it has no list of layers", have=", ".join(told) or None, need=NEED)
+        have = _cut(", ".join(told)) or None
+        raise CompileError(f"--config {file.name}: it has no list of layers", have=have, need=NEED)
     return Config(
         {name: _precision(file.name, name, value) for name, value in layers.items()},
-        {name: _numbers(file.name, name, value) for name, value in removed.items()},
+        _removed(file.name, removed),
         None if weights is None else _beside(file, weights),
         arguments,
     )
@@ -107,7 +110,7 @@ NEED = '[layers] and lines like "net.0" = "int4"'
 def _argument(file: str, name: str, value: object) -> int | float:
     if not is_number(value):
         raise CompileError(
-            f"--config {file}: {name} = {value!r:.60}", need="a number above 0 that the model file offers"
+            f"--config {file}: {name} = {_told(value)}", need="a number above 0 that the model file offers"
         )
     return value  # type: ignore[return-value]
 
@@ -115,24 +118,47 @@ def _argument(file: str, name: str, value: object) -> int | float:
 def _precision(file: str, layer: str, value: object) -> Precision:
     if isinstance(value, str) and value in {*Precision}:
         return Precision(value)
-    near = difflib.get_close_matches(str(value), [p.value for p in Precision], n=1)
+    near = difflib.get_close_matches(_cut(value) if isinstance(value, str) else "", [p.value for p in Precision], n=1)
     raise CompileError(
-        f"--config {file}: {layer!r} = {value!r}: no such precision",
+        f"--config {file}: {_told(layer)} = {_told(value)}: no such precision",
         need=", ".join(Precision),
         try_=f"did you mean {near[0]!r}?" if near else None,
     )
 
 
-def _numbers(file: str, layer: str, value: object) -> tuple[int, ...]:
+def _told(value: object) -> str:
+    """What a file says, so that it can be read."""
+    try:
+        return _cut(repr(value))
+    except ValueError:
+        return "a number of very many digits"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _removed(file: str, told: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
+    """All of them together are no more than a file may have bytes: ranges are short to write."""
+    found: dict[str, tuple[int, ...]] = {}
+    left = LARGEST
+    for layer, value in told.items():
+        found[layer] = _numbers(file, layer, value, left)
+        left -= len(found[layer])
+    return found
+
+
+def _numbers(file: str, layer: str, value: object, most: int) -> tuple[int, ...]:
     """3, 8-11 -> the numbers of channels."""
     found: list[int] = []
     for part in value.split(",") if isinstance(value, str) else [""]:
         first, dash, last = (word.strip() for word in part.partition("-"))
         words = (first, last) if dash else (first, first)
         low, high = (int(w) if w.isdecimal() and len(w) < 8 else -1 for w in words)
-        if low < 0 or high < low or high >= LARGEST:
+        if low < 0 or high < low or high - low >= most - len(found):
             raise CompileError(
-                f"--config {file}: {layer!r} = {value!r}: these are no channels", need='numbers, as in "3, 8-11"'
+                f"--config {file}: {_told(layer)} = {_told(value)}: these are no channels",
+                need='numbers, as in "3, 8-11"',
             )
         found += range(low, high + 1)
     return tuple(found)
@@ -154,7 +180,7 @@ def _quoted(text: str) -> str:
 def _beside(file: Path, name: object) -> Path:
     if not isinstance(name, str) or Path(name).name != name or not name.endswith(".npz"):
         raise CompileError(
-            f"--config {file.name}: weights = {name!r}", need="the name of an .npz file that lies beside the TOML"
+            f"--config {file.name}: weights = {_told(name)}", need="the name of an .npz file that lies beside the TOML"
         )
     return file.with_name(name)
 
@@ -192,12 +218,12 @@ def _is_scale(name: str, data: Array, graph: Graph) -> bool:
     if name.removeprefix(SCALE) not in graph.tensors or data.shape != (2,) or data.dtype != np.float64:
         return False
     scale, zero = data
-    return bool(np.isfinite(data).all() and scale > 0 and -128 <= zero <= 127 and zero == int(zero))
+    return bool(SMALLEST <= scale <= COARSEST and -128 <= zero <= 127 and zero == int(zero))
 
 
 def _stored(path: Path, graph: Graph) -> dict[str, Array]:
     """The constants in a file, each as large as the graph has it."""
-    known = {t.name: t for t in graph.constants()}
+    known = {t.name: t for t in graph.constants() if t.dtype is DType.FLOAT32}  # as tune writes them
     most = sum(t.bytes + HEADER for t in known.values()) + HEADER * len(graph.tensors)
     try:
         with zipfile.ZipFile(path) as parts:
@@ -205,6 +231,8 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
                 raise ValueError("it is larger than the model")
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
+        if not all(isinstance(data, np.ndarray) for data in found.values()):
+            raise ValueError("it has other files than arrays in it")
     except Exception as error:  # whatever NumPy and zipfile stumble over
         raise CompileError(f"--config: cannot read the weights {path.name}", have=str(error)[:200]) from error
     for name, data in found.items():
@@ -214,7 +242,7 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
         if t is None or data.shape != t.shape or data.dtype != t.dtype.numpy or not np.isfinite(data).all():
             raise CompileError(
                 f"--config: the weights {path.name} are not this model's",
-                have=f"{name!r}: {data.dtype.name}{list(data.shape)}",
+                have=f"{_told(name)}: {data.dtype.name}{list(data.shape)}",
                 need=_needed(name, t),
                 try_="`baretorch tune` again: the model has changed since",
             )
@@ -223,7 +251,7 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
 
 def _needed(name: str, t: Tensor | None) -> str:
     if name.startswith(SCALE):
-        return "a scale above 0 and a zero point within -128..127, of a tensor of the model"
+        return "a scale of ordinary size above 0 and a zero point within -128..127, of a tensor of the model"
     return "finite numbers, as many as in the model" if t is None else f"finite numbers, {t.type}"
 
 
@@ -231,11 +259,12 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
     """The notes of a quantized graph, in the precisions of its layers. Of each layer, what it makes is given."""
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
+    chosen: dict[int, tuple[str, Precision]] = {}
     for layer, (precision, made) in layers.items():
         if precision not in FITS:
             continue
         fits = FITS[precision]
-        found = [i for i, n in enumerate(nodes) if made.intersection(n.outputs) and fits(graph, n)]
+        found = [i for i, n in enumerate(graph.nodes) if made.intersection(n.outputs) and fits(graph, n)]
         if not found:
             ops = sorted({n.op.name for n in nodes if made.intersection(n.outputs)})
             lacks, need = LACKS[precision]
@@ -243,6 +272,10 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
                 f"--config: {layer!r} = {precision.value!r}: {lacks}", have=", ".join(ops) or None, need=need
             )
         for i in found:
+            if i in chosen:
+                _need_same(*chosen[i], layer, precision)
+                continue
+            chosen[i] = (layer, precision)
             if precision is Precision.FLOAT16:
                 nodes[i] = _in_float16(graph, nodes[i], layer)
                 continue
@@ -265,6 +298,15 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
         if isinstance(node.op, MOVES_16_BITS) and wide:
             tensors[node.outputs[0]] = replace(tensors[node.outputs[0]], quant=quants[0])
     return replace(graph, tensors=tensors, nodes=tuple(nodes))
+
+
+def _need_same(first: str, one: Precision, layer: str, precision: Precision) -> None:
+    """CompileError if a layer has two names, and each says something else."""
+    if one is not precision:
+        raise CompileError(
+            f"--config: {first!r} = {one.value!r} and {layer!r} = {precision.value!r} are the same layer",
+            need="one precision for it",
+        )
 
 
 def _moved_from(graph: Graph, name: str) -> str:

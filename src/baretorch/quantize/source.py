@@ -23,6 +23,7 @@ from baretorch.quantize.health import judged
 from baretorch.quantize.narrow import with_narrow
 from baretorch.quantize.watch import Runner, interpreted
 
+MOST_NAMES, LONGEST = 8, 100  # that an error tells
 RANDOM = "calibration: no calibration() or --calibration, so random data is used: scales do not fit real inputs"
 
 
@@ -112,9 +113,11 @@ def _natural(path: str) -> list[tuple[int, str]]:
 
 
 def _no_such_layer(flag: str, missing: Sequence[str], layers: Sequence[str]) -> CompileError:
-    near = [close[0] for name in missing if (close := difflib.get_close_matches(name, layers, n=1))]
+    told = [name[:LONGEST] for name in missing[:MOST_NAMES]]  # a file may name any number of them
+    near = [close[0] for name in told if (close := difflib.get_close_matches(name, layers, n=1))]
+    more = f" and {len(missing) - MOST_NAMES} more" if len(missing) > MOST_NAMES else ""
     return CompileError(
-        f"{flag} {', '.join(missing)}: no such layer",
+        f"{flag} {', '.join(told)}{more}: no such layer",
         have=", ".join(layers),
         try_=f"did you mean {', '.join(map(repr, near))}?" if near else None,
     )

@@ -1,0 +1,90 @@
+"""A configuration is data: whatever it says, it ends in an error that can be read, and takes no room to speak of."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baretorch.errors import CompileError
+from baretorch.ir import Builder, DType, Graph, Quant
+from baretorch.ops.index import IndexSelect
+from baretorch.ops.linear import Linear
+from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
+
+DIGITS, BITS = "9" * 5000, "0x" + "f" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (f"width = {'9' * 400}\n[layers]\n", "width = 999"),
+        (f"width = {DIGITS}\n[layers]\n", "it is no TOML"),
+        (f"width = {BITS}\n[layers]\n", "width = a number of very many digits"),
+        (f"[layers]\na = {BITS}\n", "'a' = a number of very many digits: no such precision"),
+        (f"weights = {BITS}\n[layers]\n", "weights = a number of very many digits"),
+        (f'weights = "{"a" * 9000}.npy"\n[layers]\n', "weights = 'aaa"),
+        (f"[layers]\n[removed]\na = {BITS}\n", "these are no channels"),
+        (f"{'a' * 9000} = 3\n[layers]\n", "it has no list of layers"),
+        (f'[layers]\n"{"a" * 9000}" = "{"b" * 9000}"\n', "no such precision"),
+        (f'[layers]\n[removed]\na = "{"0-1000000, " * 9000}1"\n', "these are no channels"),
+        ("[layers]\n[removed]\n" + "".join(f'a{i} = "0-1000000"\n' for i in range(9)), "these are no channels"),
+    ],
+)
+def test_what_a_file_says_is_not_believed(text: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(CompileError) as error:
+        read_config(str(tmp_path / "c.toml"))
+    assert what in error.value.render()
+    assert len(error.value.render()) < 1000
+
+
+def layer() -> Graph:
+    b = Builder()
+    x = b.input("x", (3,), DType.FLOAT32)
+    rows = b.add(
+        IndexSelect(0), b.const("table", np.zeros((5, 3), np.float32)), b.const("places", np.zeros(2, np.int32))
+    )
+    return b.graph([x], [b.add(Linear(), rows, b.const("w", np.ones((4, 3), np.float32)))])
+
+
+def test_files_beside_arrays_in_an_npz(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "w.npz", "w") as file:
+        file.writestr("w.npy", "import os")
+    with pytest.raises(CompileError, match=r"cannot read the weights w\.npz"):
+        changed(layer(), Config(weights=tmp_path / "w.npz"))
+
+
+def test_indices_are_the_models_own(tmp_path: Path) -> None:
+    """Only weights come from a file."""
+    np.savez(tmp_path / "w.npz", places=np.array([4, 1 << 30], np.int32))
+    with pytest.raises(CompileError, match="are not this model's"):
+        changed(layer(), Config(weights=tmp_path / "w.npz"))
+
+
+@pytest.mark.parametrize(
+    "data", [[1e-300, 0], [1e300, 0], [np.nan, 0], [1.0, np.nan], [1.0, 0.5], [1.0, 128], [-1.0, 0]]
+)
+def test_scales_that_no_calibration_finds(data: list[float], tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", **{"scale of x": np.array(data)})
+    with pytest.raises(CompileError, match="are not this model's"):
+        changed(layer(), Config(weights=tmp_path / "w.npz"))
+
+
+def test_a_layer_has_one_precision() -> None:
+    graph = layer()
+    (y,) = graph.outputs
+    quants = {
+        "w": Quant((0.1,) * 4, (0,) * 4, 0),
+        y: Quant((0.1,), (0,)),
+        graph.nodes[-1].inputs[0]: Quant((1.0,), (0,)),
+    }
+    noted = {n: replace(t, quant=quants.get(n)) for n, t in graph.tensors.items()}
+    graph = replace(graph, tensors=noted)
+    with pytest.raises(CompileError, match="'one' = 'int4' and 'other' = 'int16' are the same layer"):
+        with_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT16, {y})})
+    alike = with_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT4, {y})})
+    assert alike.nodes[-1].inputs[1].startswith("w_int4")
