@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Builder, DType, Graph, interpret, with_data
+from baretorch.ir import Array, Builder, DType, Graph, Origin, interpret, with_data
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
@@ -181,3 +182,14 @@ def test_heads_go_with_all_that_makes_them() -> None:
 @pytest.mark.parametrize("graph", [attention(shared=True), attention(own_heads=True)])
 def test_heads_that_others_know_stay(graph: Graph) -> None:
     assert not [c for c in channels(graph) if c.heads]
+
+
+def test_a_name_that_several_layers_have() -> None:
+    """As two functions in one module have: nobody knows whose channels are meant."""
+    b = Builder()
+    x = b.input("x", (1, 6), DType.FLOAT32)
+    inner = linear(b, x, 4)
+    graph = b.graph([x], [linear(b, linear(b, inner, 5), 3)])
+    same = {n: replace(t, origin=Origin("block")) for n, t in graph.tensors.items()}
+    with pytest.raises(CompileError, match="channels of 'block' are not told from others"):
+        without(replace(graph, tensors=same), {"block": [0]})

@@ -230,11 +230,19 @@ def _described(graph: Graph, found: _Set) -> Channels | None:
 
 def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
     """The graph without some channels of the sets with these names."""
-    known = {c.name: c for c in channels(graph)}
+    sets = channels(graph)
+    known = {c.name: c for c in sets}
     for name in removed:
+        made = [c.makers[0].outputs[0] for c in sets if c.name == name]
+        if len(made) > 1:
+            raise CompileError(
+                f"channels of {name!r} are not told from others",
+                have=f"several layers of that name: {', '.join(made)}",
+                need="a module of its own for each, whose channels are removed",
+            )
         if name not in known:
             raise CompileError(
-                f"no channels of {name!r} can be removed",
+                f"no channels of {name[:100]!r} can be removed",
                 have=", ".join(known) or "no layer whose channels can be",
             )
     for name, numbers in removed.items():
