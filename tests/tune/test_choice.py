@@ -12,6 +12,7 @@ import numpy as np
 from baretorch.frontends.offer import Offer
 from baretorch.ir import Builder, DType, Graph
 from baretorch.ops.linear import Linear
+from baretorch.options import DEFAULT
 from baretorch.quantize.config import Precision
 from baretorch.report.tuning import Budget, Candidate
 from baretorch.tune.benches import Benches
@@ -43,6 +44,15 @@ class Taught(Tuner):
 def tuner(budget: Budget, learned: Mapping[int, float]) -> Taught:
     bench: Any = SimpleNamespace(graph=graph(), train=lambda model: None)
     return Taught(Benches(Offer(), lambda arguments: bench), "a", 0.99, budget, lambda *shown: None, learned=learned)
+
+
+def test_other_samples_are_another_search() -> None:
+    """What was found with few of them is not what all would tell."""
+    board = SimpleNamespace(name="pico")
+    bench: Any = SimpleNamespace(graph=graph(), board=board, options=DEFAULT)
+    benches = Benches(Offer(), lambda arguments: bench)
+    names = {Tuner(benches, "a", 0.99, Budget(0.98), lambda *shown: None, n).name for n in (None, 10, 100)}
+    assert len(names) == 3
 
 
 def winners(found: Mapping[int, float]) -> list[Winner]:

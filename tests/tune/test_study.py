@@ -17,7 +17,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.quantize.config import Precision
 from baretorch.tune.database import driver_url, meant
-from baretorch.tune.study import Found, Space, Study, Suggested
+from baretorch.tune.study import Found, Mark, Space, Study, Suggested
 
 SPACE = Space({"0": [Precision.INT8, Precision.INT4]}, ["0"], 4, 32)
 BEGIN = [Suggested({}, {}), Suggested({"0": Precision.INT4}, {"0": 16})]
@@ -93,9 +93,12 @@ def test_kinds_of_databases(url: str) -> None:
     assert driver_url("postgresql://u:p@h/n") == "postgresql+psycopg://u:p@h/n"
 
 
-def test_passwords_are_not_told() -> None:
+@pytest.mark.parametrize(
+    "url", ["oracle://me:secret@host/x", "oracle://me:secret?secret@host/x", "oracle://host/x?password=a@secret"]
+)
+def test_passwords_are_not_told(url: str) -> None:
     with pytest.raises(CompileError) as error:
-        driver_url("oracle://me:secret@host/x")
+        driver_url(url)
     assert "secret" not in error.value.render()
 
 
@@ -127,6 +130,20 @@ def test_what_servers_say(said: str, what: str) -> None:
     found = meant(said)
     assert found is not None and found.what == what
     assert meant("disk full") is None
+
+
+def test_a_study_is_of_one_model(tmp_path: Path) -> None:
+    """A model that was trained again begins anew, and neither is lost; last bits make no other model."""
+    url, mark = f"sqlite:///{tmp_path}/s.db", Mark(0.98, (30.0, 2.0))
+    first = Study("s", url, SPACE, mark=mark)
+    first.ask_for(2, BEGIN)
+    first.work(measure, lambda done, all_: None)
+    for other in (Mark(0.98, (30.0, 2.01)), Mark(0.91, (30.0, 2.0)), Mark(0.98, (30.0,))):
+        assert Study("s", url, SPACE, mark=other).done() == []
+    with pytest.raises(CompileError, match="there is no study 's-5' there"):
+        Study("s", url, SPACE, joined=True, mark=Mark(0.5, (30.0, 2.0)))
+    for same in (mark, Mark(0.9801, (30.0001, 2.0))):
+        assert len(Study("s", url, SPACE, joined=True, mark=same).done()) == 2
 
 
 def test_what_cannot_be_joined(tmp_path: Path) -> None:

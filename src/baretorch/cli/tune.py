@@ -154,7 +154,7 @@ def tune(
         stage("original")
         name, original = bench.original(metric)
         budget = Budget(original - accuracy_drop / 100, flash, ram_budget, time)
-        tuner = Tuner(benches, name, original, budget, stage.show)
+        tuner = Tuner(benches, name, original, budget, stage.show, samples)
         folder = Path(out) if out else Path("build") / f"{source.name}-{board.name}-tuned"
         with staged(folder) as work:
             url = storage or f"sqlite:///{folder / 'study.db'}"
@@ -167,7 +167,7 @@ def tune(
                 tuner.begin(study, trials, whole)
             study.work(tuner.measure, lambda done, all_: stage.show("search", done, all_))
             if join:
-                done = {"model": source.name, "board": board.name, "study": tuner.name, "trials": len(study.done())}
+                done = {"model": source.name, "board": board.name, "study": study.name, "trials": len(study.done())}
                 return Answer(done, f"{done['trials']} trials are done: the result is where the search was begun")
             winners = tuner.found(study.done())
             winners += tuner.improved(winners)

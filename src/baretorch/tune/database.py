@@ -63,9 +63,12 @@ def driver_url(url: str) -> str:
 
 
 def _without_password(url: str) -> str:
-    """The address as it may be told: without a password, and without options, which may have one too."""
+    """The address as it may be told: without a password, and without options, which may have one too. Where a password
+    may have a question mark in it, nothing behind the user is told."""
     kind, colon, rest = url.partition("://")
     user, at, host = rest.partition("?")[0].rpartition("@")
+    if not at and "@" in rest:
+        user, at, host = rest.partition("?")[0].partition("/")[0], "@", "…"
     return f"{kind}{colon}{user.partition(':')[0]}{at}{host}"
 
 

@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
+from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from baretorch.errors import CompileError
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 BEAT, DEAD = 5, 20  # seconds: between two signs of life, and after which there will be none
 WAIT = 1.0  # seconds
-ASKED, OVER, TOLD = "asked", "over", "told"
+ASKED, OVER, TOLD, MARK = "asked", "over", "told", "mark"
+ORIGINAL, WEIGHTS, TINY = 1e-2, 1e-3, 1e-6  # by how much a model may differ that is the same
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,32 @@ class Done:
     found: Found
 
 
-class Study:
-    """A study in a database. `joined`: it must be there already."""
+@dataclass(frozen=True)
+class Mark:
+    """What the results of a study hold for: how well the model itself does, and how large its weights are. The same
+    model may differ a little from computer to computer."""
 
-    def __init__(self, name: str, url: str, space: Space, joined: bool = False) -> None:
+    original: float
+    weights: tuple[float, ...]
+
+    def is_like(self, told: Mapping[str, Any]) -> bool:
+        """Whether this is what a study says of itself; one that says nothing was just begun."""
+        if MARK not in told:
+            return True
+        original, *weights = told[MARK]
+        alike = len(weights) == len(self.weights) and isclose(original, self.original, rel_tol=ORIGINAL)
+        return alike and all(
+            isclose(a, b, rel_tol=WEIGHTS, abs_tol=TINY) for a, b in zip(weights, self.weights, strict=True)
+        )
+
+
+class Study:
+    """A study in a database. `joined`: it must be there already. Those of the same name with another mark stay beside
+    it."""
+
+    def __init__(self, name: str, url: str, space: Space, joined: bool = False, mark: Mark | None = None) -> None:
         optuna = import_optuna()
-        self._space, self._name = space, name
+        self._space = space
         with problems(url):
             self._storage = optuna.storages.RDBStorage(
                 driver_url(url),
@@ -78,20 +101,24 @@ class Study:
                 grace_period=DEAD,
                 heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback(),
             )
-            known = {s.study_name for s in optuna.get_all_study_summaries(self._storage)}
-            if joined and name not in known:
+            known = {s.study_name: s.user_attrs for s in optuna.get_all_study_summaries(self._storage)}
+            names = (name if i == 1 else f"{name}-{i}" for i in count(1))
+            self.name = next(n for n in names if n not in known or mark is None or mark.is_like(known[n]))
+            if joined and self.name not in known:
                 raise CompileError(
-                    f"--join: there is no study {name!r} there",
+                    f"--join: there is no study {self.name!r} there",
                     have=", ".join(sorted(known)) or "no studies",
                     need="the same model, board and options as where it was begun",
                     try_="leave out --join to begin one",
                 )
             self._study = optuna.create_study(
-                study_name=name,
+                study_name=self.name,
                 storage=self._storage,
                 directions=["maximize", "minimize", "minimize"],
                 load_if_exists=True,
             )
+            if mark is not None and self.name not in known:
+                self._study.set_user_attr(MARK, [mark.original, *mark.weights])
 
     def ask_for(self, trials: int, beginnings: Sequence[Suggested]) -> None:
         """Let so many trials wait, the first of them with these choices; those of a study that is resumed count."""
@@ -132,7 +159,7 @@ class Study:
 
     def _taken(self, waiting: Sequence[optuna.trial.FrozenTrial]) -> Any:
         optuna = import_optuna()
-        study = self._storage.get_study_id_from_name(self._name)
+        study = self._storage.get_study_id_from_name(self.name)
         for frozen in waiting:
             number = self._storage.get_trial_id_from_study_id_trial_number(study, frozen.number)
             try:
@@ -155,7 +182,7 @@ class Study:
     def _work_on(self, trial: optuna.Trial, measure: Callable[[Suggested], Found]) -> None:
         optuna = import_optuna()
         number = self._storage.get_trial_id_from_study_id_trial_number(
-            self._storage.get_study_id_from_name(self._name), trial.number
+            self._storage.get_study_id_from_name(self.name), trial.number
         )
         with self._alive(number):
             found = measure(self._suggested(trial))

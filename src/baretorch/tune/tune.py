@@ -22,7 +22,7 @@ from baretorch.tune.benches import Benches
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import balanced, rounded
 from baretorch.tune.retrain import trained, why_untrained
-from baretorch.tune.study import Done, Found, Space, Study, Suggested
+from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
 from baretorch.tune.thin import zeros
 from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
 
@@ -50,6 +50,7 @@ class Tuner:
     original: float
     budget: Budget
     show: Show
+    samples: int | None = None  # that evaluate() takes
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _harm: Harm | None = None
@@ -63,23 +64,24 @@ class Tuner:
         return self.benches.of(variant.choice.arguments)
 
     def study(self, url: str, joined: bool) -> Study:
-        return Study(self.name, url, self.space(), joined)
+        sums = [float(np.abs(t.data).sum()) for t in self.bench.graph.constants() if t.data is not None]
+        return Study(self.name, url, self.space(), joined, Mark(self.original, tuple(sums)))
 
     @property
     def name(self) -> str:
-        """Of the study: of the model, the board, and all that changes what is found."""
+        """Of the study: of the model but its weights, the board, and all that changes what is found."""
         graph, budget = self.bench.graph, self.budget
         mark = hashlib.sha256()
-        sums = [f"{np.abs(t.data).sum():.1e}" for t in graph.constants() if t.data is not None]
         asked: tuple[object, ...] = (
             self.bench.options.words(),
             self.metric,
+            self.samples,
             budget.flash,
             budget.ram,
             budget.milliseconds,
         )
         asked += tuple(self.benches.offer.choices.items())
-        mark.update(repr((graph.nodes, sums, asked)).encode())
+        mark.update(repr((graph.nodes, asked)).encode())
         return f"{graph.name}-{self.bench.board.name}-{mark.hexdigest()[:8]}"
 
     @property
