@@ -8,8 +8,11 @@ from torch import nn
 
 from baretorch.frontends import from_module
 from baretorch.ir import Graph, interpret
+from baretorch.ops.int4 import whole_in_groups
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import channels, without
+from baretorch.quantize.observers import per_channel
+from baretorch.tune.refine import Grid
 from baretorch.tune.retrain import trained, why_untrained
 
 
@@ -58,13 +61,33 @@ def test_what_is_left_learns_and_its_weights_are_rounded_meanwhile() -> None:
             optimizer.step()
             values.append(model(torch.ones(1, 2, 12, 12)).square().sum().item())
 
-    after = trained(small, {layer.outputs[0]: 4}, train)
+    after = trained(small, {layer.outputs[0]: Grid(4)}, train)
     assert values[-1] < values[0]
     assert after[layer.inputs[1]].shape[0] == 5
     before, now = (g[layer.inputs[1]].data for g in (small, after))
     assert before is not None and now is not None and not np.array_equal(before, now)
     answer = interpret(after, [np.ones(after[after.inputs[0]].shape, np.float32)])
     assert all(np.isfinite(y).all() for y in answer.values())
+
+
+def test_weights_are_rounded_to_the_grid_that_the_image_has() -> None:
+    """Of int4 with a factor for each 32 inputs, where those of one group are much smaller than the others."""
+    graph = read(nn.Sequential(nn.Linear(70, 3, bias=False)), torch.randn(1, 70))
+    (layer,) = graph.nodes
+    weight = graph[layer.inputs[1]].data
+    assert weight is not None
+    weight[:, 32:64] /= 16
+    seen: list[torch.Tensor] = []
+
+    def train(model: nn.Module) -> None:
+        seen.append(model(torch.eye(70)).detach().reshape(70, 3).T)
+
+    trained(graph, {layer.outputs[0]: Grid(4, 32)}, train)
+    scales = np.array(per_channel(weight, 4, 32).scale)
+    stored = whole_in_groups(weight.astype(np.float64), scales) * scales[:, None]
+    off = np.abs(seen[0].numpy() - weight).max(axis=0), np.abs(stored - weight).max(axis=0)
+    assert max(off[0][32:64]) <= 1.2 * max(off[1][32:64]), "steps of their own"
+    assert len(np.unique(seen[0].numpy()[0, :32])) <= 15, "and of 4 bits"
 
 
 def test_what_cannot_be_trained() -> None:
@@ -87,7 +110,7 @@ def test_weights_that_are_left_out_stay_so() -> None:
             model(torch.ones(3, 8)).square().sum().backward()
             optimizer.step()
 
-    after = trained(graph, {layer.outputs[0]: 8}, train, {layer.inputs[1]: mask})[layer.inputs[1]].data
+    after = trained(graph, {layer.outputs[0]: Grid(8)}, train, {layer.inputs[1]: mask})[layer.inputs[1]].data
     before = graph[layer.inputs[1]].data
     assert before is not None and after is not None
     assert (after[mask == 0] == 0).all() and (after[mask == 1] != before[mask == 1]).all()

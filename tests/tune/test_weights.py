@@ -10,13 +10,15 @@ import numpy as np
 from baretorch.ir import Array, Builder, DType, Graph, Node, interpret, with_data
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.elementwise import Sub
+from baretorch.ops.int4 import whole_in_groups
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import MaxPool2d
 from baretorch.passes.prune import channels, without
 from baretorch.quantize.observers import per_channel
 from baretorch.quantize.watch import interpreted
-from baretorch.tune.refine import balanced, rounded
+from baretorch.tune.refine import Grid, balanced, rounded
 from baretorch.tune.shrink import find_moments, removal_order, shrunk
 from baretorch.tune.thin import can_be_thin, thinned, zeros
 
@@ -106,7 +108,7 @@ def test_rounding_makes_up_for_itself() -> None:
     graph = perceptron(numbers(24, 16))
     given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 16)).astype(np.float32),) for _ in range(150)]
     layers = [n for n in graph.nodes if n.inputs[1] == "w1"]
-    plain, corrected = rounded(graph, {layers[0].outputs[0]: 3}, given[:100], interpreted)
+    plain, corrected = rounded(graph, {layers[0].outputs[0]: Grid(3)}, given[:100], interpreted)
     simple = nearest(graph, layers, 3)
     assert error(graph, plain, given[100:]) < 0.5 * error(graph, simple, given[100:])
     assert error(graph, corrected, given[100:]) < 0.5 * error(graph, simple, given[100:])
@@ -118,7 +120,7 @@ def test_rounding_makes_up_for_itself() -> None:
 def test_rounding_knows_how_windows_lie() -> None:
     """The products of a convolution's weights with what they are multiplied with are its answer."""
     graph = convolutions()
-    plain, corrected = rounded(graph, {n.outputs[0]: 4 for n in graph.nodes}, samples(graph, 60), interpreted)
+    plain, corrected = rounded(graph, {n.outputs[0]: Grid(4) for n in graph.nodes}, samples(graph, 60), interpreted)
     simple = nearest(graph, [n for n in graph.nodes if len(n.inputs) == 3], 4)
     held_out = samples(graph, 40)
     assert error(graph, plain, held_out) < error(graph, simple, held_out)
@@ -175,3 +177,37 @@ def test_the_head_that_is_missed_least_goes_first() -> None:
     small = shrunk(graph, {found: removed[:2]}, moments)
     held_out = samples(graph, 20)
     assert error(graph, small, held_out) < 0.01 < error(graph, without(graph, {found.name: removed[:2]}), held_out)
+
+
+def test_rounding_in_groups_is_kept_by_the_image() -> None:
+    """Weights lie where int4g32 would round them to; the errors of a small group are as small."""
+    mix = numbers(4, 70)
+    first = numbers(24, 70)
+    first[:, 32:64] /= 16
+    graph = perceptron(first)
+    given = [((numbers(1, 4) @ mix + 0.1 * numbers(1, 70)).astype(np.float32),) for _ in range(150)]
+    (y,) = [n.outputs[0] for n in graph.nodes if n.inputs[1] == "w1"]
+    made = rounded(graph, {y: Grid(4, 32)}, given[:100], interpreted)[0]
+    weight = made["w1"].data
+    assert weight is not None
+    scales = np.array(per_channel(weight, 4, 32).scale)
+    stored = (whole_in_groups(weight.astype(np.float64), scales) * scales[:, None]).astype(np.float32)
+    np.testing.assert_array_equal(stored, weight)
+    scales = np.array(per_channel(first, 4, 32).scale)
+    plain = whole_in_groups(first.astype(np.float64), scales) * scales[:, None]
+    simple = replace(graph, tensors={**graph.tensors, "w1": with_data(graph["w1"], plain)})
+    assert error(graph, made, given[100:]) < 0.5 * error(graph, simple, given[100:])
+
+
+def test_channels_are_balanced_only_where_that_changes_nothing() -> None:
+    """1 - x does not go with a factor, on whichever side the 1 stands."""
+    for swapped in (False, True):
+        b = Builder()
+        x = b.input("x", (1, 4), DType.FLOAT32)
+        y = b.add(Linear(), x, b.const("w1", numbers(6, 4) * np.arange(1, 7, dtype=np.float32)[:, None]))
+        one = b.const("one", np.ones(1, np.float32))
+        y = b.add(Sub(), *((y, one) if swapped else (one, y)))
+        graph = b.graph([x], [b.add(Linear(), y, b.const("w2", numbers(3, 6)))])
+        assert [c.count for c in channels(graph)] == [6]
+        given = samples(graph, 10)
+        assert error(graph, balanced(graph, given, interpreted), given) < 1e-9

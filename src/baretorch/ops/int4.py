@@ -127,10 +127,15 @@ def convolutions(params: Callable[[Call[QConv2d]], Params]) -> tuple[Kernel[QCon
 def whole_in_groups(rows: Array, scales: Array) -> Array:
     """Rows of real weights in steps of their scales: whole numbers within -7..7, times the least factor for each group
     that makes its largest one of these."""
-    real = _grouped(rows / scales[:, None])
-    factors = np.clip(np.ceil(np.abs(real).max(axis=2) / 7), 1, FACTORS)[:, :, None]
-    whole = np.clip(np.rint(real / factors), -7, 7) * factors
-    return np.asarray(whole.reshape(len(rows), -1)[:, : rows.shape[1]], np.int64)
+    real, factors = rows / scales[:, None], factors_of(rows, scales)
+    return np.asarray(np.clip(np.rint(real / factors), -7, 7) * factors, np.int64)
+
+
+def factors_of(rows: Array, scales: Array) -> Array:
+    """Of each weight, the factor of its group."""
+    largest = np.abs(_grouped(rows / scales[:, None])).max(axis=2)
+    factors = np.clip(np.ceil(largest / 7), 1, FACTORS)
+    return np.asarray(np.repeat(factors, GROUP, axis=1)[:, : rows.shape[1]])
 
 
 def _depthwise(kernel: Kernel[QConv2d], variant: str, words: int) -> Kernel[QConv2d]:

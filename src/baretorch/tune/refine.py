@@ -10,11 +10,12 @@ measures, and keeps what helps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from baretorch.ir import Array, Graph, Node, Tensor, with_data
+from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
@@ -28,11 +29,23 @@ DAMPED = 0.01
 MOST = 16.0  # that a channel is scaled by
 
 
+@dataclass(frozen=True)
+class Grid:
+    """What weights are rounded to: so many bits, with a factor for each group of inputs or without."""
+
+    bits: int
+    group: int = 0
+
+    @property
+    def most(self) -> int:
+        return (1 << (self.bits - 1)) - 1
+
+
 def rounded(
-    graph: Graph, bits: Mapping[str, int], samples: Iterable[Sequence[Array]], runner: Runner
+    graph: Graph, grids: Mapping[str, Grid], samples: Iterable[Sequence[Array]], runner: Runner
 ) -> tuple[Graph, Graph]:
-    """The graph with weights on the grid of so many bits, by the layer's output; and the same with corrected biases."""
-    layers = [n for n in graph.nodes if n.outputs[0] in bits and _is_dense(graph, n)]
+    """The graph with weights on their grids, by the layer's output; and the same with corrected biases."""
+    layers = [n for n in graph.nodes if n.outputs[0] in grids and _is_dense(graph, n)]
     layers = [n for n in layers if _columns(graph, n) <= COLUMNS]
     moments, means = inputs_of(graph, layers, samples, runner)
     tensors, right = dict(graph.tensors), {}
@@ -40,9 +53,7 @@ def rounded(
         weight, x = tensors[node.inputs[1]], moments[node.outputs[0]]
         assert weight.data is not None
         flat = weight.data.reshape(len(weight.data), -1).astype(np.float64)
-        scale = np.array(per_channel(weight.data, bits[node.outputs[0]]).scale)[:, None]
-        most = (1 << (bits[node.outputs[0]] - 1)) - 1
-        made = _on_grid(flat, scale, most, x)
+        made = _on_grid(flat, grids[node.outputs[0]], x)
         tensors[weight.name] = with_data(weight, made.reshape(weight.shape))
         if len(node.inputs) > 2:
             bias = graph[node.inputs[2]]
@@ -52,17 +63,35 @@ def rounded(
     return plain, replace(plain, tensors={**tensors, **right})
 
 
-def _on_grid(weight: Array, scale: Array, most: int, moments: Array) -> Array:
+def _on_grid(weight: Array, grid: Grid, moments: Array) -> Array:
     """Column by column: the error of each goes into those that come after it, as their inputs tell."""
     known = moments + DAMPED * max(float(np.diag(moments).mean()), 1e-12) * np.eye(len(moments))
     upper = np.linalg.cholesky(np.linalg.inv(known)).T
     left, made = weight.copy(), np.empty_like(weight)
-    largest = np.abs(weight).argmax(axis=1)
+    steps, largest = _steps(weight, grid), _largest(weight, grid.group or weight.shape[1])
     for i in range(weight.shape[1]):
-        column = np.where(largest == i, weight[:, i], left[:, i])  # the scale stays what it is
-        made[:, i] = np.clip(np.rint(column / scale[:, 0]), -most, most) * scale[:, 0]
+        column = np.where(largest[:, i], weight[:, i], left[:, i]) / steps[:, i]
+        whole = np.where(largest[:, i] & (np.abs(column) > 0.5), np.sign(column) * np.ceil(np.abs(column)), column)
+        made[:, i] = np.clip(np.rint(whole), -grid.most, grid.most) * steps[:, i]
         left[:, i:] -= np.outer((left[:, i] - made[:, i]) / upper[i, i], upper[i, i:])
     return made
+
+
+def _steps(weight: Array, grid: Grid) -> Array:
+    """Of each weight."""
+    scales = np.array(per_channel(weight, grid.bits, grid.group).scale)
+    factors = int4.factors_of(weight, scales) if grid.group else np.ones(weight.shape)
+    return np.asarray(scales[:, None] * factors)
+
+
+def _largest(weight: Array, size: int) -> Array:
+    """Which weights are the largest of so many in a row. Steps are theirs, and stay what they are if these are rounded
+    up, which is why."""
+    found = np.zeros(weight.shape, bool)
+    for first in range(0, weight.shape[1], size):
+        place = np.abs(weight[:, first : first + size]).argmax(axis=1)
+        found[np.arange(len(weight)), first + place] = True
+    return found
 
 
 def inputs_of(
@@ -139,7 +168,7 @@ def _scales_freely(graph: Graph, found: Channels) -> bool:
         return False
     (maker,) = found.makers
     assert isinstance(maker.op, (Linear, Conv2d))
-    between = [n for n in graph.nodes if n.inputs and n.inputs[0] in found.tensors and n not in found.readers]
+    between = [n for n in graph.nodes if found.tensors.intersection(n.inputs) and n not in found.readers]
     limits = {maker.op.lo, maker.op.hi} <= {0.0, float("inf"), float("-inf")}
     return limits and all(isinstance(n.op, (Reshape, MaxPool2d, AvgPool2d)) for n in between)
 

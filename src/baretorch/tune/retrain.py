@@ -12,11 +12,13 @@ import numpy as np
 from baretorch.ir import Array, Graph, Op, with_data
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Clamp, Mul, Sub
+from baretorch.ops.int4 import FACTORS
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.pool import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
+from baretorch.tune.refine import Grid
 
 NOTHING: Mapping[str, Array] = {}
 Row: TypeAlias = Callable[..., Any]  # (op, *tensors of torch) -> a tensor of torch
@@ -101,17 +103,17 @@ def why_untrained(graph: Graph) -> str | None:
 
 
 def trained(
-    graph: Graph, bits: Mapping[str, int], train: Callable[[Any], object], thin: Mapping[str, Array] = NOTHING
+    graph: Graph, grids: Mapping[str, Grid], train: Callable[[Any], object], thin: Mapping[str, Array] = NOTHING
 ) -> Graph:
-    """The graph after train(model). The weights of layers in `bits`, by their outputs, are rounded in each step; those
+    """The graph after train(model). The weights of layers in `grids`, by their outputs, are rounded in each step; those
     of `thin`, by their names, stay zero where that is."""
     import torch
     from torch import nn
 
     weights = {
-        n.inputs[1]: bits[n.outputs[0]]
+        n.inputs[1]: grids[n.outputs[0]]
         for n in graph.nodes
-        if n.outputs[0] in bits and isinstance(n.op, (Linear, Conv2d))
+        if n.outputs[0] in grids and isinstance(n.op, (Linear, Conv2d))
     }
 
     masks = {name: torch.from_numpy(mask) for name, mask in thin.items()}
@@ -128,7 +130,7 @@ def trained(
         def forward(self, *inputs: Any) -> Any:
             names = (t.name for t in graph.constants())
             values = {
-                n: _grid(c, weights[n]) if n in weights else c for n, c in zip(names, self.constants, strict=True)
+                n: _rounded(c, weights[n]) if n in weights else c for n, c in zip(names, self.constants, strict=True)
             }
             for n, mask in masks.items():
                 values[n] = values[n] * mask
@@ -148,9 +150,21 @@ def trained(
     return replace(graph, tensors=tensors)
 
 
-def _grid(weight: Any, bits: int) -> Any:
-    """Rounded to so many bits, and as if it were not for what flows back."""
-    most = (1 << (bits - 1)) - 1
-    scale = weight.detach().abs().flatten(1).amax(1).clamp_min(1e-12) / most
-    scale = scale.reshape(-1, *[1] * (weight.dim() - 1))
-    return weight + ((weight / scale).round().clamp(-most, most) * scale - weight).detach()
+def _rounded(weight: Any, grid: Grid) -> Any:
+    """On its grid, and as if it were not for what flows back."""
+    most, rows = grid.most, weight.detach().flatten(1)
+    scale = rows.abs().amax(1, keepdim=True).clamp_min(1e-12) / most
+    if grid.group:
+        scale = scale / FACTORS * _factors(rows / (scale / FACTORS), grid)
+    step = scale.expand_as(rows).reshape(weight.shape)
+    return weight + ((weight / step).round().clamp(-most, most) * step - weight).detach()
+
+
+def _factors(whole: Any, grid: Grid) -> Any:
+    """As ops/int4.py has them, for rows of weights in the finest steps."""
+    from torch.nn import functional as f
+
+    count = whole.shape[1]
+    groups = f.pad(whole.abs(), (0, -count % grid.group)).unflatten(1, (-1, grid.group))
+    factors = (groups.amax(2) / grid.most - 1e-4).ceil().clamp(1, FACTORS)
+    return factors.repeat_interleave(grid.group, 1)[:, :count]

@@ -20,7 +20,7 @@ from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step
 from baretorch.tune.benches import Benches
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
-from baretorch.tune.refine import balanced, rounded
+from baretorch.tune.refine import Grid, balanced, rounded
 from baretorch.tune.retrain import trained, why_untrained
 from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
 from baretorch.tune.thin import zeros
@@ -253,7 +253,7 @@ class Tuner:
         bench = self.bench_of(variant)
         assert not isinstance(bench.train, str)
         thin = {n.inputs[1]: zeros(variant.graph, n) for n in bench.thin_nodes(variant)}
-        return trained(variant.graph, bench.bits(variant), bench.train, thin)
+        return trained(variant.graph, bench.grids(variant), bench.train, thin)
 
     def _balanced(self, variant: Variant) -> Graph:
         return balanced(variant.graph, self.bench_of(variant).judged, on_host)
@@ -264,8 +264,8 @@ class Tuner:
     def _biases(self, variant: Variant) -> Graph:
         return rounded(variant.graph, self._few(variant), self.bench_of(variant).judged, on_host)[1]
 
-    def _few(self, variant: Variant) -> Mapping[str, int]:
-        return {name: bits for name, bits in self.bench_of(variant).bits(variant).items() if bits == 4}
+    def _few(self, variant: Variant) -> Mapping[str, Grid]:
+        return {name: grid for name, grid in self.bench_of(variant).grids(variant).items() if grid.bits == 4}
 
     def best(self, winners: Sequence[Winner]) -> Winner:
         """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""

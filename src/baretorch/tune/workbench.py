@@ -27,6 +27,7 @@ from baretorch.frontends.source import Source
 from baretorch.ir import Array, Graph, Node, Quant, Tensor
 from baretorch.net import says_int8
 from baretorch.on_host import on_host
+from baretorch.ops.int4 import GROUP
 from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without
@@ -42,12 +43,14 @@ from baretorch.report.cycles import time_of
 from baretorch.report.profile import make_profile
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
+from baretorch.tune.refine import Grid
 from baretorch.tune.shrink import Moments, find_moments, removal_order, shrunk
 from baretorch.tune.thin import FOUR, can_be_thin, thinned
 
 JUDGED = 256  # samples at most that channels and layers are judged by
 KEPT = 8  # graphs whose scales are remembered
 THIN = 32
+GRIDS = {Precision.INT4: Grid(4), Precision.INT4G32: Grid(4, GROUP)}  # of weights of other bits than 8
 
 
 @dataclass(frozen=True)
@@ -165,14 +168,14 @@ class Workbench:
         names = dict.fromkeys(self.graph[n.outputs[0]].origin.path or n.outputs[0] for n in layers)
         return [name for name in names if self._can(name, Precision.INT4)]
 
-    def bits(self, variant: Variant) -> dict[str, int]:
+    def grids(self, variant: Variant) -> dict[str, Grid]:
         """Of each layer's weights, by what the layer makes; layers in float are not there."""
-        found: dict[str, int] = {}
+        found: dict[str, Grid] = {}
         for layer in self.layers:
             precision = variant.choice.layers.get(layer, Precision.INT8)
             made = made_by(self.source.graph, variant.graph, [layer])
             if precision not in IN_FLOAT:
-                found |= dict.fromkeys(made, 4 if precision is Precision.INT4 else 8)
+                found |= dict.fromkeys(made, GRIDS.get(precision, Grid(8)))
         return found
 
     def variant(self, choice: Choice) -> Variant:
