@@ -15,6 +15,7 @@ from baretorch.emulators.types import DeviceFault
 from baretorch.errors import InternalError
 from baretorch.frontends import Source
 from baretorch.ir import Builder, DType, interpret
+from baretorch.ops.move import Cat
 from baretorch.ops.qbinary import QAdd
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.options import Compiler, Options, Units
@@ -123,3 +124,18 @@ def test_a_missing_wait_is_seen_with_the_layers_name(tmp_path: Path) -> None:
     with pytest.raises(DeviceFault, match=r"nobody has waited for that|asked for what it cannot do") as caught:
         pipeline.run_image(broken, image)
     assert caught.value.have[0].startswith("in layer ")
+
+
+def test_a_sum_that_is_a_part_of_a_cat_is_made_there(tmp_path: Path) -> None:
+    """Not where its input dies, which is smaller than the cat."""
+    b = Builder("cat")
+    x = b.input("x", (1, 24, 24, 16), DType.INT8)
+    one, two = (convolution(b, x, n, (16, 3, 3, 16), QConv2d(0, 0, padding=SAME)) for n in ("one", "other"))
+    sum_ = b.add(QAdd(8192, 8192, 0, 14), one, two, name="sum")
+    cat = b.add(Cat(1), sum_, convolution(b, x, "third", (16, 1, 1, 16), QConv2d(0, 0)), name="cat")
+    graph = b.graph([x], [convolution(b, cat, "last", (8, 1, 1, 16), QConv2d(0, 0))])
+    example = np.random.default_rng(0).integers(-128, 128, (1, 24, 24, 16)).astype(np.int8)
+    of = pipeline.compile_graph(Source("cat", {"forward": graph}, (example,)), graph, BOARD, AUTO)
+    found = pipeline.run_image(of, pipeline.build_image(of, tmp_path))
+    (want,) = interpret(graph, [example]).values()
+    assert found.outputs[0].tobytes() == want.tobytes()

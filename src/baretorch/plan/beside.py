@@ -96,10 +96,12 @@ def _in_place(steps: Sequence[Step], kept: Collection[str]) -> list[Step]:
     there: both are alive at once when a layer is made in tiles."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
+    ends: dict[str, int] = {}  # what others write beside it would not be there
     for i, step in enumerate(steps):
         for o in step.uses:
             first.setdefault(o.storage, i)
             last[o.storage] = i
+            ends[o.storage] = max(o.end, ends.get(o.storage, 0))
     made = {o.storage for step in steps for o in step.writes} - set(kept)
     moved: dict[str, str] = {}
     found = []
@@ -107,7 +109,7 @@ def _in_place(steps: Sequence[Step], kept: Collection[str]) -> list[Step]:
         if not step.kernel.unit and len(step.writes) == 1 and has_rows(step):
             (y,) = step.writes
             for x, distance in zip(step.reads, step.kernel.overlap(step.call), strict=True):
-                whole = x.offset == y.offset == 0 and x.size == y.size and distance == 0
+                whole = x.offset == y.offset == 0 and x.size == y.size == ends[y.storage] and distance == 0
                 if whole and last[x.storage] == i == first[y.storage] and {x.storage, y.storage} <= made:
                     moved.setdefault(y.storage, moved.get(x.storage, x.storage))
         operands = tuple(replace(o, storage=moved.get(o.storage, o.storage)) for o in step.operands)
