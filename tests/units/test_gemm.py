@@ -13,12 +13,13 @@ from baretorch.emit import emit
 from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
+from baretorch.errors import CompileError
 from baretorch.frontends import Source
 from baretorch.ir import Builder, DType, Op
 from baretorch.ops.kernel import Call
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear
-from baretorch.options import Compiler, Options, Units
+from baretorch.options import Buffers, Compiler, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
 from baretorch.plan.types import Executor
@@ -108,7 +109,7 @@ def test_what_has_no_room_stays_with_the_cores() -> None:
     executors = [step.executor for step in compiled.plan.steps]
     assert executors[0] is Executor.CORE0 and executors[-1] is Executor.GEMM0
     assert all(executor.is_core for executor in executors[:-1])
-    why = "there is no room for its constants in L1"
+    why = "there is no room in L1 for its constants and what it reads and makes"
     cores = [{"layer": "of8000", "op": "qlinear", "why": why}]
     assert units_json(compiled) == [{"unit": "gemm0", "layers": ["of8"], "cores": cores}]
     own = [o for o in compiled.plan.steps[-1].operands if o.constant]
@@ -132,3 +133,26 @@ def test_ops_tells_what_the_unit_takes() -> None:
     assert told["units"] == {"gemm0": UNIT.takes} and "kernels up to 16x16" in UNIT.takes
     assert "gemm0 takes int8 convolutions" in baretorch("ops", "--board", "cluster8").out
     assert "unit" not in baretorch("ops", "qlinear", "--board", "cluster4-soc").out
+
+
+def test_buffers_of_the_caller_are_copied_for_the_unit() -> None:
+    """Who knows where they are."""
+    source, own = two_layers(100)
+    lent = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, buffers=Buffers.CALLER))
+    assert {step.executor for step in lent.plan.steps} == {Executor.GEMM0}
+    assert lent.plan.layout.lent == frozenset() and lent.plan.arena == own.plan.arena
+
+
+@pytest.mark.parametrize(("place", "at"), [({"arena": "L2"}, "of100"), ({"of8": "L2"}, "of8")])
+def test_a_layer_cannot_be_where_the_unit_is_not(place: dict[str, str], at: str) -> None:
+    source, _ = two_layers(100)
+    with pytest.raises(CompileError) as error:
+        pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, place=place))
+    assert error.value.render() == (
+        "error: --place: a unit of the cluster does not reach L2\n"
+        f"  at    {at}\n"
+        "  need  L1 for what it reads and writes\n"
+        "  try   leave it out, or --units off"
+    )
+    cores = pipeline.compile_graph(source, source.graph, BOARD, replace(AUTO, place=place, units=Units.OFF))
+    assert "L2" in {bank.name for bank in cores.plan.layout.banks}

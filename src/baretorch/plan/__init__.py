@@ -20,7 +20,7 @@ from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
 from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
-from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_npu, with_the_caller
+from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.select import Constants, make_steps, operand_of
@@ -156,7 +156,7 @@ def _whole(
         return choices.of(call, board.chip.cpu.name, options.shared_cores)
 
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
-    wished = wishes(graph, storage, board, options.place, of_npu(steps))
+    wished = wishes(graph, storage, board, options.place, of_others(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)

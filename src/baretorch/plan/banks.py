@@ -40,10 +40,10 @@ class Placed:
 
 
 def wishes(
-    graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str], npu: Collection[str] = ()
+    graph: Graph, storage: Mapping[str, View], board: Board, places: Mapping[str, str], others: Collection[str] = ()
 ) -> Wishes:
-    """What the user says, as buffers. A layer is a module's path, or a tensor; state stays in the arena. Those that an
-    NPU touches lie where it reaches them, and so does the arena."""
+    """What the user says, as buffers. A layer is a module's path, or a tensor; state stays in the arena. Those that
+    `others` than cores touch lie where these reach them: so does the arena of an NPU, and of units all."""
     known = [m.name for m in board.chip.memories if m.kind == "ram"]
     state = {s.name for s in graph.state}
     of: dict[str, str] = {}
@@ -62,18 +62,20 @@ def wishes(
                 try_=f"`--place {ARENA}={bank}` places everything",
             )
         of |= dict.fromkeys(found, bank)
-    if not npu or board.chip.npu is None:
-        return Wishes(places.get(ARENA, board.chip.data), of)
-    ram = board.chip.npu.ram
-    for name in npu:
-        if of.get(name, ram) != ram or (name in state and places.get(ARENA, ram) != ram):
+    chip, npu = board.chip, board.chip.npu if others else None
+    ram = npu.ram if npu is not None else chip.cluster.scratchpad if chip.cluster is not None else chip.data
+    main = places.get(ARENA, ram)
+    for name in sorted(others):
+        bank = of.get(name, main if npu is None or name in state else ram)
+        if bank != ram:
+            who, off = ("the NPU", "--npu off") if npu is not None else ("a unit of the cluster", "--units off")
             raise CompileError(
-                f"--place: the NPU does not reach {of.get(name, places.get(ARENA, ram))}",
+                f"--place: {who} does not reach {bank}",
                 at=name,
                 need=f"{ram} for what it reads and writes",
-                try_="leave it out, or --npu off",
+                try_=f"leave it out, or {off}",
             )
-    return Wishes(places.get(ARENA, ram), {**of, **dict.fromkeys(npu, ram)})
+    return Wishes(main, {**of, **dict.fromkeys(others, ram)} if npu is not None else of)
 
 
 def place_in_banks(

@@ -49,7 +49,7 @@ def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, V
     """The buffers of inputs that no step writes to, and of outputs that are such a buffer of their own and whole."""
     written = {o.storage for step in steps for o in step.writes}
     outputs = [storage[name] for name in graph.outputs]
-    shared = {place.buffer for place in outputs} | of_npu(steps)
+    shared = {place.buffer for place in outputs} | of_others(steps)
     inputs = {name for name in graph.inputs if name not in written | shared}
     states = {s.name for s in graph.state} | {storage[s.next].buffer for s in graph.state}
     own = {
@@ -57,12 +57,12 @@ def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, V
         for name, place in zip(graph.outputs, outputs, strict=True)
         if outputs.count(place) == 1 and graph[name].bytes == graph[place.buffer].bytes and place.buffer in written
     }
-    return frozenset(inputs | own - states - set(graph.inputs) - of_npu(steps)) - pulled(graph)
+    return frozenset(inputs | own - states - set(graph.inputs) - of_others(steps)) - pulled(graph)
 
 
-def of_npu(steps: Sequence[Step]) -> set[str]:
-    """The buffers that an NPU reads or writes, its scratch among them: it does not reach everything."""
-    own = [step for step in steps if step.executor is Executor.NPU]
+def of_others(steps: Sequence[Step]) -> set[str]:
+    """The buffers that an NPU or a unit reads or writes, its scratch among them: it does not reach everything."""
+    own = [step for step in steps if not step.executor.is_core]
     return {o.storage for step in own for o in step.uses} | {step.scratch.name for step in own if step.scratch}
 
 

@@ -18,7 +18,7 @@ from baretorch.units import Unit, units_of
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled
 
-NO_ROOM = "there is no room for its constants in {memory}"
+NO_ROOM = "there is no room in {memory} for its constants and what it reads and makes"
 
 
 @dataclass(frozen=True)
