@@ -54,6 +54,7 @@ def test_ram_for_nothing(what: str, folder: Path) -> None:
         ("nothing", "build", ["--board", "pico"]),
         ("no_engine", "build", ["--board", "nucleo-h743zi"]),
         ("two_cores", "build", ["--board", "pico", "--cores", "2"]),
+        ("cluster", "build", ["--board", "cluster8"]),
     ],
 )
 def test_nothing_to_stream(name: str, verb: str, more: list[str], folder: Path) -> None:

@@ -83,6 +83,13 @@ def in_ram(
 def need_streams(plans: Mapping[str, Plan], board: Board, cores: int) -> None:
     """CompileError if nothing can be streamed there."""
     plan, *others = plans.values()
+    cluster = board.chip.cluster
+    if cluster is not None and cluster.dma is not None:
+        raise CompileError(
+            f"--weights stream: {board.name} does that by itself",
+            have=f"a DMA engine, which brings what {cluster.scratchpad} has no room for while the cores work",
+            try_="leave it out",
+        )
     if board.chip.dma is None:
         raise CompileError(
             f"--weights stream: {board.name} has no engine for it that is known here",
