@@ -191,3 +191,8 @@ def test_the_page_says_how_layers_were_cut(page: Page, found: Traced) -> None:
     assert found.plan.tiles is not None and str(found.plan.tiles) in page.evaluate(
         "document.querySelector('#cuts').innerText"
     )
+
+
+def test_a_smaller_arena_is_not_advised_where_tiles_fill_the_scratchpad(made: Report) -> None:
+    assert made.facts.compiled.plan.tiles is not None
+    assert not [a for a in made.advice if a.option.startswith(("--ram", "--input", "--buffers"))]

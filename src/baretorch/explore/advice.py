@@ -14,7 +14,7 @@ from baretorch.ir import Graph
 from baretorch.ops.delegate import Delegate
 from baretorch.ops.fft import Fft, Irfft, Rfft, points
 from baretorch.ops.kernel import Call
-from baretorch.options import Buffers, Input, Io, Optimize, Options
+from baretorch.options import Buffers, Input, Io, Optimize, Options, Units
 from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan
@@ -43,10 +43,16 @@ class _Case:
     def options(self) -> Options:
         return self.facts.compiled.options
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether tiles take what room a cluster's scratchpad has: a smaller arena is worth nothing then."""
+        return self.plan.tiles is not None
+
     def tried(self, graph: Graph | None = None, **changes: Any) -> Plan | None:
         """The plan of another graph, or with other options; None if there is none."""
         compiled = self.facts.compiled
-        partition, options = compiled.partition, replace(self.options, **changes)
+        used = replace(self.options, units=self.options.units or Units.AUTO)
+        partition, options = compiled.partition, replace(used, **changes)
         try:
             if graph is not None and partition is not None:  # what runs on an NPU stays there
                 return compile_graph(compiled.source, graph, compiled.board, options).plan
@@ -98,7 +104,7 @@ def _bare_io(case: _Case) -> Iterator[Advice]:
 
 
 def _bands(case: _Case) -> Iterator[Advice]:
-    if case.plan.bands is not None:
+    if case.plan.bands is not None or case.is_filled:
         return
     for part in _PARTS:
         found = case.tried(ram=int(case.plan.arena * part))
@@ -110,7 +116,7 @@ def _bands(case: _Case) -> Iterator[Advice]:
 
 def _pulled_rows(case: _Case) -> Iterator[Advice]:
     pulled = case.options.input is Input.ROWS
-    smaller = "" if pulled else case.smaller(case.tried(input=Input.ROWS))
+    smaller = "" if pulled or case.is_filled else case.smaller(case.tried(input=Input.ROWS))
     if smaller:
         text = f"{smaller}: a callback gives the image's rows, which need not lie in RAM"
         yield Advice("--input rows", text)
@@ -118,7 +124,7 @@ def _pulled_rows(case: _Case) -> Iterator[Advice]:
 
 def _callers_buffers(case: _Case) -> Iterator[Advice]:
     direct = case.options.buffers is Buffers.CALLER
-    smaller = "" if direct else case.smaller(case.tried(buffers=Buffers.CALLER))
+    smaller = "" if direct or case.is_filled else case.smaller(case.tried(buffers=Buffers.CALLER))
     if smaller:
         yield Advice("--buffers caller", f"{smaller}: inputs and outputs stay where the caller has them")
 
