@@ -240,3 +240,15 @@ def test_whole_models(which: str, tmp_path: Path) -> None:
             assert pipeline.compile_source(source, load_board(board), options).c == of.c, "the same every time"
             assert run.emulator_cycles is not None and run.emulator_cycles < 750_000
     assert len(set(answers.values())) == 1
+
+
+def test_a_part_is_one_tile_where_that_can_be() -> None:
+    """Else it is made in two, one after the other, in which half of the cores have no channels."""
+    b = Builder("long")
+    x = b.input("x", (1, 10240), DType.INT8)
+    board = load_board("cluster4-soc")
+    found = make_plan(
+        verify(b.graph((x,), (layer(b, QLinear(1), x, (16, 10240), 0.0001, "y"),))), board, replace(OPTIONS, cores=4)
+    )
+    sums = [phase.main.call.y.name for phase in found.phases if isinstance(phase.main.call.op, QSums)]
+    assert len(sums) == len(set(sums)) > 6

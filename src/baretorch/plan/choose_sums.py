@@ -10,6 +10,7 @@ from typing import Any
 
 from baretorch.ir import Graph, Node, Op, Shape
 from baretorch.ops.kernel import Call
+from baretorch.plan.choose_tiles import LIMITS
 from baretorch.plan.sums import WORD, in_parts, is_pointwise, sums_shape, takes_parts
 from baretorch.plan.types import Plan, Step
 
@@ -71,8 +72,9 @@ def _layers(plan: Plan, room: int) -> Iterator[_Layer]:
         scratch = 0 if is_pointwise(node.op, weight) else scratch
         some = [n for n in COUNTS if n * WORD <= weight.shape[-1]]
         whole = [n for n in some if beside + sums + (scratch + 2 * weight.bytes) // n <= room]
+        one_tile = [n for n in whole if -(-weight.bytes // n) + SUM * weight.shape[0] <= LIMITS[0]]  # of each part
         least = [n for n in some if sums + (scratch + weights) // n <= room]
-        counts = tuple(dict.fromkeys((*whole[:TRIED], *least[:1])))
+        counts = tuple(dict.fromkeys((*(one_tile or whole)[:TRIED], *least[:1])))
         yield _Layer(node.outputs[0], (node.op, x.shape, weight.shape), counts)
 
 
