@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 def tune_kernels(as_json: bool, model: str, board: Board, by: str, options: Options, out: str | None) -> Answer:
     """Find the fastest kernel for each layer.
 
-    Every kernel that fits a layer is tried on the emulator, on a cluster also every way to share a layer between cores.
-    What is best, and needs no larger arena, is written to a JSON file, which other verbs take with --kernels; a file of
-    choices that is there already keeps those for other layers. What was measured is kept in the user's cache.
+    Every kernel that fits a layer is tried on the emulator, on a cluster also every way to share a layer between cores
+    and other counts of its tiles. What is best, and needs no larger arena, is written to a JSON file, which other verbs
+    take with --kernels; a file of choices that is there already keeps those for other layers. What was measured is kept
+    in the user's cache.
     """
     from baretorch.cli.work import read_model
     from baretorch.emulators import choose_emulator

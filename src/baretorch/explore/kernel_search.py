@@ -1,33 +1,34 @@
 """Tries the kernels that fit a model's layers on the emulator, and keeps what is best.
 
 On one core a profile tells what each layer took, so that one image tries another kernel for every layer at once. On a
-cluster only the whole run is known: there one layer is changed at a time, first its kernel, then its cut. What was
-measured is kept in the user's cache by the image's C, so that it is measured once.
+cluster only the whole run is known: there one layer is changed at a time, first its kernel, then its cut; and in the
+end its tiles (tile_search.py). What was measured is kept in the user's cache by the image's C, so that it is measured
+once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from baretorch.explore.tile_search import Progress, search_tiles
 from baretorch.firmware.cache import cache_folder, fingerprint
 from baretorch.frontends import Source
 from baretorch.ops import kernels_of
 from baretorch.ops.kernel import Call
 from baretorch.options import Options
 from baretorch.pipeline import Compiled, build_image, compile_graphs, compile_source, run_image
-from baretorch.plan.choices import Choice, Cost, Way, layer_of, to_json
+from baretorch.plan.choices import ANY, PLANNED, Choice, Cost, Row, Shape, Tiling, Way, layer_of, to_json
 from baretorch.plan.cores import cluster, cuts_of
 from baretorch.report.kernels import Measured, Searched
 from baretorch.report.profile import make_profile
 from baretorch.targets.types import Board
 
-Progress = Callable[[str, int, int], None]
 LEAST = 0.005  # share of the products that a layer must have to be tried alone
 
 
@@ -54,15 +55,20 @@ class Bench:
     def cpu(self) -> str:
         return self.board.chip.cpu.name
 
-    def compiled(self, ways: Mapping[str, Way]) -> Compiled:
-        """With these ways; the layers of a model that are not among them take what they always do."""
+    def compiled(self, ways: Mapping[str, Way], shapes: Mapping[str, Shape] | None = None) -> Compiled:
+        """With these ways and tiles; the layers of a model that are not among them take what they do when nothing was
+        measured."""
+        chip, tiles = self.board.chip.name, {"": PLANNED, **(shapes or {})}
+        rows = [Tiling(chip, self.cores, ANY, layer, shape, {}) for layer, shape in tiles.items()]
+        return self.compiled_with([*(Choice(self.cpu, self.cores, *one, {}) for one in ways.items()), *rows])
+
+    def compiled_with(self, rows: Iterable[Row]) -> Compiled:
         path = self.folder / "kernels.json"
-        path.write_text(to_json(Choice(self.cpu, self.cores, layer, way, {}) for layer, way in ways.items()), "utf-8")
+        path.write_text(to_json(rows), "utf-8")
         options = replace(self.options, kernels=str(path))
         return compile_graphs(self.source, self.plain.graphs, self.board, options)
 
-    def measured(self, ways: Mapping[str, Way]) -> Measured:
-        compiled = self.compiled(ways)
+    def measured(self, compiled: Compiled) -> Measured:
         options, c = compiled.options, compiled.c
         tools = (self.board.name, str(options.toolchain), str(options.emulator), str(options.code))
         files = (c.glue, *(c.files[name] for name in sorted(c.files)))
@@ -101,13 +107,35 @@ def search(source: Source, board: Board, options: Options, by: str, progress: Pr
         bench = Bench(source, board, options, Path(folder))
         slots = {layer: ways for layer, ways in _slots(bench) if len(ways) > 1}
         first = {layer: ways[0] for layer, ways in slots.items()}
-        before = bench.measured(first)
+        before = bench.measured(bench.compiled(first))
         one_by_one = _alone if not before.layers and slots else _together
         tried = one_by_one(bench, slots, before, by, progress)
         best = {layer: min(each, key=lambda way: _by(each[way], by)) for layer, each in tried.items()}
         after, best = _within(bench, before, first, best, tried, by)
-        choices = tuple(Choice(bench.cpu, bench.cores, layer, best[layer], each) for layer, each in tried.items())
-        return Searched(choices, before, after, bench.built, bench.known)
+        rows: tuple[Row, ...] = tuple(
+            Choice(bench.cpu, bench.cores, layer, best[layer], each) for layer, each in tried.items()
+        )
+        if board.chip.cluster is not None:
+            tiles, after = _tiles(bench, {**first, **best}, after, by, progress)
+            rows = (*rows, *tiles)
+        return Searched(rows, before, after, bench.built, bench.known)
+
+
+def _tiles(
+    bench: Bench, ways: Mapping[str, Way], before: Measured, by: str, progress: Progress
+) -> tuple[tuple[Tiling, ...], Measured]:
+    """What is best beside these ways, and a run with it, planned from the rows as others will."""
+    plain = bench.compiled(ways)
+
+    def measure(shapes: Mapping[str, Shape]) -> Measured:
+        return bench.measured(bench.compiled(ways, shapes))
+
+    found = search_tiles(plain.plan, bench.board.chip.name, bench.cores, measure, lambda cost: _by(cost, by), progress)
+    choices = (Choice(bench.cpu, bench.cores, layer, way, {}) for layer, way in ways.items())
+    after = bench.measured(bench.compiled_with([*choices, *found]))
+    if after.arena <= before.arena and _by(after.whole, by) <= _by(before.whole, by):
+        return found, after
+    return tuple(replace(row, take=PLANNED) for row in found), before
 
 
 def _by(cost: Cost, by: str) -> tuple[int, int]:
@@ -136,7 +164,8 @@ def _together(
     rounds = max((len(slots[layer]) for layer in tried), default=1)
     for i in range(1, rounds):
         progress(f"try kernel {i + 1} of {rounds}", i, rounds)
-        found = bench.measured({layer: slots[layer][min(i, len(slots[layer]) - 1)] for layer in tried})
+        ways = {layer: slots[layer][min(i, len(slots[layer]) - 1)] for layer in tried}
+        found = bench.measured(bench.compiled(ways))
         for layer in tried:
             if i < len(slots[layer]):
                 tried[layer][slots[layer][i]] = found.layers[layer]
@@ -158,13 +187,13 @@ def _alone(
         each = tried[layer] = {slots[layer][0]: now}
         for way in slots[layer][1:]:
             progress(f"try layer {i + 1} of {len(worth)}", i, len(worth))
-            each[way] = bench.measured(best | {layer: way}).whole
+            each[way] = bench.measured(bench.compiled(best | {layer: way})).whole
         best[layer] = min(each, key=lambda way, each=each: _by(each[way], by))  # type: ignore[misc]
         kernel = next(k for k in kernels_of(calls[layer].op) if k.symbol == best[layer].kernel)
         for number in range(cuts_of(calls[layer], kernel, team)):
             progress(f"try layer {i + 1} of {len(worth)}", i, len(worth))
             way = Way(kernel.symbol, number)
-            each[way] = bench.measured(best | {layer: way}).whole
+            each[way] = bench.measured(bench.compiled(best | {layer: way})).whole
         best[layer] = min(each, key=lambda way, each=each: _by(each[way], by))  # type: ignore[misc]
         now = each[best[layer]]
     return tried
@@ -185,7 +214,7 @@ def _within(
 
     order = sorted((layer for layer in best if best[layer] != first[layer]), key=gain)
     while True:
-        after = bench.measured({**first, **best})
+        after = bench.measured(bench.compiled({**first, **best}))
         better = _by(after.whole, by) <= _by(before.whole, by)
         if (after.arena <= before.arena and better) or not order:
             return after, best

@@ -18,7 +18,7 @@ from baretorch.plan.choices import Choice, chosen
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
-from baretorch.plan.cores import cluster, pair, shared, with_meetings
+from baretorch.plan.cores import Team, cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, with_the_caller
 from baretorch.plan.offsets import lower_bound
@@ -178,7 +178,9 @@ def _whole(
     tiles = None
     if board.chip.cluster is not None:
         kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
-        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, board, options, measured)
+        shapes = choices.shapes(graph, best.schedule.steps, board.chip.name, options.shared_cores)
+        team = cluster(options.shared_cores, measured, shapes)
+        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, board, options, team)
     elif options.shared_cores > 1:
         constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants, pair()))
@@ -222,11 +224,11 @@ def _on_cluster(
     place: Place,
     board: Board,
     options: Options,
-    measured: Callable[[Call[Any]], Choice | None],
+    team: Team,
 ) -> tuple[Planned, Constants, Tiles | None]:
     """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
-    they come by DMA, in tiles with which the run takes least."""
-    team, chip = cluster(options.shared_cores, measured), board.chip
+    they come by DMA, in tiles with which the run takes least. Tiles that were measured must have room."""
+    chip = board.chip
     assert chip.cluster is not None
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
     own = room(chip, scratchpad, options.used_cores) - SPARE
@@ -236,7 +238,10 @@ def _on_cluster(
             break
     if chip.cluster.dma is None or not _by_dma(options) or _cost(plain) + constants.bytes <= own:
         return plain, constants, None
-    found = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, place).best()
+    workshop = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, place)
+    found = workshop.best()
+    if found is None and team.shapes:
+        found = replace(workshop, team=cluster(team.count, team.measured)).best()
     return (found.planned, found.constants, found.tiles) if found else (plain, constants, None)
 
 

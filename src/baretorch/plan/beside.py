@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
+from baretorch.plan.choices import IN_ROWS
 from baretorch.plan.cores import Team, longest
 from baretorch.plan.cost import cycles
 from baretorch.plan.order import dependencies
@@ -64,7 +66,9 @@ def pipelined(steps: Sequence[Step], storage: Mapping[str, View], kept: Collecti
         i: best for i, step in enumerate(steps) if near[i] and (best := _tiles(step, steps, near[i], storage, team))
     }
     for i in [i for i, step in enumerate(steps) if step.kernel.unit]:
+        shape = team.shape(steps[i])
         count = max((len(tiles[j]) for j in near[i] if j in tiles), default=1)
+        count = shape.count if shape and shape.axis == IN_ROWS else count
         if count > 1 and _may_cut(steps[i]):
             height = steps[i].call.y.shape[ROWS]
             cut = in_rows(steps[i], _places(height, min(count, height), 1), storage)
@@ -145,7 +149,10 @@ def _tiles(
         return None
     units = max((_took(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
     height, best, least = step.call.y.shape[ROWS], None, longest(step, team) + units
-    for places in _ways(height):
+    ways = list(_ways(height, COUNTS))
+    if (shape := team.shape(step)) and shape.axis == IN_ROWS:
+        ways, least = [way for way in _ways(height, (shape.count,)) if len(way) + 1 == shape.count], inf
+    for places in ways:
         tiles = in_rows(step, places, storage)
         if tiles is not None:
             took = sum(PHASE + longest(tile, team) for tile in tiles) + units / len(tiles)
@@ -153,8 +160,8 @@ def _tiles(
     return best
 
 
-def _ways(height: int) -> Iterator[tuple[int, ...]]:
-    ways = (_places(height, count, unit) for unit in MULTIPLES for count in COUNTS if count <= height)
+def _ways(height: int, counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    ways = (_places(height, count, unit) for unit in MULTIPLES for count in counts if count <= height)
     return iter(dict.fromkeys(way for way in ways if way))
 
 

@@ -1,21 +1,27 @@
-"""Which kernel a layer takes, where that was measured.
+"""Which kernel a layer takes, and into how many tiles a cluster cuts it, where that was measured.
 
 `baretorch tune-kernels` tries the kernels that fit a layer, and on several cores where to cut it, and writes what was
 best into a file of choices. The one beside the kernels is used by default, `--kernels` names another.
+
+Tiles depend on what lies in the scratchpad beside them: they hold for a chip and a model, that is all its layers and
+what computes each.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.ir import Graph
 from baretorch.ops import OPS
 from baretorch.ops.kernel import Call
+from baretorch.plan.types import Step
 
 BESIDE = Path(__file__).parent.parent / "kernels" / "choices.json"
 FORMAT = 1
@@ -72,17 +78,96 @@ class Choice:
         return {"cpu": self.cpu, "cores": self.cores, "layer": self.layer, "take": str(self.take), "tried": tried}
 
 
+IN_ROWS, IN_CHANNELS = "rows", "channels"
+MOST = 64  # tiles of a layer
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Into how many tiles a layer is cut, and along which axis of its output."""
+
+    axis: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.axis} {self.count}" if self.count else "as planned"
+
+    @staticmethod
+    def of(text: str) -> Shape:
+        axis, _, count = text.partition(" ")
+        if text == str(PLANNED):
+            return PLANNED
+        if axis not in (IN_ROWS, IN_CHANNELS) or not 1 <= int(count) <= MOST:
+            raise ValueError("tiles")
+        return Shape(axis, int(count))
+
+
+PLANNED = Shape("", 0)  # the planner has its way
+ANY = "any"  # model, for trials: what a file says of others does not count
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Which tiles were tried for layers of some shape in a model on a chip, and what is taken."""
+
+    chip: str
+    cores: int
+    model: str
+    layer: str
+    take: Shape
+    tried: Mapping[Shape, Cost]
+
+    @property
+    def key(self) -> tuple[str, int, str, str]:
+        return self.chip, self.cores, self.model, self.layer
+
+    def to_json(self) -> dict[str, Any]:
+        tried = {str(way): {"cycles": c.cycles, "instructions": c.instructions} for way, c in self.tried.items()}
+        own = {"chip": self.chip, "cores": self.cores, "model": self.model, "layer": self.layer}
+        return {**own, "take": str(self.take), "tried": tried}
+
+
+Row: TypeAlias = Choice | Tiling
+
+
 @dataclass(frozen=True)
 class Choices:
-    """By CPU, cores and layer."""
+    """By CPU, cores and layer; and by chip, cores, model and layer."""
 
     known: Mapping[tuple[str, int, str], Choice] = field(default_factory=dict)
+    tilings: Mapping[tuple[str, int, str, str], Tiling] = field(default_factory=dict)
+
+    @staticmethod
+    def from_rows(rows: Iterable[Row]) -> Choices:
+        """The last of those with the same key."""
+        every = {row.key: row for row in rows}.values()
+        known = {row.key: row for row in every if isinstance(row, Choice)}
+        return Choices(known, {row.key: row for row in every if isinstance(row, Tiling)})
 
     def of(self, call: Call[Any], cpu: str, cores: int) -> Choice | None:
         return self.known.get((cpu, cores, layer_of(call))) if self.known else None
 
+    def shapes(self, graph: Graph, steps: Sequence[Step], chip: str, cores: int) -> dict[str, Shape]:
+        """The tiles of the layers of a model for which some were found to be better than the planner's."""
+        here = [row for row in self.tilings.values() if (row.chip, row.cores) == (chip, cores)]
+        rows = [row for row in here if row.model == ANY]
+        if here and not rows:
+            model = model_of(graph, steps)
+            rows = [row for row in here if row.model == model]
+        return {row.layer: row.take for row in rows if row.take != PLANNED}
+
 
 NO_CHOICES = Choices()
+
+
+def model_of(graph: Graph, steps: Sequence[Step]) -> str:
+    """A name for all layers of a graph, in their order, and what computes each."""
+    kernels: dict[str, set[str]] = {}
+    for step in steps:
+        kernels.setdefault(step.nodes[0].outputs[0], set()).add(step.kernel.unit or step.kernel.symbol)
+    calls = (Call(node.op, graph.of(node.inputs), graph.of(node.outputs)) for node in graph.nodes)
+    words = (f"{layer_of(call)} {sorted(kernels.get(call.outputs[0].name, ()))}" for call in calls)
+    return sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
 def layer_of(call: Call[Any]) -> str:
@@ -104,15 +189,18 @@ def _plain(value: object) -> str:
 
 def chosen(path: str | None) -> Choices:
     """Those beside the kernels, and before them those of a file."""
-    return Choices({**_beside().known, **{c.key: c for c in read_choices(Path(path))}}) if path else _beside()
+    if not path:
+        return _beside()
+    beside = _beside()
+    return Choices.from_rows((*beside.known.values(), *beside.tilings.values(), *read_choices(Path(path))))
 
 
 @cache
 def _beside() -> Choices:
-    return Choices({c.key: c for c in read_choices(BESIDE)}) if BESIDE.exists() else NO_CHOICES
+    return Choices.from_rows(read_choices(BESIDE)) if BESIDE.exists() else NO_CHOICES
 
 
-def read_choices(path: Path) -> tuple[Choice, ...]:
+def read_choices(path: Path) -> tuple[Row, ...]:
     """What a file says; CompileError if it is none of `tune-kernels`."""
     try:
         if path.stat().st_size > LARGEST:
@@ -132,7 +220,7 @@ def read_choices(path: Path) -> tuple[Choice, ...]:
         raise CompileError(
             f"{path}: no file of kernels", have=f"a choice without {error}", need=_NEED, try_=_TRY
         ) from error
-    unknown = sorted({c.take.kernel for c in found} - _symbols())
+    unknown = sorted({row.take.kernel for row in found if isinstance(row, Choice)} - _symbols())
     if unknown:
         raise CompileError(
             f"{path}: there is no kernel {unknown[0]}", need="a file of this version of Baretorch", try_=_TRY
@@ -144,12 +232,17 @@ _NEED = "what `baretorch tune-kernels MODEL --board BOARD` writes"
 _TRY = "run that again, or leave --kernels out"
 
 
-def _read(row: Any) -> Choice:
-    cpu, cores, layer = row["cpu"], row["cores"], row["layer"]
-    if not (isinstance(cpu, str) and isinstance(cores, int) and isinstance(layer, str)):
-        raise TypeError("cpu, cores and layer")
-    tried = {Way.of(w): Cost(int(c["cycles"]), int(c["instructions"])) for w, c in row["tried"].items()}
-    return Choice(cpu, cores, layer, Way.of(row["take"]), tried)
+def _read(row: Any) -> Row:
+    tiles = "chip" in row
+    names = ("chip", "model", "layer") if tiles else ("cpu", "layer")
+    cores, layer = row["cores"], row["layer"]
+    if not (isinstance(cores, int) and all(isinstance(row[name], str) for name in names)):
+        raise TypeError(f"{', '.join(names)} and cores")
+    tried = {way: Cost(int(c["cycles"]), int(c["instructions"])) for way, c in row["tried"].items()}
+    if tiles:
+        shapes = {Shape.of(way): cost for way, cost in tried.items()}
+        return Tiling(row["chip"], cores, row["model"], layer, Shape.of(row["take"]), shapes)
+    return Choice(row["cpu"], cores, layer, Way.of(row["take"]), {Way.of(way): cost for way, cost in tried.items()})
 
 
 @cache
@@ -157,7 +250,7 @@ def _symbols() -> frozenset[str]:
     return frozenset(kernel.symbol for row in OPS for kernel in row.kernels)
 
 
-def to_json(choices: Iterable[Choice]) -> str:
+def to_json(choices: Iterable[Row]) -> str:
     """The text of a file, in an order of its own, so that the same choices give the same bytes."""
     rows = (json.dumps(c.to_json()) for c in sorted(choices, key=lambda c: c.key))
     return (

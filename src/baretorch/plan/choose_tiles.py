@@ -70,18 +70,21 @@ def without_copies(
     steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: Team
 ) -> Iterator[tuple[Schedule, Constants]]:
     """The steps on cores and units, for which all constants are there from the start, the quickest first: as cores
-    share them evenly, and as they are; with cores that work while units do, in tiles of rows for that."""
-    even = [part for step in steps for part in evenly(step, storage, team)]
+    share them evenly, and as they are; with cores that work while units do, in tiles of rows for that. Before all, with
+    the tiles that were measured to be best."""
+    asked = even = [part for step in steps for part in evenly(step, storage, team)]
     ways = [(even, False), (steps, False)] if team.count > 1 else []
     if any(step.kernel.unit for step in steps):
-        ways += [(some, True) for some in (pipelined(steps, storage, kept, team), even, steps)]
+        asked = pipelined(steps, storage, kept, team)
+        ways += [(some, True) for some in (asked, even, steps)]
     found = []
     for some, meanwhile in ways:
         constants = Constants(slices=True)
         tiles = [Tile(step, Phase(tuple(on_cores(step, storage, constants, team)))) for step in some]
         phases = tuple(tile.phase for tile in (together(tiles) if meanwhile else tiles))
-        found.append((Schedule(phases, team.cores), constants))
-    return iter(sorted(found, key=lambda one: modelled(one[0], None)[-1]))
+        schedule = Schedule(phases, team.cores)
+        found.append((not (team.shapes and some is asked), modelled(schedule, None)[-1], schedule, constants))
+    return ((schedule, constants) for *_, schedule, constants in sorted(found, key=lambda one: one[:2]))
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,12 @@ class Workshop:
         steps = [part for step in self.steps for part in evenly(step, self.storage, self.team)]
         even = replace(self, steps=steps)._best_of_steps(LIMITS)
         some = [even]
-        if even is None or even.is_far(self.cluster.scratchpad):
+        if even is None or (even.is_far(self.cluster.scratchpad) and not self.team.shapes):
             some.append(self._best_of_steps([even.tiles.limit] if even is not None else LIMITS))
         if self.units:
             in_rows = pipelined(self.steps, self.storage, self.kept, self.team)
-            some.append(replace(self, steps=in_rows)._best_of_steps(LIMITS))
+            beside = replace(self, steps=in_rows)._best_of_steps(LIMITS)
+            some = [beside] if beside and self.team.shapes else [*some, beside]
         found = [choice for choice in some if choice is not None]
         return min(found, key=lambda choice: choice.tiles.cycles, default=None)
 

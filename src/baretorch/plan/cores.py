@@ -17,7 +17,7 @@ from baretorch.ir import Tensor
 from baretorch.ops.conv2d import flat
 from baretorch.ops.cut import Part, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
-from baretorch.plan.choices import Choice
+from baretorch.plan.choices import Choice, Shape, layer_of
 from baretorch.plan.cost import cycles
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.types import (
@@ -48,6 +48,11 @@ class Team:
     flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
     known: dict[int, tuple[Step, tuple[Part, ...] | None]] = field(default_factory=dict, compare=False)
     measured: Callable[[Call[Any]], Choice | None] = lambda call: None  # whose cut was found to be the best
+    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of layers whose tiles were
+
+    def shape(self, step: Step) -> Shape | None:
+        """The tiles that a step is cut into, where that does not depend on what is modelled."""
+        return self.shapes.get(layer_of(step.call)) if self.shapes else None
 
     @property
     def cores(self) -> tuple[Executor, ...]:
@@ -67,9 +72,13 @@ def pair() -> Team:
     return Team(2, LEAST)
 
 
-def cluster(count: int, measured: Callable[[Call[Any]], Choice | None] = lambda call: None) -> Team:
+def cluster(
+    count: int,
+    measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
+    shapes: Mapping[str, Shape] | None = None,
+) -> Team:
     """Cores with a barrier in hardware and kernels that multiply more than two bytes per cycle."""
-    return Team(count, 400, flat=True, measured=measured)
+    return Team(count, 400, flat=True, measured=measured, shapes=shapes or {})
 
 
 def cuts_of(call: Call[Any], kernel: Kernel[Any], team: Team) -> int:

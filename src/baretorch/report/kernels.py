@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from baretorch.escape import markup
-from baretorch.plan.choices import Choice, Cost
+from baretorch.plan.choices import Cost, Row
 from baretorch.targets.types import Board
 
 
@@ -31,14 +31,14 @@ class Measured:
 class Searched:
     """What was found: a choice for every kind of layer that had one, and runs without and with them."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[Row, ...]
     before: Measured
     after: Measured
     built: int  # images
     known: int  # that had been measured before
 
     @property
-    def changed(self) -> tuple[Choice, ...]:
+    def changed(self) -> tuple[Row, ...]:
         """The choices that are not what the planner takes by itself, which was tried first."""
         return tuple(c for c in self.choices if c.take != next(iter(c.tried)))
 
@@ -54,7 +54,8 @@ class Searched:
 
 def kernels_screen(model: str, board: Board, found: Searched, by: str, path: Path) -> Group:
     """The answer of `tune-kernels`: a row per kind of layer that takes another kernel than before, and all together."""
-    head = f"[bold]{markup(model)}[/] on {markup(board.name)}, {len(found.choices)} kinds of layers with a choice"
+    kinds = len({choice.layer for choice in found.choices})
+    head = f"[bold]{markup(model)}[/] on {markup(board.name)}, {kinds} kinds of layers with a choice"
     parts: list[RenderableType] = [head, ""]
     if found.changed:
         parts += [_table(found), ""]
@@ -75,8 +76,9 @@ def _table(found: Searched) -> Table:
     for title in ("layer", "kernel", "cycles", "instead of", "cycles"):
         table.add_column(title, justify="right" if title == "cycles" else "left", overflow="fold")
     for choice in found.changed:
-        usual = next(iter(choice.tried))
-        now, was = choice.tried[choice.take], choice.tried[usual]
-        cells = (choice.layer, str(choice.take), f"{now.cycles:,}", str(usual), f"{was.cycles:,}")
+        tried: Mapping[str, Cost] = {str(way): cost for way, cost in choice.tried.items()}
+        usual = next(iter(tried))
+        now, was = tried[str(choice.take)], tried[usual]
+        cells = (choice.layer, str(choice.take), f"{now.cycles:,}", usual, f"{was.cycles:,}")
         table.add_row(*map(markup, cells))
     return table
