@@ -70,6 +70,39 @@ BT_INLINE int32_t bt_high(int32_t a, int32_t b, int32_t sum)
     return sum;
 }
 
+/* The larger of each of two halfwords: SSUB16 notes where a - b >= 0, and SEL takes those of a. The smaller of each. */
+BT_INLINE int32_t bt_larger_halves(int32_t a, int32_t b)
+{
+    int32_t result;
+    __asm__("ssub16 %0, %1, %2\n\t"
+            "sel %0, %1, %2"
+            : "=&r"(result)
+            : "r"(a), "r"(b)
+            : "cc");
+    return result;
+}
+
+BT_INLINE int32_t bt_smaller_halves(int32_t a, int32_t b)
+{
+    int32_t result;
+    __asm__("ssub16 %0, %1, %2\n\t"
+            "sel %0, %2, %1"
+            : "=&r"(result)
+            : "r"(a), "r"(b)
+            : "cc");
+    return result;
+}
+
+/* Both halfwords limited: int16's own limits cost nothing. */
+BT_INLINE int32_t bt_limit_halves(int32_t pair, int32_t lo, int32_t hi)
+{
+    if (lo > -32768)
+        pair = bt_larger_halves(pair, bt_low_pair(lo, lo));
+    if (hi < 32767)
+        pair = bt_smaller_halves(pair, bt_low_pair(hi, hi));
+    return pair;
+}
+
 /* Four bytes from anywhere. */
 BT_INLINE int32_t bt_load4(const int8_t *from)
 {

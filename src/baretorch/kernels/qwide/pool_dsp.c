@@ -1,19 +1,8 @@
 /* Pools of int16 for cores with the DSP extension (Cortex-M4, M7, M33): two channels at a time. On a Cortex-M4F the
  * largest of 2x2 windows, 8x8 of 16 channels, takes 8,630 instructions (ref.c: 35,887), the average 4x4 of 16 channels
  * 4,544 (8,963). */
+#include "../dsp.h"
 #include "walk.h"
-
-/* The larger of each of two halfwords: SSUB16 notes where a - b >= 0, and SEL takes those of a. */
-BT_INLINE int32_t bt_larger_halves(int32_t a, int32_t b)
-{
-    int32_t result;
-    __asm__("ssub16 %0, %1, %2\n\t"
-            "sel %0, %1, %2"
-            : "=&r"(result)
-            : "r"(a), "r"(b)
-            : "cc");
-    return result;
-}
 
 BT_INLINE int32_t bt_load2(const int16_t *x)
 {
