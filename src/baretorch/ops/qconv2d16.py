@@ -10,13 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from baretorch.ir import Array, DType, Node, Op, Signature, Tensor
-from baretorch.ops import conv2d
+from baretorch.ops import conv2d, overlap
 from baretorch.ops.arithmetic import multipliers
 from baretorch.ops.check import need
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.int8 import StaysFloat, Walk, fits_32_bits
 from baretorch.ops.int8_layer import reachable, weight_scales
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of
 from baretorch.ops.layout import Reshape
 from baretorch.ops.window import Padding, Pair
 from baretorch.targets.features import DSP, MVE
@@ -164,17 +164,100 @@ def _pack_rows(call: Call[QConv2d16]) -> tuple[Packed, ...]:
     return Packed("weight", words), Packed("bias", bias), Packed("multiplier", multiplier)
 
 
+def _firsts(channels: int, together: int) -> Array:
+    """Of blocks of channels, the last of which may overlap the one before."""
+    return np.minimum(np.arange(0, channels, together), channels - together)[:, None]
+
+
+def _pack_eights(call: Call[QConv2d16]) -> tuple[Packed, ...]:
+    """All constants of four channels together, eight taps of each in turn; see kernels/qconv2d16/qconv2d16.h."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    four = _firsts(len(weight), 4) + np.arange(4)
+    rows = weight.reshape(len(weight), -1)
+    full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8)))[four]
+    taps = full.reshape(len(four), 4, -1, 8).transpose(0, 2, 1, 3)
+    words = np.ascontiguousarray(taps).reshape(len(four), -1).view("<i4")
+    stream = np.concatenate([bias[four], words, multiplier[four]], axis=1)
+    return (Packed("constants", stream.astype(np.int32).reshape(-1)),)
+
+
+def _scratch_eights(call: Call[QConv2d16]) -> int:
+    taps = prod(call.inputs[1].shape[1:])
+    return 2 * (taps + -taps % 8) * min(2, prod(call.y.shape[1:3]))
+
+
+def _overlap(together: int) -> overlap.Overlap:
+    """Pixel after pixel; see overlap.windows."""
+    return overlap.windows(lambda op: op.stride, lambda op: op.padding, together)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Of the channels that a depthwise kernel makes together, the orders of weights, and of biases and multipliers; see
+    kernels/qconv2d16/depthwise.h."""
+
+    weights: tuple[int, ...]
+    terms: tuple[int, ...]
+
+    def fits(self, call: Call[QConv2d16]) -> bool:
+        return _constant(call) and call.op.groups == call.x.shape[3] == call.y.shape[3] >= len(self.terms)
+
+    def pack(self, call: Call[QConv2d16]) -> tuple[Packed, ...]:
+        weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+        channels, together = len(weight), len(self.terms)
+        first = _firsts(channels, together)
+        taps = weight.reshape(channels, -1)[first + self.weights].transpose(0, 2, 1)
+        words = np.ascontiguousarray(taps).reshape(len(first), -1).view("<i4")
+        terms = first + self.terms
+        stream = np.concatenate([bias[terms], multiplier[terms], words], axis=1)
+        return (Packed("constants", stream.astype(np.int32).reshape(-1)),)
+
+    def overlap(self, call: Call[QConv2d16]) -> Distances:
+        """What the last block repeats is read again when it has been written."""
+        return _overlap(1 if call.x.shape[3] % len(self.terms) else 0)(call)
+
+
+_FOURS = _Blocks((0, 2, 1, 3), (0, 1, 2, 3))
+_EIGHTS = _Blocks(tuple(range(8)), (0, 2, 4, 6, 1, 3, 5, 7))
+
 KERNELS: tuple[Kernel[QConv2d16], ...] = (
+    Kernel(
+        "bt_qconv2d16_depthwise_mve",
+        "qconv2d16/depthwise_mve.c",
+        _params,
+        needs=MVE,
+        fits=_EIGHTS.fits,
+        pack=_EIGHTS.pack,
+        overlap=_EIGHTS.overlap,
+    ),
     Kernel(
         "bt_qconv2d16_mve",
         "qconv2d16/mve.c",
         _params,
         needs=MVE,
         fits=lambda call: _constant(call) and call.op.groups == 1 and call.y.shape[3] >= 4,
-        pack=_pack,
-        scratch=lambda call: 2 * prod(call.inputs[1].shape[1:]),
+        pack=_pack_eights,
+        scratch=_scratch_eights,
+        overlap=_overlap(0),
     ),
-    Kernel("bt_qconv2d16_rows_dsp", "qconv2d16/rows_dsp.c", _params, needs=DSP, fits=_fits_rows, pack=_pack_rows),
+    Kernel(
+        "bt_qconv2d16_depthwise_dsp",
+        "qconv2d16/depthwise_dsp.c",
+        _params,
+        needs=DSP,
+        fits=_FOURS.fits,
+        pack=_FOURS.pack,
+        overlap=_FOURS.overlap,
+    ),
+    Kernel(
+        "bt_qconv2d16_rows_dsp",
+        "qconv2d16/rows_dsp.c",
+        _params,
+        needs=DSP,
+        fits=_fits_rows,
+        pack=_pack_rows,
+        overlap=_overlap(1),
+    ),
     Kernel(
         "bt_qconv2d16_dsp",
         "qconv2d16/dsp.c",
@@ -183,6 +266,7 @@ KERNELS: tuple[Kernel[QConv2d16], ...] = (
         fits=_fits_three,
         pack=_pack_three,
         scratch=_scratch_three,
+        overlap=_overlap(0),
     ),
-    Kernel("bt_qconv2d16_ref", "qconv2d16/ref.c", _params, fits=_constant, pack=_pack),
+    Kernel("bt_qconv2d16_ref", "qconv2d16/ref.c", _params, fits=_constant, pack=_pack, overlap=_overlap(1)),
 )

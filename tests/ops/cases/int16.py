@@ -125,6 +125,29 @@ CASES = (
     conv("shifted", QConv2d16(shift=2), layer((1, 2, 2, 4), (4, 1, 1, 4), 0.001)),
     conv("groups", QConv2d16(groups=2), layer((1, 4, 4, 6), (4, 3, 3, 3), 0.003)),
     conv("depthwise", QConv2d16(padding=SAME, groups=4), layer((1, 4, 5, 4), (4, 3, 3, 1), 0.005)),
+    conv("depthwise, 8", QConv2d16(padding=SAME, groups=8), layer((2, 4, 3, 8), (8, 3, 3, 1), 0.005)),
+    conv(
+        "depthwise, 17", QConv2d16(stride=(2, 1), padding=SAME, groups=17), layer((1, 7, 5, 17), (17, 3, 3, 1), 0.005)
+    ),
+    conv("depthwise, 16, limited", QConv2d16(0, 0, 9000, groups=16), layer((1, 3, 4, 16), (16, 3, 2, 1), 0.005)),
+    conv("depthwise, 3", QConv2d16(padding=SAME, groups=3), layer((1, 3, 3, 3), (3, 3, 3, 1), 0.005)),
+    conv("depthwise, 1", QConv2d16(stride=(2, 2), padding=SAME), layer((1, 5, 5, 1), (1, 3, 3, 1), 0.005)),
+    conv(
+        "depthwise, 10, wide",
+        QConv2d16(2, -20000, stride=(1, 3), padding=(2, 2, 4, 3), groups=10),
+        layer((1, 3, 9, 10), (10, 5, 7, 1), 0.0005),
+    ),
+    conv(
+        "depthwise, 9, dilated",
+        QConv2d16(padding=(2, 1, 3, 2), dilation=(2, 3), groups=9),
+        layer((1, 5, 6, 9), (9, 3, 3, 1), 0.005),
+    ),
+    conv(
+        "depthwise, 8, next to nothing",
+        QConv2d16(padding=(0, 0, 3, 3), groups=8),
+        layer((1, 1, 2, 8), (8, 1, 2, 1), 0.005),
+    ),
+    conv("depthwise, two of each", QConv2d16(padding=SAME, groups=4), layer((1, 3, 4, 4), (8, 3, 3, 1), 0.005)),
     conv("largest", QConv2d16(), largest(512)),
     add("rows", QAdd16(9000, 16383, 14), (2, 3, 7), (2, 3, 7)),
     add("difference, limited", QAdd16(12000, -7000, 13, 0, 20000), (40,), (40,)),

@@ -192,8 +192,12 @@ BT_KERNEL void bt_qconv2d16_dsp(const bt_qconv2d *p, const int16_t *x, const int
             state->third = outputs > 2 ? 4 * p->out : state->second;
             bt_qconv2d16_three(state, weight);
             const int32_t made = state->third / 2 + p->out;
-            for (int32_t i = 0; (p->lo > -32768 || p->hi < 32767) && i < made; i++)
-                y[i] = (int16_t)bt_clamp_i32(y[i], p->lo, p->hi);
+            const int32_t limited = p->lo > -32768 || p->hi < 32767 ? made : 0;
+            BT_UNROLL_4
+            for (int32_t i = 0; i < limited; i += 2) {
+                const int32_t pair = bt_limit_halves(bt_load4((const int8_t *)(y + i)), p->lo, p->hi);
+                __builtin_memcpy(y + i, &pair, 4);
+            }
             y += made;
         }
     }

@@ -19,9 +19,16 @@ void bt_qconv2d16_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weig
 void bt_qconv2d16_rows_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *weight, const int32_t *bias,
                            const int32_t *multiplier, int16_t *y);
 
-/* One group, at least four channels. weight: [out][taps]. scratch: 2 bytes a tap */
-void bt_qconv2d16_mve(const bt_qconv2d *p, const int16_t *x, const int8_t *weight, const int32_t *bias,
-                      const int32_t *multiplier, int16_t *y, void *scratch);
+/* One group, at least four channels. constants: for each four channels, of which the last may repeat some, biases, bytes
+ * [taps / 8][4][8], the first count rounded up, and multipliers. scratch: 2 bytes a tap, rounded up likewise, of one
+ * window, and of a second if there are several. */
+void bt_qconv2d16_mve(const bt_qconv2d *p, const int16_t *x, const int32_t *constants, int16_t *y, void *scratch);
+
+/* groups == in == out, at least four channels, and eight. constants: as in depthwise.h. A block is four channels, whose
+ * weights come in the order 0, 2, 1, 3; eight, whose biases come in the order 0, 2, 4, 6, 1, 3, 5, 7, and so do
+ * multipliers. */
+void bt_qconv2d16_depthwise_dsp(const bt_qconv2d *p, const int16_t *x, const int32_t *constants, int16_t *y);
+void bt_qconv2d16_depthwise_mve(const bt_qconv2d *p, const int16_t *x, const int32_t *constants, int16_t *y);
 #endif
 
 #endif
