@@ -17,7 +17,7 @@ from baretorch.targets.boards import load_board
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = (  # a file of benchmarks/layers, its layer's name, and precisions
     ("conv3x3", "conv2d", ("int8", "int4", "int16", "float16")),
-    ("depthwise3x3", "conv2d", ("int8", "int4")),
+    ("depthwise3x3", "conv2d", ("int8", "int4", "int16")),
     ("linear784", "linear", ("int8", "int4", "int4g32", "int16", "float16")),
 )
 TOO_LARGE = {("linear784", "float16", M55)}  # 614 KiB of weights, where 512 are
