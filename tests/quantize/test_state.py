@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 import baretorch
+from baretorch.frontends import Int8, from_module
+from baretorch.quantize.source import quantized
 
 
 class Average(nn.Module):
@@ -54,3 +56,24 @@ def test_state_goes_on_from_run_to_run(in_place: bool) -> None:
             np.testing.assert_allclose(np.asarray(model.run(x)), want, atol=0.15)
     finally:
         model.close()
+
+
+class Before(nn.Module):
+    """Its second answer is what the state was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("past", torch.full((1, 4), 0.5))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        past = self.past.clone()
+        self.past.copy_(self.layer(x))
+        return self.layer(x) + past, past
+
+
+def test_an_answer_that_is_the_state_as_it_was() -> None:
+    (x,), *_ = frames(0)
+    source = quantized(from_module(Before(), (x,), "before"), Int8(), [(x,)])
+    assert source.quantized is not None
+    assert np.allclose(source.quantized[1], 0.5, atol=0.02)

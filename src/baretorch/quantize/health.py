@@ -41,7 +41,7 @@ def judged(
     noted = [n for n, t in graph.tensors.items() if t.quant is not None and t.data is None]
     pairs = {n: rounding.rounded.get(n, n) for n in (*noted, *graph.outputs)}
     states = {s.name for s in graph.state}
-    pairs = {n: r for n, r in pairs.items() if n not in states}
+    pairs = {n: r for n, r in pairs.items() if n not in states or n in graph.outputs}
     answers: tuple[Array, ...] = ()
     with (
         watching(graph, list(pairs), runner) as exact,

@@ -32,8 +32,9 @@ def interpreted(graph: Graph) -> Iterator[Run]:
 
 @contextmanager
 def watching(graph: Graph, names: Sequence[str], runner: Runner) -> Iterator[Run]:
-    """A run that gives the values of these tensors, which may be inputs and constants too."""
-    made = {name for node in graph.nodes for name in node.outputs}
+    """A run that gives the values of these tensors, which may be inputs, constants and state that is an output too."""
+    given_back = {s.name for s in graph.state} & set(graph.outputs)
+    made = {name for node in graph.nodes for name in node.outputs} | given_back
     outputs = tuple(dict.fromkeys(n for n in names if n in made))
     known = {n: data for n in names if (data := graph[n].data) is not None}
     few = rebuilt(replace(graph, outputs=outputs, labels=(), output_orders=()), graph.nodes)
