@@ -65,9 +65,9 @@ QEMU = (
     + """\
 os.dup2(line.fileno(), 0), os.dup2(line.fileno(), 1)
 os.execvp("qemu-system-arm", ["qemu-system-arm", "-M", "mps3-an547", "-nodefaults", "-display", "none", "-kernel",
-          asked[1], "-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"])
+          asked[1], "-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console", "-icount", "shift=6"])
 """
-)
+)  # without icount a core of QEMU 7.2 may go on sleeping on a busy machine although an interrupt is pending
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, board: str, body: str) -> None:
