@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from baretorch.plan import make_plan
+from baretorch.plan.lifetimes import turned
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -37,16 +38,16 @@ def touching(plan: Plan, copies: int) -> Plan:
         if copy == 0:
             continue
         input_, distance = near[(copy - 1) % len(near)]
-        offsets[output] = at
-        offsets[input_] = at + -(-distance // 4) * 4
+        offsets[output] = at + max(0, -(distance // 4) * 4)
+        offsets[input_] = at + max(0, -(-distance // 4) * 4)
         end = max(offsets[name] + plan.layout.buffer(name).size for name in (input_, output))
         at = -(-end // 8) * 8 + GAP
     return _moved(plan, offsets, at)
 
 
 def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """The outputs that may overlap inputs, with those and their distances: 0 where they may be one. No other
-    step uses them."""
+    """The outputs that may overlap inputs, with those and their distances: 0 where they may be one, below 0 where the
+    kernel goes back. No other step uses them."""
     uses = Counter(o.storage for s in plan.steps for o in s.operands)
     for step in plan.steps:
         distances = step.kernel.overlap(step.call)
@@ -64,6 +65,11 @@ def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
             (where[name], d)
             for name, d in zip(inputs, distances, strict=True)
             if d is not None and uses[where[name]] == 1 and d < plan.layout.buffer(output).size
+        ]
+        near += [
+            (where[name], -max(d, 4))
+            for name, d in zip(inputs, step.kernel.behind(step.call), strict=True)
+            if d is not None and uses[where[name]] == 1 and d + 4 < plan.layout.buffer(where[name]).size
         ]
         made_here = uses[output] == 1 and output not in plan.graph.inputs
         if near and made_here and len(step.call.outputs) == 1:
@@ -97,4 +103,4 @@ def _moved(plan: Plan, offsets: dict[str, int], arena: int) -> Plan:
     (bank,) = plan.layout.banks
     buffers = tuple(replace(b, offset=offsets[b.name]) for b in plan.layout.buffers)
     layout = replace(plan.layout, buffers=buffers, banks=(replace(bank, size=arena),))
-    return replace(plan, layout=layout)
+    return replace(plan, layout=layout, schedule=turned(plan.schedule, buffers))

@@ -39,7 +39,7 @@ def random_run(seed: int, steps: int, size: int = 40) -> Run:
         for n, s in enumerate(sizes)
     ]
     overlaps = [
-        Overlap(f"b{n}", f"b{inputs + i}", d)
+        Overlap(f"b{n}", f"b{inputs + i}", d, lot.choice([None, None, 0, lot.randint(0, 64)]))
         for i, some in enumerate(reads)
         for n in some
         if last[n] == i and lot.random() < 0.7 and (d := lot.choice([0, lot.randint(0, 64)])) < sizes[inputs + i]
@@ -51,7 +51,7 @@ def simulate(run: Run, placed: list[Buffer], arena: int) -> None:
     """Every byte bears the number of the buffer it was last written for. A step reads its inputs when it has already
     written all that their distances let it write."""
     memory = np.full(arena, -1)
-    distance = {(o.reads, o.writes): o.distance for o in run.overlaps}
+    overlaps = {(o.reads, o.writes): o for o in run.overlaps}
     for n in range(run.inputs):
         memory[placed[n].offset : placed[n].end] = n
     for i, some in enumerate(run.reads):
@@ -59,9 +59,11 @@ def simulate(run: Run, placed: list[Buffer], arena: int) -> None:
         for n in some:
             x = placed[n]
             ahead = x.offset - y.offset
-            allowed = distance.get((x.name, y.name))
+            o = overlaps.get((x.name, y.name))
+            forward = o is not None and o.distance is not None and ahead >= o.distance
+            back = o is not None and o.behind is not None and -ahead >= o.behind
             mine = memory.copy()
-            if allowed is None or ahead < allowed:
+            if not forward and not back:
                 mine[y.offset : y.end] = run.inputs + i
             assert (mine[x.offset : x.end] == n).all(), f"step {i} does not find {x.name}"
         memory[y.offset : y.end] = run.inputs + i

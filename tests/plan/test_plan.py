@@ -110,7 +110,7 @@ def simulate(
         raw = found.reshape(-1).view(np.uint8)
         for y in step.writes:
             ahead = (offset[x.storage] + x.offset) - (offset[y.storage] + y.offset)
-            if distance is None or ahead < distance:
+            if not step.may_share(distance, ahead):
                 overwritten = np.arange(raw.size) + ahead
                 raw[(overwritten >= 0) & (overwritten < y.size)] = 0xA5
         return found
@@ -125,7 +125,7 @@ def simulate(
             at = offset[step.scratch.name]
             memory[at : at + step.scratch.size] = 0x5A
         call = step.call
-        reads, distances = iter(step.reads), iter(step.kernel.overlap(call))
+        reads, distances = iter(step.reads), iter(step.distances)
         values = [t.data if t.data is not None else late(next(reads), t, step, next(distances)) for t in call.inputs]
         if isinstance(call.op, Change):
             call.op.write(view(step.writes[0], call.y), *values)

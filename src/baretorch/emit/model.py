@@ -227,7 +227,7 @@ class _Writer:
             arguments += f", {at(method, method.plan.layout.scratch(step.scratch), 'void')}"
         if self.inline:
             return f"{about}\n    {self.instance(method, step)}({arguments});"
-        function, given = step.kernel.function(step.call), self.parameters(step)
+        function, given = step.function, self.parameters(step)
         if not self.names.flash:
             return f"{about}\n    {function}(&{given}, {arguments});"
         copy = f"const {step.params.struct} p = {given};"  # kernels take them in RAM, as those of activations
@@ -242,7 +242,7 @@ class _Writer:
 
     def instance(self, method: Method, step: Step) -> str:
         """The function that is this kernel with these parameters; equal layers share it."""
-        key = (step.kernel.function(step.call), step.params, tuple(kind for kind, _ in self.arguments(method, step)))
+        key = (step.function, step.params, tuple(kind for kind, _ in self.arguments(method, step)))
         if key not in self.instances:
             name = unique(f"{step.call.op.name}_{len(self.instances) + 1}", self.taken)
             self.instances[key] = name
@@ -251,7 +251,7 @@ class _Writer:
             passed = ", ".join(arg for _, arg in arguments)
             self.definitions.append(
                 f"BT_LAYER void {name}({declared})\n{{\n    static const {_struct(step.params, 'p', 4)}\n"
-                f"    {step.kernel.function(step.call)}(&p, {passed});\n}}\n"
+                f"    {step.function}(&p, {passed});\n}}\n"
             )
         return self.instances[key]
 

@@ -12,7 +12,18 @@ import numpy as np
 from baretorch.ir import Array, DType, Op, Piece, Shape, Signature, Span, Tensor
 from baretorch.ops import cut, half, overlap
 from baretorch.ops.check import need, need_channels, need_float32
-from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, data_of, in_eights, nowhere, with_pitch
+from baretorch.ops.kernel import (
+    Call,
+    Distances,
+    Kernel,
+    Packed,
+    Params,
+    apart,
+    data_of,
+    in_eights,
+    nowhere,
+    with_pitch,
+)
 from baretorch.ops.limits import both
 from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, per_group
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
@@ -187,8 +198,8 @@ def _params(call: Call[Conv2d]) -> Params:
 
 def _flat_params(call: Call[Conv2d]) -> Params:
     """As `_params`, but all pixels of a pointwise convolution are one row, which has no edges."""
-    op, x, y = call.op, call.x, call.y
-    if call.inputs[1].shape[1:3] != (1, 1) or replace(op, lo=-inf, hi=inf, half=False) != Conv2d():
+    x, y = call.x, call.y
+    if not _pointwise(call):
         return _params(call)
     row = 1, 1, prod(x.shape[:3])
     return _params(
@@ -198,6 +209,11 @@ def _flat_params(call: Call[Conv2d]) -> Params:
             outputs=(replace(y, shape=(*row, y.shape[3])),),
         )
     )
+
+
+def _pointwise(call: Call[Conv2d]) -> bool:
+    """Each pixel is made of one."""
+    return call.inputs[1].shape[1:3] == (1, 1) and replace(call.op, lo=-inf, hi=inf, half=False) == Conv2d()
 
 
 def _bias(call: Call[Conv2d]) -> Array:
@@ -241,6 +257,11 @@ def trailing(together: int) -> Callable[[Call[Any]], Distances]:
     )
 
 
+def pointwise_back(pointwise: Callable[[Call[Any]], bool], together: int) -> Callable[[Call[Any]], Distances]:
+    """Of a kernel with a function for whole pointwise layers that goes `back`."""
+    return lambda call: (overlap.pixels_back(together) if pointwise(call) and not call.pitch else apart)(call)
+
+
 def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Conv2d], ...]:
     """Kernels that compute eight outputs of so many windows together."""
 
@@ -256,6 +277,8 @@ def _in_eights(variant: str, needs: Needs, windows: int = 2) -> tuple[Kernel[Con
         return Kernel(symbol, source, params, needs, fits, _pack_eights, scratch, trailing(together), splits=splits)
 
     plain = row("", _flat_params, lambda call: _fits_dense(call) and call.op.pool == (1, 1), windows)
+    if variant in ("fpu", "mve"):
+        plain = replace(plain, back=f"bt_conv2d_back_f32_{variant}", behind=pointwise_back(_pointwise, windows))
     if variant == "fpu":
         plain = replace(plain, splits=cut.rows_and_channels(8), channels="bt_conv2d_channels_f32_fpu")
     return (

@@ -11,7 +11,7 @@ import numpy as np
 
 from baretorch.ir import Array
 from baretorch.ops import cut
-from baretorch.ops.kernel import Call, Kernel, Packed, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, apart, data_of
 
 LARGEST = float(np.finfo(np.float16).max)  # 65504
 
@@ -48,6 +48,8 @@ def _like(kernel: Kernel[Any], halves: Callable[[Call[Any]], Array], step: int) 
         pack=lambda call: (Packed("weight", halves(call)), *pack(call)[1:]),
         splits=cut.rows if "depthwise" in kernel.symbol else cut.rows_or_channels(step),
         channels="",
+        back="",
+        behind=apart,
     )
 
 

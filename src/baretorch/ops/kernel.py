@@ -18,6 +18,10 @@ memory, and reads the last of an input byte before it writes that far, has a sma
 input that ends before the output begins is right too, so an answer is always safe when it is larger than needed.
 A kernel with several outputs may name pairs of an input and an output that may be one: `renews`.
 
+Where outputs always begin before their inputs, a row of layers wanders through memory. So a kernel may have a function
+`back` that goes from the last byte to the first: it is right wherever the output begins at least so far behind the
+input as `behind` says, or apart from it.
+
 `splits` tells where a kernel can make a part of its output alone: see cut.py. The part is another call of the same
 kernel, whether it would `fit` by itself or not, and all parts together are the output, to the last bit.
 """
@@ -118,6 +122,8 @@ class Kernel(Generic[O]):
     scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned
     overlap: Callable[[Call[O]], Distances] = apart  # see above
     renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
+    back: str = ""  # C function that does the same from the last byte to the first, where `behind` is not None
+    behind: Callable[[Call[O]], Distances] = apart
     splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
     channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
     skips: Callable[[Call[O]], int] = lambda call: 0  # bytes of the first input, behind which its pointer points

@@ -1,4 +1,4 @@
-"""Distances for `Kernel.overlap`, for kernels that go forward through input and output. See kernel.py."""
+"""Distances for `Kernel.overlap`, of kernels that go forward through input and output, and `behind`. See kernel.py."""
 
 from __future__ import annotations
 
@@ -62,6 +62,18 @@ def rows(together: int) -> Overlap:
         count = np.arange(prod(call.y.shape[:-1]))
         row_x, row_y = (t.shape[-1] * t.dtype.size for t in (call.x, call.y))
         return distance(count * row_x, (count + 1) * row_y, together)
+
+    return first_only(one)
+
+
+def pixels_back(together: int) -> Overlap:
+    """Pixels of y, each made from the pixel of x with its number, from the last to the first: so many are written
+    together, while they are read; 0 if all are read before."""
+
+    def one(call: Call[Any]) -> int:
+        end = np.arange(1, prod(call.y.shape[:-1]) + 1)
+        read, written = (t.shape[-1] * t.dtype.size for t in (call.x, call.y))
+        return max(0, int((end * read - np.maximum(end - together, 0) * written).max(initial=0)))
 
     return first_only(one)
 

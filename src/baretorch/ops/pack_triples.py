@@ -13,7 +13,7 @@ import numpy as np
 
 from baretorch.ir import Array
 from baretorch.ops import cut, overlap
-from baretorch.ops.conv2d import trailing
+from baretorch.ops.conv2d import pointwise_back, trailing
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, Split, data_of
 from baretorch.targets.features import TRIPLES
 
@@ -45,6 +45,8 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             overlap=_overlap_dense,
             splits=_splits_dense,
             channels="bt_qconv2d_channels_triples",
+            back="bt_qconv2d_back_triples",
+            behind=pointwise_back(_pointwise, 0),
         ),
     )
 
@@ -97,6 +99,12 @@ def _terms(call: Call[Any]) -> Packed:
 
 def _fits_dense(call: Call[Any]) -> bool:
     return call.op.groups == 1 and _small_sums(call) and small_outputs(call)
+
+
+def _pointwise(call: Call[Any]) -> bool:
+    """Each pixel is made of one."""
+    op = call.op
+    return call.inputs[1].shape[1:3] == (1, 1) and not any(op.padding) and op.stride == op.pool == (1, 1)
 
 
 def _fits_depthwise(call: Call[Any]) -> bool:

@@ -20,7 +20,7 @@ from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
 from baretorch.plan.cores import Team, cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
-from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, with_the_caller
+from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, turned, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
 from baretorch.plan.select import Constants, make_steps, operand_of
@@ -212,7 +212,8 @@ def _whole(
         apart,
     )
     beside = options.shared_cores > 1 or any(step.kernel.unit for step in best.schedule.steps)
-    schedule = with_meetings(best.schedule, layout) if beside else best.schedule
+    schedule = turned(best.schedule, layout.buffers)
+    schedule = with_meetings(schedule, layout) if beside else schedule
     return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state, tiles=tiles))
 
 

@@ -108,13 +108,13 @@ def _need_old_state_unread(plan: Plan) -> None:
 def _need_right_in_itself(step: Step) -> None:
     """Where a step reads and writes the same bytes of a buffer, its kernel is right with that."""
     numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
-    for i, x, distance in zip(numbers, step.reads, step.kernel.overlap(step.call), strict=True):
+    for i, x, distance in zip(numbers, step.reads, step.distances, strict=True):
         for j, y in enumerate(step.writes):
             if x.storage != y.storage or (x.offset == y.offset and (i, j) in step.kernel.renews):
                 continue
             first, last = _written(step, step.call.outputs[j])
             apart = x.end <= y.offset + first or y.offset + last <= x.offset
-            if not apart and (distance is None or x.offset - y.offset < distance):
+            if not apart and not step.may_share(distance, x.offset - y.offset):
                 raise InternalError(f"{step.call.op.name} may not read {x.tensor} where it writes {y.tensor}")
 
 
@@ -135,8 +135,7 @@ def _may_share(steps: Sequence[Step], time: int, old: Buffer, new: Buffer) -> bo
         return False
     (step,) = steps
     writes = [o for o in step.writes if o.storage == new.name]
-    distances = step.kernel.overlap(step.call)
-    near = [(o, d) for o, d in zip(step.reads, distances, strict=True) if o.storage == old.name]
+    near = [(o, d) for o, d in zip(step.reads, step.distances, strict=True) if o.storage == old.name]
     return bool(near and writes) and all(
-        d is not None and old.offset + x.offset - (new.offset + y.offset) >= d for x, d in near for y in writes
+        step.may_share(d, old.offset + x.offset - (new.offset + y.offset)) for x, d in near for y in writes
     )

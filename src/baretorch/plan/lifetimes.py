@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from baretorch.ir import Graph
 from baretorch.ops.delegate import ALIGNED
@@ -72,15 +73,44 @@ def reach(step: Step) -> list[Overlap]:
     if len(step.call.outputs) != 1 or any(o.buffer for o in step.uses):
         return []
     (y,) = step.writes
-    distances: dict[str, list[int | None]] = {}
-    for x, d in zip(step.reads, step.kernel.overlap(step.call), strict=True):
-        distances.setdefault(x.storage, []).append(None if d is None else max(0, d + y.offset - x.offset))
-    found = []
-    for name, each in distances.items():
-        known = [d for d in each if d is not None]
-        if len(known) == len(each) and name != y.storage:
-            found.append(Overlap(name, y.storage, max(known)))
-    return found
+    kernel, call = step.kernel, step.call
+    forward: dict[str, list[int | None]] = {}
+    back: dict[str, list[int | None]] = {}
+    for x, d, behind in zip(step.reads, kernel.overlap(call), kernel.behind(call), strict=True):
+        forward.setdefault(x.storage, []).append(None if d is None else max(0, d + y.offset - x.offset))
+        back.setdefault(x.storage, []).append(None if behind is None else max(0, behind + x.offset - y.offset))
+    found = (Overlap(x, y.storage, _largest(forward[x]), _largest(back[x])) for x in forward if x != y.storage)
+    return [o for o in found if (o.distance, o.behind) != (None, None)]
+
+
+def _largest(distances: Sequence[int | None]) -> int | None:
+    known = [d for d in distances if d is not None]
+    return max(known) if len(known) == len(distances) else None
+
+
+def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
+    """With the steps going back that are not right forward where their buffers lie."""
+    lies = {b.name: b for b in buffers}
+
+    def back(step: Step) -> bool:
+        if not step.kernel.back or not {o.storage for o in (*step.reads, *step.writes)} <= lies.keys():
+            return False
+        (y,) = step.writes
+        to = lies[y.storage]
+        for x, distance in zip(step.reads, step.kernel.overlap(step.call), strict=True):
+            at = lies[x.storage]
+            ahead = at.offset + x.offset - (to.offset + y.offset)
+            meet = at.bank == to.bank and -x.size < ahead < y.size
+            if meet and (distance is None or ahead < distance):
+                return True
+        return False
+
+    phases = (replace(p, steps=tuple(replace(s, back=back(s)) for s in p.steps)) for p in schedule.phases)
+    return replace(schedule, phases=tuple(phases))
+
+
+def _below(distance: int | None, size: int) -> bool:
+    return distance is not None and distance < size
 
 
 def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap]:
@@ -96,5 +126,5 @@ def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap
         and o.writes in table
         and table[o.reads].last == time == table[o.writes].first
         and table[o.reads].size > 0
-        and o.distance < table[o.writes].size
+        and (_below(o.distance, table[o.writes].size) or _below(o.behind, table[o.reads].size))
     ]

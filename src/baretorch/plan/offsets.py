@@ -69,11 +69,11 @@ def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] |
         offsets[i] = placed[i] = at
     for i in order:
         taken = []
-        for reads, writes, distance in problem.partners.get(i, ()):
+        for reads, writes, distance, behind in problem.partners.get(i, ()):
             if i == reads and offsets[writes] >= 0:
-                taken.append((offsets[writes] - size[i], offsets[writes] + distance))
+                taken.append((offsets[writes] - behind, offsets[writes] + distance))
             elif i == writes and offsets[reads] >= 0:
-                taken.append((offsets[reads] - distance, offsets[reads] + size[reads]))
+                taken.append((offsets[reads] - distance, offsets[reads] + behind))
         many = problem.neighbours(i)
         if len(many) > MANY:
             offsets[i] = _lowest_of_many(placed[many], problem.size[many], size[i], taken)

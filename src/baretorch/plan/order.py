@@ -165,9 +165,9 @@ class _Stretch:
         new = sum(u.size for u in self.uses[step] if not u.alive(done))
         dead = sum(u.size for u in self.uses[step] if not u.alive(then))
         shared = spread = 0
-        for reads, writes, distance in self.reaches[step]:
+        for reads, writes, most in self.reaches[step]:
             if not reads.alive(then) and not writes.alive(done):
-                shared += max(0, min(reads.size, writes.size - distance))
+                shared += most
                 spread = writes.size
         return live + new + self.scratch[step] - min(shared, spread), live + new - dead
 
@@ -217,10 +217,11 @@ class _Stretch:
 
 
 def _meetings(uses: Mapping[str, _Use], step: Step) -> Iterator[tuple[_Use, _Use, int]]:
-    """Buffers of the arena that a step's output may run into."""
+    """Buffers of the arena that a step's output may run into, and how many bytes they may share."""
     for r in reach(step):
         if r.reads in uses and r.writes in uses:
-            yield uses[r.reads], uses[r.writes], r.distance
+            reads, writes = uses[r.reads], uses[r.writes]
+            yield reads, writes, r.most(reads.size, writes.size)
 
 
 def _path(came: Mapping[int, tuple[int, int]], done: int) -> list[int]:

@@ -33,11 +33,13 @@ def grain(buffers: Iterable[Buffer]) -> int:
 
 
 class Pair(NamedTuple):
-    """Item `reads` begins at least `distance` behind item `writes`, or ends before it begins."""
+    """Item `reads` begins at least `distance` behind item `writes`, or this at least `behind` behind `reads`. What
+    may not share a byte has the other's size."""
 
     reads: int
     writes: int
     distance: int
+    behind: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +89,13 @@ class Packing:
         """The problem of these items alone."""
         number = {int(old): new for new, old in enumerate(items)}
         pairs = (p for p in self.pairs if p.reads in number and p.writes in number)
-        renumbered = tuple(Pair(number[p.reads], number[p.writes], p.distance) for p in pairs)
+        renumbered = tuple(Pair(number[p.reads], number[p.writes], p.distance, p.behind) for p in pairs)
         return Packing(self.size[items], self.first[items], self.last[items], renumbered)
+
+    def _shared(self, pair: Pair) -> int:
+        """The most bytes that both may have."""
+        reads, writes = int(self.size[pair.reads]), int(self.size[pair.writes])
+        return max(min(reads, writes - pair.distance), min(writes, reads - pair.behind))
 
     def height(self, offsets: Ints) -> int:
         return int((offsets + self.size).max(initial=0))
@@ -113,7 +120,7 @@ class Packing:
         for half, pairs in steps.items():
             reads, writes = {p.reads for p in pairs}, {p.writes for p in pairs}
             live = load[np.searchsorted(times, half, side="right") - 1] + sum(self.size[w] for w in writes)
-            shared = sum(min(self.size[p.reads], self.size[p.writes] - p.distance) for p in pairs)
+            shared = sum(self._shared(p) for p in pairs)
             most = min(sum(self.size[r] for r in reads), sum(self.size[w] for w in writes))
             peak = max(peak, int(live - min(shared, most)))
         return peak
@@ -124,11 +131,14 @@ def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Pack
     number = {b.name: i for i, b in enumerate(buffers)}
     to = grain(buffers)
     read, written = {o.reads for o in overlaps}, {o.writes for o in overlaps}
+
+    def least(distance: int | None, size: int) -> int:
+        return aligned(size if distance is None else min(distance, size), to)
+
     pairs = (
-        Pair(
-            number[o.reads], number[o.writes], min(aligned(o.distance, to), aligned(buffers[number[o.writes]].size, to))
-        )
+        Pair(r, w, least(o.distance, buffers[w].size), least(o.behind, buffers[r].size))
         for o in overlaps
+        for r, w in [(number[o.reads], number[o.writes])]
     )
     return Packing(
         _ints(aligned(b.size, to) for b in buffers),

@@ -100,8 +100,8 @@ class _Walk:
         top[self.living[i]] = end
         rest[self.living[i]] -= size[i]
         floor[self.meets[i]] = np.maximum(floor[self.meets[i]], end)
-        for reads, writes, distance in self.problem.partners.get(i, ()):
-            other, gap = (reads, distance) if i == writes else (writes, int(size[i]))
+        for reads, writes, distance, behind in self.problem.partners.get(i, ()):
+            other, gap = (reads, distance) if i == writes else (writes, behind)
             floor[other] = max(floor[other], at + gap)
         waiting = offsets < 0
         reach = np.where(rest > 0, np.maximum(top, at) + rest, top).max()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from baretorch.ir import DType
 from baretorch.plan.banks import Wishes, place_in_banks
 from baretorch.plan.check import check_plan
-from baretorch.plan.lifetimes import find_overlaps
+from baretorch.plan.lifetimes import find_overlaps, turned
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.types import Buffer, Copy, Operand, Plan, Schedule, Step
 from baretorch.targets.types import Chip, Cpu, FlashPath
@@ -48,7 +48,7 @@ def streamed(plan: Plan, chosen: Collection[int], chip: Chip) -> Plan:
         lower_bound=lower_bound(buffers, overlaps),
         optimal=placed.optimal,
     )
-    return check_plan(replace(plan, schedule=schedule, layout=layout))
+    return check_plan(replace(plan, schedule=turned(schedule, placed.buffers), layout=layout))
 
 
 def _with_copies(schedule: Schedule, chosen: Collection[int]) -> tuple[Schedule, list[Buffer]]:

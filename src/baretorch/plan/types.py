@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from baretorch.ir import Array, Graph, Node
-from baretorch.ops.kernel import Call, Kernel, Params
+from baretorch.ops.kernel import Call, Distances, Kernel, Params
 from baretorch.ops.qsums import QSums
 
 
@@ -95,6 +95,22 @@ class Step:
     guards: tuple[Guard, ...] = ()
     executor: Executor = Executor.CORE0
     awaits: tuple[str, ...] = ()
+    back: bool = False  # it goes from the last byte to the first
+
+    @property
+    def function(self) -> str:
+        """The C function that it calls."""
+        return self.kernel.back if self.back else self.kernel.function(self.call)
+
+    def may_share(self, distance: int | None, ahead: int) -> bool:
+        """Whether an input may begin so far behind an output, if that is negative so far before it; the distance is one
+        of `distances`."""
+        return distance is not None and (-ahead if self.back else ahead) >= distance
+
+    @property
+    def distances(self) -> Distances:
+        """Of each activation that it reads, from the output in the direction that it goes; see ops/kernel.py."""
+        return self.kernel.behind(self.call) if self.back else self.kernel.overlap(self.call)
 
     @property
     def layer(self) -> str:
@@ -237,11 +253,19 @@ class Bank:
 @dataclass(frozen=True)
 class Overlap:
     """The step that makes the buffer `writes` is the last to read `reads`. They may share bytes if `reads` begins at
-    least `distance` bytes behind the beginning of `writes`."""
+    least `distance` bytes behind the beginning of `writes`, or `writes` at least `behind` bytes behind that of `reads`.
+    None: not in this way."""
 
     reads: str
     writes: str
-    distance: int
+    distance: int | None
+    behind: int | None = None
+
+    def most(self, reads: int, writes: int) -> int:
+        """The most bytes that they may share, if they have so many."""
+        forward = 0 if self.distance is None else min(reads, writes - self.distance)
+        back = 0 if self.behind is None else min(writes, reads - self.behind)
+        return max(0, forward, back)
 
 
 @dataclass(frozen=True)

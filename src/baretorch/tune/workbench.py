@@ -332,7 +332,7 @@ def need_tunable(source: Source) -> None:
 def step_key(step: Step) -> object:
     """Layers that are alike in this take the same instructions."""
     weights = tuple(_used(t) for t in step.call.inputs[1:2] if t.data is not None)
-    return (step.kernel.symbol, step.params, tuple(t.type for t in step.call.inputs), weights)
+    return (step.function, step.params, tuple(t.type for t in step.call.inputs), weights)
 
 
 def _used(weight: Tensor) -> bytes:

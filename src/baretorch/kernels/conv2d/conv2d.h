@@ -43,6 +43,7 @@ void bt_conv2d_pool_f32_vectors(const bt_conv2d_f32 *p, const float *x, const fl
 void bt_conv2d_depthwise_f32_vectors(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                   float *y);
 void bt_conv2d_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_back_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_conv2d_channels_f32_fpu(const bt_conv2d_channels_f32 *p, const float *x, const float *weight,
                                 const float *bias, float *y);
 void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
@@ -50,6 +51,7 @@ void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float 
 void bt_conv2d_depthwise_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                  float *y);
 void bt_conv2d_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
+void bt_conv2d_back_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y);
 void bt_conv2d_pool_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
                             void *scratch);
 void bt_conv2d_depthwise_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,

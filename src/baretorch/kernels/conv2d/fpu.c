@@ -13,6 +13,12 @@ BT_SHARED void bt_conv2d_channels_fpu(const bt_conv2d_channels_f32 *p, const flo
     bt_conv2d_channels(p, x, weight, bias, y, bt_fpu_dense, bt_fpu_limit);
 }
 
+BT_SHARED void bt_conv2d_back_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                  float *y)
+{
+    bt_conv2d_back(p, x, weight, bias, y, 2, bt_fpu_dense, bt_fpu_limit);
+}
+
 BT_SHARED void bt_conv2d_pool_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                   float *y, float *part)
 {
@@ -35,6 +41,12 @@ BT_KERNEL void bt_conv2d_channels_f32_fpu(const bt_conv2d_channels_f32 *p, const
                                           const float *bias, float *y)
 {
     bt_conv2d_channels_fpu(p, x, weight, bias, y);
+}
+
+BT_KERNEL void bt_conv2d_back_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                      float *y)
+{
+    bt_conv2d_back_fpu(p, x, weight, bias, y);
 }
 
 BT_KERNEL void bt_conv2d_pool_f32_fpu(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,

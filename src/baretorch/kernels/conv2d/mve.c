@@ -7,6 +7,12 @@ BT_SHARED void bt_conv2d_mve(const bt_conv2d_f32 *p, const float *x, const float
     bt_conv2d_rows(p, x, weight, bias, y, p->in, bt_mve_dense, bt_mve_limit);
 }
 
+BT_SHARED void bt_conv2d_back_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                  float *y)
+{
+    bt_conv2d_back(p, x, weight, bias, y, 2, bt_mve_dense, bt_mve_limit);
+}
+
 BT_SHARED void bt_conv2d_pool_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
                                   float *y, float *part)
 {
@@ -23,6 +29,12 @@ BT_KERNEL void bt_conv2d_f32_mve(const bt_conv2d_f32 *p, const float *x, const f
                                  float *y)
 {
     bt_conv2d_mve(p, x, weight, bias, y);
+}
+
+BT_KERNEL void bt_conv2d_back_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,
+                                      float *y)
+{
+    bt_conv2d_back_mve(p, x, weight, bias, y);
 }
 
 BT_KERNEL void bt_conv2d_pool_f32_mve(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias,

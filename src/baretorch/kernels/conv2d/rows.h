@@ -57,6 +57,19 @@ BT_INLINE void bt_conv2d_rows(const bt_conv2d_f32 *p, const float *x, const floa
     }
 }
 
+/* A pointwise convolution from the last pixels to the first, so many `together`; all are in one row. */
+BT_INLINE void bt_conv2d_back(const bt_conv2d_f32 *p, const float *x, const float *weight, const float *bias, float *y,
+                              int32_t together, bt_sums sums, bt_limit limit)
+{
+    const bt_windows s = {.rows = 1, .inputs = p->in, .x_next = p->in, .weights = p->in, .out = p->out};
+    for (int32_t at = p->out_w, count; at > 0;) {
+        count = (at - 1) % together + 1;
+        at -= count;
+        sums(&s, x + at * p->in, weight, bias, y + at * p->out, count);
+        limit(y + at * p->out, count * p->out, p->lo, p->hi);
+    }
+}
+
 /* Some channels of a wider tensor, pixel by pixel; without a pool. */
 BT_INLINE void bt_conv2d_channels(const bt_conv2d_channels_f32 *c, const float *x, const float *weight,
                                   const float *bias, float *y, bt_sums sums, bt_limit limit)

@@ -95,6 +95,8 @@ void bt_qconv2d_depthwise4_dsp(const bt_qconv2d *p, const int8_t *x, const int16
  * terms: [out][2], bias and multiplier << shift. Sums of 64 taps stay below 2^20, outputs below 2^15 before the limits. */
 void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms, int8_t *y,
                         void *scratch);
+void bt_qconv2d_back_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
+                             int8_t *y, void *scratch);
 void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, const uint8_t *weight,
                                  const int32_t *terms, int8_t *y, void *scratch); /* without pool */
 

@@ -109,12 +109,50 @@ BT_SHARED void bt_qconv2d_channels_triples_run(const bt_qconv2d_channels *p, con
     bt_qconv2d_triples_any(&p->layer, &p->y_stride, x, weight, terms, y, scratch);
 }
 
+/* Pointwise, from the last positions to the first; kws on mps2-an385-v6m 9,936,385 to 9,890,653 instructions. */
+BT_SHARED void bt_qconv2d_back_triples_run(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
+                                           const int32_t *terms, int8_t *y, void *scratch)
+{
+    const int32_t taps = (p->in + 1) & ~1;
+    uint32_t *const packed = (uint32_t *)scratch;
+    uint32_t *const heads = packed + 2 * taps;
+    packed[2 * taps - 2] = packed[2 * taps - 1] = 0;
+    bt_triples s = bt_triples_of(taps, p->zero, p->lo, p->hi);
+    s.x = packed;
+    s.w_step = taps;
+    s.term_step = 8;
+    s.y_step = 1;
+    s.heads = heads;
+    s.heads_end = heads + 2 * ((taps + BT_TRIPLES_TAPS - 1) / BT_TRIPLES_TAPS);
+    for (int32_t at = p->batch * p->out_h * p->out_w; at > 0;) {
+        /* Behind the last position stands that one again. */
+        const int32_t more = (at - 1) % 3;
+        at -= more + 1;
+        const int8_t *const from = x + at * p->in;
+        bt_triples_pack(packed, 8, from, from + (more > 0 ? p->in : 0), from + more * p->in, 1, p->in);
+        bt_triples_heads(heads, packed, taps);
+        s.y1 = more > 0 ? p->out : 0;
+        s.y2 = more > 1 ? p->out : 0;
+        s.w = weight;
+        s.terms = terms;
+        s.y = y + at * p->out;
+        s.count = p->out;
+        bt_triples_run(&s);
+    }
+}
+
 /* scratch: 8 bytes a tap, taps rounded up to an even number; 8 bytes for each 64 taps; a row of the kernel in bytes; and
  * the bytes of three outputs where a pool follows */
 BT_KERNEL void bt_qconv2d_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight, const int32_t *terms,
                                   int8_t *y, void *scratch)
 {
     bt_qconv2d_triples_run(p, x, weight, terms, y, scratch);
+}
+
+BT_KERNEL void bt_qconv2d_back_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t *weight,
+                                       const int32_t *terms, int8_t *y, void *scratch)
+{
+    bt_qconv2d_back_triples_run(p, x, weight, terms, y, scratch);
 }
 
 BT_KERNEL void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, const uint8_t *weight,

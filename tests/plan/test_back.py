@@ -1,0 +1,67 @@
+"""Layers that go from the last byte to the first: a row of layers stays where it is in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from baretorch.errors import InternalError
+from baretorch.frontends import from_module
+from baretorch.ir import interpret
+from baretorch.pipeline import optimized
+from baretorch.plan import check_plan, make_plan
+from baretorch.plan.types import Overlap, Phase, Plan
+from baretorch.targets.boards import load_board
+from tests.plan.test_plan import simulate
+
+CHANNELS, SIDE = 16, 12
+ROW = SIDE * CHANNELS * 4
+
+
+def separable(blocks: int) -> nn.Module:
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for _ in range(blocks):
+        layers += [nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, groups=CHANNELS), nn.ReLU()]
+        layers += [nn.Conv2d(CHANNELS, CHANNELS, 1), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def planned(board: str, blocks: int = 5) -> Plan:
+    x = torch.randn(1, CHANNELS, SIDE, SIDE).to(memory_format=torch.channels_last)
+    return make_plan(optimized(from_module(separable(blocks), (x,), "separable").graph), load_board(board))
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
+def test_separable_convolutions_take_no_more_memory_the_more_there_are(board: str) -> None:
+    few, many = planned(board, 2), planned(board, 5)
+    assert few.arena == many.arena <= SIDE * ROW + ROW + 64 + CHANNELS * 4
+    assert any(step.back for step in many.steps) and not all(step.back for step in many.steps)
+
+
+def test_no_byte_is_overwritten_that_is_still_read() -> None:
+    plan = planned("mps2-an386")
+    x = np.random.default_rng(0).standard_normal(plan.graph[plan.graph.inputs[0]].shape).astype(np.float32)
+    (have,) = simulate(plan, [x])
+    want = interpret(plan.graph, [x])[plan.graph.outputs[0]]
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+def test_the_judge_finds_a_step_that_goes_the_wrong_way() -> None:
+    plan = planned("mps2-an386")
+    number = next(i for i, step in enumerate(plan.steps) if step.back)
+    phases = list(plan.phases)
+    phases[number] = Phase((replace(plan.steps[number], back=False),))
+    with pytest.raises(InternalError, match="overlap in phase"):
+        check_plan(replace(plan, schedule=replace(plan.schedule, phases=tuple(phases))))
+
+
+@pytest.mark.parametrize(
+    ("distance", "behind", "most"), [(4, None, 6), (None, 2, 8), (4, 2, 8), (None, None, 0), (40, 40, 0)]
+)
+def test_how_many_bytes_two_buffers_may_share(distance: int | None, behind: int | None, most: int) -> None:
+    assert Overlap("x", "y", distance, behind).most(10, 10) == most
