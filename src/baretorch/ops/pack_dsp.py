@@ -200,14 +200,16 @@ def in_order(weight: Array) -> Array:
 
 def _pack_three(call: Call[QConv2d]) -> tuple[Packed, ...]:
     taps = in_order(data_of(call.inputs, 1))
-    return pack_three(call, pair_words(_padded(taps, taps.shape[0], _up(taps.shape[1], 4))))
+    return pack_three(call, pair_words(_padded(taps, taps.shape[0], _up(taps.shape[1], 4))), 2)
 
 
-def pack_three(call: Call[QConv2d], weight: Array) -> tuple[Packed, ...]:
-    """All constants of two channels together, with their words of weights; see kernels/qconv2d/qconv2d.h."""
+def pack_three(call: Call[QConv2d], weight: Array, before: int = 0) -> tuple[Packed, ...]:
+    """All constants of two channels together, with their words of weights, some of them before the biases; see
+    kernels/qconv2d/qconv2d.h."""
     bias, multiplier = (data_of(call.inputs, i) for i in (2, 3))
     both = (256 * bias[1::2].astype(np.int64) + bias[0::2]).astype(np.uint32).view(np.int32)
-    words = np.concatenate([np.stack([bias[0::2], both], axis=1), weight, multiplier.reshape(-1, 2)], 1)
+    biases = np.stack([bias[0::2], both], axis=1)
+    words = np.concatenate([weight[:, :before], biases, weight[:, before:], multiplier.reshape(-1, 2)], axis=1)
     return (Packed("weight", words.astype(np.int32).reshape(-1)),)
 
 

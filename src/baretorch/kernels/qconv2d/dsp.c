@@ -2,8 +2,8 @@
  *
  * The windows of three positions are expanded to halfwords once, side by side; then two output channels at a time run
  * over them. Weights of two channels share a halfword, 256 * second + first, as in qlinear/dsp.c: one extension feeds
- * six dual multiplies, of which three sum up the first channel and three both. 17 instructions for 24 products, and 36
- * for six outputs.
+ * six dual multiplies, of which three sum up the first channel and three both. 17 instructions for 24 products, and 28
+ * for six outputs. Of the second channel's sums, 256 of each remain, which the last shift takes away.
  *
  * All three windows are read before their outputs are written, position after position. */
 #include "threes_dsp.h"
@@ -14,11 +14,12 @@
 /* All outputs of three positions. The first four taps begin the sums; the loop takes the others in turns, of which the
  * first begins so late that the last ends with the last tap. In the loop r0 points to taps and r1 to weights, r2-r4 hold
  * a pair of taps of each position, r5 and r6 weights of two channels and then those of the first, r7-r9 are the first
- * channel's sums, r10-r12 256 times the second's plus the first's, and lr counts turns above 16 bits. */
-BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
+ * channel's sums, r10-r12 256 times the second's plus the first's, and lr is the state, where the taps end. */
+BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight, int32_t skip)
 {
     register void *r0 __asm__("r0") = state;
     register const int32_t *r1 __asm__("r1") = weight;
+    register int32_t r2 __asm__("r2") = skip;
 #define BT_TWO_TAPS(w)                                                                                                 \
     "ldmia.n r0!, {r2-r4}\n\t"                                                                                         \
     "smlad r10, " w ", r2, r10\n\t"                                                                                    \
@@ -32,22 +33,19 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
 #define BT_TURN_TAPS BT_FOUR_TAPS BT_FOUR_TAPS BT_FOUR_TAPS BT_FOUR_TAPS
 #define BT_OUTPUT(first, second)                                                                                       \
     "sub " second ", " second ", " first "\n\t"                                                                        \
-    "asr " second ", " second ", #8\n\t"                                                                               \
     "smmlar " first ", " first ", r2, r5\n\t"                                                                          \
-    "smmlar " second ", " second ", r3, r5\n\t"                                                                        \
+    "smmla " second ", " second ", r3, r6\n\t"                                                                         \
     "ssat " first ", #8, " first "\n\t"                                                                                \
-    "ssat " second ", #8, " second "\n\t"                                                                              \
+    "ssat " second ", #8, " second ", asr #8\n\t"                                                                      \
     "bfi " first ", " second ", #8, #8\n\t"
     __asm__ volatile("push {r7}\n\t"
-                     "ldrh r2, [r0, #20]\n\t"
-                     "adr.w r6, 2f\n\t"
-                     "add r6, r6, r2\n\t"
-                     "str r6, [r0, #28]\n"
+                     "mov lr, r0\n\t"
+                     "adr.w r3, 2f\n\t"
+                     "add r3, r3, r2\n\t"
+                     "str r3, [lr, #28]\n\t"
+                     "ldr r0, [lr, #12]\n"
                      "1:\n\t"
-                     "ldr r6, [r0, #28]\n\t"
-                     "ldrd lr, r0, [r0, #20]\n\t"
-                     "ldrd r7, r10, [r1], #8\n\t"
-                     "ldr r5, [r1], #4\n\t"
+                     "ldmia r1!, {r5, r6, r7, r10}\n\t"
                      "ldmia r0!, {r2-r4}\n\t"
                      "smlad r12, r5, r4, r10\n\t"
                      "smlad r11, r5, r3, r10\n\t"
@@ -55,45 +53,43 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight)
                      "sxtb16 r5, r5\n\t"
                      "smlad r9, r5, r4, r7\n\t"
                      "smlad r8, r5, r3, r7\n\t"
-                     "smlad r7, r5, r2, r7\n\t"
-                     "ldr r5, [r1], #4\n\t" BT_TWO_TAPS("r5") "bx r6\n\t"
+                     "smlad r7, r5, r2, r7\n\t" BT_TWO_TAPS("r6") "ldr pc, [lr, #28]\n\t"
                      ".p2align 2\n"
-                     "2:\n\t" BT_TURN_TAPS BT_TURN_TAPS "subs lr, lr, #0x10000\n\t"
-                     "bpl 2b\n\t"
+                     "2:\n\t" BT_TURN_TAPS BT_TURN_TAPS "cmp r0, lr\n\t"
+                     "bne 2b\n\t"
                      "ldrd r2, r3, [r1], #8\n\t"
-                     "ldrd r4, r5, [r0]\n\t" /**/
-                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12") "ldrd r2, r3, [r0, #8]\n\t"
-                     "ldr r5, [r0, #16]\n\t"
-                     "strh r8, [r4, r2]\n\t"
-                     "strh r9, [r4, r3]\n\t"
+                     "ldmia r0!, {r4-r6}\n\t" /**/
+                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12")
+                     "ldmia r0, {r0, r10, r11, r12}\n\t"
+                     "strh r8, [r4, r10]\n\t"
+                     "strh r9, [r4, r11]\n\t"
                      "strh r7, [r4], #2\n\t"
-                     "str r4, [r0]\n\t"
-                     "cmp r4, r5\n\t"
+                     "str r4, [lr]\n\t"
+                     "cmp r4, r12\n\t"
                      "bne 1b\n\t"
                      "pop {r7}"
-                     : "+r"(r0), "+r"(r1)
+                     : "+r"(r0), "+r"(r1), "+r"(r2)
                      :
-                     : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+                     : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TWO_TAPS
 #undef BT_FOUR_TAPS
 #undef BT_TURN_TAPS
 #undef BT_OUTPUT
 }
 
-/* How bt_qconv2d_three runs through `taps`, a multiple of four: turns behind the first, above 16 bits; below them the
- * bytes of code that the first turn leaves out, and 1, as addresses of code have it. */
-BT_INLINE int32_t bt_qconv2d_turns(int32_t taps)
+/* The bytes of code that the first turn leaves out of `taps`, a multiple of four, and 1, as addresses of code have it. */
+BT_INLINE int32_t bt_qconv2d_skip(int32_t taps)
 {
     const int32_t fours = taps / 4 - 1;
     const int32_t turns = fours > 0 ? (fours + BT_TURN - 1) / BT_TURN : 1;
-    return ((turns - 1) << 16) + (turns * BT_TURN - fours) * BT_FOUR + 1;
+    return (turns * BT_TURN - fours) * BT_FOUR + 1;
 }
 
 /* scratch: 6 bytes a tap, taps rounded up to a multiple of four; 32 bytes; and what windows_dsp.h says */
 BT_KERNEL void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)
 {
     const int32_t taps = (p->kernel_h * p->kernel_w * p->in + 3) & ~3;
-    bt_qconv2d_threes(bt_qconv2d_three, taps, bt_qconv2d_turns(taps), 0, p, &p->out, 1, x, weight, y, scratch);
+    bt_qconv2d_threes(bt_qconv2d_three, taps, bt_qconv2d_skip(taps), 0, p, &p->out, 1, x, weight, y, scratch);
 }
 
 BT_KERNEL void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
@@ -101,7 +97,7 @@ BT_KERNEL void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_
 {
     const bt_qconv2d *const q = &p->layer;
     const int32_t taps = (q->kernel_h * q->kernel_w * q->in + 3) & ~3;
-    bt_qconv2d_threes(bt_qconv2d_three, taps, bt_qconv2d_turns(taps), 0, q, &p->y_stride, 0, x, weight, y, scratch);
+    bt_qconv2d_threes(bt_qconv2d_three, taps, bt_qconv2d_skip(taps), 0, q, &p->y_stride, 0, x, weight, y, scratch);
 }
 
 #undef BT_TURN

@@ -5,10 +5,11 @@
 #include "threes_dsp.h"
 
 /* Behind the state lies what is taken from the sums of the first channel, and of both. */
-BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weight)
+BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weight, int32_t turns)
 {
     register void *r0 __asm__("r0") = state;
     register const int32_t *r1 __asm__("r1") = weight;
+    register int32_t r2 __asm__("r2") = turns;
 #define BT_TAPS(w)                                                                                                     \
     "smlad r10, " w ", r2, r10\n\t"                                                                                    \
     "smlad r11, " w ", r3, r11\n\t"                                                                                    \
@@ -25,13 +26,13 @@ BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weigh
     "and r5, r5, #0x0f0f0f0f\n\t" BT_TAPS("r5")
 #define BT_OUTPUT(first, second)                                                                                       \
     "sub " second ", " second ", " first "\n\t"                                                                        \
-    "asr " second ", " second ", #8\n\t"                                                                               \
     "smmlar " first ", " first ", r2, r5\n\t"                                                                          \
-    "smmlar " second ", " second ", r3, r5\n\t"                                                                        \
+    "smmla " second ", " second ", r3, r6\n\t"                                                                         \
     "ssat " first ", #8, " first "\n\t"                                                                                \
-    "ssat " second ", #8, " second "\n\t"                                                                              \
+    "ssat " second ", #8, " second ", asr #8\n\t"                                                                      \
     "bfi " first ", " second ", #8, #8\n\t"
-    __asm__ volatile("str r7, [r0, #28]\n"
+    __asm__ volatile("push {r7}\n\t"
+                     "str r2, [r0, #28]\n"
                      "1:\n\t"
                      "ldrd r9, r12, [r1], #8\n\t"
                      "add r6, r0, #32\n\t"
@@ -43,31 +44,33 @@ BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weigh
                      "sub r10, r12, r2\n\t"
                      "sub r11, r12, r3\n\t"
                      "sub r12, r12, r4\n\t"
-                     "ldrd lr, r0, [r0, #20]\n\t"
+                     "ldr lr, [r0, #28]\n\t"
+                     "ldr r0, [r0, #12]\n\t"
                      "lsrs lr, lr, #1\n\t"
                      "bcc 3f\n"
                      "2:\n\t" BT_FOUR_TAPS BT_FOUR_TAPS "3:\n\t" BT_FOUR_TAPS BT_FOUR_TAPS "subs lr, lr, #1\n\t"
                      "bne 2b\n\t"
                      "ldrd r2, r3, [r1], #8\n\t"
-                     "ldrd r4, r5, [r0]\n\t" /**/
-                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12") "ldrd r2, r3, [r0, #8]\n\t"
-                     "ldr r5, [r0, #16]\n\t"
+                     "ldmia r0, {r4-r6}\n\t" /**/
+                     BT_OUTPUT("r7", "r10") BT_OUTPUT("r8", "r11") BT_OUTPUT("r9", "r12")
+                     "ldrd r2, r3, [r0, #16]\n\t"
+                     "ldr r5, [r0, #24]\n\t"
                      "strh r8, [r4, r2]\n\t"
                      "strh r9, [r4, r3]\n\t"
                      "strh r7, [r4], #2\n\t"
                      "str r4, [r0]\n\t"
                      "cmp r4, r5\n\t"
                      "bne 1b\n\t"
-                     "ldr r7, [r0, #28]"
-                     : "+r"(r0), "+r"(r1)
+                     "pop {r7}"
+                     : "+r"(r0), "+r"(r1), "+r"(r2)
                      :
-                     : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+                     : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TAPS
 #undef BT_FOUR_TAPS
 #undef BT_OUTPUT
 }
 
-BT_SHARED void bt_qconv2d4_three(bt_qconv2d_state *state, const int32_t *weight)
+BT_SHARED void bt_qconv2d4_three(bt_qconv2d_state *state, const int32_t *weight, int32_t turns)
 {
     int32_t *const less = (int32_t *)(state + 1);
     int32_t sums[3] = { 0, 0, 0 };
@@ -80,7 +83,7 @@ BT_SHARED void bt_qconv2d4_three(bt_qconv2d_state *state, const int32_t *weight)
         less[k] = 8 * sums[k];
         less[3 + k] = 257 * 8 * sums[k];
     }
-    bt_qconv2d4_outputs(state, weight);
+    bt_qconv2d4_outputs(state, weight, turns);
 }
 
 BT_KERNEL void bt_qconv2d4_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch)

@@ -47,8 +47,8 @@ void bt_qconv2d_channels_pairs_dsp(const bt_qconv2d_channels *p, const int8_t *x
                                    const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* One group, no pool, no shift, an even number of outputs, every output's sum with its bias below 2^23.
- * weight: for each two outputs bias[o], 256 * bias[o + 1] + bias[o], their words as above, and their multipliers. Taps are
- * rounded up to a multiple of four, and in another order: of each row (kw, i) the fours first, then what is left of all
+ * weight: for each two outputs their words as above, with bias[o] and 256 * bias[o + 1] + bias[o] behind the first two,
+ * and their multipliers. Taps are rounded up to a multiple of four, and in another order: of each row (kw, i) the fours first, then what is left of all
  * rows. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
 void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
@@ -83,7 +83,7 @@ void bt_qconv2d4_pairs(const bt_qconv2d *p, const int8_t *x, const int32_t *weig
                        const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* As bt_qconv2d_dsp, with weights of 4 bits, 8 added to each and to those that are not there: two of its words in one,
- * first + 16 * second. Needs 24 bytes of scratch more. */
+ * first + 16 * second, all behind the biases. Needs 24 bytes of scratch more. */
 void bt_qconv2d4_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
 
 /* As bt_qconv2d_depthwise_dsp; weight: [in / 4][kernel_h][kernel_w] halfwords of four channels, 8 added to each. Of the

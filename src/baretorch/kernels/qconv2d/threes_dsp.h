@@ -9,16 +9,16 @@
 typedef struct {
     int8_t *y;           /* the first position's next output */
     int32_t zero;        /* of y */
+    int32_t fine;        /* 256 times that, and half of 256 */
+    const int32_t *taps; /* [taps / 2][3] pairs of halfwords */
     int32_t second;      /* from the first position's outputs to the second's */
     int32_t third;       /* and to the third's */
     const int8_t *end;   /* of the first position's outputs */
-    int32_t turns;       /* of a loop over taps */
-    const int32_t *taps; /* [taps / 2][3] pairs of halfwords */
-    const void *kept;    /* place for an address: of code, or what r7 was, which compilers may use as frame pointer */
+    const void *kept;    /* place for a word */
 } bt_qconv2d_state;
 
-/* All outputs of three positions. */
-typedef void bt_qconv2d_run(bt_qconv2d_state *state, const int32_t *weight);
+/* All outputs of three positions. `turns` tells how it runs through their taps. */
+typedef void bt_qconv2d_run(bt_qconv2d_state *state, const int32_t *weight, int32_t turns);
 
 /* Where a window begins; `from` is there in the image, if it is. */
 typedef struct {
@@ -126,7 +126,7 @@ BT_INLINE void bt_qconv2d_threes(bt_qconv2d_run *three, int32_t taps, int32_t tu
     if (padded && p->in % 4 == 0)
         bt_fill_bytes(bytes, p->x_zero, p->in); /* a pixel outside */
     state->zero = p->zero;
-    state->turns = turns;
+    state->fine = 256 * p->zero + 128;
     state->taps = windows;
     for (int32_t n = 0; n < p->batch; n++) {
         bt_qconv2d_corner next = { -p->pad_top, -p->pad_left, x - (p->pad_top * p->in_w + p->pad_left) * p->in };
@@ -152,7 +152,7 @@ BT_INLINE void bt_qconv2d_threes(bt_qconv2d_run *three, int32_t taps, int32_t tu
             state->end = y + p->out;
             state->second = outputs > 1 ? *y_stride : 0;
             state->third = outputs > 2 ? 2 * *y_stride : state->second;
-            three(state, weight);
+            three(state, weight, turns);
             const int32_t made = state->third + p->out;
             for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < made; i++)
                 if (dense || i % *y_stride < p->out)
