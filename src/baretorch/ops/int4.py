@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ADDED = 8
 GROUP = 32  # inputs that have a factor of their own, BT_INT4_GROUP
 FACTORS = 18  # the largest of them: 7 * 18 has 8 bits
+MANY = 8  # rows of inputs for which weights are made bytes first
 LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 
 
@@ -208,18 +209,36 @@ def groups() -> tuple[Kernel[Any], ...]:
             f"qlinear/int4_groups_{variant}.c",
             _row_params,
             needs,
-            lambda call: call.op.group == GROUP and _constant(call) and _rows(call).shape[1] % inputs == 0,
+            lambda call: _fits_groups(call) and _rows(call).shape[1] % inputs == 0,
             pack,
-            (lambda call: 0) if variant == "ref" else (lambda call: 4 * -(-_rows(call).shape[1] // GROUP)),
+            (lambda call: 4 * -(-_rows(call).shape[1] // GROUP)) if variant in ("dsp", "pairs") else (lambda call: 0),
             splits=cut.rows_or_channels(rows),
         )
 
+    mve = replace(
+        row("mve", 4, _signed, 1, MVE), fits=lambda call: _fits_groups(call) and _rows(call).shape[1] <= LONGEST
+    )
     return (
-        row("mve", 2, _nibbles, 1, MVE),
+        replace(
+            mve,
+            symbol="bt_qlinear4_groups_rows_mve",
+            fits=_fits_many_rows,
+            scratch=lambda call: 4 * (_rows(call).shape[1] + 8),
+        ),
+        mve,
         row("dsp", 4, _four_rows, 4, DSP),
         row("pairs", 4, _pairs, 2, TRIPLES),
         row("ref", 2, _nibbles, 1, ANY_CPU),
     )
+
+
+def _fits_groups(call: Call[Any]) -> bool:
+    return call.op.group == GROUP and _constant(call)
+
+
+def _fits_many_rows(call: Call[Any]) -> bool:
+    """Making weights of 8 bits costs as much as some rows of inputs."""
+    return _fits_groups(call) and call.op.shift == 0 and call.x.shape[-1] > 16 and prod(call.x.shape[:-1]) >= MANY
 
 
 def _rows(call: Call[Any]) -> Array:
@@ -259,6 +278,12 @@ def _nibbles(rows: Array) -> Array:
     """Two rows in a byte."""
     full = _added(rows, 2, 1)
     return np.asarray(full[0::2] + 16 * full[1::2], np.uint8)
+
+
+def _signed(rows: Array) -> Array:
+    """Two rows in a byte, with their signs, and four together."""
+    full = np.pad(rows, ((0, -rows.shape[0] % 4), (0, 0))).astype(np.int32)
+    return np.asarray((full[0::2] & 15) + 16 * (full[1::2] & 15), np.uint8)
 
 
 def _pairs(rows: Array) -> Array:

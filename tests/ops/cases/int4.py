@@ -21,13 +21,15 @@ def nibbles(inputs: Inputs, lowest: bool = False) -> Inputs:
     return build
 
 
-def in_groups(inputs: Inputs) -> Inputs:
-    """The same with weights that are nibbles times a number for each row and 32 inputs."""
+def in_groups(inputs: Inputs, lowest: bool = False) -> Inputs:
+    """The same with weights that are nibbles times a number for each row and 32 inputs; `lowest`: the least of all."""
 
     def build(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        x, weight, *rest = nibbles(inputs)(rng)
+        x, weight, *rest = nibbles(inputs, lowest)(rng)
         rows = weight.reshape(len(weight), -1)
-        factors = np.repeat(rng.integers(1, 16, (len(rows), -(-rows.shape[1] // 32))), 32, axis=1)
+        factors = np.repeat(rng.integers(1, 17, (len(rows), -(-rows.shape[1] // 32))), 32, axis=1)
+        if lowest:
+            factors[:] = 16
         grouped = (rows * factors[:, : rows.shape[1]]).astype(np.int8).reshape(weight.shape)
         return x, grouped, *rest
 
@@ -41,6 +43,13 @@ GROUPS = (
     qlinear("int4g32, pairs", QLinear(3, bits=4, group=32), in_groups(layer((2, 34), (7, 34), 0.006))),
     qlinear("int4g32, fours", QLinear(-5, lo=-5, bits=4, group=32), in_groups(layer((2, 100), (10, 100), 0.004))),
     qlinear("int4g32, many rows", QLinear(9, shift=2, bits=4, group=32), in_groups(layer((7, 40), (6, 40), 0.002))),
+    qlinear("int4g32, nine rows", QLinear(5, lo=-70, hi=90, bits=4, group=32),
+            in_groups(layer((9, 64), (8, 64), 0.004))),
+    qlinear("int4g32, a group of one", QLinear(-3, bits=4, group=32), in_groups(layer((3, 4, 33), (6, 33), 0.006))),
+    qlinear("int4g32, longest", QLinear(3, bits=4, group=32),
+            in_groups(layer((1, 8188), (2, 8188), 0.0000007), lowest=True)),
+    qlinear("int4g32, longer", QLinear(3, bits=4, group=32),
+            in_groups(layer((1, 8192), (2, 8192), 0.0000007), lowest=True)),
     qconv2d("int4g32, one by one", QConv2d(3, -4, bits=4, group=32),
             in_groups(layer((1, 4, 5, 40), (9, 1, 1, 40), 0.01))),
 )  # fmt: skip

@@ -45,16 +45,24 @@ void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight
                      const int32_t *multiplier, int8_t *y);
 
 /* The same weights in groups of 32 inputs: factors[out / n][in / 32][n], both counts rounded up, has the number that the
- * sum of a group is multiplied by, for n rows together: 2, or 4 where words have four rows. scratch: a word a group. */
+ * sum of a group is multiplied by, for n rows together: 2, or 4 where words have four rows. scratch: a word a group of
+ * those that have one. */
 void bt_qlinear4_groups_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_t *weight,
                             const BT_FLASH uint8_t *factors, const BT_FLASH int32_t *bias,
                             const BT_FLASH int32_t *multiplier, int8_t *y);
-void bt_qlinear4_groups_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const uint8_t *factors,
-                            const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 void bt_qlinear4_groups_pairs(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const uint8_t *factors,
                               const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 void bt_qlinear4_groups_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const uint8_t *factors,
                             const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
+
+/* in <= 8188. factors: for four rows together. weight: bytes [out / 4][2][in], the first count rounded up,
+ * 16 * weight[o + 1] + weight[o], both of 4 bits with their sign. */
+void bt_qlinear4_groups_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const uint8_t *factors,
+                            const int32_t *bias, const int32_t *multiplier, int8_t *y);
+
+/* The same without shift and for in > 16. scratch: 4 * in + 32 bytes */
+void bt_qlinear4_groups_rows_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight, const uint8_t *factors,
+                                 const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* Fours of inputs. Of each row only those fours of weights are stored that are not all zero, one after the other in
  * `weight`; `steps` says by how many fours each lies behind the one before, or behind the row's begin, `counts` how many
