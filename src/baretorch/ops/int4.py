@@ -218,15 +218,22 @@ def groups() -> tuple[Kernel[Any], ...]:
     mve = replace(
         row("mve", 4, _signed, 1, MVE), fits=lambda call: _fits_groups(call) and _rows(call).shape[1] <= LONGEST
     )
+    dsp = row("dsp", 4, _four_rows, 4, DSP)
     return (
         replace(
             mve,
             symbol="bt_qlinear4_groups_rows_mve",
-            fits=_fits_many_rows,
+            fits=lambda call: _fits_groups(call) and _many_rows(call) and call.op.shift == 0 and call.x.shape[-1] > 16,
             scratch=lambda call: 4 * (_rows(call).shape[1] + 8),
         ),
         mve,
-        row("dsp", 4, _four_rows, 4, DSP),
+        replace(
+            dsp,
+            symbol="bt_qlinear4_groups_rows_dsp",
+            fits=lambda call: dsp.fits(call) and _many_rows(call),
+            scratch=lambda call: 4 * _rows(call).shape[1],
+        ),
+        dsp,
         row("pairs", 4, _pairs, 2, TRIPLES),
         row("ref", 2, _nibbles, 1, ANY_CPU),
     )
@@ -236,9 +243,9 @@ def _fits_groups(call: Call[Any]) -> bool:
     return call.op.group == GROUP and _constant(call)
 
 
-def _fits_many_rows(call: Call[Any]) -> bool:
+def _many_rows(call: Call[Any]) -> bool:
     """Making weights of 8 bits costs as much as some rows of inputs."""
-    return _fits_groups(call) and call.op.shift == 0 and call.x.shape[-1] > 16 and prod(call.x.shape[:-1]) >= MANY
+    return prod(call.x.shape[:-1]) >= MANY
 
 
 def _rows(call: Call[Any]) -> Array:

@@ -46,7 +46,7 @@ void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight
 
 /* The same weights in groups of 32 inputs: factors[out / n][in / 32][n], both counts rounded up, has the number that the
  * sum of a group is multiplied by, for n rows together: 2, or 4 where words have four rows. scratch: a word a group of
- * those that have one. */
+ * those that have one; of rows_dsp 4 * in bytes. */
 void bt_qlinear4_groups_ref(const bt_qlinear *p, const int8_t *x, const BT_FLASH uint8_t *weight,
                             const BT_FLASH uint8_t *factors, const BT_FLASH int32_t *bias,
                             const BT_FLASH int32_t *multiplier, int8_t *y);
@@ -54,6 +54,8 @@ void bt_qlinear4_groups_pairs(const bt_qlinear *p, const int8_t *x, const int32_
                               const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 void bt_qlinear4_groups_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const uint8_t *factors,
                             const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
+void bt_qlinear4_groups_rows_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const uint8_t *factors,
+                                 const int32_t *bias, const int32_t *multiplier, int8_t *y, void *scratch);
 
 /* in <= 8188. factors: for four rows together. weight: bytes [out / 4][2][in], the first count rounded up,
  * 16 * weight[o + 1] + weight[o], both of 4 bits with their sign. */
