@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -84,6 +86,84 @@ def test_an_error_of_a_trial_is_the_errors_end_and_not_the_studys(tmp_path: Path
     with pytest.raises(CompileError, match="no"):
         study.work(fails, lambda done, all_: None)
     assert study.done() == []
+
+
+def test_who_dies_as_it_takes_a_trial_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it could tell that it lives."""
+    monkeypatch.setattr("baretorch.tune.study.DEAD", 1)
+    url, deadline = f"sqlite:///{tmp_path}/s.db", time.monotonic() + 30
+    study = Study("s", url, SPACE)
+    study.ask_for(1, BEGIN)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Study, "_sampler", lambda self, number: (_ for _ in ()).throw(KeyboardInterrupt))
+        study.work(measure, lambda done, all_: None)
+
+    def show(done: int, all_: int) -> None:
+        assert time.monotonic() < deadline, "it waits for the dead"
+
+    other = Study("s", url, SPACE, joined=True)
+    other.work(measure, show)
+    assert len(other.done()) == 1
+
+
+def test_who_joins_before_trials_are_asked_for_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who began it measures what choices harm by then."""
+    monkeypatch.setattr("baretorch.tune.study.WAIT", 0.05)
+    url, looked = f"sqlite:///{tmp_path}/s.db", threading.Event()
+    study = Study("s", url, SPACE)
+
+    def join() -> None:
+        joined = Study("s", url, SPACE, joined=True)
+        joined.work(measure, lambda done, all_: looked.set())
+        joined.close()
+
+    worker = threading.Thread(target=join)
+    worker.start()
+    assert looked.wait(30)
+    study.ask_for(3, BEGIN)
+    worker.join(60)
+    assert not worker.is_alive() and len(study.done()) == 3
+
+
+def test_a_database_that_breaks_while_it_is_used(tmp_path: Path) -> None:
+    study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
+    study.ask_for(1, BEGIN)
+
+    def breaks(suggested: Suggested) -> Found:
+        with sqlite3.connect(tmp_path / "s.db") as database:
+            database.execute("drop table trial_user_attributes")
+        database.close()
+        return measure(suggested)
+
+    with pytest.raises(CompileError, match="cannot use the database"):
+        study.work(breaks, lambda done, all_: None)
+    with pytest.raises(CompileError, match="cannot use the database"):
+        study.done()
+
+
+def test_a_sign_of_life_that_is_lost_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baretorch.tune.study.BEAT", 0.01)
+    study = Study("s", f"sqlite:///{tmp_path}/s.db", SPACE)
+    study.ask_for(1, BEGIN)
+    beats, recorded = list[int](), threading.Event()
+    record = study._storage.record_heartbeat
+
+    def sometimes(trial: int) -> None:
+        beats.append(trial)
+        if len(beats) == 2:
+            raise OSError("the line is dead")
+        record(trial)
+        if len(beats) > 2:
+            recorded.set()
+
+    monkeypatch.setattr(study._storage, "record_heartbeat", sometimes)
+
+    def slow(suggested: Suggested) -> Found:
+        assert recorded.wait(30)
+        return measure(suggested)
+
+    study.work(slow, lambda done, all_: None)
+    assert len(study.done()) == 1
 
 
 @pytest.mark.parametrize("url", ["redis://h", "/a/file", "sqlite"])

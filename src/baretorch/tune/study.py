@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from math import isclose
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 BEAT, DEAD = 5, 20  # seconds: between two signs of life, and after which there will be none
 WAIT = 1.0  # seconds
-ASKED, OVER, TOLD, MARK = "asked", "over", "told", "mark"
+ASKED, OVER, TOLD, MARK, TRIALS = "asked", "over", "told", "mark", "trials"
+DONE = object()
 ORIGINAL, WEIGHTS, TINY = 1e-2, 1e-3, 1e-6  # by how much a model may differ that is the same
 
 
@@ -92,7 +93,7 @@ class Study:
 
     def __init__(self, name: str, url: str, space: Space, joined: bool = False, mark: Mark | None = None) -> None:
         optuna = import_optuna()
-        self._space = space
+        self._space, self._url = space, url
         with problems(url):
             self._storage = optuna.storages.RDBStorage(
                 driver_url(url),
@@ -122,10 +123,16 @@ class Study:
 
     def ask_for(self, trials: int, beginnings: Sequence[Suggested]) -> None:
         """Let so many trials wait, the first of them with these choices; those of a study that is resumed count."""
-        asked = self._asked([t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs])
-        for number in range(asked, trials):
-            given = self._params(beginnings[number]) if number < len(beginnings) else {}
-            self._study.enqueue_trial(given, user_attrs={ASKED: number})
+        with problems(self._url):
+            self._study.set_user_attr(TRIALS, max(trials, self._study.user_attrs.get(TRIALS, 0)))
+            waiting = {t.user_attrs[ASKED] for t in self._asked_for()}
+            for number in range(len(waiting), trials):
+                given = self._params(beginnings[number]) if number < len(beginnings) else {}
+                self._study.enqueue_trial(given, user_attrs={ASKED: number})
+
+    def _asked_for(self) -> list[optuna.trial.FrozenTrial]:
+        """The trials; what a dead process had begun is there again under the same number."""
+        return [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
 
     def _params(self, suggested: Suggested) -> dict[str, Any]:
         layers = {f"precision of {n}": str(suggested.layers.get(n, Precision.INT8)) for n in self._space.layers}
@@ -133,29 +140,29 @@ class Study:
         return layers | parts | dict(suggested.arguments)
 
     def work(self, measure: Callable[[Suggested], Found], show: Callable[[int, int], None]) -> None:
-        """Take trials until all are done, also by others."""
+        """Take trials until all are done, also by others. Who joins before any are asked for waits for them."""
+        while True:
+            with problems(self._url):
+                trial = self._next(show)
+            if trial is DONE:
+                return
+            if trial is None:
+                threading.Event().wait(WAIT)
+            else:
+                self._work_on(trial, measure)
+
+    def _next(self, show: Callable[[int, int], None]) -> Any:
+        """A trial to work on, None if others have all that are left, or DONE."""
         optuna = import_optuna()
         waiting, running = optuna.trial.TrialState.WAITING, optuna.trial.TrialState.RUNNING
-        while True:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                optuna.storages.fail_stale_trials(self._study)
-            trials = [t for t in self._study.get_trials(deepcopy=False) if ASKED in t.user_attrs]
-            done = {t.user_attrs[ASKED] for t in trials if t.values is not None}
-            show(len(done), self._asked(trials))
-            if len(done) == self._asked(trials):
-                return
-            busy = done | {t.user_attrs[ASKED] for t in trials if t.state == running}
-            trial = self._taken([t for t in trials if t.state == waiting and t.user_attrs[ASKED] not in busy])
-            if trial is not None:
-                self._work_on(trial, measure)
-            else:
-                threading.Event().wait(WAIT)
-
-    @staticmethod
-    def _asked(trials: Sequence[optuna.trial.FrozenTrial]) -> int:
-        """How many; what a dead process had begun counts once."""
-        return len({t.user_attrs[ASKED] for t in trials})
+        optuna.storages.fail_stale_trials(self._study)
+        trials, asked = self._asked_for(), self._study.user_attrs.get(TRIALS, 0)
+        done = {t.user_attrs[ASKED] for t in trials if t.values is not None}
+        show(len(done), asked)
+        if asked and len(done) >= asked:
+            return DONE
+        busy = done | {t.user_attrs[ASKED] for t in trials if t.state == running}
+        return self._taken([t for t in trials if t.state == waiting and t.user_attrs[ASKED] not in busy])
 
     def _taken(self, waiting: Sequence[optuna.trial.FrozenTrial]) -> Any:
         optuna = import_optuna()
@@ -163,6 +170,7 @@ class Study:
         for frozen in waiting:
             number = self._storage.get_trial_id_from_study_id_trial_number(study, frozen.number)
             try:
+                self._storage.record_heartbeat(number)  # first: who dies before that is never missed
                 if self._storage.set_trial_state_values(number, optuna.trial.TrialState.RUNNING):
                     self._study.sampler = self._sampler(frozen.number)
                     return optuna.Trial(self._study, number)
@@ -185,13 +193,14 @@ class Study:
             self._storage.get_study_id_from_name(self.name), trial.number
         )
         with self._alive(number):
-            found = measure(self._suggested(trial))
-            try:
+            with problems(self._url):
+                suggested = self._suggested(trial)
+            found = measure(suggested)
+            with problems(self._url), suppress(optuna.exceptions.UpdateFinishedTrialError, ValueError):
+                # Suppressed: it was given up, as this process seemed dead, and another does it again.
                 trial.set_user_attr(OVER, list(found.over))
                 trial.set_user_attr(TOLD, dict(found.told))
                 self._study.tell(trial, [found.accuracy, found.flash, found.instructions])
-            except (optuna.exceptions.UpdateFinishedTrialError, ValueError):
-                pass  # it was given up, as this process seemed dead: another does it again
 
     def _suggested(self, trial: optuna.Trial) -> Suggested:
         layers = {
@@ -210,12 +219,14 @@ class Study:
 
     @contextmanager
     def _alive(self, trial: int) -> Iterator[None]:
-        """Signs of life while something is done."""
+        """Signs of life while something is done. One that does not arrive is no reason to end: others will, or what was
+        found does not arrive either."""
         done = threading.Event()
 
         def beat() -> None:
             while not done.is_set():
-                self._storage.record_heartbeat(trial)
+                with suppress(Exception):
+                    self._storage.record_heartbeat(trial)
                 done.wait(BEAT)
 
         thread = threading.Thread(target=beat, daemon=True)
@@ -235,7 +246,8 @@ class Study:
         """What was found, in the order of the trials. Where two processes took up the same of a dead one, as SQLite
         lets them, what came first counts."""
         optuna = import_optuna()
-        trials = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        with problems(self._url):
+            trials = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
         first = {t.user_attrs[ASKED]: t for t in reversed(trials) if ASKED in t.user_attrs}
         return [_done(t) for t in sorted(first.values(), key=lambda t: t.number)]
 
