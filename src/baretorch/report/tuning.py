@@ -22,7 +22,8 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
 
 @dataclass(frozen=True)
 class Candidate:
-    """A choice, measured. `over` says of each budget that it exceeds by how much, in words."""
+    """A choice, measured. `over` says of each budget that it exceeds by how much, in words; `lacks` is how much more it
+    would take than the board has, beside that."""
 
     label: str
     choice: str
@@ -32,6 +33,7 @@ class Candidate:
     instructions: int
     milliseconds: float | None
     over: tuple[str, ...] = ()
+    lacks: float = 0.0
 
     def beats(self, other: Candidate) -> bool:
         """As good in everything, and better in something."""

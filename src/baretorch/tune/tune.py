@@ -128,7 +128,8 @@ class Tuner:
         bench = self.benches.of(suggested.arguments)
         choice = chosen(bench, suggested.layers, suggested.parts, suggested.arguments)
         found = self.candidate("", bench.variant(choice))
-        told = {"ram": found.ram} | ({} if found.milliseconds is None else {"milliseconds": found.milliseconds})
+        told = {"ram": found.ram, "lacks": found.lacks}
+        told |= {} if found.milliseconds is None else {"milliseconds": found.milliseconds}
         return Found(found.accuracy, found.flash, found.instructions, list(self._exceeded(found)), told)
 
     def candidate(self, label: str, variant: Variant) -> Candidate:
@@ -138,16 +139,17 @@ class Tuner:
         return self._candidate(label, str(variant.choice), accuracy, costs)
 
     def _candidate(self, label: str, choice: str, accuracy: float, costs: Costs) -> Candidate:
-        plain = Candidate(label, choice, accuracy, costs.flash, costs.ram, costs.instructions, costs.milliseconds)
+        figures = (costs.flash, costs.ram, costs.instructions, costs.milliseconds)
+        plain = Candidate(label, choice, accuracy, *figures, lacks=costs.lacks)
         return replace(plain, over=tuple(self._over(plain)))
 
     def _exceeded(self, c: Candidate) -> Iterator[float]:
-        """By how much each budget is, beside it; the accuracy is searched for without one."""
+        """By how much each budget, and what the board has, is, beside it; the accuracy is searched for without one."""
         budget = self.budget
         for have, most in ((c.flash, budget.flash), (c.ram, budget.ram), (c.milliseconds, budget.milliseconds)):
             if most is not None:
                 yield 1.0 if have is None else have / most - 1.0
-        yield -1.0
+        yield c.lacks or -1.0
 
     def _excess(self, c: Candidate) -> float:
         """By how much the budget that is exceeded most is."""
@@ -155,6 +157,8 @@ class Tuner:
 
     def _over(self, c: Candidate) -> Iterator[str]:
         budget = self.budget
+        if c.lacks:
+            yield f"no image for {self.bench.board.name}"
         if budget.flash is not None and c.flash > budget.flash:
             yield f"{c.flash - budget.flash:,} bytes of flash too many"
         if budget.ram is not None and c.ram > budget.ram:
@@ -171,7 +175,9 @@ class Tuner:
             bench = self.benches.of(d.suggested.arguments)
             choice = chosen(bench, d.suggested.layers, d.suggested.parts, d.suggested.arguments)
             told = d.found.told
-            costs = Costs(d.found.flash, int(told["ram"]), d.found.instructions, told.get("milliseconds"))
+            costs = Costs(
+                d.found.flash, int(told["ram"]), d.found.instructions, told.get("milliseconds"), told.get("lacks", 0.0)
+            )
             made = self._candidate(f"trial {d.number}", str(choice), d.found.accuracy, costs)
             winners.append(Winner(made, Variant(choice, bench.graph, {}, {})))
         return winners

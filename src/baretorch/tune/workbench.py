@@ -50,6 +50,7 @@ from baretorch.tune.thin import FOUR, can_be_thin, thinned
 JUDGED = 256  # samples at most that channels and layers are judged by
 KEPT = 8  # graphs whose scales are remembered
 THIN = 32
+LITTLE = 1e-3
 GRIDS = {Precision.INT4: Grid(4), Precision.INT4G32: Grid(4, GROUP)}  # of weights of other bits than 8
 
 
@@ -78,12 +79,14 @@ class Choice:
 @dataclass(frozen=True)
 class Costs:
     """Bytes and time of an image; `ram` without weights that are copied only because there is room. The time is not
-    known of an image that does not fit the board, and where all layers are known and nobody asked for it."""
+    known of an image that does not fit the board, and where all layers are known and nobody asked for it. `lacks` says
+    how much more of flash or RAM it would take than the board has, beside that; 0 if it fits."""
 
     flash: int
     ram: int
     instructions: int
     milliseconds: float | None = None
+    lacks: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -277,8 +280,16 @@ class Workbench:
                 self._layers[key] = count
             time = time_of(image, run)
             milliseconds = None if time is None else 1e3 * time.all.expected / self.board.chip.clock_hz
-        instructions = sum(self._layers.get(key, 0) for key in steps)
-        return Costs(image.flash.total, image.ram.total - image.ram.weights, instructions, milliseconds)
+        counted = zip(steps, _macs(compiled), strict=True)  # what cannot be run, and nobody ran before
+        instructions = sum(self._layers.get(key, macs) for key, macs in counted)
+        ram = image.ram.total - image.ram.weights
+        lacks = 0.0 if fits else self._lacks(image.flash.total, ram)
+        return Costs(image.flash.total, ram, instructions, milliseconds, lacks)
+
+    def _lacks(self, flash: int, ram: int) -> float:
+        """Of an image that does not fit, for whatever reason."""
+        chip = self.board.chip
+        return max(flash / chip.memory(chip.code).size - 1, ram / chip.memory(chip.data).size - 1, LITTLE)
 
     def original(self, metric: str | None) -> tuple[str, float]:
         """The metric that is meant, and what the model itself reaches; its graph, where there is nobody else to ask."""
@@ -351,6 +362,11 @@ def _by_layer(compiled: Compiled, image: Image, run: Ran) -> list[int]:
         layers = ()
     if len(layers) == len(compiled.plan.steps):
         return [layer.instructions for layer in layers]
+    return _macs(compiled)
+
+
+def _macs(compiled: Compiled) -> list[int]:
+    """Multiplications of each step."""
     calls = [step.call for step in compiled.plan.steps]
     return [call.op.macs(call.inputs, call.outputs) for call in calls]
 

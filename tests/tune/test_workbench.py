@@ -1,0 +1,75 @@
+"""What a choice costs on a board, and that only what makes an image for it can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from baretorch.frontends import from_module
+from baretorch.frontends.offer import Offer
+from baretorch.options import Options
+from baretorch.quantize.config import Precision
+from baretorch.report.tuning import Budget
+from baretorch.targets.boards import load_board
+from baretorch.targets.types import Board
+from baretorch.tune.benches import Benches
+from baretorch.tune.study import Done, Suggested
+from baretorch.tune.tune import Tuner
+from baretorch.tune.workbench import Choice, Workbench
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 32))
+
+
+def likeness(net: nn.Module) -> Callable[[Any], dict[str, float]]:
+    """How near a model's answers are to the original's: int8 is nearer than int4."""
+    torch.manual_seed(9)
+    given = torch.randn(20, 1, 16)
+
+    def evaluate(run: Any) -> dict[str, float]:
+        with torch.no_grad():
+            wrong = sum(float(np.square(np.asarray(run(x)) - net(x).numpy()).sum()) for x in given)
+            return {"likeness": 1 - wrong / float(net(given).square().sum())}
+
+    return evaluate
+
+
+def tuner(board: Board, budget: Budget) -> Tuner:
+    net = network()
+    torch.manual_seed(1)
+    source = replace(from_module(net, (torch.randn(1, 16),), "net"), calibration=list(torch.randn(40, 1, 16)))
+    bench = Workbench(source, board, Options(int8=True), likeness(net), "no train()")
+    return Tuner(Benches(Offer(), lambda arguments: bench), "likeness", 1.0, budget, lambda *shown: None)
+
+
+def with_flash(board: Board, size: int) -> Board:
+    chip = board.chip
+    banks = tuple(replace(m, size=size) if m.name == chip.code else m for m in chip.memories)
+    return replace(board, chip=replace(chip, memories=banks))
+
+
+def test_what_does_not_fit_the_board_is_not_chosen() -> None:
+    """Though no budget was named, and it is the most accurate. What cannot run is not told to take no time."""
+    board = load_board("mps2-an386")
+    whole = tuner(board, Budget(0.5)).bench
+    fits = whole.costs(whole.int8(whole.variant(Choice())))
+    assert not fits.lacks
+    tuning = tuner(with_flash(board, fits.flash - 600), Budget(0.5, ram=1 << 20))
+    small = dict.fromkeys("02", Precision.INT4)
+    done = []
+    for number, layers in enumerate(({}, small)):
+        suggested = Suggested(layers, {})
+        done.append(Done(number, suggested, tuning.measure(suggested)))
+    large, little = (d.found for d in done)
+    assert large.accuracy > little.accuracy and large.over[-1] > 0 > little.over[-1]
+    assert large.flash == fits.flash and large.instructions >= 64 * 48
+    best = tuning.best(tuning.found(done)).candidate
+    assert best.choice == "0 int4, 2 int4" and not best.over
+    assert tuning.found(done)[0].candidate.over == ("no image for mps2-an386",)
