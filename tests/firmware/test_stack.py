@@ -8,6 +8,7 @@ import pytest
 import unicorn
 from unicorn import arm_const
 
+from baretorch.firmware import thumb
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.stack import StackBound, frames_of_clang, frames_of_gcc, stack_bound
 from baretorch.firmware.toolchain import find_toolchain
@@ -136,3 +137,18 @@ def test_the_server_leaves_the_stack_to_the_model(toolchain: str) -> None:
     made = toy("mps2-an386", DEEP, toolchain=toolchain)
     assert made.run_stack is not None and made.run_stack >= 512
     assert made.ram.stack - made.run_stack <= 24
+
+
+@pytest.mark.parametrize(
+    ("code", "bytes_"),
+    [
+        ("6c466ff30304a546", 12),  # mov r4, sp; bfc r4, #0, #4; mov sp, r4: to a multiple of 16
+        ("e8466ff30408c546", 28),  # r8, and 32
+        ("6c466ff30305a546", 0),  # bfc r5: another register
+        ("6c466ff34304a546", 0),  # bfc r4, #1, #3: bits that are not the lowest
+        ("64466ff30304", 0),  # mov r4, ip
+    ],
+)
+def test_what_a_function_that_aligns_its_stack_may_take(code: str, bytes_: int) -> None:
+    found = list(thumb.instructions(bytes.fromhex(code), 0x1000))
+    assert sum(thumb.alignment(*pair) for pair in zip([None, *found], found, strict=False)) == bytes_

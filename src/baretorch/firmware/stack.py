@@ -48,9 +48,11 @@ class _Body:
 
 def _thumb_body(code: Iterable[tuple[int, bytes]]) -> _Body:
     found = [i for at, raw in code for i in thumb.instructions(raw, at)]
+    pairs = list(zip([None, *found], found, strict=False))
     targets = (thumb.branch_target(i.raw, i.address) for i in found if thumb.is_call(i.raw))
+    aligned = sum(thumb.alignment(before, i) for before, i in pairs)
     return _Body(
-        growth=_sum(map(thumb.stack_growth, found)),
+        growth=_sum([aligned, *map(thumb.stack_growth, found)]),
         pointer=any(map(thumb.is_indirect_call, found)),
         calls=frozenset(t for t in targets if t is not None),
     )

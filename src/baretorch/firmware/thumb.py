@@ -84,6 +84,17 @@ def stack_growth(i: Instruction) -> int | None:
     return 0
 
 
+def alignment(before: Instruction | None, i: Instruction) -> int:
+    """Bytes by which SP may move down where a function aligns it, as clang does for vectors of Helium: MOV rd, SP, then
+    BFC rd, #0, #bits, and SP is given that."""
+    if before is None or before.second is not None or before.first & 0xFF78 != 0x4668:  # MOV rd, SP
+        return 0
+    register = before.first >> 4 & 8 | before.first & 7
+    if i.first != 0xF36F or i.second is None or i.second & 0x7FC0 != register << 8:  # BFC rd, #0, …
+        return 0
+    return (2 << (i.second & 31)) - 4
+
+
 def _expand(imm12: int) -> int:
     """Thumb's modified constant: a byte repeated, or eight significant bits rotated."""
     byte = imm12 & 0xFF
