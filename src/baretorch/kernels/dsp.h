@@ -123,6 +123,29 @@ BT_INLINE void bt_copy_bytes(int8_t *to, const int8_t *from, int32_t count)
         to[i] = from[i];
 }
 
+/* The same for many bytes: where they lie on words, 4 instructions for 32. */
+BT_SHARED void bt_copy_row(int8_t *to, const int8_t *from, int32_t count)
+{
+    register int8_t *r0 __asm__("r0") = to;
+    register const int8_t *r1 __asm__("r1") = from;
+    register const int8_t *r2 __asm__("r2") = from + (count & ~31);
+    const int32_t rest = count & 31;
+    if ((((uintptr_t)to | (uintptr_t)from) & 3) == 0 && count >= 32)
+        __asm__ volatile("1:\n\t"
+                         "ldmia r1!, {r3-r6, r8-r11}\n\t"
+                         "stmia r0!, {r3-r6, r8-r11}\n\t"
+                         "cmp r1, r2\n\t"
+                         "bne 1b"
+                         : "+r"(r0), "+r"(r1), "+r"(r2)
+                         :
+                         : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
+    else
+        for (; r1 != r2; r0 += 4, r1 += 4)
+            __builtin_memcpy(r0, r1, 4);
+    for (int32_t i = 0; i < rest; i++)
+        r0[i] = r1[i];
+}
+
 BT_INLINE void bt_fill_bytes(int8_t *to, int32_t value, int32_t count)
 {
     const int32_t four = (int32_t)((uint32_t)(value & 0xff) * 0x01010101u);

@@ -52,114 +52,201 @@ typedef struct {
     "ssat r4, #8, r4\n\t"                                                                                              \
     "strb r3, [r0, #" upper "]\n\t"                                                                                    \
     "strb r4, [r0, #" lower "]\n\t"
-#define BT_ALONG_LINE(weights, turn, upper, lower)                                                                              \
+#define BT_ALONG_LINE(weights, turn, upper, lower)                                                                     \
     {                                                                                                                  \
         register int8_t *r0 __asm__("r0") = along;                                                                     \
         register const int32_t *r1 __asm__("r1") = weights;                                                            \
-        register const int8_t *r2 __asm__("r2") = end;                                                                  \
-        register int32_t r3 __asm__("r3") = zero;                                                                      \
-        __asm__ volatile("push {r2, r7}\n\t"                                                                           \
-                         "sub sp, #8\n\t"                                                                              \
-                         "mov lr, r3\n\t"                                                                              \
-                         "ldmia r1, {r3, r7, r8, r10}\n\t"                                                             \
+        register const int8_t *r6 __asm__("r6") = end;                                                                 \
+        register int32_t lr __asm__("lr") = rows->zero;                                                                \
+        __asm__ volatile("ldmia r1, {r3, r8, r10, r12}\n\t"                                                            \
                          "asr r4, r3, #8\n\t"                                                                          \
                          "lsl r3, r3, #24\n\t"                                                                         \
+                         "sxtb16 r9, r10, ror #8\n\t"                                                                  \
+                         "sxtb16 r2, r10\n\t"                                                                          \
+                         "sxtb16 r5, r12, ror #8\n\t"                                                                  \
+                         "sxtb16 r10, r12\n\t"                                                                         \
                          "asr r3, r3, #8\n\t"                                                                          \
-                         "sxtb16 r9, r8, ror #8\n\t"                                                                   \
-                         "sxtb16 r8, r8\n\t"                                                                           \
-                         "sxtb16 r5, r10, ror #8\n\t"                                                                  \
-                         "sxtb16 r10, r10\n\t"                                                                         \
                          "pkhtb r12, r3, r10, asr #16\n\t"                                                             \
                          "pkhtb r11, r5, r9, asr #16\n\t"                                                              \
                          "lsl r5, r5, #16\n\t"                                                                         \
-                         "pkhtb r5, r5, r8, asr #16\n\t"                                                               \
-                         "strd r4, r5, [sp]\n\t" /**/                                                                  \
-                         BT_LOAD_COLUMN(turn) BT_LEFT BT_LOAD_COLUMN(turn) "ldr r3, [sp, #8]\n\t"                      \
-                         "sub r3, r3, r0\n\t"                                                                         \
-                         "lsls r3, r3, #27\n\t"                                                                        \
+                         "pkhtb r5, r5, r2, asr #16\n\t"                                                               \
+                         "push {r4-r7}\n\t"                                                                            \
+                         "mov r7, r8\n\t"                                                                              \
+                         "mov r8, r2\n\t"                                                                              \
+                         "sub r3, r6, r0\n\t" /**/                                                                     \
+                         BT_LOAD_COLUMN(turn) BT_LEFT BT_LOAD_COLUMN(turn) "lsls r3, r3, #27\n\t"                      \
                          "bmi 2f\n"                                                                                    \
                          "1:\n\t" BT_MIDDLE BT_LEFT BT_LOAD_COLUMN(turn) BT_RIGHT_AND_OUT(upper, lower)                \
                          "2:\n\t" BT_MIDDLE BT_LEFT BT_LOAD_COLUMN(turn) BT_RIGHT_AND_OUT(upper, lower)                \
                          "ldr r3, [sp, #8]\n\t"                                                                        \
                          "cmp r0, r3\n\t"                                                                              \
                          "bne 1b\n\t"                                                                                  \
-                         "add sp, #8\n\t"                                                                              \
-                         "pop {r2, r7}"                                                                                \
-                         : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3)                                                      \
+                         "pop {r4-r7}"                                                                                 \
+                         : "+r"(r0), "+r"(r1), "+r"(r6), "+r"(lr)                                                      \
                          :                                                                                             \
-                         : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");                   \
+                         : "r2", "r3", "r4", "r5", "r8", "r9", "r10", "r11", "r12", "cc", "memory");                   \
     }
 
-/* `count` outputs of each of four channels in two rows. */
-BT_SHARED void bt_qconv2d_four_in_rows(const int32_t *channel, bt_qconv2d_column *line, int32_t count, int32_t zero)
+/* Two rows of outputs, which are written to `upper` and `lower`. The first of these may be from[0]. */
+typedef struct {
+    const int8_t *from[4]; /* rows of inputs; where one is outside of the image, another */
+    int8_t *upper, *lower;
+    bt_qconv2d_column *line, *begin, *end, *stop; /* the columns from `begin` to `end` are inside of the image */
+    int32_t step;                                 /* bytes of a pixel */
+    int32_t zero, zeros;                          /* of y; x's, four times */
+    int32_t outside; /* bits of rows that are; and 2, if of row 0 the first column was written over */
+    int32_t before;  /* what it was */
+    int32_t stay;    /* whether outputs stay in their line */
+} bt_qconv2d_rows;
+
+/* Fills a line from byte `at` of the rows on. 22 instructions for two columns. */
+BT_INLINE void bt_qconv2d_fill_columns(const bt_qconv2d_rows *rows, int32_t at)
 {
-    int8_t *along = (int8_t *)line;
-    const int8_t *end = along + 16 * (count + 2);
+    register bt_qconv2d_column *r0 __asm__("r0") = rows->begin;
+    register const bt_qconv2d_column *r1 __asm__("r1") = rows->end;
+    register const int8_t *const *r2 __asm__("r2") = rows->from;
+    register int32_t r3 __asm__("r3") = at;
+    register int32_t lr __asm__("lr") = rows->step;
+#define BT_FILL_COLUMN                                                                                                 \
+    "ldr r10, [r4, r3]\n\t"                                                                                            \
+    "ldr r9, [r5, r3]\n\t"                                                                                             \
+    "ldr r11, [r6, r3]\n\t"                                                                                            \
+    "ldr r12, [r2, r3]\n\t"                                                                                            \
+    "pkhbt r8, r10, r9, lsl #16\n\t"                                                                                   \
+    "pkhtb r10, r9, r10, asr #16\n\t"                                                                                  \
+    "pkhbt r9, r11, r12, lsl #16\n\t"                                                                                  \
+    "pkhtb r11, r12, r11, asr #16\n\t"                                                                                 \
+    "add r3, r3, lr\n\t"                                                                                               \
+    "stmia r0!, {r8-r11}\n\t"
+    __asm__ volatile("ldrd r4, r5, [r2]\n\t"
+                     "ldrd r6, r2, [r2, #8]\n\t"
+                     "sub r8, r1, r0\n\t"
+                     "lsls r8, r8, #27\n\t"
+                     "bmi 2f\n"
+                     "1:\n\t" BT_FILL_COLUMN "2:\n\t" BT_FILL_COLUMN "cmp r0, r1\n\t"
+                     "bne 1b"
+                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(lr)
+                     :
+                     : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
+#undef BT_FILL_COLUMN
+}
+
+/* The outputs of a line to byte `at` of their rows. 14 instructions for two columns. */
+BT_INLINE void bt_qconv2d_empty_columns(const bt_qconv2d_rows *rows, int32_t at)
+{
+    register const bt_qconv2d_column *r0 __asm__("r0") = rows->line + 1;
+    register const bt_qconv2d_column *r1 __asm__("r1") = rows->stop - 1;
+    register int8_t *r2 __asm__("r2") = rows->upper + at;
+    register int8_t *r3 __asm__("r3") = rows->lower + at;
+    register int32_t r12 __asm__("r12") = rows->step;
+#define BT_EMPTY_COLUMN                                                                                                \
+    "ldmia r0!, {r4, r5, r6, r8}\n\t"                                                                                  \
+    "pkhbt r4, r4, r6, lsl #16\n\t"                                                                                    \
+    "pkhbt r5, r5, r8, lsl #16\n\t"                                                                                    \
+    "str r4, [r2, lr]\n\t"                                                                                             \
+    "str r5, [r3, lr]\n\t"                                                                                             \
+    "add lr, lr, r12\n\t"
+    __asm__ volatile("mov lr, #0\n\t"
+                     "sub r4, r1, r0\n\t"
+                     "lsls r4, r4, #27\n\t"
+                     "bmi 2f\n"
+                     "1:\n\t" BT_EMPTY_COLUMN "2:\n\t" BT_EMPTY_COLUMN "cmp r0, r1\n\t"
+                     "bne 1b"
+                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r12)
+                     :
+                     : "r4", "r5", "r6", "r8", "lr", "cc", "memory");
+#undef BT_EMPTY_COLUMN
+}
+
+/* Runs along a line with four channels. */
+BT_INLINE void bt_qconv2d_four_in_rows(const bt_qconv2d_rows *rows, const int32_t *channel)
+{
+    int8_t *along = (int8_t *)rows->line;
+    const int8_t *end = (const int8_t *)rows->stop;
     for (int32_t pair = 0; pair < 2; pair++, along += 8, end += 8, channel += 8) {
         BT_ALONG_LINE(channel, "", "-32", "-28")
         BT_ALONG_LINE(channel + 4, ", ror #8", "-31", "-27")
     }
 }
 
-/* Two rows of outputs, of four channels of inputs in four rows. Rows outside of the image are NULL, which the second is
- * not. Outputs are written to `upper` and `lower`, the first of which may be rows[0]; those of the first `known` channels
- * are there already. */
-BT_INLINE void bt_qconv2d_four_of_rows(const bt_qconv2d *p, const int8_t *const rows[4], int32_t c, int32_t known,
-                                       const int32_t *channel, int8_t *upper, int8_t *lower, bt_qconv2d_column *line)
+/* What fill_columns did not find in the image. */
+BT_INLINE void bt_qconv2d_fill_outside(const bt_qconv2d_rows *rows)
 {
-    const int32_t zeros = (int32_t)((uint32_t)(p->x_zero & 0xff) * 0x01010101u);
-    const bt_qconv2d_column outside = { { { zeros, zeros }, { zeros, zeros } } };
-    const int8_t *const from[4] = { rows[0] ? rows[0] : rows[1], rows[1], rows[2] ? rows[2] : rows[1],
-                                    rows[3] ? rows[3] : rows[1] };
-    int32_t before = 0; /* four channels of rows[0] where the last line's last outputs are now */
-    for (int32_t first = 0; first < p->out_w; first += BT_ROWS_LINE(p)) {
-        const int32_t count = p->out_w - first < BT_ROWS_LINE(p) ? p->out_w - first : BT_ROWS_LINE(p);
-        const int32_t start = first - p->pad_left;
-        const int32_t end = p->in_w - start < count + 2 ? p->in_w - start : count + 2;
-        const int32_t begin = start < 0 ? 1 : 0;
-        if (begin > 0)
-            line[0] = outside;
-        if (end < count + 2)
-            line[count + 1] = outside;
-        BT_UNROLL_4
-        for (int32_t w = begin, at = (start + begin) * p->in + c; w < end; w++, at += p->in) {
-            const int32_t a = bt_load4(from[0] + at), b = bt_load4(from[1] + at);
-            const int32_t d = bt_load4(from[2] + at), e = bt_load4(from[3] + at);
-            line[w].channels[0].upper = bt_low_pair(a, b);
-            line[w].channels[0].lower = bt_low_pair(d, e);
-            line[w].channels[1].upper = bt_high_pair(a, b);
-            line[w].channels[1].lower = bt_high_pair(d, e);
+    bt_qconv2d_column *const begin = rows->begin, *const end = rows->end;
+    const int32_t outside = rows->outside;
+    const int16_t zeros = (int16_t)rows->zeros;
+    for (int32_t k = 0; outside & 2 && k < 2; k++)
+        __builtin_memcpy(&rows->line[0].channels[k].upper, (const int8_t *)&rows->before + 2 * k, 2);
+    for (int32_t half = 0; half < 4; half++) { /* of a column's words: row 0, row 1, row 2, row 3 */
+        for (bt_qconv2d_column *to = begin; outside & 13 & 1 << half && to != end; to++) {
+            __builtin_memcpy((int8_t *)&to->channels[0] + 2 * half, &zeros, 2);
+            __builtin_memcpy((int8_t *)&to->channels[1] + 2 * half, &zeros, 2);
         }
-        if (first > 0 && p->pad_left > 0) {
-            __builtin_memcpy(&line[0].channels[0].upper, (int8_t *)&before, 2);
-            __builtin_memcpy(&line[0].channels[1].upper, (int8_t *)&before + 2, 2);
-        }
-        if (first + count < p->out_w)
-            before = bt_load4(from[0] + (start + count) * p->in + c);
-        for (int32_t w = begin; !rows[0] && w < end; w++)
-            for (int32_t k = 0; k < 2; k++)
-                __builtin_memcpy(&line[w].channels[k].upper, &zeros, 2);
-        for (int32_t w = begin; !rows[2] && w < end; w++)
-            for (int32_t k = 0; k < 2; k++)
-                __builtin_memcpy(&line[w].channels[k].lower, &zeros, 2);
-        for (int32_t w = begin; !rows[3] && w < end; w++)
-            for (int32_t k = 0; k < 2; k++)
-                __builtin_memcpy((int8_t *)&line[w].channels[k].lower + 2, &zeros, 2);
-        bt_qconv2d_four_in_rows(channel + 4 * c, line, count, p->zero);
-        int32_t at = first * p->in + c;
-        BT_UNROLL_4
-        for (int32_t w = 1; w <= count; w++, at += p->in) {
-            int32_t made[2] = { bt_low_pair(line[w].channels[0].upper, line[w].channels[1].upper),
-                                bt_low_pair(line[w].channels[0].lower, line[w].channels[1].lower) };
-            for (int32_t k = 0; (p->lo > -128 || p->hi < 127) && k < 8; k++)
-                ((int8_t *)made)[k] = (int8_t)bt_clamp_i32(((int8_t *)made)[k], p->lo, p->hi);
-            if (known == 0) {
-                __builtin_memcpy(upper + at, &made[0], 4);
-                __builtin_memcpy(lower + at, &made[1], 4);
+    }
+}
+
+/* A line of so many fours of channels, from byte `from` of rows of inputs to byte `to` of rows of outputs. */
+BT_SHARED void bt_qconv2d_line_of_rows(const bt_qconv2d_rows *rows, const int32_t *channel, int32_t from, int32_t to,
+                                       int32_t fours)
+{
+    do {
+        bt_qconv2d_fill_columns(rows, from);
+        if (rows->outside)
+            bt_qconv2d_fill_outside(rows);
+        bt_qconv2d_four_in_rows(rows, channel);
+        if (!rows->stay)
+            bt_qconv2d_empty_columns(rows, to);
+        channel += 16;
+        from += 4;
+        to += 4;
+    } while (--fours > 0);
+}
+
+/* Has a line begin with output `first`; gives how many it has. */
+BT_INLINE int32_t bt_qconv2d_begin_line(const bt_qconv2d *p, int32_t first, bt_qconv2d_rows *rows)
+{
+    const bt_qconv2d_column outside = { { { rows->zeros, rows->zeros }, { rows->zeros, rows->zeros } } };
+    const int32_t count = p->out_w - first < BT_ROWS_LINE(p) ? p->out_w - first : BT_ROWS_LINE(p);
+    const int32_t left = p->in_w + p->pad_left - first; /* columns */
+    rows->begin = rows->line + (first < p->pad_left ? 1 : 0);
+    rows->end = rows->line + (left < count + 2 ? left : count + 2);
+    rows->stop = rows->line + count + 2;
+    if (first < p->pad_left)
+        rows->line[0] = outside;
+    if (left < count + 2)
+        rows->line[count + 1] = outside;
+    return count;
+}
+
+/* Two rows of outputs, of `count` channels from c on, in fours. Outputs of the first `known` channels are there already. */
+BT_INLINE void bt_qconv2d_channels_of_rows(const bt_qconv2d *p, int32_t c, int32_t count, int32_t known,
+                                           const int32_t *channel, bt_qconv2d_rows *rows)
+{
+    const int whole = BT_ROWS_LINE(p) == p->out_w; /* lines are rows */
+    const int stay = known > 0 || p->lo > -128 || p->hi < 127;
+    const int32_t step = whole && !stay ? count : 4;
+    rows->stay = stay;
+    for (const int32_t end = c + count; c < end; c += step) {
+        for (int32_t first = 0; first < p->out_w; first += BT_ROWS_LINE(p)) {
+            const int32_t outputs = whole ? p->out_w : bt_qconv2d_begin_line(p, first, rows);
+            const int32_t from = (first < p->pad_left ? 0 : first - p->pad_left) * p->in + c;
+            int32_t kept = 0; /* four channels of row 0 where this line's last outputs will be */
+            if (!whole) {
+                rows->outside = (rows->outside & ~2) | (first > 0 && p->pad_left > 0 ? 2 : 0);
+                if (first + outputs < p->out_w)
+                    kept = bt_load4(rows->from[0] + (first - p->pad_left + outputs) * p->in + c);
             }
-            for (int32_t k = known; known > 0 && k < 4; k++) {
-                upper[at + k] = ((int8_t *)made)[k];
-                lower[at + k] = ((int8_t *)made)[4 + k];
+            bt_qconv2d_line_of_rows(rows, channel + 4 * c, from, first * p->in + c, step / 4);
+            if (!whole)
+                rows->before = kept;
+            int8_t *upper = rows->upper + first * p->in + c, *lower = rows->lower + first * p->in + c;
+            for (int32_t w = 1; stay && w <= outputs; w++, upper += p->in, lower += p->in) {
+                const bt_qconv2d_column *const made = rows->line + w;
+                for (int32_t k = known; k < 4; k++) {
+                    const int8_t *const at = (const int8_t *)&made->channels[k >> 1] + (k & 1);
+                    upper[k] = (int8_t)bt_clamp_i32(at[0], p->lo, p->hi);
+                    lower[k] = (int8_t)bt_clamp_i32(at[4], p->lo, p->hi);
+                }
             }
         }
     }
@@ -173,22 +260,33 @@ BT_KERNEL void bt_qconv2d_depthwise3_rows_dsp(const bt_qconv2d *p, const int8_t 
     bt_qconv2d_column *const line = (bt_qconv2d_column *)scratch;
     int8_t *const upper = (int8_t *)(line + BT_ROWS_LINE(p) + 2);
     int8_t *const lower = upper + row;
+    bt_qconv2d_rows four;
+    four.upper = upper;
+    four.lower = lower;
+    four.line = line;
+    four.step = p->in;
+    four.zero = p->zero;
+    four.zeros = (int32_t)((uint32_t)(p->x_zero & 0xff) * 0x01010101u);
+    if (BT_ROWS_LINE(p) == p->out_w)
+        bt_qconv2d_begin_line(p, 0, &four);
     for (int32_t n = 0; n < p->batch; n++) {
         if (p->pad_top == 0)
-            bt_copy_bytes(upper, x, row);
+            bt_copy_row(upper, x, row);
         for (int32_t h = 0; h < p->out_h; h += 2) {
             const int32_t top = h - p->pad_top;
             const int8_t *const below = x + (top + 2) * row;
-            const int8_t *const rows[4] = { top < 0 ? NULL : upper, below - row, top + 2 < p->in_h ? below : NULL,
-                                            top + 3 < p->in_h ? below + row : NULL };
-            for (int32_t c = 0; c + 4 <= p->in; c += 4)
-                bt_qconv2d_four_of_rows(p, rows, c, 0, channel, upper, lower, line);
+            four.outside = (top < 0 ? 1 : 0) | (top + 2 < p->in_h ? 0 : 4) | (top + 3 < p->in_h ? 0 : 8);
+            four.from[0] = top < 0 ? below - row : upper;
+            four.from[1] = below - row;
+            four.from[2] = top + 2 < p->in_h ? below : below - row;
+            four.from[3] = top + 3 < p->in_h ? below + row : below - row;
+            bt_qconv2d_channels_of_rows(p, 0, p->in & ~3, 0, channel, &four);
             if (p->in % 4 > 0) /* the last four overlap those before */
-                bt_qconv2d_four_of_rows(p, rows, p->in - 4, 4 - p->in % 4, channel, upper, lower, line);
-            bt_copy_bytes(y, upper, made);
+                bt_qconv2d_channels_of_rows(p, p->in - 4, 4, 4 - p->in % 4, channel, &four);
+            bt_copy_row(y, upper, made);
             if (h + 1 < p->out_h) {
-                bt_copy_bytes(upper, below, row); /* before it is written over */
-                bt_copy_bytes(y + made, lower, made);
+                bt_copy_row(upper, below, row); /* before it is written over */
+                bt_copy_row(y + made, lower, made);
             }
             y += 2 * made;
         }
