@@ -75,23 +75,24 @@ BT_INLINE void bt_mve_limit_i8(int8_t *y, int32_t n, int32_t lo, int32_t hi)
     BT_MVE_CHANNEL(mla, at, step, "r0", "r8")                                                                          \
     BT_MVE_CHANNEL(mla, at, step, "r2", "r10")                                                                         \
     BT_MVE_CHANNEL(mla, at, step, "r4", "r12") BT_MVE_CHANNEL(mla, at, step, "r6", "lr")
+#define BT_MVE_TWO BT_MVE_SIXTEEN("vmladava.s8") BT_MVE_SIXTEEN("vmladava.s8")
 #define BT_MVE_SIXTEEN(mla)                                                                                            \
     "vldrb.u8 q0, [%[x]], #16\n\t"                                                                                     \
     "vldrb.u8 q1, [%[z]], #16\n\t" BT_MVE_CHANNELS(mla, "[%[k]], #16", "")
 
-/* Sums of two windows, in q0 and q1, to bytes: of the first in q0's words, of the second in q1's. */
+/* Sums of two windows, in q0 and q1, to bytes: those of both in turn, in q0's halfwords. */
 #define BT_MVE_NARROW(bias, m, zero)                                                                                   \
     "vadd.i32 q0, q0, " bias "\n\t"                                                                                    \
     "vadd.i32 q1, q1, " bias "\n\t"                                                                                    \
     "vrmulh.s32 q0, q0, " m "\n\t"                                                                                     \
     "vrmulh.s32 q1, q1, " m "\n\t"                                                                                     \
-    "vqmovnb.s32 q0, q0\n\t" /* halfwords of both in turn */                                                           \
+    "vqmovnb.s32 q0, q0\n\t"                                                                                           \
     "vqmovnt.s32 q0, q1\n\t"                                                                                           \
     "vqadd.s16 q0, q0, " zero "\n\t"                                                                                   \
-    "vqmovnb.s16 q0, q0\n\t"                                                                                           \
-    "vshr.u32 q1, q0, #16\n\t"
+    "vqmovnb.s16 q0, q0\n\t"
 
 /* Windows, two by two, and where their outputs go. A window may be done twice, to the same place. */
+#define BT_MVE_FAR 65532 /* the largest z_at */
 typedef struct {
     const int8_t *x, *z;
     int32_t x_step; /* from both to the next two */
@@ -101,128 +102,200 @@ typedef struct {
     int32_t pairs;
 } bt_mve_pairs;
 
-/* Four channels of windows of at most 16 bytes, whose weights stay in registers: 31 instructions for eight outputs. 16
- * bytes are read of each window. */
-BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int8_t *y)
+/* Where the eight outputs lie that BT_MVE_NARROW leaves. */
+BT_INLINE uint16x8_t bt_mve_places(const bt_mve_pairs *p)
+{
+    const uint16x8_t i = vidupq_n_u16(0, 1);
+    return vmlaq_n_u16(vshrq_n_u16(i, 1), vandq_u16(i, vdupq_n_u16(1)), (uint16_t)p->z_at);
+}
+
+/* Four channels of windows of at most 16 bytes, whose weights stay in registers: 28 instructions for eight outputs, or
+ * 26 where windows of 8 or 16 bytes follow each other. 16 bytes are read of each window. */
+#define BT_MVE_SHORT(first, second)                                                                                    \
+    __asm__ volatile("dls lr, %[a]\n"                                                                                  \
+                     "1:\n\t" first second /**/                                                                        \
+                     "vmladav.s8 %[a], q0, %q[w0]\n\t"                                                                 \
+                     "vmladav.s8 %[b], q0, %q[w1]\n\t"                                                                 \
+                     "vmladav.s8 %[c], q0, %q[w2]\n\t"                                                                 \
+                     "vmladav.s8 %[d], q0, %q[w3]\n\t"                                                                 \
+                     "vmov q0[2], q0[0], %[a], %[c]\n\t"                                                               \
+                     "vmov q0[3], q0[1], %[b], %[d]\n\t"                                                               \
+                     "vmladav.s8 %[a], q1, %q[w0]\n\t"                                                                 \
+                     "vmladav.s8 %[b], q1, %q[w1]\n\t"                                                                 \
+                     "vmladav.s8 %[c], q1, %q[w2]\n\t"                                                                 \
+                     "vmladav.s8 %[d], q1, %q[w3]\n\t"                                                                 \
+                     "vmov q1[2], q1[0], %[a], %[c]\n\t"                                                               \
+                     "vmov q1[3], q1[1], %[b], %[d]\n\t" /**/                                                          \
+                     BT_MVE_NARROW("%q[bias]", "%q[m]", "%[zero]") "vldrh.u16 q1, [%[at]]\n\t"                         \
+                     "vstrb.16 q0, [%[y], q1]\n\t"                                                                     \
+                     "add %[y], %[y], %[y_step]\n\t"                                                                   \
+                     "le lr, 1b"                                                                                       \
+                     : [x] "+r"(x), [z] "+r"(z), [y] "+r"(y), [a] "+&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c),             \
+                       [d] "=&Te"(d)                                                                                   \
+                     : [x_step] "r"(p->x_step), [y_step] "r"(p->y_step), [zero] "r"(l->zero), [at] "r"(at),            \
+                       [w0] "w"(w0), [w1] "w"(w1), [w2] "w"(w2), [w3] "w"(w3), [bias] "w"(vld1q_s32(k)),               \
+                       [m] "w"(vld1q_s32(k + 4 + l->taps))                                                             \
+                     : "lr", "q0", "q1", "cc", "memory")
+
+BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int8_t *y,
+                            const uint16_t *at)
 {
     const int8_t *x = p->x, *z = p->z;
     const mve_pred16_t used = vctp8q((uint32_t)l->taps);
     const int8_t *const weights = (const int8_t *)(k + 4);
     const int8x16_t w0 = vldrbq_z_s8(weights, used), w1 = vldrbq_z_s8(weights + l->taps, used);
     const int8x16_t w2 = vldrbq_z_s8(weights + 2 * l->taps, used), w3 = vldrbq_z_s8(weights + 3 * l->taps, used);
+    const int32_t apart = z - x;
     int32_t a = p->pairs, b, c, d;
-    __asm__ volatile("dls lr, %[a]\n"
-                     "1:\n\t"
-                     "vldrb.u8 q0, [%[x]]\n\t"
-                     "add %[x], %[x], %[x_step]\n\t"
-                     "vldrb.u8 q1, [%[z]]\n\t"
-                     "add %[z], %[z], %[x_step]\n\t"
-                     "vmladav.s8 %[a], q0, %q[w0]\n\t"
-                     "vmladav.s8 %[b], q0, %q[w1]\n\t"
-                     "vmladav.s8 %[c], q0, %q[w2]\n\t"
-                     "vmladav.s8 %[d], q0, %q[w3]\n\t"
-                     "vmov q0[2], q0[0], %[a], %[c]\n\t"
-                     "vmov q0[3], q0[1], %[b], %[d]\n\t"
-                     "vmladav.s8 %[a], q1, %q[w0]\n\t"
-                     "vmladav.s8 %[b], q1, %q[w1]\n\t"
-                     "vmladav.s8 %[c], q1, %q[w2]\n\t"
-                     "vmladav.s8 %[d], q1, %q[w3]\n\t"
-                     "vmov q1[2], q1[0], %[a], %[c]\n\t"
-                     "vmov q1[3], q1[1], %[b], %[d]\n\t" /**/
-                     BT_MVE_NARROW("%q[bias]", "%q[m]", "%[zero]") "vstrb.32 q0, [%[y]]\n\t"
-                     "add %[y], %[y], %[z_at]\n\t"
-                     "vstrb.32 q1, [%[y]]\n\t"
-                     "add %[y], %[y], %[y_step]\n\t"
-                     "le lr, 1b"
-                     : [x] "+r"(x), [z] "+r"(z), [y] "+l"(y), [a] "+&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c),
-                       [d] "=&Te"(d)
-                     : [x_step] "r"(p->x_step), [z_at] "r"(p->z_at),
-                       [y_step] "r"(p->y_step - p->z_at), [zero] "r"(l->zero), [w0] "w"(w0), [w1] "w"(w1), [w2] "w"(w2), [w3] "w"(w3), [bias] "w"(vld1q_s32(k)),
-                       [m] "w"(vld1q_s32(k + 4 + l->taps))
-                     : "lr", "q0", "q1", "cc", "memory");
+    if (apart == 16 && p->x_step == 32)
+        BT_MVE_SHORT("vldrb.u8 q0, [%[x]], #16\n\t", "vldrb.u8 q1, [%[x]], #16\n\t");
+    else if (apart == 8 && p->x_step == 16)
+        BT_MVE_SHORT("vldrb.u8 q0, [%[x]], #8\n\t", "vldrb.u8 q1, [%[x]], #8\n\t");
+    else
+        BT_MVE_SHORT("vldrb.u8 q0, [%[x]]\n\tadd %[x], %[x], %[x_step]\n\t",
+                     "vldrb.u8 q1, [%[z]]\n\tadd %[z], %[z], %[x_step]\n\t");
 }
 
-/* `fours` times four channels of longer windows: 14 instructions for 128 products, about 30 more for eight outputs, and
- * 20 for four channels. */
+#define BT_MVE_CHAIN 8           /* vectors in a pass over a chain of code, */
+#define BT_MVE_VECTOR (14 * 4) /* and bytes of code that one takes */
+#define BT_MVE_REST                                                                                                    \
+    "ldr %[n], [%[s], #28]\n\t"                                                                                        \
+    "vctp.8 %[n]\n\t"                                                                                                  \
+    "vpstt\n\t"                                                                                                        \
+    "vldrbt.u8 q0, [%[x]]\n\t"                                                                                         \
+    "vldrbt.u8 q1, [%[z]]\n\t" BT_MVE_CHANNELS("vmladava.s8", "[%[k]]", "add %[k], %[k], %[n]\n\t")
+
+/* Into a chain, where its last vectors are that many; the offset was at s + `at`. */
+#define BT_MVE_ENTRY(at)                                                                                               \
+    "adr.w %[n], 3f\n\t"                                                                                               \
+    "orr %[n], %[n], #1\n\t"                                                                                           \
+    "ldr r0, [%[s], #" at "]\n\t"                                                                                      \
+    "add %[n], %[n], r0\n\t"                                                                                           \
+    "str %[n], [%[s], #" at "]\n"
+#define BT_MVE_TOGETHER                                                                                                \
+    "vmov q0[2], q0[0], r0, r4\n\t"                                                                                    \
+    "vmov q0[3], q0[1], r2, r6\n\t"                                                                                    \
+    "vmov q1[2], q1[0], r8, r12\n\t"                                                                                   \
+    "vmov q1[3], q1[1], r10, lr\n\t"
+#define BT_MVE_SUMS "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr"
+
+/* `fours` times four channels of longer windows: 14 instructions for 128 products, 2 for each pass over the chain but the
+ * first, 25 for eight outputs, and 16 for four channels. `passes` is odd where no taps are left behind the vectors. */
 BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours)
 {
-    const int32_t sixteens = l->taps / 16;
+    const int32_t more = l->taps / 16 - 1, rest = l->taps % 16; /* vectors behind the first, and taps behind them */
+    const int32_t passes = more ? (more + BT_MVE_CHAIN - 1) / BT_MVE_CHAIN : 1;
     struct {
-        int32_t back, z_at, y_step; /* from behind a window to the next; from its outputs to the other's and on */
-        int8_t *y, *end;
+        int32_t back, y_step; /* from behind a window to the next; from outputs to the next */
+        int8_t *end, *y;
         const int32_t *weights;
-        int32_t more, rest; /* vectors behind the first, and taps behind them */
+        int32_t passes, entry, rest;
         const int8_t *x, *z;
+        int32_t bytes; /* of four channels' weights */
         int8_t *first;
-        int32_t bytes, fours; /* of four channels' weights; to go */
-    } s = { p->x_step - 16 * sixteens,
-            p->z_at,
-            p->y_step - p->z_at,
-            p->y,
+        int32_t fours; /* to go */
+    } s = { p->x_step - 16 * (more + 1),
+            p->y_step,
             p->y + p->pairs * p->y_step,
+            p->y,
             k,
-            sixteens - 1,
-            l->taps % 16,
+            2 * passes - (rest == 0),
+            (BT_MVE_CHAIN * passes - more) * BT_MVE_VECTOR,
+            rest,
             p->x,
             p->z,
-            p->y,
             4 * l->taps,
+            p->y,
             fours };
     const int8_t *x, *z;
     int32_t n;
-    __asm__ volatile("0:\n\t"
+    __asm__ volatile(BT_MVE_ENTRY("24") "0:\n\t"
                      "vldrw.u32 q3, [%[k]], #16\n\t"
-                     "str %[k], [%[s], #20]\n\t"
-                     "ldr %[n], [%[s], #44]\n\t"
+                     "str %[k], [%[s], #16]\n\t"
+                     "ldr %[n], [%[s], #40]\n\t"
                      "add %[n], %[n], %[k]\n\t"
                      "vldrw.u32 q4, [%[n]]\n\t"
                      "ldrd %[x], %[z], [%[s], #32]\n"
                      "1:\n\t"
-                     "ldrd %[k], %[n], [%[s], #20]\n\t" /**/
-                     BT_MVE_SIXTEEN("vmladav.s8") "lsrs %[n], %[n], #1\n\t"
-                     "bcc 2f\n\t" /**/
-                     BT_MVE_SIXTEEN("vmladava.s8") "2:\n\t"
-                     "beq 4f\n"
+                     "ldrd %[k], %[n], [%[s], #16]\n\t" /**/
+                     BT_MVE_SIXTEEN("vmladav.s8") "ldr pc, [%[s], #24]\n"
                      "3:\n\t" /**/
-                     BT_MVE_SIXTEEN("vmladava.s8") BT_MVE_SIXTEEN("vmladava.s8") "subs %[n], %[n], #1\n\t"
-                     "bne 3b\n"
-                     "4:\n\t"
-                     "ldr %[n], [%[s], #28]\n\t"
-                     "cbz %[n], 5f\n\t"
-                     "vctp.8 %[n]\n\t"
-                     "vpstt\n\t"
-                     "vldrbt.u8 q0, [%[x]]\n\t"
-                     "vldrbt.u8 q1, [%[z]]\n\t" /**/
-                     BT_MVE_CHANNELS("vmladava.s8", "[%[k]]", "add %[k], %[k], %[n]\n\t") "5:\n\t"
-                     "vmov q0[2], q0[0], r0, r4\n\t"
-                     "vmov q0[3], q0[1], r2, r6\n\t"
-                     "vmov q1[2], q1[0], r8, r12\n\t"
-                     "vmov q1[3], q1[1], r10, lr\n\t"
-                     "ldm %[s], {r0, r2, r4, r6, r8}\n\t" /**/
-                     BT_MVE_NARROW("q3", "q4", "%q[zero]") "vstrb.32 q0, [r6]\n\t"
+                     BT_MVE_TWO BT_MVE_TWO BT_MVE_TWO BT_MVE_TWO "subs %[n], %[n], #2\n\t"
+                     "bgt 3b\n\t"
+                     "bmi 5f\n\t" /**/
+                     BT_MVE_REST "5:\n\t" /**/
+                     BT_MVE_TOGETHER "ldm %[s], {r0, r2, r4, r6}\n\t" /**/
+                     BT_MVE_NARROW("q3", "q4", "%q[zero]") "vstrb.16 q0, [r6, %q[at]]\n\t"
                      "add r6, r6, r2\n\t"
-                     "vstrb.32 q1, [r6]\n\t"
-                     "add r6, r6, r4\n\t"
                      "str r6, [%[s], #12]\n\t"
                      "add %[x], %[x], r0\n\t"
                      "add %[z], %[z], r0\n\t"
-                     "cmp r6, r8\n\t"
+                     "cmp r6, r4\n\t"
                      "bne 1b\n\t"
-                     "ldrd r0, r2, [%[s], #40]\n\t" /* the next four channels */
-                     "ldr %[n], [%[s], #48]\n\t"
-                     "ldr %[k], [%[s], #20]\n\t"
-                     "add r2, r2, #16\n\t"
-                     "add %[k], %[k], r2\n\t"
+                     "ldrd r0, r2, [%[s], #44]\n\t" /* the next four channels, behind the multipliers */
+                     "add %[k], %[k], #16\n\t"
                      "add r0, r0, #4\n\t"
-                     "str r0, [%[s], #40]\n\t"
-                     "add r8, r8, #4\n\t"
-                     "strd r0, r8, [%[s], #12]\n\t"
-                     "subs %[n], %[n], #1\n\t"
-                     "str %[n], [%[s], #48]\n\t"
+                     "add r4, r4, #4\n\t"
+                     "strd r4, r0, [%[s], #8]\n\t"
+                     "subs r2, r2, #1\n\t"
+                     "strd r0, r2, [%[s], #44]\n\t"
                      "bne 0b"
-                     : [k] "+r"(k), [x] "=&r"(x), [z] "=&r"(z), [n] "=&l"(n)
-                     : [s] "r"(&s), [zero] "w"(vdupq_n_s16((int16_t)l->zero))
-                     : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "q3", "q4", "cc", "memory");
+                     : [k] "+r"(k), [x] "=&r"(x), [z] "=&r"(z), [n] "=&r"(n)
+                     : [s] "r"(&s), [zero] "w"(vdupq_n_s16((int16_t)l->zero)), [at] "w"(bt_mve_places(p))
+                     : BT_MVE_SUMS, "q0", "q1", "q2", "q3", "q4", "cc", "memory");
+}
+
+/* The same for 2 to 8 vectors without taps behind them, of which those of two windows follow each other in turn, and so
+ * do the pairs: 14 instructions for 128 products, 19 for eight outputs, and 14 for four channels. */
+BT_SHARED void bt_mve_in_turn(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours)
+{
+    struct {
+        int32_t y_step;
+        int8_t *end;
+        const int32_t *weights;
+        int32_t entry;
+        const int8_t *x;
+        int32_t bytes; /* of four channels' weights */
+        int8_t *y;
+        int32_t fours; /* to go */
+    } s = { p->y_step,    p->y + p->pairs * p->y_step, k,    (BT_MVE_CHAIN - l->taps / 16) * BT_MVE_VECTOR, p->x,
+            4 * l->taps, p->y,                        fours };
+    const int8_t *x;
+    int8_t *y = p->y;
+    int32_t n;
+#define BT_MVE_NEXT                                                                                                    \
+    "vldrb.u8 q0, [%[x]], #16\n\t"                                                                                     \
+    "vldrb.u8 q1, [%[x]], #16\n\t" BT_MVE_CHANNELS("vmladava.s8", "[%[k]], #16", "")
+    __asm__ volatile(BT_MVE_ENTRY("12") "0:\n\t"
+                     "vldrw.u32 q3, [%[k]], #16\n\t"
+                     "str %[k], [%[s], #8]\n\t"
+                     "ldrd %[x], %[n], [%[s], #16]\n\t"
+                     "add %[n], %[n], %[k]\n\t"
+                     "vldrw.u32 q4, [%[n]]\n"
+                     "1:\n\t"
+                     "ldr %[k], [%[s], #8]\n\t"
+                     "vldrb.u8 q0, [%[x]], #16\n\t"
+                     "vldrb.u8 q1, [%[x]], #16\n\t" /**/
+                     BT_MVE_CHANNELS("vmladav.s8", "[%[k]], #16", "") "ldr pc, [%[s], #12]\n"
+                     "3:\n\t" /**/
+                     BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT /**/
+                     BT_MVE_TOGETHER "ldrd r0, r2, [%[s]]\n\t" /**/
+                     BT_MVE_NARROW("q3", "q4", "%q[zero]") "vstrb.16 q0, [%[y], %q[at]]\n\t"
+                     "add %[y], %[y], r0\n\t"
+                     "cmp %[y], r2\n\t"
+                     "bne 1b\n\t"
+                     "ldrd %[y], %[n], [%[s], #24]\n\t" /* the next four channels, behind the multipliers */
+                     "add %[k], %[k], #16\n\t"
+                     "add r2, r2, #4\n\t"
+                     "str r2, [%[s], #4]\n\t"
+                     "add %[y], %[y], #4\n\t"
+                     "subs %[n], %[n], #1\n\t"
+                     "strd %[y], %[n], [%[s], #24]\n\t"
+                     "bne 0b"
+                     : [k] "+r"(k), [x] "=&r"(x), [y] "+r"(y), [n] "=&r"(n)
+                     : [s] "r"(&s), [zero] "w"(vdupq_n_s16((int16_t)l->zero)), [at] "w"(bt_mve_places(p))
+                     : BT_MVE_SUMS, "q0", "q1", "q2", "q3", "q4", "cc", "memory");
+#undef BT_MVE_NEXT
 }
 
 /* The outputs of `fours` times four channels. */
@@ -230,21 +303,26 @@ BT_SHARED void bt_mve_fours(const bt_mve_layer *l, const int32_t *k, const bt_mv
 {
     if (l->taps > 16)
         bt_mve_long(l, k, p, fours);
-    else
+    else {
+        uint16_t at[8];
+        vst1q_u16(at, bt_mve_places(p));
         for (int32_t i = 0; i < fours; i++, k += l->taps + 8)
-            bt_mve_short(l, k, p, p->y + 4 * i);
+            bt_mve_short(l, k, p, p->y + 4 * i, at);
+    }
 }
 
+typedef void bt_mve_work(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours);
+
 /* All channels, limited to int8 only. */
-BT_SHARED void bt_mve_outputs(const bt_mve_layer *l, const bt_mve_pairs *p)
+BT_INLINE void bt_mve_channels(const bt_mve_layer *l, const bt_mve_pairs *p, bt_mve_work *work)
 {
     const int32_t fours = l->out / 4, few = l->out % 4;
     if (fours)
-        bt_mve_fours(l, l->constants, p, fours);
+        work(l, l->constants, p, fours);
     for (int32_t i = 0; few && i < p->pairs; i++) { /* channels that fill no four */
         int8_t last[8], *const y = p->y + i * p->y_step + fours * 4;
         const bt_mve_pairs one = { p->x + i * p->x_step, p->z + i * p->x_step, 0, last, 4, 8, 1 };
-        bt_mve_fours(l, l->constants + fours * (l->taps + 8), &one, 1);
+        work(l, l->constants + fours * (l->taps + 8), &one, 1);
         for (int32_t o = 0; o < few; o++) {
             y[o] = last[o];
             y[p->z_at + o] = last[4 + o];
@@ -252,12 +330,22 @@ BT_SHARED void bt_mve_outputs(const bt_mve_layer *l, const bt_mve_pairs *p)
     }
 }
 
+BT_SHARED void bt_mve_outputs(const bt_mve_layer *l, const bt_mve_pairs *p)
+{
+    bt_mve_channels(l, p, bt_mve_fours);
+}
+
+BT_SHARED void bt_mve_outputs_in_turn(const bt_mve_layer *l, const bt_mve_pairs *p)
+{
+    bt_mve_channels(l, p, bt_mve_in_turn);
+}
+
 /* `count` windows, the next of which begins `step` bytes behind, to outputs `y_step` apart. */
 BT_INLINE void bt_mve_windows(const bt_mve_layer *l, const int8_t *x, int32_t step, int8_t *y, int32_t y_step,
                               int32_t count)
 {
     for (int32_t n; count > 0; count -= n, x += n * step, y += n * y_step) {
-        n = count > 1 ? count & ~1 : 1; /* the last may stand alone: it is done twice */
+        n = count > 1 && y_step <= BT_MVE_FAR ? count & ~1 : 1; /* the last may stand alone: it is done twice */
         const int32_t second = n > 1;
         const bt_mve_pairs p = { x,      x + second * step, 2 * step, y, second * y_step, 2 * y_step,
                                  (n + 1) / 2 };
@@ -265,16 +353,42 @@ BT_INLINE void bt_mve_windows(const bt_mve_layer *l, const int8_t *x, int32_t st
     }
 }
 
+/* n vectors of x and of z in turn */
+BT_INLINE void bt_mve_copy_in_turn(int8_t *to, const int8_t *x, const int8_t *z, int32_t n)
+{
+    int8x16_t u, v;
+    __asm__ volatile("dls lr, %[n]\n"
+                     "1:\n\t"
+                     "vldrb.u8 %q[u], [%[x]], #16\n\t"
+                     "vldrb.u8 %q[v], [%[z]], #16\n\t"
+                     "vstrb.8 %q[u], [%[to]], #16\n\t"
+                     "vstrb.8 %q[v], [%[to]], #16\n\t"
+                     "le lr, 1b"
+                     : [to] "+r"(to), [x] "+r"(x), [z] "+r"(z), [u] "=&w"(u), [v] "=&w"(v)
+                     : [n] "r"(n)
+                     : "lr", "cc", "memory");
+}
+
 /* Rows of the input are windows: a linear layer, or a convolution of pixels. They go through scratch in blocks, so that
- * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, or all;
- * and 16 bytes behind rows of less than 16 */
+ * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, or all, and one more
+ * of an odd number of rows that go in turn; and 16 bytes behind rows of less than 16 */
 BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int8_t *y, int32_t count, int8_t *scratch)
 {
-    const int32_t block = bt_clamp_i32(512 / l->taps & ~1, l->taps > 256 ? 2 : 8, 64);
-    for (int32_t n; count > 0; count -= n, x += n * l->taps, y += n * l->out) {
+    const int32_t taps = l->taps, block = bt_clamp_i32(512 / taps & ~1, taps > 256 ? 2 : 8, 64);
+    const int in_turn = taps % 16 == 0 && taps > 16 && taps <= 16 * BT_MVE_CHAIN && l->out <= BT_MVE_FAR;
+    for (int32_t n; count > 0; count -= n, x += n * taps, y += n * l->out) {
         n = count < block ? count : block;
-        bt_mve_copy(scratch, x, n * l->taps);
-        bt_mve_windows(l, scratch, l->taps, y, l->out, n);
+        if (!in_turn) {
+            bt_mve_copy(scratch, x, n * taps);
+            bt_mve_windows(l, scratch, taps, y, l->out, n);
+            continue;
+        }
+        n = n > 1 ? n & ~1 : 1; /* the last may stand alone: it is done twice */
+        const int32_t second = n > 1;
+        for (int32_t i = 0; i < n; i += 2)
+            bt_mve_copy_in_turn(scratch + i * taps, x + i * taps, x + (i + second) * taps, taps / 16);
+        const bt_mve_pairs p = { scratch, scratch, 2 * taps, y, second * l->out, 2 * l->out, (n + 1) / 2 };
+        bt_mve_outputs_in_turn(l, &p);
     }
 }
 

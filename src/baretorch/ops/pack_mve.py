@@ -16,6 +16,7 @@ from baretorch.targets.features import MVE
 LANES = 16  # bytes in a vector
 TOGETHER = 4  # output channels whose weights lie together
 FEW = 64
+IN_TURN = range(2 * LANES, 9 * LANES, LANES)  # bytes of rows that lie in scratch two by two
 
 
 def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ...]:
@@ -171,6 +172,8 @@ def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
 def _scratch_rows(call: Call[Any]) -> int:
     """A block of rows; see kernels/int8_mve.h."""
     taps, rows = call.x.shape[-1], prod(call.x.shape[:-1])
+    if taps in IN_TURN:
+        rows += rows % 2
     return min(max(512 // taps & ~1, 2 if taps > 256 else 8), 64, rows) * taps + _behind(taps)
 
 

@@ -16,7 +16,7 @@ LINEAR = tuple(
 
 PIXELS = tuple(
     qconv2d(f"pixels, {in_} to {out}", QConv2d(4, -9, hi=80), layer((1, 3, 3, in_), (out, 1, 1, in_), 0.002))
-    for in_, out in ((1, 1), (3, 4), (15, 5), (16, 3), (17, 8), (33, 2), (48, 9))
+    for in_, out in ((1, 1), (3, 4), (8, 6), (15, 5), (16, 3), (17, 8), (33, 2), (48, 9), (80, 6), (128, 4), (144, 3))
 )
 
 CHANNELS = tuple(

@@ -98,8 +98,8 @@ BT_SHARED void bt_qconv2d_shared_mve(const bt_qconv2d *p, const int8_t *x, const
                                      int8_t *scratch)
 {
     const bt_mve_layer layer = bt_qconv2d_layer(p, constants);
-    const int twos = p->out_w % 2 == 1 && p->dilation_w == 1; /* a window of a row and the same of the next */
     const int32_t step = p->stride_w * p->kernel_h * p->in, row = p->out_w * p->out;
+    const int twos = p->out_w % 2 == 1 && p->dilation_w == 1 && row <= BT_MVE_FAR; /* a window and that below it */
     const int32_t columns = (p->out_w - 1) * p->stride_w + p->kernel_w;
     int8_t *const second = scratch + columns * p->kernel_h * p->in;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
