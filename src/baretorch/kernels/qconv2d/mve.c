@@ -33,46 +33,43 @@ BT_INLINE void bt_qconv2d_scatter(int8_t *to, int32_t step, const int8_t *from, 
     BT_QCONV2D_PUT("vstrbt.8 %q[v], [%[to], %q[at]]\n\t");
 }
 
-/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image. Of a few
- * channels some pixels go at once. */
+/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image: but those
+ * left and right of the image, which bt_qconv2d_padding_mve writes. Of a few channels some pixels go at once. */
 BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t columns,
                                       int8_t *to)
 {
-    const int32_t step = p->kernel_h * p->in, d = p->dilation_w;
+    const int32_t in = p->in, step = p->kernel_h * in, d = p->dilation_w;
     const int32_t before = bt_clamp_i32((d - 1 - left) / d, 0, columns); /* columns left of the image */
-    const int32_t end = bt_clamp_i32((p->in_w - 1 - left + d) / d, before, columns);
-    const int32_t together = d == 1 && p->in < 16 && 16 / p->in * step <= 256 ? 16 / p->in : 1;
+    const int32_t inside = bt_clamp_i32((p->in_w - 1 - left + d) / d, before, columns) - before;
+    const int32_t together = d == 1 && in < 16 && 16 / in * step <= 256 ? 16 / in : 1;
+    const int32_t bytes = together * in, most = inside / together, rest = inside - most * together;
+    const int32_t row = p->dilation_h * p->in_w * in;
+    const uint8x16_t i = vidupq_n_u8(0, 1);
+    uint8x16_t at = i; /* where bytes of pixels go */
     int8_t outside[16];
-    uint8_t at[16] = { 0 };
     vst1q_s8(outside, vdupq_n_s8((int8_t)p->x_zero));
-    for (int32_t i = 0, pixel = 0, c = 0; together > 1 && i < together * p->in; i++) {
-        at[i] = (uint8_t)(pixel + c);
-        if (++c == p->in) {
-            c = 0;
-            pixel += step;
-        }
+    for (int32_t k = in; k < bytes; k += in)
+        at = vaddq_m_n_u8(at, at, (uint8_t)(step - in), vcmpcsq_n_u8(i, (uint8_t)k));
+    x += (top * p->in_w + left + before * d) * in;
+    to += before * step;
+    for (int32_t kh = 0, h = top; kh < p->kernel_h; kh++, h += p->dilation_h, x += row, to += in) {
+        const int there = h >= 0 && h < p->in_h;
+        const int8_t *const from = there ? x : outside;
+        if (together > 1) {
+            const int32_t next = there ? bytes : 0;
+            bt_qconv2d_scatter(to, together * step, from, next, bytes, most, at);
+            if (rest)
+                bt_qconv2d_scatter(to + most * together * step, 0, from + most * next, 0, rest * in, 1, at);
+        } else
+            for (int32_t c = 0; c < in; c += 16)
+                bt_qconv2d_put(to + c, step, there ? from + c : outside, there ? d * in : 0, in - c, inside);
     }
-    for (int32_t kh = 0; kh < p->kernel_h; kh++) {
-        const int32_t h = top + kh * p->dilation_h;
-        const int rows = h >= 0 && h < p->in_h;
-        const int32_t first = rows ? before : columns, last = rows ? end : columns;
-        const int8_t *const from = x + (h * p->in_w + left + first * d) * p->in;
-        for (int32_t c = 0; c < p->in; c += 16, to += 16) {
-            bt_qconv2d_put(to, step, outside, 0, p->in - c, first);
-            if (together == 1)
-                bt_qconv2d_put(to + first * step, step, from + c, d * p->in, p->in - c, last - first);
-            else {
-                const int32_t bytes = together * p->in, most = (last - first) / together;
-                const int32_t rest = last - first - most * together;
-                const uint8x16_t places = vld1q_u8(at);
-                bt_qconv2d_scatter(to + first * step, together * step, from, bytes, bytes, most, places);
-                bt_qconv2d_scatter(to + (first + most * together) * step, 0, from + most * bytes, 0, rest * p->in, 1,
-                                   places);
-            }
-            bt_qconv2d_put(to + last * step, step, outside, 0, p->in - c, columns - last);
-        }
-        to += p->in - ((p->in + 15) & ~15);
-    }
+}
+
+/* The bytes that stay as they are while rows of outputs are made. */
+BT_INLINE void bt_qconv2d_padding_mve(const bt_qconv2d *p, int32_t columns, int8_t *scratch)
+{
+    bt_mve_fill(scratch, p->x_zero, columns * p->kernel_h * p->in);
 }
 
 /* A row of the convolution, of `width` positions. */
@@ -82,8 +79,10 @@ BT_INLINE void bt_qconv2d_row_mve(const bt_qconv2d *p, const bt_mve_layer *layer
     const int32_t column = p->kernel_h * p->in;
     for (int32_t first = 0; first < p->dilation_w && first < width; first++) {
         const int32_t count = (width - first + p->dilation_w - 1) / p->dilation_w;
-        bt_qconv2d_columns_mve(p, x, h * p->stride_h - p->pad_top, first - p->pad_left,
-                               (count - 1) * p->stride_w + p->kernel_w, scratch);
+        const int32_t columns = (count - 1) * p->stride_w + p->kernel_w;
+        if (h == 0 || p->dilation_w > 1)
+            bt_qconv2d_padding_mve(p, columns, scratch);
+        bt_qconv2d_columns_mve(p, x, h * p->stride_h - p->pad_top, first - p->pad_left, columns, scratch);
         bt_mve_windows(layer, scratch, p->stride_w * column, y + first * p->out, p->dilation_w * p->out, count);
     }
 }
@@ -104,6 +103,8 @@ BT_SHARED void bt_qconv2d_shared_mve(const bt_qconv2d *p, const int8_t *x, const
     int8_t *const second = scratch + columns * p->kernel_h * p->in;
     for (int32_t n = 0; n < p->batch; n++, x += p->in_h * p->in_w * p->in) {
         int32_t h = 0;
+        if (twos && p->out_h > 1)
+            bt_qconv2d_padding_mve(p, 2 * columns, scratch);
         for (; twos && h + 1 < p->out_h; h += 2, y += 2 * row) {
             for (int32_t i = 0; i < 2; i++)
                 bt_qconv2d_columns_mve(p, x, (h + i) * p->stride_h - p->pad_top, -p->pad_left, columns,
