@@ -23,12 +23,14 @@ Splits = Callable[[Call[Any]], tuple[Split, ...]]
 class Part:
     """A call that makes a part of another's output. Its tensors have the whole ones' names, but for constants of which
     it reads a part. `offsets`: where in each non-constant input what it reads begins, in bytes; `at`: where in the
-    output what it makes does. Where it is `wide`, the call's pitch is that of its input, too."""
+    output what it makes does. Where it is `wide`, the call's pitch is that of its input, too. `cuts` say how the whole
+    was cut to get it: axis, start, stop, and whether wide, one cut after the other."""
 
     call: Call[Any]
     offsets: tuple[int, ...]
     at: int
     wide: bool = False
+    cuts: tuple[tuple[int, int, int, bool], ...] = ()
 
 
 def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = False) -> Part | None:
@@ -58,7 +60,8 @@ def part_of(call: Call[Any], axis: int, start: int, stop: int, wide: bool = Fals
         return None
     element = prod(y.shape[axis + 1 : last]) * call.y_pitch if axis < last else 1
     made = replace(y, shape=(*y.shape[:axis], stop - start, *y.shape[axis + 1 :]))
-    return Part(Call(piece.op, tuple(inputs), (made,), pitch), tuple(offsets), start * element * y.dtype.size, wide)
+    own = Call(piece.op, tuple(inputs), (made,), pitch)
+    return Part(own, tuple(offsets), start * element * y.dtype.size, wide, ((axis, start, stop, wide),))
 
 
 def part_within(part: Part, axis: int, start: int, stop: int, wide: bool = False) -> Part | None:
@@ -67,7 +70,7 @@ def part_within(part: Part, axis: int, start: int, stop: int, wide: bool = False
     if found is None:
         return None
     offsets = tuple(map(add, part.offsets, found.offsets))
-    return Part(found.call, offsets, part.at + found.at, part.wide or found.wide)
+    return Part(found.call, offsets, part.at + found.at, part.wide or found.wide, part.cuts + found.cuts)
 
 
 def _taken(t: Tensor, span: Span) -> Tensor:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -80,6 +81,11 @@ class Packed:
     role: str
     data: Array
     varies: bool = False
+
+    @cached_property
+    def content(self) -> tuple[str, bytes]:
+        """Its type and bytes, by which it is known."""
+        return self.data.dtype.name, self.data.tobytes()
 
 
 Distances: TypeAlias = tuple[int | None, ...]

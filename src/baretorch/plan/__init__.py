@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from baretorch.plan.types import (
     Executor,
     Layout,
     Operand,
+    Overlap,
     Plan,
     Schedule,
     StateBuffer,
@@ -40,7 +41,7 @@ from baretorch.plan.types import (
     View,
     one_by_one,
 )
-from baretorch.targets.types import Board
+from baretorch.targets.types import Board, Chip
 from baretorch.units import Unit, units_of
 
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
@@ -161,15 +162,24 @@ def _whole(
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
 
-    def placed(
+    def asked(
         schedule: Schedule,
         more: Sequence[Buffer] = (),
         taken: int = 0,
         far: Mapping[str, str] | None = None,
         anywhere: bool = False,
-    ) -> Planned:
+    ) -> _Asked:
         own = replace(wished, of={**wished.of, **(far or {})})
-        return _place(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
+        return _asked(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
+
+    def placed(schedule: Schedule, taken: int = 0) -> Planned:
+        return asked(schedule, taken=taken).placed()
+
+    def fitted(
+        schedule: Schedule, more: Sequence[Buffer], taken: int, far: Mapping[str, str], anywhere: bool
+    ) -> Planned | None:
+        own = asked(schedule, more, taken, far, anywhere)
+        return own.placed() if own.may_fit() else None
 
     best = placed(one_by_one(steps))
     better = ordered(steps, best.buffers)
@@ -180,7 +190,7 @@ def _whole(
         kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
         shapes = choices.shapes(graph, best.schedule.steps, board.chip.name, options.shared_cores)
         team = cluster(options.shared_cores, measured, shapes)
-        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, board, options, team)
+        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, fitted, board, options, team)
     elif options.shared_cores > 1:
         constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants, pair()))
@@ -222,7 +232,8 @@ def _on_cluster(
     constants: Constants,
     storage: Mapping[str, View],
     kept: Collection[str],
-    place: Place,
+    placed: Callable[[Schedule, int], Planned],
+    fitted: Place,
     board: Board,
     options: Options,
     team: Team,
@@ -234,12 +245,12 @@ def _on_cluster(
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
     own = room(chip, scratchpad, options.used_cores) - SPARE
     for schedule, constants in without_copies(steps, storage, kept, team):
-        plain = place(schedule, taken=SPARE)
+        plain = placed(schedule, SPARE)
         if _cost(plain) + constants.bytes <= own:
             break
     if chip.cluster.dma is None or not _by_dma(options) or _cost(plain) + constants.bytes <= own:
         return plain, constants, None
-    workshop = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, place)
+    workshop = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, fitted)
     found = workshop.best()
     if found is None and team.shapes:
         found = replace(workshop, team=cluster(team.count, team.measured)).best()
@@ -256,7 +267,34 @@ def _copies(steps: Sequence[Step], board: Board) -> dict[str, str]:
     return {o.storage: bank for bank, o in own if bank is not None and o.constant and not o.buffer}
 
 
-def _place(
+@dataclass(frozen=True)
+class _Asked:
+    """Buffers of a schedule that want a place."""
+
+    schedule: Schedule
+    buffers: list[Buffer]
+    overlaps: list[Overlap]
+    state: frozenset[str]
+    chip: Chip
+    wishes: Wishes
+    cores: int
+    taken: int
+
+    def may_fit(self) -> bool:
+        """Whether those that must lie in the main bank have room there, as far as that is plain."""
+        of, main = self.wishes.of, self.wishes.main
+        stay = [b for b in self.buffers if of.get(b.name, "" if b.name not in self.state else main) == main]
+        names = {b.name for b in stay}
+        least = lower_bound(stay, [o for o in self.overlaps if o.reads in names and o.writes in names])
+        return least + self.taken <= room(self.chip, main, self.cores)
+
+    def placed(self) -> Planned:
+        buffers, overlaps = self.buffers, self.overlaps
+        placed = place_in_banks(buffers, overlaps, self.state, self.chip, self.wishes, self.cores, self.taken)
+        return Planned(self.schedule, buffers, placed, lower_bound(buffers, overlaps))
+
+
+def _asked(
     graph: Graph,
     schedule: Schedule,
     storage: dict[str, View],
@@ -264,20 +302,19 @@ def _place(
     wished: Wishes,
     absent: Collection[str],
     cores: int,
-    more: Sequence[Buffer] = (),
-    taken: int = 0,
-    anywhere: bool = False,
-) -> Planned:
+    more: Sequence[Buffer],
+    taken: int,
+    anywhere: bool,
+) -> _Asked:
     buffers = [*lifetimes(graph, schedule, storage, absent), *more]
-    overlaps = find_overlaps(schedule, buffers)
     if board.chip.cluster is not None:  # scratch and copies stay where all cores are quick, the rest where units reach
         near = [b.name for b in more]
         near += [step.scratch.name for step in schedule.steps if step.scratch]
         theirs = [step for step in schedule.steps if step.kernel.unit and not anywhere]
         near += [o.storage for step in theirs for o in step.uses if not o.buffer]
         wished = replace(wished, of={**dict.fromkeys(near, wished.main), **wished.of})
-    placed = place_in_banks(buffers, overlaps, {s.name for s in graph.state}, board.chip, wished, cores, taken)
-    return Planned(schedule, buffers, placed, lower_bound(buffers, overlaps))
+    state = frozenset(s.name for s in graph.state)
+    return _Asked(schedule, buffers, find_overlaps(schedule, buffers), state, board.chip, wished, cores, taken)
 
 
 def _cost(found: Planned) -> int:

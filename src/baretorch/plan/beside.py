@@ -71,7 +71,7 @@ def pipelined(steps: Sequence[Step], storage: Mapping[str, View], kept: Collecti
         count = shape.count if shape and shape.axis == IN_ROWS else count
         if count > 1 and _may_cut(steps[i]):
             height = steps[i].call.y.shape[ROWS]
-            cut = in_rows(steps[i], _places(height, min(count, height), 1), storage)
+            cut = in_rows(steps[i], _places(height, min(count, height), 1), storage, team)
             tiles |= {} if cut is None else {i: cut}
     return [part for i, step in enumerate(steps) for part in tiles.get(i, [step])]
 
@@ -153,7 +153,7 @@ def _tiles(
     if (shape := team.shape(step)) and shape.axis == IN_ROWS:
         ways, least = [way for way in _ways(height, (shape.count,)) if len(way) + 1 == shape.count], inf
     for places in ways:
-        tiles = in_rows(step, places, storage)
+        tiles = in_rows(step, places, storage, team)
         if tiles is not None:
             took = sum(PHASE + longest(tile, team) for tile in tiles) + units / len(tiles)
             best, least = (tiles, took) if took < least else (best, least)

@@ -17,7 +17,7 @@ from baretorch.plan.beside import pipelined
 from baretorch.plan.cores import Team, on_cores
 from baretorch.plan.rows import InRows, evenly, movable, ways
 from baretorch.plan.select import Constants
-from baretorch.plan.tiles import Streamed, Tile, modelled, streamed, tiled, together, waits
+from baretorch.plan.tiles import Streamed, Tile, modelled, reading, streamed, tiled, together, waits
 from baretorch.plan.types import Buffer, LayerTiles, Phase, Schedule, Step, Tiles, View
 from baretorch.targets.types import Cluster
 
@@ -43,16 +43,11 @@ class Planned:
 class Place(Protocol):
     """Gives the buffers of a schedule their place: so many bytes of the scratchpad are `taken`, and some buffers lie in
     the bank that `far` says. What units touch lies where they reach, unless it is only asked what has no room there
-    (`anywhere`)."""
+    (`anywhere`). None if it is plain that what must lie in the scratchpad has no room there."""
 
     def __call__(
-        self,
-        schedule: Schedule,
-        more: Sequence[Buffer] = (),
-        taken: int = 0,
-        far: Mapping[str, str] | None = None,
-        anywhere: bool = False,
-    ) -> Planned: ...
+        self, schedule: Schedule, more: Sequence[Buffer], taken: int, far: Mapping[str, str], anywhere: bool
+    ) -> Planned | None: ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ def without_copies(
         ways += [(some, True) for some in (asked, even, steps)]
     found = []
     for some, meanwhile in ways:
-        constants = Constants(slices=True)
+        constants = Constants(slices=True, packs=team.packs)
         tiles = [Tile(step, Phase(tuple(on_cores(step, storage, constants, team)))) for step in some]
         phases = tuple(tile.phase for tile in (together(tiles) if meanwhile else tiles))
         schedule = Schedule(phases, team.cores)
@@ -135,8 +130,9 @@ class Workshop:
         return any(step.kernel.unit for step in self.steps)
 
     def _best_of_steps(self, limits: Sequence[int]) -> Choice | None:
-        found = self._best(self._candidates(limits), {})
-        crowded = found or (self._best(self._candidates(limits), {}, anywhere=True) if self.units else None)
+        plain = list(self._candidates(limits))
+        found = self._best(plain, {})
+        crowded = found or (self._best(plain, {}, anywhere=True) if self.units else None)
         if crowded is None:
             return None
         near = self.cluster.scratchpad
@@ -173,11 +169,12 @@ class Workshop:
                 chosen = {n: way for n, way in own.items() if way is not None}
                 if len(chosen) < len(own):
                     continue
-                packed = Constants(slices=True)
+                packed = Constants(slices=True, packs=self.team.packs)
                 tiles = list(tiled(self.steps, limit, chosen, self.storage, packed, self.team))
                 for some in (together(tiles), tiles) if self.units else (tiles,):
+                    brought = reading(some, packed)
                     for ahead in AHEAD:
-                        found = streamed(some, packed, self.team, dma, ahead)
+                        found = streamed(brought, self.team, dma, ahead)
                         if found is not None and found.schedule.copies:
                             yield _Candidate(limit, read, ahead, found, some, modelled(found.schedule, dma))
 
@@ -191,7 +188,7 @@ class Workshop:
             copied = sum(copy.source.size for copy in one.made.schedule.copies.values() if copy.source.constant)
             resident = constants.bytes - copied
             planned = self.place(one.made.schedule, one.made.buffers, self.spare + resident, far, anywhere)
-            if planned.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
+            if planned is None or planned.placed.bytes_in(self.cluster.scratchpad) + resident > self.room:
                 continue
             slow = {b.name for b in planned.placed.buffers if b.bank != self.cluster.scratchpad}
             cycles = one.cycles + waits(one.made.schedule, slow, self.cluster.slow_cycles)

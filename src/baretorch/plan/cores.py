@@ -18,8 +18,8 @@ from baretorch.ops.conv2d import flat
 from baretorch.ops.cut import Part, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.choices import Choice, Shape, layer_of
-from baretorch.plan.cost import cycles
-from baretorch.plan.select import Constants, make_step
+from baretorch.plan.cost import by_shape, cycles
+from baretorch.plan.select import Constants, Packs, constants_of, make_step
 from baretorch.plan.types import (
     Copy,
     Executor,
@@ -39,14 +39,23 @@ PER_OUTPUT = 6  # that an output takes beside its products
 PER_INPUT = 2  # and an input: both cores read all of it where they share the output channels
 
 
+_Cuts: TypeAlias = tuple[tuple[tuple[int, int, int, bool], ...], ...]  # of each part, as in Part
+
+
 @dataclass(frozen=True)
 class Team:
-    """Cores that share work, and how many operations of a layer are worth a meeting."""
+    """Cores that share work, and how many operations of a layer are worth a meeting. What a search asks for again and
+    again is kept, by the ids of steps: their parts, those as steps, tiles, packed constants; and how layers of the same
+    shape are cut."""
 
     count: int
     least: int
     flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
     known: dict[int, tuple[Step, tuple[Part, ...] | None]] = field(default_factory=dict, compare=False)
+    made: dict[int, tuple[Step, list[Step]]] = field(default_factory=dict, compare=False)
+    cuts: dict[tuple[object, ...], _Cuts | None] = field(default_factory=dict, compare=False)
+    packs: Packs = field(default_factory=Packs, compare=False)
+    tiles: dict[tuple[int, tuple[int, ...]], tuple[Step, list[Step]]] = field(default_factory=dict, compare=False)
     measured: Callable[[Call[Any]], Choice | None] = lambda call: None  # whose cut was found to be the best
     shapes: Mapping[str, Shape] = field(default_factory=dict)  # of layers whose tiles were
 
@@ -94,6 +103,15 @@ def shared(steps: Sequence[Step], storage: Mapping[str, View], constants: Consta
 
 
 def on_cores(step: Step, storage: Mapping[str, View], constants: Constants, team: Team) -> Iterator[Step]:
+    """The steps of the cores that make it."""
+    if id(step) not in team.made:
+        team.made[id(step)] = step, list(_made(step, storage, Constants(packs=team.packs), team))
+    for part in team.made[id(step)][1]:
+        given = iter(constants_of(part.call, part.kernel, constants))
+        yield replace(part, operands=tuple(next(given) if o.constant else o for o in part.operands))
+
+
+def _made(step: Step, storage: Mapping[str, View], constants: Constants, team: Team) -> Iterator[Step]:
     parts = _known(step, team)
     if parts is None:
         whole = make_step(step.nodes[0], step.call, step.kernel, constants, storage)
@@ -121,8 +139,44 @@ def own_scratch(step: Step, part: Step, name: str) -> Scratch | None:
 def _known(step: Step, team: Team) -> tuple[Part, ...] | None:
     """Its parts, which a search asks for again and again."""
     if id(step) not in team.known:
-        team.known[id(step)] = step, _parts(step, team)
+        key = _alike(step, team)
+        if key is None or key not in team.cuts:
+            parts = _parts(step, team)
+            if key is not None:
+                team.cuts[key] = None if parts is None else tuple(part.cuts for part in parts)
+        else:
+            parts = _cut_so(step, team.cuts[key], team)
+        team.known[id(step)] = step, parts
     return team.known[id(step)][1]
+
+
+def _alike(step: Step, team: Team) -> tuple[object, ...] | None:
+    """What steps have in common that are cut in the same way; None if that does not follow from shapes alone."""
+    call, kernel = step.call, step.kernel
+    if not team.flat or not by_shape(kernel) or step.guards or len(call.outputs) != 1:
+        return None
+    (y,) = step.writes
+    same = tuple((i, x.offset - y.offset) for i, x in enumerate(step.reads) if x.storage == y.storage)
+    inputs = tuple((t.shape, t.dtype, t.data is None) for t in call.inputs)
+    return kernel.symbol, call.op, inputs, call.y.shape, call.y.dtype, call.pitch, same
+
+
+def _cut_so(step: Step, cuts: _Cuts | None, team: Team) -> tuple[Part, ...] | None:
+    """The parts of a step as another like it was cut."""
+    if cuts is None:
+        return None
+    found = []
+    for one in cuts:
+        part: Part | None = _whole(flat(step.call) if team.flat else step.call)
+        for axis, start, stop, wide in one:
+            part = part and part_within(part, axis, start, stop, wide)
+        assert part is not None
+        found.append(part)
+    return tuple(found)
+
+
+def _whole(call: Call[Any]) -> Part:
+    return Part(call, (0,) * sum(t.data is None for t in call.inputs), 0)
 
 
 def longest(step: Step, team: Team) -> float:
@@ -201,7 +255,7 @@ def _activations(call: Call[Any]) -> list[Tensor]:
 def _cuts(call: Call[Any], splits: Sequence[Split], count: int) -> Iterator[tuple[Part, ...]]:
     """Into parts of about the same size, as many as there are cores or fewer, where the operator can be cut: along one
     axis, or along one and each part along another."""
-    whole = Part(call, (0,) * sum(t.data is None for t in call.inputs), 0)
+    whole = _whole(call)
     for split in splits:
         yield from _along(whole, split, count)
     for first, second in pairwise(splits):

@@ -30,17 +30,23 @@ _RATES: dict[str, Rates] = {  # of kernels by their file
     "qbinary/xcv.c": Rates(0.0, 8.0),
     "qpool/xcv.c": Rates(0.0, 16.0, input=1.4, pixel=40.0),
 }
+DEPTHWISE = "qconv2d/depthwise_xcv.c"
 _OTHERS = Rates(5.0, 12.0)
 APART = 16.0  # cycles for a pixel of which only some channels are brought
 THIN = 4.5  # what it takes more to bring a pixel of few channels
 CALL = 50.0
 
 
+def by_shape(kernel: Kernel[Any]) -> bool:
+    """Whether what a kernel takes, cycles and scratch, follows from shapes and attributes, whatever the constants."""
+    return kernel.source in _RATES or kernel.source == DEPTHWISE
+
+
 def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
     products: float = call.op.macs(call.inputs, call.outputs)
     if kernel.unit:
         return kernel.cycles(call)
-    if kernel.source == "qconv2d/depthwise_xcv.c":
+    if kernel.source == DEPTHWISE:
         return _depthwise(call)
     rates = _RATES.get(kernel.source, _OTHERS)
     x, y = call.inputs[0] if call.inputs else call.y, call.y

@@ -67,22 +67,24 @@ def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Te
         return [InRows([tile], x.size, PHASE + longest(tile, team))]
     found, shape = [], team.shape(step)
     for count in (shape.count,) if shape and shape.axis == IN_ROWS else COUNTS:
-        tiles = _in_rows(step, far, count, storage) if count <= step.call.y.shape[ROWS] else None
+        tiles = _in_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
         if tiles is not None:
             most = max(sum(o.size for o in tile.uses if o.buffer) for tile in tiles)
             found.append(InRows(tiles, most, sum(PHASE + longest(tile, team) for tile in tiles)))
     return sorted(found, key=lambda way: way.cycles)
 
 
-def _in_rows(step: Step, far: Collection[str], count: int, storage: Mapping[str, View]) -> list[Step] | None:
+def _in_rows(
+    step: Step, far: Collection[str], count: int, storage: Mapping[str, View], team: Team
+) -> list[Step] | None:
     """The step in so many tiles, with buffers for what lies far."""
     height = step.call.y.shape[ROWS]
-    return _cut(step, [height * i // count for i in range(1, count)], far, storage)
+    return _cut(step, [height * i // count for i in range(1, count)], far, storage, team)
 
 
-def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View]) -> list[Step] | None:
+def in_rows(step: Step, places: Sequence[int], storage: Mapping[str, View], team: Team) -> list[Step] | None:
     """The step in tiles that are cut there, with its operands where they are."""
-    return _cut(step, places, (), storage)
+    return _cut(step, places, (), storage, team)
 
 
 def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
@@ -95,20 +97,22 @@ def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
             return [step]
         whole = inf
     for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
-        tiles = _cut(step, [rows], (), storage)
+        tiles = _cut(step, [rows], (), storage, team)
         if tiles is not None and sum(longest(tile, team) for tile in tiles) + WORTH < whole:
             whole, found = sum(longest(tile, team) for tile in tiles), tiles
     return found
 
 
-def _cut(step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View]) -> list[Step] | None:
+def _cut(
+    step: Step, places: Sequence[int], far: Collection[str], storage: Mapping[str, View], team: Team
+) -> list[Step] | None:
     ends = pairwise((0, *places, step.call.y.shape[ROWS]))
     parts = [part_of(step.call, ROWS, start, stop) for start, stop in ends]
     tiles = []
     for number, part in enumerate(parts):
         if part is None:
             return None
-        made = make_step(step.nodes[0], part.call, step.kernel, Constants(), storage)
+        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
         at = step.writes[0].offset  # of what may be a tile itself
         own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
         operands = tuple(

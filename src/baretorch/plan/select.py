@@ -48,18 +48,43 @@ def select_kernel(
     )
 
 
+@dataclass(frozen=True)
+class Packs:
+    """What a search asks for again and again: constants of calls as kernels want them, by the call's id and who packs
+    them, and where some of these are found in others, by the ids of the bytes. What has an id here is kept."""
+
+    of: dict[tuple[int, object], tuple[Call[Any], tuple[Packed, ...]]] = field(default_factory=dict)
+    found: dict[tuple[int, int], tuple[bytes, bytes, int]] = field(default_factory=dict)
+
+    def packed(self, call: Call[Any], kernel: Kernel[Any]) -> tuple[Packed, ...]:
+        assert kernel.pack is not None
+        key = id(call), kernel.pack
+        if key not in self.of:
+            self.of[key] = call, kernel.pack(call)
+        return self.of[key][1]
+
+    def place(self, raw: bytes, within: bytes) -> int:
+        """Where bytes first are within others; -1 if they are not."""
+        key = id(raw), id(within)
+        if key not in self.found:
+            self.found[key] = raw, within, within.find(raw)
+        return self.found[key][2]
+
+
 @dataclass
 class Constants:
     """The constants of a plan; layers that share weights share them in flash. If flash is `apart`, another address
     space than RAM, kernels read from it what was packed for them; what they take as they take activations is in RAM.
-    With `slices`, what is a part of another constant of its layer is read there."""
+    With `slices`, what is a part of another constant of its layer is read there. `packs` may be shared with
+    others."""
 
     apart: bool = False
     slices: bool = False
     known: dict[str, Constant] = field(default_factory=dict)
     as_they_are: set[str] = field(default_factory=set)
+    packs: Packs = field(default_factory=Packs)
     _by_content: dict[tuple[bool, str, bytes], str] = field(default_factory=dict)
-    _stems: dict[str, list[str]] = field(default_factory=dict)
+    _stems: dict[str, list[tuple[str, str, bytes]]] = field(default_factory=dict)  # names, types and bytes
 
     @property
     def bytes(self) -> int:
@@ -70,37 +95,36 @@ class Constants:
         kept = self.known.setdefault(name, Constant(name, data, align))
         same = kept.data is data or _content(kept.data) == _content(data)
         packed = self.apart and kept.data is not data and name not in self.as_they_are
-        storage = name if same and not packed else self._stored(name, data, packed=False)
+        storage = name if same and not packed else self._stored(name, Packed("", data), packed=False)
         self.as_they_are.add(storage)
         return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
     def packed(self, packed: Packed, layer: str) -> Operand:
         """What a kernel wants, called after the layer that uses it: `<layer>.weight`."""
         stem = f"{layer}.{packed.role}"
-        if self.slices and (found := self._within(stem, packed.data)) is not None:
-            return replace(found, role=packed.role)
-        name = self._stored(stem, packed.data, packed=not packed.varies)
+        if self.slices and (found := self._within(stem, packed)) is not None:
+            return found
+        name = self._stored(stem, packed, packed=not packed.varies)
         if packed.varies:
             self.as_they_are.add(name)
         return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
 
-    def _within(self, stem: str, data: Array) -> Operand | None:
+    def _within(self, stem: str, packed: Packed) -> Operand | None:
         """As a part of what is stored under this name, or another of the same stem."""
-        kind, raw = _content(data)
-        for name in self._stems.get(stem, ()):
-            known = self.known[name].data
-            at = known.tobytes().find(raw) if known.dtype.name == kind else -1
-            if at >= 0 and at % max(4, data.itemsize) == 0:
-                return Operand(name, name, data.nbytes, at, constant=True)
+        kind, raw = packed.content
+        for name, known_kind, known in self._stems.get(stem, ()):
+            at = self.packs.place(raw, known) if known_kind == kind else -1
+            if at >= 0 and at % max(4, packed.data.itemsize) == 0:
+                return Operand(name, name, packed.data.nbytes, at, constant=True, role=packed.role)
         return None
 
-    def _stored(self, stem: str, data: Array, packed: bool = True) -> str:
+    def _stored(self, stem: str, what: Packed, packed: bool = True) -> str:
         """What these bytes are called: so, unless something else is, or they are known already."""
-        content = (packed or not self.apart, *_content(data))
+        content = (packed or not self.apart, *what.content)
         if content not in self._by_content:
             name = self._by_content[content] = self._fresh(stem)
-            self._stems.setdefault(stem, []).append(name)
-            self.known[name] = Constant(name, data)
+            self._stems.setdefault(stem, []).append((name, *what.content))
+            self.known[name] = Constant(name, what.data)
         return self._by_content[content]
 
     def _fresh(self, stem: str) -> str:
@@ -125,23 +149,30 @@ def make_step(
 ) -> Step:
     """The call of a kernel. `where` says where each tensor lies."""
 
-    npu = isinstance(call.op, Delegate)
-
-    def operand(t: Tensor) -> Operand:
-        return operand_of(t, where) if t.data is None else constants.plain(t.name, t.data, ALIGNED if npu else 0)
-
-    operands = [operand(t) for t in call.inputs if t.data is None or not kernel.pack]
+    stored = constants_of(call, kernel, constants)
+    given = iter(stored)
+    operands = [
+        operand_of(t, where) if t.data is None else next(given)
+        for t in call.inputs
+        if t.data is None or not kernel.pack
+    ]
     if skipped := kernel.skips(call):
         operands[0] = replace(operands[0], offset=operands[0].offset + skipped, size=operands[0].size - skipped)
-    if kernel.pack:
-        layer = "" if isinstance(call.op, QSums) else call.y.origin.path  # of which sums have parts
-        operands += [constants.packed(p, layer or call.y.name) for p in kernel.pack(call)]
-    operands += [operand(t) for t in call.outputs]
+    operands += [*given, *(operand_of(t, where) for t in call.outputs)]
     size = kernel.scratch(call)
     scratch = Scratch(f"{node.outputs[0]}.scratch", size) if size else None
     step = Step(kernel, call, (node,), kernel.params(call), tuple(operands), scratch)
-    own = kernel.unit or ("npu" if npu else "")
+    own = kernel.unit or ("npu" if isinstance(call.op, Delegate) else "")
     return replace(step, executor=Executor[own.upper()]) if own else step
+
+
+def constants_of(call: Call[Any], kernel: Kernel[Any], constants: Constants) -> list[Operand]:
+    """The operands of a call that are constants, in their order, with what they are stored as."""
+    if kernel.pack:
+        layer = "" if isinstance(call.op, QSums) else call.y.origin.path  # of which sums have parts
+        return [constants.packed(p, layer or call.y.name) for p in constants.packs.packed(call, kernel)]
+    align = ALIGNED if isinstance(call.op, Delegate) else 0
+    return [constants.plain(t.name, t.data, align) for t in call.inputs if t.data is not None]
 
 
 def make_steps(

@@ -76,7 +76,18 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
     if (weights <= limit and not measured) or not weights or split is None or step.guards or len(call.outputs) != 1:
         return [step]
     most = -(-call.y.shape[last] // measured) if measured else limit * call.y.shape[last] // weights
-    places = _places(call.y.shape[last], split, most, team.count)
+    places = tuple(_places(call.y.shape[last], split, most, team.count))
+    key = id(step), places
+    if key not in team.tiles:  # a search asks for the same tiles again and again, and for their parts
+        team.tiles[key] = step, _cut(step, last, places, split, storage, team)
+    return team.tiles[key][1]
+
+
+def _cut(
+    step: Step, last: int, places: Sequence[int], split: Split, storage: Mapping[str, View], team: Team
+) -> list[Step]:
+    """The step in tiles of channels that are cut there; as it is if that cannot be."""
+    call = step.call
     ends = pairwise((0, *places, call.y.shape[last]))
     parts = [part_of(call, last, start, stop, split.wide) for start, stop in ends]
     found = [part for part in parts if part is not None]
@@ -84,7 +95,7 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
         return [step]
     tiles = []
     for number, part in enumerate(found):
-        made = make_step(step.nodes[0], part.call, step.kernel, Constants(), storage)
+        made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
         operands = list(moved(step, made, (*part.offsets, part.at)))
         rows = part.call.y.count // part.call.y.shape[-1]
         size = ((rows - 1) * part.call.y_pitch + part.call.y.shape[-1]) * part.call.y.dtype.size
@@ -112,45 +123,71 @@ class Streamed:
     constants: dict[str, Constant]
 
 
-def streamed(tiles: Sequence[Tile], constants: Constants, team: Team, dma: Dma, ahead: int) -> Streamed | None:
-    """With copies for all phases but the first; those of weights begin so many phases before. None if it cannot be."""
-    phases, traffic = [tile.phase for tile in tiles], Traffic()
-    known = dict(constants.known)
-    for kind in dict.fromkeys(c.data.dtype.name for c in constants.known.values()):
-        _bring(phases, known, kind, ahead, traffic)
+@dataclass
+class Brought:
+    """A copy of constants, and the first and the last phase that read them."""
+
+    copy: Copy
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Tiles whose phases, but for the first, read constants where copies bring them, and those constants."""
+
+    tiles: Sequence[Tile]
+    phases: list[Phase]
+    known: dict[str, Constant]
+    brought: list[Brought]
+
+
+def reading(tiles: Sequence[Tile], constants: Constants) -> Reading:
+    found = Reading(tiles, [tile.phase for tile in tiles], dict(constants.known), [])
+    kinds = {name: c.data.dtype.name for name, c in constants.known.items()}
+    for kind in dict.fromkeys(kinds.values()):
+        _bring(found, {name for name, its in kinds.items() if its == kind}, kind)
+    return found
+
+
+def streamed(what: Reading, team: Team, dma: Dma, ahead: int) -> Streamed | None:
+    """With the copies; those of weights begin so many phases before. None if it cannot be."""
+    tiles, traffic = what.tiles, Traffic()
+    for one in what.brought:
+        target, begin = one.copy.target, max(0, one.first - ahead)
+        traffic.add(one.copy, begin, one.first, Buffer(target.storage, target.size, begin, one.last))
     if not carry([(*tile.beside, tile.whole) for tile in tiles], traffic):
         return None
-    done = traffic.with_copies(phases, dma.channels)
+    done = traffic.with_copies(what.phases, dma.channels)
     if done is None:
         return None
     executors = (*team.cores, Executor.DMA0) if traffic else team.cores
     used = {o.storage for phase in done for step in phase.steps for o in step.operands if o.constant}
     bare = {o.storage for tile in tiles for step in tile.phase.steps for o in step.operands if o.constant}
-    kept = {name: c for name, c in known.items() if name in used or name not in bare}
+    kept = {name: c for name, c in what.known.items() if name in used or name not in bare}
     return Streamed(Schedule(done, executors), traffic.buffers, kept)
 
 
-def _bring(phases: list[Phase], known: dict[str, Constant], kind: str, ahead: int, traffic: Traffic) -> None:
-    """Has constants of a type come to phases, which then read them there. What the phase before has stays for the
-    next."""
-    copy, places = None, dict[str, int]()
+def _bring(found: Reading, names: Collection[str], kind: str) -> None:
+    """Has constants of a type, which have these names, come to phases, which then read them there. What the phase
+    before has stays for the next."""
+    phases, known, copy, places = found.phases, found.known, None, dict[str, int]()
     for time, phase in enumerate(phases):
-        own = [o.storage for o in _read(phase) if known[o.storage].data.dtype.name == kind]
+        own = [o.storage for o in _read(phase) if o.storage in names]
         if not time or not own:
             continue
-        if copy is not None and places.keys() >= set(own) and traffic.buffers[-1].last == time - 1:
-            traffic.buffers[-1] = replace(traffic.buffers[-1], last=time)
+        if copy is not None and places.keys() >= set(own) and found.brought[-1].last == time - 1:
+            found.brought[-1].last = time
         else:
             places, data = _together(own, known)
             if data.nbytes < LEAST:
                 copy = None
                 continue
-            name = f"tile{len(traffic)}_{kind}"
+            name = f"tile{len(found.brought)}_{kind}"
             known[name] = Constant(name, data)
             target = Operand(name, f"{name} in L1", -(-data.nbytes // 4) * 4)
             copy = Copy(target.storage, Operand(name, name, data.nbytes, constant=True), target)
-            begin = max(0, time - ahead)
-            traffic.add(copy, begin, time, Buffer(target.storage, target.size, begin, time))
+            found.brought.append(Brought(copy, time, time))
         phases[time] = replace(phase, steps=tuple(_reading(step, copy, places) for step in phase.steps))
 
 
@@ -164,13 +201,16 @@ def _together(names: Sequence[str], known: Mapping[str, Constant]) -> tuple[dict
     for name in dict.fromkeys(names):
         data = known[name].data.reshape(-1)
         places[name] = at
-        parts.append(np.pad(data, (0, -data.nbytes % 4 // data.itemsize)))
-        at += parts[-1].nbytes
+        more = -data.nbytes % 4 // data.itemsize
+        parts += [data, np.zeros(more, data.dtype)] if more else [data]
+        at += data.nbytes + more * data.itemsize
     return places, np.concatenate(parts)
 
 
 def _reading(step: Step, copy: Copy, places: Mapping[str, int]) -> Step:
     """Its constants from what was copied."""
+    if not any(o.constant and o.storage in places for o in step.operands):
+        return step
     operands = tuple(
         replace(o, storage=copy.source.storage, offset=places[o.storage] + o.offset, buffer=copy.target.storage)
         if o.constant and o.storage in places

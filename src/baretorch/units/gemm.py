@@ -55,7 +55,7 @@ def _pack(call: Call[Any]) -> tuple[Packed, ...]:
     """Weights as they are, rounded up to words, biases, multipliers: one constant, which one copy brings."""
     weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
     taps = np.ascontiguousarray(weight).reshape(-1)
-    words = np.pad(taps, (0, -taps.size % 4)).view(np.int32)
+    words = (np.pad(taps, (0, -taps.size % 4)) if taps.size % 4 else taps).view(np.int32)
     return (Packed("constants", np.concatenate([words, bias, multiplier]).astype(np.int32)),)
 
 
