@@ -40,7 +40,7 @@ def run_emulated(
         target = roomy(load_board(board))
         plan = arrange(make_plan(graph, target, Options(weights=Weights.FLASH)))
         c = emit("cases", {"forward": plan}, optimize)
-        options = Options(toolchain=Compiler.GCC, optimize=Optimize(optimize))
+        options = Options(toolchain=Compiler(toolchain), optimize=Optimize(optimize))
         compiled = Compiled(source, target, {"forward": graph}, {"forward": plan}, c, options)
         image = pipeline.build_image(compiled, folder / str(number))
         machine = open_machine(image, compiled.c.run)
