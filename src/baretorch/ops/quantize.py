@@ -12,7 +12,7 @@ from baretorch.ir import Array, DType, Op, Permuted, Piece, Quant, Shape, Signat
 from baretorch.ops import arithmetic, cut, overlap
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.targets.features import MVE, SOFT
+from baretorch.targets.features import FPU_DSP, MVE, SOFT
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def _moderate(call: Call[Quantize] | Call[Dequantize]) -> bool:
 
 QUANTIZE: tuple[Kernel[Quantize], ...] = (
     Kernel("bt_quantize_mve", "quantize/mve.c", _quantize, MVE, overlap=overlap.elementwise, splits=cut.outermost),
+    Kernel("bt_quantize_fpu", "quantize/fpu.c", _quantize, FPU_DSP, overlap=overlap.elementwise, splits=cut.outermost),
     Kernel(
         "bt_quantize_soft",
         "quantize/soft.c",
@@ -93,6 +94,9 @@ QUANTIZE: tuple[Kernel[Quantize], ...] = (
 )
 DEQUANTIZE: tuple[Kernel[Dequantize], ...] = (
     Kernel("bt_dequantize_mve", "quantize/mve.c", _dequantize, MVE, overlap=overlap.elementwise, splits=cut.outermost),
+    Kernel(
+        "bt_dequantize_fpu", "quantize/fpu.c", _dequantize, FPU_DSP, overlap=overlap.elementwise, splits=cut.outermost
+    ),
     Kernel(
         "bt_dequantize_soft",
         "quantize/soft.c",

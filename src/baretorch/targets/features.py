@@ -63,6 +63,7 @@ ANY_CPU = Needs()
 # What the files of these names below kernels/ ask of a CPU.
 DSP = needs(Feature.DSP)
 FPU = needs(Feature.V7M, Feature.FPU)
+FPU_DSP = needs(Feature.DSP, Feature.FPU)
 MVE = needs(Feature.MVE)
 XCV = needs(Feature.XCV)
 VECTORS = needs(Feature.VECTORS)

@@ -189,6 +189,12 @@ EDGES = (
         lambda rng: (np.arange(-128, 128).astype(np.int8),),
         lambda q: (q.int() - 5).float() * torch.tensor(0.1),
     ),
+    Case(
+        "dequantize seven",
+        Dequantize(0.03, -128),
+        lambda rng: (np.array([-128, -127, -1, 0, 1, 126, 127], np.int8),),
+        lambda q: (q.int() + 128).float() * torch.tensor(0.03),
+    ),
 )  # fmt: skip
 
 CASES = (*QLINEAR, *QCONV2D, *EDGES)

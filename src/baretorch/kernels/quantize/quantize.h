@@ -20,6 +20,9 @@ void bt_dequantize_ref(const bt_quantize *p, const int8_t *x, float *y);
 void bt_quantize_soft(const bt_quantize *p, const float *x, int8_t *y);
 void bt_dequantize_soft(const bt_quantize *p, const int8_t *x, float *y);
 
+void bt_quantize_fpu(const bt_quantize *p, const float *x, int8_t *y);
+void bt_dequantize_fpu(const bt_quantize *p, const int8_t *x, float *y);
+
 void bt_quantize_mve(const bt_quantize *p, const float *x, int8_t *y);
 void bt_dequantize_mve(const bt_quantize *p, const int8_t *x, float *y);
 #endif
