@@ -2,7 +2,7 @@
  *
  * Input and hidden state are halfwords while a step lasts, as the weights are, so that a word of each is two products
  * for a dual multiply. Per 32 products lstm and rnn take 21 instructions, gru 21.3; what is left of a unit stays in
- * registers: 47 instructions for lstm, 41 for gru, 14 for rnn. */
+ * registers: 47 instructions for lstm, 38 for gru, 14 for rnn. */
 #include "curves.h"
 
 #include "../dsp.h"
@@ -28,6 +28,8 @@ typedef struct {
     int32_t zero;
     int32_t y_shift;
     int16_t *h_end;
+    int32_t below; /* gru: what tanh takes off twice a sigmoid, and half of what is dropped */
+    int32_t half;
 } bt_step;
 
 #define BT_AT_X "24"
@@ -40,6 +42,8 @@ typedef struct {
 #define BT_AT_MULTIPLIER "52" /* and zero */
 #define BT_AT_Y_SHIFT "60"
 #define BT_AT_H_END "64"
+#define BT_AT_BELOW "68" /* and half */
+#define BT_AT_APART "76" /* gru: what two candidates have of the input */
 
 /* r0 has a bt_step: its fields from x on are copied to the stack, behind six words for entries, and r1 has the weights.
  * r2 to r5 have what leads to the entries. */
@@ -49,13 +53,13 @@ typedef struct {
     "add r6, r0, #28\n\t"                                                                                              \
     "ldmia r0, {r1, r2, r3, r4, r5}\n\t"                                                                               \
     "ldmia r6!, {r7, r8, r9, r10, r11, r12}\n\t"                                                                       \
-    "sub sp, sp, #80\n\t"                                                                                              \
+    "sub sp, sp, #88\n\t"                                                                                              \
     "add lr, sp, #24\n\t"                                                                                              \
     "stmia lr!, {r7, r8, r9, r10, r11, r12}\n\t"                                                                       \
-    "ldmia r6, {r7, r8, r9, r10, r11}\n\t"                                                                             \
-    "stmia lr, {r7, r8, r9, r10, r11}\n\t"
+    "ldmia r6, {r6, r7, r8, r9, r10, r11, r12}\n\t"                                                                    \
+    "stmia lr, {r6, r7, r8, r9, r10, r11, r12}\n\t"
 #define BT_STEP_ENDS                                                                                                   \
-    "add sp, sp, #80\n\t"                                                                                              \
+    "add sp, sp, #88\n\t"                                                                                              \
     "pop {r7}\n\t"
 
 /* Where a row's first word is multiplied, and its first whole block: at these distances from a label. */
@@ -144,8 +148,8 @@ typedef struct {
 /* Until h is at its end. */
 #define BT_NEXT(h, y)                                                                                                  \
     "strd " h ", " y ", [sp, #" BT_AT_H "]\n\t"                                                                        \
-    "ldr r12, [sp, #" BT_AT_H_END "]\n\t"                                                                              \
-    "cmp " h ", r12\n\t"                                                                                               \
+    "ldr r7, [sp, #" BT_AT_H_END "]\n\t"                                                                               \
+    "cmp " h ", r7\n\t"                                                                                                \
     "bne 1b\n\t"
 
 #define BT_LSTM_STEP(give)                                                                                             \
@@ -175,27 +179,41 @@ typedef struct {
         "str r7, [sp, #" BT_AT_C "]\n\t"                                                                               \
         "ldrd r11, r12, [sp, #" BT_AT_MULTIPLIER "]\n\t" give("r4", "r9") BT_NEXT("r8", "r9") BT_STEP_ENDS
 
-/* A unit of gru, from sigmoids of reset and update, and what the candidate has of the hidden state and of the input;
- * r0 has y when `y` was executed. */
-#define BT_GRU_UNIT(r, z, u, v, y, give)                                                                               \
+/* u = sigmoid of twice a candidate, from the sigmoid of reset and what the candidate has of the hidden state and of the
+ * input. */
+#define BT_GRU_UNIT(r, u, v)                                                                                           \
     "ssat " u ", #16, " u "\n\t"                                                                                       \
     "smlatb " u ", " r ", " u ", lr\n\t"                                                                               \
-    "add " u ", " v ", " u ", asr #13\n\t" y                                                                           \
+    "add " u ", " v ", " u ", asr #13\n\t"                                                                             \
     "ssat " r ", #8, " u ", asr #7\n\t"                                                                                \
     "ldr " r ", [r10, " r ", lsl #2]\n\t"                                                                              \
     "lsl " u ", " u ", #1\n\t"                                                                                         \
-    "smlabb " u ", " u ", " r ", " r "\n\t"                                                                            \
-    "sub " u ", " u ", #0x10000000\n\t"                                                                                \
-    "sub " u ", " u ", #0x4000\n\t"                                                                                    \
-    "asr " u ", " u ", #15\n\t"                                                                                        \
-    "ldrsh " r ", [r8]\n\t"                                                                                            \
-    "qsub16 " r ", " r ", " u "\n\t"                                                                                   \
-    "smlatb " r ", " z ", " r ", lr\n\t"                                                                               \
-    "add " u ", " u ", " r ", asr #13\n\t"                                                                             \
-    "strh " u ", [r8], #2\n\t" give(u, "r0")
+    "smlabb " u ", " u ", " r ", " r "\n\t"
 
-/* lr has half of what is dropped; BT_GIVE16 overwrites it. */
-#define BT_GRU_STEP(give, again)                                                                                        \
+/* The next two numbers of y, at r12, are those of the halfwords of r4; r2 and r3 have multiplier and zero point, which
+ * for int8 is that of 2^16 times the number and a half. */
+#define BT_GIVE8_TWO                                                                                                   \
+    "smlawb r5, r2, r4, r3\n\t"                                                                                        \
+    "ssat r5, #8, r5, asr #16\n\t"                                                                                     \
+    "strb r5, [r12], #1\n\t"                                                                                           \
+    "smlawt r6, r2, r4, r3\n\t"                                                                                        \
+    "ssat r6, #8, r6, asr #16\n\t"                                                                                     \
+    "strb r6, [r12], #1\n\t"
+#define BT_GIVE16_TWO                                                                                                  \
+    "ldr lr, [sp, #" BT_AT_Y_SHIFT "]\n\t"                                                                             \
+    "sxth r5, r4\n\t"                                                                                                  \
+    "asr r6, r4, #16\n\t"                                                                                              \
+    "lsl r5, r5, lr\n\t"                                                                                               \
+    "lsl r6, r6, lr\n\t"                                                                                               \
+    "smmlar r5, r5, r2, r3\n\t"                                                                                        \
+    "ssat r5, #16, r5\n\t"                                                                                             \
+    "strh r5, [r12], #2\n\t"                                                                                           \
+    "smmlar r6, r6, r2, r3\n\t"                                                                                        \
+    "ssat r6, #16, r6\n\t"                                                                                             \
+    "strh r6, [r12], #2\n\t"
+
+/* Two units are halfwords of one word from their candidates on. */
+#define BT_GRU_STEP(give)                                                                                              \
     BT_STEP_BEGINS BT_ENTRIES("0", "r2", "r3", "2f") BT_ENTRIES("8", "r4", "r5", "5f")                                 \
         BT_EXITS                                                                                                       \
         "1:\n\t"                                                                                                       \
@@ -209,7 +227,7 @@ typedef struct {
         "ldr.w r8, [sp, #" BT_AT_BORDER "]\n\t"                                                                        \
         "cmp r0, r8\n\t"                                                                                               \
         "bne.w 3b\n\t"                                                                                                 \
-        "strd r4, r7, [sp, #68]\n\t"                                                                                   \
+        "strd r4, r7, [sp, #" BT_AT_APART "]\n\t"                                                                      \
         "ldmia r1!, {r4, r7}\n\t"                                                                                      \
         "ldr.w pc, [sp, #8]\n"                                                                                         \
         "5:\n\t" BT_SIX_SINGLE "ldr.w pc, [sp, #12]\n"                                                                 \
@@ -226,16 +244,26 @@ typedef struct {
         "smmulr r5, r5, r11\n\t"                                                                                       \
         "smmulr r6, r6, r12\n\t"                                                                                       \
         "smmulr r7, r7, lr\n\t"                                                                                        \
-        "ldrd r8, r9, [sp, #68]\n\t"                                                                                   \
-        "smmulr r0, r8, r10\n\t"                                                                                       \
+        "ldrd r8, r9, [sp, #" BT_AT_APART "]\n\t"                                                                      \
+        "smmulr r8, r8, r10\n\t"                                                                                       \
         "smmulr r9, r9, lr\n\t"                                                                                        \
         "ldr r10, [sp, #" BT_AT_MIDDLE "]\n\t" /**/                                                                    \
         BT_SIGMOID("r2") BT_SIGMOID("r3") BT_SIGMOID("r5") BT_SIGMOID("r6")                                            \
-        "ldr r8, [sp, #" BT_AT_H "]\n\t"                                                                               \
-        "mov lr, #0x1000\n\t"                                                                                          \
-        "ldrd r11, r12, [sp, #" BT_AT_MULTIPLIER "]\n\t" /**/                                                          \
-        BT_GRU_UNIT("r2", "r3", "r4", "r0", "ldr r0, [sp, #" BT_AT_Y "]\n\t", give) again                              \
-        BT_GRU_UNIT("r5", "r6", "r7", "r9", "", give) BT_NEXT("r8", "r0") BT_STEP_ENDS
+        "ldrd r0, r12, [sp, #" BT_AT_H "]\n\t"                                                                         \
+        "ldrd r11, lr, [sp, #" BT_AT_BELOW "]\n\t" /**/                                                                \
+        BT_GRU_UNIT("r2", "r4", "r8") BT_GRU_UNIT("r5", "r7", "r9")                                                    \
+        "add r4, r11, r4, lsl #1\n\t"                                                                                  \
+        "add r7, r11, r7, lsl #1\n\t"                                                                                  \
+        "pkhtb r4, r7, r4, asr #16\n\t"                                                                                \
+        "ldr r2, [r0]\n\t"                                                                                             \
+        "qsub16 r2, r2, r4\n\t"                                                                                        \
+        "smlatb r3, r3, r2, lr\n\t"                                                                                    \
+        "smlatt r6, r6, r2, lr\n\t"                                                                                    \
+        "lsl r6, r6, #3\n\t"                                                                                           \
+        "pkhtb r3, r6, r3, asr #13\n\t"                                                                                \
+        "sadd16 r4, r4, r3\n\t"                                                                                        \
+        "str r4, [r0], #4\n\t"                                                                                         \
+        "ldrd r2, r3, [sp, #" BT_AT_MULTIPLIER "]\n\t" give BT_NEXT("r0", "r12") BT_STEP_ENDS
 
 #define BT_RNN_UNIT(v, give)                                                                                           \
     "sub " v ", " v ", #0x10000000\n\t"                                                                                \
@@ -266,8 +294,8 @@ typedef struct {
 
 BT_STEP(bt_lstm_step, BT_LSTM_STEP(BT_GIVE8))
 BT_STEP(bt_lstm16_step, BT_LSTM_STEP(BT_GIVE16))
-BT_STEP(bt_gru_step, BT_GRU_STEP(BT_GIVE8, ""))
-BT_STEP(bt_gru16_step, BT_GRU_STEP(BT_GIVE16, "mov lr, #0x1000\n\t"))
+BT_STEP(bt_gru_step, BT_GRU_STEP(BT_GIVE8_TWO))
+BT_STEP(bt_gru16_step, BT_GRU_STEP(BT_GIVE16_TWO))
 BT_STEP(bt_rnn_step, BT_RNN_STEP(BT_GIVE8))
 BT_STEP(bt_rnn16_step, BT_RNN_STEP(BT_GIVE16))
 
@@ -277,37 +305,59 @@ BT_INLINE int32_t bt_words_of_bytes(int32_t count)
     return 2 * (count >> 2) + ((count & 3) > 1 ? 2 : count & 3);
 }
 
-/* Gives what lies behind both. */
-BT_INLINE int32_t *bt_store_two(int32_t *to, int32_t first, int32_t second)
+/* `words` of them, of aligned memory. */
+BT_INLINE void bt_copy_words(int32_t *to, const int8_t *from, int32_t words)
 {
-    __asm__ volatile("strd %1, %2, [%0], #8" : "+r"(to) : "r"(first), "r"(second) : "memory");
-    return to;
+    int32_t fours = words >> 2;
+    for (int32_t rest = words & 3; rest > 0; rest--, from += 4)
+        *to++ = bt_load4(from);
+    if (fours)
+        __asm__ volatile("1:\n\t"
+                         "ldmia %[from]!, {r2, r3, r4, r5}\n\t"
+                         "stmia %[to]!, {r2, r3, r4, r5}\n\t"
+                         "subs %[fours], %[fours], #1\n\t"
+                         "bne 1b"
+                         : [from] "+r"(from), [to] "+r"(to), [fours] "+r"(fours)
+                         :
+                         : "r2", "r3", "r4", "r5", "cc", "memory");
 }
 
 /* `count` bytes as pairs of halfwords. Reads up to three bytes behind them, and writes up to a word behind theirs. */
 BT_INLINE void bt_widen(int32_t *to, const int8_t *from, int32_t count)
 {
-    const int8_t *end = from + count;
-    do {
+    int32_t eights = ((count + 3) >> 2) >> 1;
+    if (((count + 3) >> 2) & 1) {
         const int32_t four = bt_load4(from);
         from += 4;
-        to = bt_store_two(to, bt_even_bytes(four), bt_odd_bytes(four));
-    } while (from < end);
+        *to++ = bt_even_bytes(four);
+        *to++ = bt_odd_bytes(four);
+    }
+    if (eights)
+        __asm__ volatile("1:\n\t"
+                         "ldr r3, [%[from]], #4\n\t"
+                         "ldr r5, [%[from]], #4\n\t"
+                         "sxtb16 r2, r3\n\t"
+                         "sxtb16 r3, r3, ror #8\n\t"
+                         "sxtb16 r4, r5\n\t"
+                         "sxtb16 r5, r5, ror #8\n\t"
+                         "stmia %[to]!, {r2, r3, r4, r5}\n\t"
+                         "subs %[eights], %[eights], #1\n\t"
+                         "bne 1b"
+                         : [from] "+r"(from), [to] "+r"(to), [eights] "+r"(eights)
+                         :
+                         : "r2", "r3", "r4", "r5", "cc", "memory");
 }
 
 /* Reads up to a halfword behind them. */
 BT_INLINE void bt_copy_halves(int32_t *to, const int16_t *from, int32_t count)
 {
-    const int8_t *bytes = (const int8_t *)from, *end = bytes + 2 * count;
-    if (((count + 1) >> 1) & 1) {
+    const int8_t *bytes = (const int8_t *)from;
+    if (count % 2 == 0) { /* then they begin at a word, as tensors do */
+        bt_copy_words(to, bytes, count >> 1);
+        return;
+    }
+    for (; count > 0; count -= 2, bytes += 4)
         *to++ = bt_load4(bytes);
-        bytes += 4;
-    }
-    while (bytes < end) {
-        const int32_t first = bt_load4(bytes), second = bt_load4(bytes + 4);
-        bytes += 8;
-        to = bt_store_two(to, first, second);
-    }
 }
 
 /* What code has for words: up to most - 1 of `single` bytes each, a jump, then `turn` blocks of `block` bytes for `most`
@@ -345,6 +395,9 @@ BT_INLINE void bt_units(bt_kind kind, int32_t wide, const bt_qrecurrent *p, cons
                      .zero = p->zero,
                      .y_shift = p->y_shift };
     if (kind == BT_QGRU) {
+        step.zero = wide ? p->zero : p->zero * 65536 + 32768;
+        step.below = -(INT32_C(1) << 29) - (INT32_C(1) << 15);
+        step.half = INT32_C(1) << 12;
         const bt_unrolled six = { 2, 36, 10, 64 };
         bt_entries(six, words, &step.single, &step.block);
         bt_entries(six, words_hh, &step.single_hh, &step.block_hh);
