@@ -29,110 +29,111 @@
 #define BT_FLOATS_16_24 "vldmia %[w]!, {s16-s31}\n\t"
 
 /* y[0..8 * eights) of one window. `w`: [eights][weights][8], from the first weight used; eight weights are 1 << `log`
- * bytes. Eight inputs in s8-s15, the weights of two of them in s16-s31: 71 instructions for 64 products. */
+ * bytes. Eight inputs in s8-s15, the weights of two of them in s16-s31: 71 instructions for 64 products. This and the
+ * others are of the variables of the functions they stand in. */
 #define BT_FPU_ONE_WINDOW(two, one, log)                                                                               \
-    "1:\n\t"                                                                                                           \
-    "vldmia %[bias]!, {s0-s7}\n\t"                                                                                     \
-    "mov %[at], %[x]\n\t"                                                                                              \
-    "ldr %[r], [%[s], %[rows]]\n"                                                                                      \
-    "2:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[inputs]]\n\t"                                                                                  \
-    "subs %[n], %[n], #8\n\t"                                                                                          \
-    "blo 4f\n"                                                                                                         \
-    "3:\n\t"                                                                                                           \
-    "vldmia %[at]!, {s8-s15}\n\t"                                                                                      \
-    two BT_MACS_16(8) BT_MACS_24(9) two BT_MACS_16(10) BT_MACS_24(11)                                                  \
-    two BT_MACS_16(12) BT_MACS_24(13) two BT_MACS_16(14) BT_MACS_24(15)                                                \
-    "subs %[n], %[n], #8\n\t"                                                                                          \
-    "bhs 3b\n"                                                                                                         \
-    "4:\n\t"                                                                                                           \
-    "adds %[n], %[n], #8\n\t"                                                                                          \
-    "beq 6f\n"                                                                                                         \
-    "5:\n\t"                                                                                                           \
-    "vldmia %[at]!, {s8}\n\t"                                                                                          \
-    one                                                                                                                \
-    BT_MACS_16(8)                                                                                                      \
-    "subs %[n], %[n], #1\n\t"                                                                                          \
-    "bne 5b\n"                                                                                                         \
-    "6:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[x_step]]\n\t"                                                                                  \
-    "add %[at], %[at], %[n], lsl #2\n\t"                                                                               \
-    "ldr %[n], [%[s], %[w_step]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[r], %[r], #1\n\t"                                                                                          \
-    "bne 2b\n\t"                                                                                                       \
-    "vstmia %[y]!, {s0-s7}\n\t"                                                                                        \
-    "ldr %[n], [%[s], %[w_next]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[eights], %[eights], #1\n\t"                                                                                \
-    "bne 1b"
+    __asm__ volatile("1:\n\t"                                                                                          \
+                     "vldmia %[bias]!, {s0-s7}\n\t"                                                                    \
+                     "mov %[at], %[x]\n\t"                                                                             \
+                     "ldr %[r], [%[s], %[rows]]\n"                                                                     \
+                     "2:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[inputs]]\n\t"                                                                 \
+                     "subs %[n], %[n], #8\n\t"                                                                         \
+                     "blo 4f\n"                                                                                        \
+                     "3:\n\t"                                                                                          \
+                     "vldmia %[at]!, {s8-s15}\n\t"                                                                     \
+                     two BT_MACS_16(8) BT_MACS_24(9) two BT_MACS_16(10) BT_MACS_24(11)                                 \
+                     two BT_MACS_16(12) BT_MACS_24(13) two BT_MACS_16(14) BT_MACS_24(15)                               \
+                     "subs %[n], %[n], #8\n\t"                                                                         \
+                     "bhs 3b\n"                                                                                        \
+                     "4:\n\t"                                                                                          \
+                     "adds %[n], %[n], #8\n\t"                                                                         \
+                     "beq 6f\n"                                                                                        \
+                     "5:\n\t"                                                                                          \
+                     "vldmia %[at]!, {s8}\n\t"                                                                         \
+                     one                                                                                               \
+                     BT_MACS_16(8)                                                                                     \
+                     "subs %[n], %[n], #1\n\t"                                                                         \
+                     "bne 5b\n"                                                                                        \
+                     "6:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[x_step]]\n\t"                                                                 \
+                     "add %[at], %[at], %[n], lsl #2\n\t"                                                              \
+                     "ldr %[n], [%[s], %[w_step]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[r], %[r], #1\n\t"                                                                         \
+                     "bne 2b\n\t"                                                                                      \
+                     "vstmia %[y]!, {s0-s7}\n\t"                                                                       \
+                     "ldr %[n], [%[s], %[w_next]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[eights], %[eights], #1\n\t"                                                               \
+                     "bne 1b"                                                                                          \
+                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w), [bias] "+r"(bias), [y] "+r"(y),     \
+                       [eights] "+r"(eights)                                                                           \
+                     : [s] "r"(s), [x] "r"(x), BT_FIELDS                                                               \
+                     : BT_SINGLES, "cc", "memory")
 BT_INLINE void bt_fpu_one_window(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
                                  int32_t eights)
 {
     const float *at;
     int32_t rows, n;
-    __asm__ volatile(BT_FPU_ONE_WINDOW(BT_FLOATS_16_24, BT_FLOATS_16, "5")
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w), [bias] "+r"(bias), [y] "+r"(y),
-                       [eights] "+r"(eights)
-                     : [s] "r"(s), [x] "r"(x), BT_FIELDS
-                     : BT_SINGLES, "cc", "memory");
+    BT_FPU_ONE_WINDOW(BT_FLOATS_16_24, BT_FLOATS_16, "5");
 }
 
 /* The same for two windows, whose inputs begin at `x` and `z`; the second's outputs follow the first's.
  * Four inputs of each in s16-s19 and s20-s23, the weights of one in s24-s31: 72 instructions for 64 products,
  * and half the weights to load. */
 #define BT_FPU_TWO_WINDOWS(one, log)                                                                                   \
-    "1:\n\t"                                                                                                           \
-    "vldmia %[bias], {s0-s7}\n\t"                                                                                      \
-    "vldmia %[bias]!, {s8-s15}\n\t"                                                                                    \
-    "mov %[at], %[x]\n\t"                                                                                              \
-    "mov %[at_z], %[z]\n\t"                                                                                            \
-    "ldr %[r], [%[s], %[rows]]\n"                                                                                      \
-    "2:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[inputs]]\n\t"                                                                                  \
-    "subs %[n], %[n], #4\n\t"                                                                                          \
-    "blo 4f\n"                                                                                                         \
-    "3:\n\t"                                                                                                           \
-    "vldmia %[at]!, {s16-s19}\n\t"                                                                                     \
-    "vldmia %[at_z]!, {s20-s23}\n\t"                                                                                   \
-    one BT_MACS_24(16) BT_MACS_24_HIGH(20) one BT_MACS_24(17) BT_MACS_24_HIGH(21)                                      \
-    one BT_MACS_24(18) BT_MACS_24_HIGH(22) one BT_MACS_24(19) BT_MACS_24_HIGH(23)                                      \
-    "subs %[n], %[n], #4\n\t"                                                                                          \
-    "bhs 3b\n"                                                                                                         \
-    "4:\n\t"                                                                                                           \
-    "adds %[n], %[n], #4\n\t"                                                                                          \
-    "beq 6f\n"                                                                                                         \
-    "5:\n\t"                                                                                                           \
-    "vldmia %[at]!, {s16}\n\t"                                                                                         \
-    "vldmia %[at_z]!, {s20}\n\t"                                                                                       \
-    one BT_MACS_24(16) BT_MACS_24_HIGH(20)                                                                             \
-    "subs %[n], %[n], #1\n\t"                                                                                          \
-    "bne 5b\n"                                                                                                         \
-    "6:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[x_step]]\n\t"                                                                                  \
-    "add %[at], %[at], %[n], lsl #2\n\t"                                                                               \
-    "add %[at_z], %[at_z], %[n], lsl #2\n\t"                                                                           \
-    "ldr %[n], [%[s], %[w_step]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[r], %[r], #1\n\t"                                                                                          \
-    "bne 2b\n\t"                                                                                                       \
-    "vstmia %[y]!, {s0-s7}\n\t"                                                                                        \
-    "vstmia %[y_z]!, {s8-s15}\n\t"                                                                                     \
-    "ldr %[n], [%[s], %[w_next]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[eights], %[eights], #1\n\t"                                                                                \
-    "bne 1b"
+    __asm__ volatile("1:\n\t"                                                                                          \
+                     "vldmia %[bias], {s0-s7}\n\t"                                                                     \
+                     "vldmia %[bias]!, {s8-s15}\n\t"                                                                   \
+                     "mov %[at], %[x]\n\t"                                                                             \
+                     "mov %[at_z], %[z]\n\t"                                                                           \
+                     "ldr %[r], [%[s], %[rows]]\n"                                                                     \
+                     "2:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[inputs]]\n\t"                                                                 \
+                     "subs %[n], %[n], #4\n\t"                                                                         \
+                     "blo 4f\n"                                                                                        \
+                     "3:\n\t"                                                                                          \
+                     "vldmia %[at]!, {s16-s19}\n\t"                                                                    \
+                     "vldmia %[at_z]!, {s20-s23}\n\t"                                                                  \
+                     one BT_MACS_24(16) BT_MACS_24_HIGH(20) one BT_MACS_24(17) BT_MACS_24_HIGH(21)                     \
+                     one BT_MACS_24(18) BT_MACS_24_HIGH(22) one BT_MACS_24(19) BT_MACS_24_HIGH(23)                     \
+                     "subs %[n], %[n], #4\n\t"                                                                         \
+                     "bhs 3b\n"                                                                                        \
+                     "4:\n\t"                                                                                          \
+                     "adds %[n], %[n], #4\n\t"                                                                         \
+                     "beq 6f\n"                                                                                        \
+                     "5:\n\t"                                                                                          \
+                     "vldmia %[at]!, {s16}\n\t"                                                                        \
+                     "vldmia %[at_z]!, {s20}\n\t"                                                                      \
+                     one BT_MACS_24(16) BT_MACS_24_HIGH(20)                                                            \
+                     "subs %[n], %[n], #1\n\t"                                                                         \
+                     "bne 5b\n"                                                                                        \
+                     "6:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[x_step]]\n\t"                                                                 \
+                     "add %[at], %[at], %[n], lsl #2\n\t"                                                              \
+                     "add %[at_z], %[at_z], %[n], lsl #2\n\t"                                                          \
+                     "ldr %[n], [%[s], %[w_step]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[r], %[r], #1\n\t"                                                                         \
+                     "bne 2b\n\t"                                                                                      \
+                     "vstmia %[y]!, {s0-s7}\n\t"                                                                       \
+                     "vstmia %[y_z]!, {s8-s15}\n\t"                                                                    \
+                     "ldr %[n], [%[s], %[w_next]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[eights], %[eights], #1\n\t"                                                               \
+                     "bne 1b"                                                                                          \
+                     : [at] "=&r"(at), [at_z] "=&r"(at_z), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w),                 \
+                       [bias] "+r"(bias), [y] "+r"(y), [y_z] "+r"(y_z), [eights] "+r"(eights)                          \
+                     : [s] "r"(s), [x] "r"(x), [z] "r"(z), BT_FIELDS                                                   \
+                     : BT_SINGLES, "cc", "memory")
 BT_INLINE void bt_fpu_two_windows(const bt_windows *s, const float *x, const float *z, const float *w,
                                   const float *bias, float *y, int32_t eights)
 {
     const float *at, *at_z;
     float *y_z = y + s->out;
     int32_t rows, n;
-    __asm__ volatile(BT_FPU_TWO_WINDOWS(BT_FLOATS_24, "5")
-                     : [at] "=&r"(at), [at_z] "=&r"(at_z), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w),
-                       [bias] "+r"(bias), [y] "+r"(y), [y_z] "+r"(y_z), [eights] "+r"(eights)
-                     : [s] "r"(s), [x] "r"(x), [z] "r"(z), BT_FIELDS
-                     : BT_SINGLES, "cc", "memory");
+    BT_FPU_TWO_WINDOWS(BT_FLOATS_24, "5");
 }
 
 /* sum + the products of x[i] and w[i] over i < n, in four partial sums */
@@ -206,41 +207,41 @@ BT_SHARED void bt_fpu_dense(const bt_windows *s, const float *x, const float *we
 /* y[0..8 * eights) of one window of a depthwise convolution: eight channels of an input in s8-s15 meet the weights of
  * eight outputs: 13 instructions for 8 products. */
 #define BT_FPU_DEPTHWISE(one, log)                                                                                     \
-    "1:\n\t"                                                                                                           \
-    "vldmia %[bias]!, {s0-s7}\n\t"                                                                                     \
-    "mov %[at], %[x]\n\t"                                                                                              \
-    "ldr %[r], [%[s], %[rows]]\n"                                                                                      \
-    "2:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[inputs]]\n"                                                                                    \
-    "3:\n\t"                                                                                                           \
-    one                                                                                                                \
-    "vldmia %[at], {s8-s15}\n\t"                                                                                       \
-    "add %[at], %[at], %[pixel]\n\t"                                                                                   \
-    BT_TAP_16                                                                                                          \
-    "subs %[n], %[n], #1\n\t"                                                                                          \
-    "bne 3b\n\t"                                                                                                       \
-    "ldr %[n], [%[s], %[x_step]]\n\t"                                                                                  \
-    "add %[at], %[at], %[n], lsl #2\n\t"                                                                               \
-    "ldr %[n], [%[s], %[w_step]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[r], %[r], #1\n\t"                                                                                          \
-    "bne 2b\n\t"                                                                                                       \
-    "vstmia %[y]!, {s0-s7}\n\t"                                                                                        \
-    "add %[x], %[x], #32\n\t"                                                                                          \
-    "ldr %[n], [%[s], %[w_next]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[eights], %[eights], #1\n\t"                                                                                \
-    "bne 1b"
+    __asm__ volatile("1:\n\t"                                                                                          \
+                     "vldmia %[bias]!, {s0-s7}\n\t"                                                                    \
+                     "mov %[at], %[x]\n\t"                                                                             \
+                     "ldr %[r], [%[s], %[rows]]\n"                                                                     \
+                     "2:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[inputs]]\n"                                                                   \
+                     "3:\n\t"                                                                                          \
+                     one                                                                                               \
+                     "vldmia %[at], {s8-s15}\n\t"                                                                      \
+                     "add %[at], %[at], %[pixel]\n\t"                                                                  \
+                     BT_TAP_16                                                                                         \
+                     "subs %[n], %[n], #1\n\t"                                                                         \
+                     "bne 3b\n\t"                                                                                      \
+                     "ldr %[n], [%[s], %[x_step]]\n\t"                                                                 \
+                     "add %[at], %[at], %[n], lsl #2\n\t"                                                              \
+                     "ldr %[n], [%[s], %[w_step]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[r], %[r], #1\n\t"                                                                         \
+                     "bne 2b\n\t"                                                                                      \
+                     "vstmia %[y]!, {s0-s7}\n\t"                                                                       \
+                     "add %[x], %[x], #32\n\t"                                                                         \
+                     "ldr %[n], [%[s], %[w_next]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[eights], %[eights], #1\n\t"                                                               \
+                     "bne 1b"                                                                                          \
+                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias),     \
+                       [y] "+r"(y), [eights] "+r"(eights)                                                              \
+                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS                                                  \
+                     : BT_SINGLES, "cc", "memory")
 BT_INLINE void bt_fpu_depthwise_any(const bt_windows *s, const float *x, const float *w, const float *bias,
                                     float *y, int32_t eights)
 {
     const float *at;
     int32_t rows, n;
-    __asm__ volatile(BT_FPU_DEPTHWISE(BT_FLOATS_16, "5")
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias),
-                       [y] "+r"(y), [eights] "+r"(eights)
-                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS
-                     : BT_SINGLES, "cc", "memory");
+    BT_FPU_DEPTHWISE(BT_FLOATS_16, "5");
 }
 
 /* The same where the window is three wide, and so is the kernel: 34 instructions for 24 products. */

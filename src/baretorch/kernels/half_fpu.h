@@ -20,11 +20,7 @@ BT_INLINE void bt_half_fpu_one_window(const bt_windows *s, const float *x, const
 {
     const float *at;
     int32_t rows, n;
-    __asm__ volatile(BT_FPU_ONE_WINDOW(BT_HALVES_16 BT_HALVES_24, BT_HALVES_16, "4")
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w), [bias] "+r"(bias), [y] "+r"(y),
-                       [eights] "+r"(eights)
-                     : [s] "r"(s), [x] "r"(x), BT_FIELDS
-                     : BT_SINGLES, "cc", "memory");
+    BT_FPU_ONE_WINDOW(BT_HALVES_16 BT_HALVES_24, BT_HALVES_16, "4");
 }
 
 /* 104 instructions for 64 products. */
@@ -34,11 +30,7 @@ BT_INLINE void bt_half_fpu_two_windows(const bt_windows *s, const float *x, cons
     const float *at, *at_z;
     float *y_z = y + s->out;
     int32_t rows, n;
-    __asm__ volatile(BT_FPU_TWO_WINDOWS(BT_HALVES_24, "4")
-                     : [at] "=&r"(at), [at_z] "=&r"(at_z), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w),
-                       [bias] "+r"(bias), [y] "+r"(y), [y_z] "+r"(y_z), [eights] "+r"(eights)
-                     : [s] "r"(s), [x] "r"(x), [z] "r"(z), BT_FIELDS
-                     : BT_SINGLES, "cc", "memory");
+    BT_FPU_TWO_WINDOWS(BT_HALVES_24, "4");
 }
 
 /* 21 instructions for 8 products. */
@@ -47,11 +39,7 @@ BT_INLINE void bt_half_fpu_depthwise_any(const bt_windows *s, const float *x, co
 {
     const float *at;
     int32_t rows, n;
-    __asm__ volatile(BT_FPU_DEPTHWISE(BT_HALVES_16, "4")
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias),
-                       [y] "+r"(y), [eights] "+r"(eights)
-                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS
-                     : BT_SINGLES, "cc", "memory");
+    BT_FPU_DEPTHWISE(BT_HALVES_16, "4");
 }
 
 /* A bt_sums: behind `weight` are halves in eights. */

@@ -15,11 +15,7 @@ BT_INLINE const bt_halves *bt_half_mve_one_window(const bt_windows *s, bt_mve_ei
 {
     register float32x4_t p __asm__("q1"), q __asm__("q0");
     int32_t rows, n, i, j;
-    __asm__ volatile(BT_MVE_ONE_WINDOW(BT_MVE_HALVES, "4")
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x),
-                       [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j)
-                     : [s] "r"(s), BT_FIELDS
-                     : "lr", "cc", "memory");
+    BT_MVE_ONE_WINDOW(BT_MVE_HALVES, "4");
     return w;
 }
 
@@ -29,12 +25,7 @@ BT_INLINE const bt_halves *bt_half_mve_two_windows(const bt_windows *s, bt_mve_e
 {
     register float32x4_t p __asm__("q1"), q __asm__("q0");
     int32_t rows, n, i, j, k, l;
-    __asm__ volatile(BT_MVE_TWO_WINDOWS(BT_MVE_HALVES, "4")
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [c] "+w"(sums_z->low), [d] "+w"(sums_z->high),
-                       [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x), [z] "+r"(z), [w] "+r"(w), [r] "=&r"(rows),
-                       [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j), [k] "=&r"(k), [l] "=&r"(l)
-                     : [s] "r"(s), BT_FIELDS
-                     : "lr", "cc", "memory");
+    BT_MVE_TWO_WINDOWS(BT_MVE_HALVES, "4");
     return w;
 }
 
@@ -45,11 +36,7 @@ BT_INLINE const bt_halves *bt_half_mve_depthwise_window(const bt_windows *s, bt_
     float32x4_t u, v;
     register float32x4_t p __asm__("q1"), q __asm__("q0");
     int32_t rows, n;
-    __asm__ volatile(BT_MVE_DEPTHWISE(BT_MVE_HALVES, "4")
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [u] "=&w"(u), [v] "=&w"(v), [p] "=&w"(p),
-                       [q] "=&w"(q), [x] "+r"(x), [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n)
-                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS
-                     : "lr", "cc", "memory");
+    BT_MVE_DEPTHWISE(BT_MVE_HALVES, "4");
     return w;
 }
 

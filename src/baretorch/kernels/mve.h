@@ -31,111 +31,111 @@ BT_INLINE void bt_mve_store(float *y, bt_mve_eight v)
 #define BT_MVE_RIGHT(x) "vfma.f32 %q[c], %q[p], " x "\n\tvfma.f32 %q[d], %q[q], " x "\n\t"
 
 /* Adds the products of one window, from `x` on, with the weights of eight outputs; gives where the weights end.
- * 10 instructions for 16 products. */
+ * 10 instructions for 16 products. This and the others are of the variables of the functions they stand in. */
 #define BT_MVE_ONE_WINDOW(weights, log)                                                                                \
-    "ldr %[r], [%[s], %[rows]]\n"                                                                                      \
-    "2:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[inputs]]\n\t"                                                                                  \
-    "lsr lr, %[n], #1\n\t"                                                                                             \
-    "wls lr, lr, 4f\n"                                                                                                 \
-    "3:\n\t"                                                                                                           \
-    "ldrd %[i], %[j], [%[x]], #8\n\t"                                                                                  \
-    weights BT_MVE_LEFT("%[i]") weights BT_MVE_LEFT("%[j]")                                                            \
-    "le lr, 3b\n"                                                                                                      \
-    "4:\n\t"                                                                                                           \
-    "lsls %[n], %[n], #31\n\t"                                                                                         \
-    "beq 6f\n\t"                                                                                                       \
-    "ldr %[i], [%[x]], #4\n\t"                                                                                         \
-    weights BT_MVE_LEFT("%[i]") "\n"                                                                                   \
-    "6:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[x_step]]\n\t"                                                                                  \
-    "add %[x], %[x], %[n], lsl #2\n\t"                                                                                 \
-    "ldr %[n], [%[s], %[w_step]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[r], %[r], #1\n\t"                                                                                          \
-    "bne 2b"
+    __asm__ volatile("ldr %[r], [%[s], %[rows]]\n"                                                                     \
+                     "2:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[inputs]]\n\t"                                                                 \
+                     "lsr lr, %[n], #1\n\t"                                                                            \
+                     "wls lr, lr, 4f\n"                                                                                \
+                     "3:\n\t"                                                                                          \
+                     "ldrd %[i], %[j], [%[x]], #8\n\t"                                                                 \
+                     weights BT_MVE_LEFT("%[i]") weights BT_MVE_LEFT("%[j]")                                           \
+                     "le lr, 3b\n"                                                                                     \
+                     "4:\n\t"                                                                                          \
+                     "lsls %[n], %[n], #31\n\t"                                                                        \
+                     "beq 6f\n\t"                                                                                      \
+                     "ldr %[i], [%[x]], #4\n\t"                                                                        \
+                     weights BT_MVE_LEFT("%[i]") "\n"                                                                  \
+                     "6:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[x_step]]\n\t"                                                                 \
+                     "add %[x], %[x], %[n], lsl #2\n\t"                                                                \
+                     "ldr %[n], [%[s], %[w_step]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[r], %[r], #1\n\t"                                                                         \
+                     "bne 2b"                                                                                          \
+                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x),             \
+                       [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j)                          \
+                     : [s] "r"(s), BT_FIELDS                                                                           \
+                     : "lr", "cc", "memory")
 BT_INLINE const float *bt_mve_one_window(const bt_windows *s, bt_mve_eight *sums, const float *x, const float *w)
 {
     float32x4_t p, q;
     int32_t rows, n, i, j;
-    __asm__ volatile(BT_MVE_ONE_WINDOW(BT_MVE_WEIGHTS, "5")
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x),
-                       [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j)
-                     : [s] "r"(s), BT_FIELDS
-                     : "lr", "cc", "memory");
+    BT_MVE_ONE_WINDOW(BT_MVE_WEIGHTS, "5");
     return w;
 }
 
 /* The same for two windows, from `x` and `z` on: 15 instructions for 32 products. */
 #define BT_MVE_TWO_WINDOWS(weights, log)                                                                               \
-    "ldr %[r], [%[s], %[rows]]\n"                                                                                      \
-    "2:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[inputs]]\n\t"                                                                                  \
-    "lsr lr, %[n], #1\n\t"                                                                                             \
-    "wls lr, lr, 4f\n"                                                                                                 \
-    "3:\n\t"                                                                                                           \
-    "ldrd %[i], %[j], [%[x]], #8\n\t"                                                                                  \
-    "ldrd %[k], %[l], [%[z]], #8\n\t"                                                                                  \
-    weights BT_MVE_LEFT("%[i]") BT_MVE_RIGHT("%[k]")                                                                   \
-    weights BT_MVE_LEFT("%[j]") BT_MVE_RIGHT("%[l]")                                                                   \
-    "le lr, 3b\n"                                                                                                      \
-    "4:\n\t"                                                                                                           \
-    "lsls %[n], %[n], #31\n\t"                                                                                         \
-    "beq 6f\n\t"                                                                                                       \
-    "ldr %[i], [%[x]], #4\n\t"                                                                                         \
-    "ldr %[k], [%[z]], #4\n\t"                                                                                         \
-    weights BT_MVE_LEFT("%[i]") BT_MVE_RIGHT("%[k]") "\n"                                                              \
-    "6:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[x_step]]\n\t"                                                                                  \
-    "add %[x], %[x], %[n], lsl #2\n\t"                                                                                 \
-    "add %[z], %[z], %[n], lsl #2\n\t"                                                                                 \
-    "ldr %[n], [%[s], %[w_step]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[r], %[r], #1\n\t"                                                                                          \
-    "bne 2b"
+    __asm__ volatile("ldr %[r], [%[s], %[rows]]\n"                                                                     \
+                     "2:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[inputs]]\n\t"                                                                 \
+                     "lsr lr, %[n], #1\n\t"                                                                            \
+                     "wls lr, lr, 4f\n"                                                                                \
+                     "3:\n\t"                                                                                          \
+                     "ldrd %[i], %[j], [%[x]], #8\n\t"                                                                 \
+                     "ldrd %[k], %[l], [%[z]], #8\n\t"                                                                 \
+                     weights BT_MVE_LEFT("%[i]") BT_MVE_RIGHT("%[k]")                                                  \
+                     weights BT_MVE_LEFT("%[j]") BT_MVE_RIGHT("%[l]")                                                  \
+                     "le lr, 3b\n"                                                                                     \
+                     "4:\n\t"                                                                                          \
+                     "lsls %[n], %[n], #31\n\t"                                                                        \
+                     "beq 6f\n\t"                                                                                      \
+                     "ldr %[i], [%[x]], #4\n\t"                                                                        \
+                     "ldr %[k], [%[z]], #4\n\t"                                                                        \
+                     weights BT_MVE_LEFT("%[i]") BT_MVE_RIGHT("%[k]") "\n"                                             \
+                     "6:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[x_step]]\n\t"                                                                 \
+                     "add %[x], %[x], %[n], lsl #2\n\t"                                                                \
+                     "add %[z], %[z], %[n], lsl #2\n\t"                                                                \
+                     "ldr %[n], [%[s], %[w_step]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[r], %[r], #1\n\t"                                                                         \
+                     "bne 2b"                                                                                          \
+                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [c] "+w"(sums_z->low), [d] "+w"(sums_z->high),       \
+                       [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x), [z] "+r"(z), [w] "+r"(w), [r] "=&r"(rows),             \
+                       [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j), [k] "=&r"(k), [l] "=&r"(l)                            \
+                     : [s] "r"(s), BT_FIELDS                                                                           \
+                     : "lr", "cc", "memory")
 BT_INLINE const float *bt_mve_two_windows(const bt_windows *s, bt_mve_eight *sums, bt_mve_eight *sums_z, const float *x,
                                           const float *z, const float *w)
 {
     float32x4_t p, q;
     int32_t rows, n, i, j, k, l;
-    __asm__ volatile(BT_MVE_TWO_WINDOWS(BT_MVE_WEIGHTS, "5")
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [c] "+w"(sums_z->low), [d] "+w"(sums_z->high),
-                       [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x), [z] "+r"(z), [w] "+r"(w), [r] "=&r"(rows),
-                       [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j), [k] "=&r"(k), [l] "=&r"(l)
-                     : [s] "r"(s), BT_FIELDS
-                     : "lr", "cc", "memory");
+    BT_MVE_TWO_WINDOWS(BT_MVE_WEIGHTS, "5");
     return w;
 }
 
 /* One window of a depthwise convolution, eight channels: 8 instructions for 8 products. */
 #define BT_MVE_DEPTHWISE(weights, log)                                                                                 \
-    "ldr %[r], [%[s], %[rows]]\n"                                                                                      \
-    "2:\n\t"                                                                                                           \
-    "ldr %[n], [%[s], %[inputs]]\n\t"                                                                                  \
-    "dls lr, %[n]\n"                                                                                                   \
-    "3:\n\t"                                                                                                           \
-    "vldrw.u32 %q[u], [%[x]]\n\t"                                                                                      \
-    "vldrw.u32 %q[v], [%[x], #16]\n\t"                                                                                 \
-    "add %[x], %[x], %[pixel]\n\t"                                                                                     \
-    weights                                                                                                            \
-    "vfma.f32 %q[a], %q[p], %q[u]\n\t"                                                                                 \
-    "vfma.f32 %q[b], %q[q], %q[v]\n\t"                                                                                 \
-    "le lr, 3b\n\t"                                                                                                    \
-    "ldr %[n], [%[s], %[x_step]]\n\t"                                                                                  \
-    "add %[x], %[x], %[n], lsl #2\n\t"                                                                                 \
-    "ldr %[n], [%[s], %[w_step]]\n\t"                                                                                  \
-    "add %[w], %[w], %[n], lsl #" log "\n\t"                                                                           \
-    "subs %[r], %[r], #1\n\t"                                                                                          \
-    "bne 2b"
+    __asm__ volatile("ldr %[r], [%[s], %[rows]]\n"                                                                     \
+                     "2:\n\t"                                                                                          \
+                     "ldr %[n], [%[s], %[inputs]]\n\t"                                                                 \
+                     "dls lr, %[n]\n"                                                                                  \
+                     "3:\n\t"                                                                                          \
+                     "vldrw.u32 %q[u], [%[x]]\n\t"                                                                     \
+                     "vldrw.u32 %q[v], [%[x], #16]\n\t"                                                                \
+                     "add %[x], %[x], %[pixel]\n\t"                                                                    \
+                     weights                                                                                           \
+                     "vfma.f32 %q[a], %q[p], %q[u]\n\t"                                                                \
+                     "vfma.f32 %q[b], %q[q], %q[v]\n\t"                                                                \
+                     "le lr, 3b\n\t"                                                                                   \
+                     "ldr %[n], [%[s], %[x_step]]\n\t"                                                                 \
+                     "add %[x], %[x], %[n], lsl #2\n\t"                                                                \
+                     "ldr %[n], [%[s], %[w_step]]\n\t"                                                                 \
+                     "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
+                     "subs %[r], %[r], #1\n\t"                                                                         \
+                     "bne 2b"                                                                                          \
+                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [u] "=&w"(u), [v] "=&w"(v), [p] "=&w"(p),            \
+                       [q] "=&w"(q), [x] "+r"(x), [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n)                           \
+                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS                                                  \
+                     : "lr", "cc", "memory")
 BT_INLINE const float *bt_mve_depthwise_window(const bt_windows *s, bt_mve_eight *sums, const float *x, const float *w)
 {
     float32x4_t u, v, p, q;
     int32_t rows, n;
-    __asm__ volatile(BT_MVE_DEPTHWISE(BT_MVE_WEIGHTS, "5")
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [u] "=&w"(u), [v] "=&w"(v), [p] "=&w"(p),
-                       [q] "=&w"(q), [x] "+r"(x), [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n)
-                     : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS
-                     : "lr", "cc", "memory");
+    BT_MVE_DEPTHWISE(BT_MVE_WEIGHTS, "5");
     return w;
 }
 
