@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from baretorch.on_host import on_host
 from baretorch.options import Io, Options
 from baretorch.quantize.source import quantized
 from baretorch.report.cluster import Traced, Use
+from baretorch.report.cluster_page import cluster_sections
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report
 from baretorch.report.page import make_page
@@ -162,6 +163,16 @@ def test_the_timeline_answers_the_pointer_and_zooms(page: Page, found: Traced) -
     assert [round(times) for times in page.evaluate(wide)] == [6, 6]
     page.evaluate("document.querySelectorAll('.pan')[0].scrollLeft = 300")
     assert page.until("document.querySelectorAll('.pan')[1].scrollLeft === 300")
+
+
+def test_a_layer_that_is_done_beside_others_needs_no_time_of_its_own(made: Report, found: Traced) -> None:
+    number = next(i for i, layer in enumerate(found.layers) if layer.unit)
+    none = tuple(Use() for _ in range(found.cores))
+    layers = list(found.layers)
+    layers[number] = replace(layers[number], windows=(), uses=none, beside=layers[number].worked)
+    visits = tuple(visit for visit in found.visits if visit.layer != number)
+    sections = cluster_sections(replace(found, layers=tuple(layers), visits=visits), made.facts.compiled.board.chip)
+    assert f"<code>{layers[number].name}</code>" in sections
 
 
 def test_no_layer_is_above_the_chips_roofs(page: Page, found: Traced) -> None:

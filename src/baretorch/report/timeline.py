@@ -201,6 +201,8 @@ def _layer_tip(found: Traced, number: int) -> str:
     if layer.copies:
         lines.append(f"{len(layer.copies)} tiles, {layer.copied:,} bytes by DMA")
     use = layer.use
+    if not use.cycles:
+        return "\n".join([*lines, "while the cores computed other layers"])
     waits = [
         f"{share(getattr(use, field), use.cycles)} {name}"
         for field, _, name in WAITS
