@@ -105,3 +105,12 @@ def test_with_a_budget_of_bytes_the_most_accurate_are_trained() -> None:
     better = tuning.improved(found)
     assert trained(tuning.asked) == [60, 50, 40]
     assert tuning.best([*found, *better]).candidate.accuracy == 0.992
+
+
+def test_of_equals_the_smallest_is_trained_and_chosen() -> None:
+    tuning = tuner(Budget(0.98, flash=100), dict.fromkeys((30, 40, 50), 0.99))
+    found = winners({60: 0.99, 50: 0.99, 40: 0.99, 30: 0.99, 20: 0.97})
+    better = tuning.improved(found)
+    assert trained(tuning.asked) == [30, 40, 50]
+    assert {flash for flash, what in tuning.asked if what != "training"} == {30}
+    assert tuning.best([*found, *better]).candidate.flash == 30

@@ -184,7 +184,7 @@ class Tuner:
 
     def improved(self, winners: Sequence[Winner]) -> list[Winner]:
         """What training and other steps make of the best that meet all budgets but perhaps the accuracy's."""
-        every = sorted((w for w in winners if not w.candidate.over), key=lambda w: -w.candidate.accuracy)
+        every = sorted((w for w in winners if not w.candidate.over), key=_rank)
         allowed = list({str(w.variant.choice): w for w in every}.values())
         better: list[Winner] = []
         train = self.bench.train
@@ -197,7 +197,7 @@ class Tuner:
             for i, winner in enumerate(allowed[:TRAINED]):
                 better += self._teach(winner, i)
         tried = [*allowed, *better]
-        best = max((self._smaller(tried) if self.smallest else []) or tried, key=_accuracy, default=None)
+        best = min((self._smaller(tried) if self.smallest else []) or tried, key=_rank, default=None)
         if best is None:
             return better
         steps = {"balanced channels": self._balanced, "rounding": self._rounded, "rounding and biases": self._biases}
@@ -280,7 +280,7 @@ class Tuner:
             raise self._nothing([w.candidate for w in winners] + ([self._int8] if self._int8 else []))
         if self.smallest:
             return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
-        return min(good, key=lambda w: (-w.candidate.accuracy, w.candidate.flash))
+        return min(good, key=_rank)
 
     def noise(self) -> dict[str, float]:
         """What int4 would cost each layer, where that was measured."""
@@ -314,8 +314,9 @@ class Tuner:
         )
 
 
-def _accuracy(winner: Winner) -> float:
-    return winner.candidate.accuracy
+def _rank(winner: Winner) -> tuple[float, int]:
+    """The most accurate first, and of equals the smallest."""
+    return -winner.candidate.accuracy, winner.candidate.flash
 
 
 def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, board: str) -> None:
