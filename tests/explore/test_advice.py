@@ -99,3 +99,19 @@ def test_slow_transforms(n: int, advice: str, tmp_path: Path) -> None:
 
     *_, last = advised(frontends.from_module(Power(), (torch.ones(2, n),), "net"), tmp_path)[1].values()
     assert "of the instructions: " in last and advice in last and "channels" not in last
+
+
+def test_advice_names_layers_and_not_what_the_compiler_made(tmp_path: Path) -> None:
+    """The weights come to the cluster's scratchpad in tiles, which have names of their own, and a float image is
+    quantized by cores without an FPU, which takes longest."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16 * 16, 40))
+    x = torch.randn(1, 3, 16, 16)
+    source = quantized(frontends.from_module(layers, (x,), "net"), frontends.Int8(), [(x,)])
+    compiled = pipeline.compile_source(source, load_board("cluster8"), DEFAULT)
+    image = pipeline.build_image(compiled, tmp_path)
+    facts = compare(compiled, image, pipeline.run_image(compiled, image))
+    advice = advise(facts, make_profile(compiled, image, facts.run))
+    assert compiled.plan.tiles is not None and "--io int8" in {a.option for a in advice}
+    (text,) = (a.text for a in advice if not a.option)
+    assert text == "3 has 99.7 % of the weights: fewer channels there save most flash"

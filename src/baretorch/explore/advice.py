@@ -26,6 +26,7 @@ from baretorch.report.profile import Profile
 
 _PARTS = (0.35, 0.5, 0.65, 0.8, 0.9)  # of the arena: what --ram might reach
 _NOTABLE = 0.25  # a layer with such a share of something is worth a word
+_CONVERSIONS = ("quantize", "dequantize")  # of inputs and outputs, which `--io int8` leaves to the caller
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,25 @@ def _quantize(case: _Case) -> Iterator[Advice]:
 
 
 def _bare_io(case: _Case) -> Iterator[Advice]:
+    bare = _bare(case)
+    if bare is None:
+        return
+    smaller = case.smaller(case.tried(bare))
+    saved = sum(layer.instructions for layer in case.profile.layers if layer.op in _CONVERSIONS)
+    arena = f"{smaller}, and " if smaller else ""
+    yield Advice("--io int8", f"{arena}up to {saved:,} instructions less: the caller gives and takes int8")
+
+
+def _bare(case: _Case) -> Graph | None:
+    """The graph without conversions of inputs and outputs; None if there are none, or they must stay."""
     graph = case.facts.compiled.graph
     if not is_int8(graph):
-        return
+        return None
     try:
         bare = with_io(graph, Io.INT8)
     except CompileError:  # a layer at the border computes in float
-        return
-    if len(bare.nodes) == len(graph.nodes):
-        return
-    smaller = case.smaller(case.tried(bare))
-    saved = sum(layer.instructions for layer in case.profile.layers if layer.op in ("quantize", "dequantize"))
-    arena = f"{smaller}, and " if smaller else ""
-    yield Advice("--io int8", f"{arena}up to {saved:,} instructions less: the caller gives and takes int8")
+        return None
+    return bare if len(bare.nodes) != len(graph.nodes) else None
 
 
 def _bands(case: _Case) -> Iterator[Advice]:
@@ -172,14 +179,19 @@ def _portable(case: _Case) -> Iterator[Advice]:
 
 
 def _largest_weights(case: _Case) -> Iterator[Advice]:
-    plan = case.plan
-    npus = {o.storage for step in plan.steps if isinstance(step.call.op, Delegate) for o in step.operands}
-    largest, whole = max(plan.layout.constants, key=lambda c: c.data.nbytes, default=None), plan.weight_bytes()
-    if largest is None or largest.name in npus:  # commands, or the weights of many layers
+    """By layers: constants are parts of a layer where they come in tiles."""
+    layout, whole = case.plan.layout, case.plan.weight_bytes()
+    found = []
+    for layer in case.profile.layers:
+        names = {o.storage for step in layer.steps for o in step.operands if o.constant}
+        found.append((sum(layout.constant(name).data.nbytes for name in names), layer))
+    most, largest = max(found, key=lambda pair: pair[0], default=(0, None))
+    if largest is None or isinstance(largest.steps[0].call.op, Delegate):  # commands, or the weights of many layers
         return
-    if whole > 1024 and largest.data.nbytes > _NOTABLE * whole:
-        part = share(largest.data.nbytes, whole)
-        yield Advice("", f"{largest.name} is {part} of the weights: fewer channels there save most flash")
+    if whole > 1024 and most > _NOTABLE * whole:
+        yield Advice(
+            "", f"{largest.name} has {share(most, whole)} of the weights: fewer channels there save most flash"
+        )
 
 
 def _hottest(case: _Case) -> Iterator[Advice]:
@@ -188,7 +200,9 @@ def _hottest(case: _Case) -> Iterator[Advice]:
     layers, whole = [layer.instructions for layer in profile.layers], profile.instructions
     if traced is not None:
         layers, whole = [layer.cycles for layer in traced.layers], traced.cycles
-    most, layer = max(zip(layers, profile.layers, strict=True), key=lambda pair: pair[0], default=(0, None))
+    bare = () if _bare(case) is None else _CONVERSIONS  # what to do about those was said
+    pairs = (pair for pair in zip(layers, profile.layers, strict=True) if pair[1].op not in bare)
+    most, layer = max(pairs, key=lambda pair: pair[0], default=(0, None))
     if layer is None or isinstance(layer.steps[0].call.op, Delegate):  # a driver takes what it takes
         return
     if most > _NOTABLE * whole:
