@@ -16,8 +16,8 @@ from baretorch.options import DEFAULT
 from baretorch.quantize.config import Precision
 from baretorch.report.tuning import Budget, Candidate
 from baretorch.tune.benches import Benches
-from baretorch.tune.tune import Tuner, Winner
-from baretorch.tune.workbench import Choice, Variant
+from baretorch.tune.tune import Confirmed, Tuner, Winner
+from baretorch.tune.workbench import Choice, Costs, Variant
 
 
 def graph() -> Graph:
@@ -55,12 +55,35 @@ def test_other_samples_are_another_search() -> None:
     assert len(names) == 3
 
 
+def test_what_the_target_does_not_confirm_is_not_chosen() -> None:
+    """Neither what is less accurate there, nor what is larger when it is built here."""
+    tuning = tuner(Budget(0.98), LEARNED)
+    graphs = {flash: graph() for flash in FOUND}
+    built = {id(g): Costs(flash + 20 * (flash == 50), 0, 0) for flash, g in graphs.items()}
+    tuning.bench.board, tuning.bench.costs = SimpleNamespace(name="pico"), lambda g: built[id(g)]  # type: ignore
+    found = winners({30: 0.981, 50: 0.985, 60: 0.99})
+
+    def confirm(variant: Variant) -> Confirmed:
+        (flash,) = map(int, variant.choice.layers)
+        return Confirmed(graphs[flash], 0.979 if flash == 30 else 0.985, 50)
+
+    best, confirmed = tuning.confirmed(found, confirm)
+    assert (best.candidate.flash, best.candidate.accuracy, confirmed.samples) == (70, 0.985, 50)
+    assert [w.candidate.accuracy for w in found] == [0.979, 0.985, 0.99]
+    assert tuning.notes == ["30 was not confirmed on the target: 0.9790"]
+    limited = tuner(Budget(0.98, flash=65), LEARNED)
+    limited.bench.board, limited.bench.costs = tuning.bench.board, tuning.bench.costs  # type: ignore
+    best, _ = limited.confirmed(winners({50: 0.995, 60: 0.985}), confirm)
+    assert best.candidate.flash == 60 and limited.notes[0].endswith(": 5 bytes of flash too many, 0.9850")
+
+
 def winners(found: Mapping[int, float]) -> list[Winner]:
     """Candidates by their bytes of flash, and their accuracy."""
     every = []
     for flash, accuracy in found.items():
         choice = Choice({str(flash): Precision.INT4})
-        every.append(Winner(Candidate("", "", accuracy, flash, 0, 0, None), Variant(choice, cast(Graph, None), {}, {})))
+        candidate = Candidate(str(flash), "", accuracy, flash, 0, 0, None)
+        every.append(Winner(candidate, Variant(choice, cast(Graph, None), {}, {})))
     return every
 
 

@@ -123,8 +123,8 @@ def tune(
     from baretorch.tune.benches import Benches
     from baretorch.tune.database import driver_url
     from baretorch.tune.study import import_optuna
-    from baretorch.tune.tune import Tuner, write_config
-    from baretorch.tune.workbench import Choice, Workbench, need_tunable
+    from baretorch.tune.tune import Confirmed, Tuner, write_config
+    from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
 
     if join and not storage:
         raise click.UsageError("--join needs --storage")
@@ -171,14 +171,18 @@ def tune(
                 return Answer(done, f"{done['trials']} trials are done: the result is where the search was begun")
             winners = tuner.found(study.done())
             winners += tuner.improved(winners)
-            best = tuner.best(winners)
-            variant = tuner.whole(best.variant)
-            bench = tuner.bench_of(variant)
-            write_config(variant, bench.scales(variant), work, board.name)
-            stage("confirm")
-            config = str(work / "tuned.toml")
-            compiled = compiled_model(model, board, replace(options, config=config), stage)
-            confirmed = evaluated(compiled, bench.task, opener(stage), stage.show, None, target_samples)
+
+            def confirm(variant: Variant) -> Confirmed:
+                """What its file makes, on the emulated board."""
+                bench = tuner.bench_of(variant)
+                write_config(variant, bench.scales(variant), work, board.name)
+                stage("confirm")
+                again = replace(options, config=str(work / "tuned.toml"))
+                compiled = compiled_model(model, board, again, stage)
+                found = evaluated(compiled, bench.task, opener(stage), stage.show, None, target_samples)
+                return Confirmed(compiled.graph, found.columns[-1].metrics[name], found.target_samples)
+
+            best, confirmed = tuner.confirmed(winners, confirm)
             tuning = Tuning(
                 source.name,
                 board.name,
@@ -190,8 +194,8 @@ def tune(
                 best.candidate,
                 tuple(tuner.steps),
                 tuner.noise(),
-                confirmed.columns[-1].metrics[name],
-                confirmed.target_samples,
+                confirmed.accuracy,
+                confirmed.samples,
                 trials,
                 tuple(tuner.notes),
             )

@@ -41,6 +41,16 @@ class Winner:
     variant: Variant
 
 
+@dataclass(frozen=True)
+class Confirmed:
+    """What the file of a candidate makes: its int8 graph, and the accuracy of that on the target, which ran so many
+    samples."""
+
+    graph: Graph
+    accuracy: float
+    samples: int
+
+
 @dataclass
 class Tuner:
     """`original` is the metric of the model itself, as nobody chooses its width and size. `notes` are for the user."""
@@ -281,6 +291,21 @@ class Tuner:
         if self.smallest:
             return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
         return min(good, key=_rank)
+
+    def confirmed(self, winners: list[Winner], confirm: Callable[[Variant], Confirmed]) -> tuple[Winner, Confirmed]:
+        """The best that keeps its word when it is made of its file: layers in float may give a bit less on the target,
+        and what a study says may be older than the data. `winners` then say what was confirmed."""
+        while True:
+            best = self.best(winners)
+            variant = self.whole(best.variant)
+            found = confirm(variant)
+            costs = self.bench_of(variant).costs(found.graph)
+            made = Winner(self._candidate(best.candidate.label, best.candidate.choice, found.accuracy, costs), variant)
+            winners[:] = [made if w is best else w for w in winners]
+            if self._keeps(made) and not made.candidate.over:
+                return made, found
+            lost = ", ".join((*made.candidate.over, f"{found.accuracy:.4f}"))
+            self.notes.append(f"{best.candidate.label} was not confirmed on the target: {lost}")
 
     def noise(self) -> dict[str, float]:
         """What int4 would cost each layer, where that was measured."""
