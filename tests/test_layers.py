@@ -54,7 +54,7 @@ LAYERS: dict[str, str] = {
     "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options passes pipeline plan "
     "ports report targets",
     "tune": "emulators errors escape firmware frontends ir net on_host ops options passes pipeline plan ports quantize "
-    "report targets targets.features",
+    "report targets targets.features version",
     "exports": "debug emit emulators errors firmware frontends ir npu npu.accelerators ops options pipeline ports "
     "report targets version",
     "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",

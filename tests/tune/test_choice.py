@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import pytest
 
 from baretorch.frontends.offer import Offer
 from baretorch.ir import Builder, DType, Graph
 from baretorch.ops.linear import Linear
-from baretorch.options import DEFAULT
+from baretorch.options import DEFAULT, Compiler, Options
 from baretorch.quantize.config import Precision
 from baretorch.report.tuning import Budget, Candidate
+from baretorch.targets.boards import load_board
 from baretorch.tune.benches import Benches
+from baretorch.tune.study import MARK
 from baretorch.tune.tune import Confirmed, Tuner, Winner
 from baretorch.tune.workbench import Choice, Costs, Variant
 
 
-def graph() -> Graph:
+def graph(rows: int = 1) -> Graph:
     b = Builder()
-    x = b.input("x", (1, 2), DType.FLOAT32)
+    x = b.input("x", (rows, 2), DType.FLOAT32)
     return b.graph([x], [b.add(Linear(), x, b.const("w", np.ones((2, 2), np.float32)))])
 
 
@@ -48,11 +55,44 @@ def tuner(budget: Budget, learned: Mapping[int, float]) -> Taught:
 
 def test_other_samples_are_another_search() -> None:
     """What was found with few of them is not what all would tell."""
-    board = SimpleNamespace(name="pico")
-    bench: Any = SimpleNamespace(graph=graph(), board=board, options=DEFAULT)
+    assert len({named(samples=n) for n in (None, 10, 100)}) == 3
+
+
+def named(
+    board: str = "pico", faster: int = 0, rows: int = 1, options: Options = DEFAULT, samples: int | None = None
+) -> str:
+    """What the study of a model is called."""
+    target = load_board(board)
+    chip = replace(target.chip, clock_hz=target.chip.clock_hz + faster)
+    bench: Any = SimpleNamespace(graph=graph(rows), board=replace(target, chip=chip), options=options)
     benches = Benches(Offer(), lambda arguments: bench)
-    names = {Tuner(benches, "a", 0.99, Budget(0.98), lambda *shown: None, n).name for n in (None, 10, 100)}
-    assert len(names) == 3
+    return Tuner(benches, "a", 0.99, Budget(0.98), lambda *shown: None, samples).name
+
+
+def test_what_costs_otherwise_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A board whose file was changed, a larger input, another compiler or Baretorch: and nothing else."""
+    zig = replace(DEFAULT, toolchain=Compiler.ZIG)
+    names = [named(), named(faster=1), named(rows=2), named(options=zig), named("pico2")]
+    assert len({*names}) == 5
+    seeds = [dict(os.environ, PYTHONHASHSEED=seed) for seed in "12"]
+    command = [sys.executable, "-c", "from tests.tune.test_choice import named; print(named())"]
+    again = [subprocess.check_output(command, text=True, env=seed, cwd=Path(__file__).parents[2]) for seed in seeds]
+    assert again == [f"{names[0]}\n"] * 2
+    monkeypatch.setattr("baretorch.tune.tune.__version__", "0.0.1")
+    assert named() not in names
+
+
+def test_other_calibration_data_is_another_search() -> None:
+    """Also less of the same; last bits are nothing."""
+    one, two = np.ones((1, 2), np.float32), np.full((1, 2), 2.0, np.float32)
+    bench: Any = SimpleNamespace(graph=graph())
+    tuning = Tuner(Benches(Offer(), lambda arguments: bench), "a", 0.99, Budget(0.98), lambda *shown: None)
+    marks = []
+    for samples in ([(one,), (two,)], [(one * 1.0001,), (two,)], [(one,), (one,)], [(one,)], [(one,)] * 3):
+        bench.samples = samples
+        marks.append(tuning.mark)
+    told = {MARK: [marks[0].original, *marks[0].weights]}
+    assert [mark.is_like(told) for mark in marks] == [True, True, False, False, False]
 
 
 def test_what_the_target_does_not_confirm_is_not_chosen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -189,7 +190,7 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
 def test_errors(name: str, arguments: list[str], folder: Path) -> None:
     result = baretorch("tune", *arguments, "--board", "pico")
     assert (result.code, result.out) == (1, ""), result.err
-    check_golden(f"error_{name}", result.err)
+    check_golden(f"error_{name}", re.sub("pico-[0-9a-f]{8}", "pico-HASH", result.err))  # which depends on the compiler
 
 
 def test_a_server_that_is_not_there(folder: Path) -> None:

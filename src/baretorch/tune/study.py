@@ -70,8 +70,8 @@ class Done:
 
 @dataclass(frozen=True)
 class Mark:
-    """What the results of a study hold for: how well the model itself does, and how large its weights are. The same
-    model may differ a little from computer to computer."""
+    """What the results of a study hold for: how well the model itself does, and how large its weights and calibration
+    data are. The same model may differ a little from computer to computer."""
 
     original: float
     weights: tuple[float, ...]
@@ -109,7 +109,7 @@ class Study:
                 raise CompileError(
                     f"--join: there is no study {self.name!r} there",
                     have=", ".join(sorted(known)) or "no studies",
-                    need="the same model, board and options as where it was begun",
+                    need="the same model, data, board, options, compiler and Baretorch as where it was begun",
                     try_="leave out --join to begin one",
                 )
             self._study = optuna.create_study(

@@ -12,12 +12,14 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.escape import line
+from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.offer import Arguments
 from baretorch.ir import Graph, Quant
 from baretorch.on_host import on_host
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step
+from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import Grid, balanced, rounded
@@ -25,6 +27,7 @@ from baretorch.tune.retrain import trained, why_untrained
 from baretorch.tune.study import Done, Found, Mark, Space, Study, Suggested
 from baretorch.tune.thin import zeros
 from baretorch.tune.workbench import Choice, Costs, Variant, Workbench
+from baretorch.version import __version__
 
 NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the budget, or of the whole model
 FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
@@ -74,25 +77,28 @@ class Tuner:
         return self.benches.of(variant.choice.arguments)
 
     def study(self, url: str, joined: bool) -> Study:
-        sums = [float(np.abs(t.data).sum()) for t in self.bench.graph.constants() if t.data is not None]
-        return Study(self.name, url, self.space(), joined, Mark(self.original, tuple(sums)))
+        return Study(self.name, url, self.space(), joined, self.mark)
+
+    @property
+    def mark(self) -> Mark:
+        """Of what a study holds for and its name does not tell: weights, and calibration data."""
+        bench = self.bench
+        weights = [t.data for t in bench.graph.constants() if t.data is not None]
+        inputs = [np.concatenate([x.ravel() for x in every]) for every in zip(*bench.samples, strict=True)]
+        sums = tuple(float(np.abs(x.astype(np.float64)).sum()) for x in (*weights, *inputs))
+        return Mark(self.original, (*sums, len(bench.samples)))
 
     @property
     def name(self) -> str:
         """Of the study: of the model but its weights, the board, and all that changes what is found."""
-        graph, budget = self.bench.graph, self.budget
-        mark = hashlib.sha256()
-        asked: tuple[object, ...] = (
-            self.bench.options.words(),
-            self.metric,
-            self.samples,
-            budget.flash,
-            budget.ram,
-            budget.milliseconds,
-        )
-        asked += tuple(self.benches.offer.choices.items())
-        mark.update(repr((graph.nodes, asked)).encode())
-        return f"{graph.name}-{self.bench.board.name}-{mark.hexdigest()[:8]}"
+        graph, board, budget, options = self.bench.graph, self.bench.board, self.budget, self.bench.options
+        shapes = tuple(t.type for t in graph.tensors.values())
+        asked = (options.words(), self.metric, self.samples, budget.flash, budget.ram, budget.milliseconds)
+        tools = find_toolchain(board, options.toolchain)
+        made_by = (__version__, tools.name, tools.version)
+        offered = tuple(self.benches.offer.choices.items())
+        whole = repr((graph.nodes, shapes, asked, offered, _told(board), made_by))
+        return f"{graph.name}-{board.name}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
     @property
     def harm(self) -> Harm:
@@ -342,6 +348,13 @@ class Tuner:
 def _rank(winner: Winner) -> tuple[float, int]:
     """The most accurate first, and of equals the smallest."""
     return -winner.candidate.accuracy, winner.candidate.flash
+
+
+def _told(board: Board) -> str:
+    """All of a board, in the same words each time."""
+    cpu = board.chip.cpu
+    plain = replace(board, chip=replace(board.chip, cpu=replace(cpu, features=frozenset())))
+    return repr((plain, sorted(f.name for f in cpu.features)))
 
 
 def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, board: str) -> None:
