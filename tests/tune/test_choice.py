@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from baretorch.frontends.offer import Offer
-from baretorch.ir import Builder, DType, Graph
+from baretorch.ir import Builder, DType, Graph, Quant, with_data
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
-from baretorch.quantize.config import Precision
+from baretorch.quantize.config import Precision, changed, read_config, scales_of
 from baretorch.report.tuning import Budget, Candidate
 from baretorch.targets.boards import load_board
 from baretorch.tune.benches import Benches
 from baretorch.tune.study import MARK
-from baretorch.tune.tune import Confirmed, Tuner, Winner
+from baretorch.tune.tune import Confirmed, Tuner, Winner, write_config
 from baretorch.tune.workbench import Choice, Costs, Variant
 
 
@@ -80,6 +80,22 @@ def test_what_costs_otherwise_is_another_search(monkeypatch: pytest.MonkeyPatch)
     assert again == [f"{names[0]}\n"] * 2
     monkeypatch.setattr("baretorch.tune.tune.__version__", "0.0.1")
     assert named() not in names
+
+
+def test_weights_may_have_any_name(tmp_path: Path) -> None:
+    """Also those of parameters of NumPy's functions."""
+    b, names = Builder(), ("file", "allow_pickle", "a/b", "../c", "é.npy")
+    y = b.input("x", (1, 2), DType.FLOAT32)
+    for name in names:
+        y = b.add(Linear(), y, b.const(name, np.eye(2, dtype=np.float32) * len(name)))
+    whole = b.graph(["x"], [y])
+    write_config(Variant(Choice(), whole, {}, {}), {"x": Quant((0.5,), (3,))}, tmp_path, "pico")
+    config = read_config(str(tmp_path / "tuned.toml"))
+    blank = {n: with_data(t, np.zeros_like(t.data)) for n, t in whole.tensors.items() if t.data is not None}
+    again = changed(replace(whole, tensors={**whole.tensors, **blank}), config)
+    for name in names:
+        np.testing.assert_array_equal(again[name].data, whole[name].data)  # type: ignore[arg-type]
+    assert scales_of(whole, config) == {"x": Quant((0.5,), (3,))}
 
 
 def test_other_calibration_data_is_another_search() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -363,4 +364,7 @@ def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, bo
     (folder / "tuned.toml").write_text(f"# Made by Baretorch tune for {line(board)}.\n{text}", "utf-8")
     constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
     weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
-    np.savez_compressed(folder / "tuned.npz", **weights, **as_stored(scales))  # type: ignore[arg-type]
+    with zipfile.ZipFile(folder / "tuned.npz", "w", zipfile.ZIP_DEFLATED) as parts:  # savez() takes not every name
+        for name, data in {**weights, **as_stored(scales)}.items():
+            with parts.open(f"{name}.npy", "w") as part:
+                np.lib.format.write_array(part, np.ascontiguousarray(data), allow_pickle=False)
