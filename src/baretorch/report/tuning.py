@@ -223,8 +223,9 @@ class _Axes:
 
 
 def front_picture(tuning: Tuning) -> Html:
-    """Accuracy over flash: all candidates, the front as a line, the budgets, and the one that was chosen. Candidates
-    that lost far more than the budget allows lie below the picture, those that are larger than plain int8 beside it."""
+    """Accuracy over flash: all candidates, the front of these two as a line, the budgets, and the one that was chosen.
+    Candidates that lost far more than the budget allows lie below the picture, those that are larger than plain int8
+    beside it."""
     widest = max(tuning.whole.flash, tuning.budget.flash or 0) * 1.12
     every = [c for c in (*tuning.candidates, tuning.whole) if c.flash <= widest]
     lost = max(tuning.original - tuning.budget.accuracy, 0.002)
@@ -234,7 +235,7 @@ def front_picture(tuning: Tuning) -> Html:
     axes = _Axes((0.0, widest), (low - room, high + room))
     parts = [*_grid(axes), *_limits(axes, tuning)]
     shown = [c for c in tuning.front if c.accuracy >= low and c in every]
-    points = [axes.at(c.flash, c.accuracy) for c in shown]
+    points = [axes.at(c.flash, c.accuracy) for c in _rising(shown)]
     if len(points) > 1:
         way = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         parts.append(el("path", d=f"M{way}", class_="front"))
@@ -252,6 +253,12 @@ def front_picture(tuning: Tuning) -> Html:
             text(x + 13, y + 20, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "here")
         )
     return svg(WIDTH, HEIGHT, "accuracy over flash of all candidates", *parts)
+
+
+def _rising(front: Sequence[Candidate]) -> list[Candidate]:
+    """Those that no other beats in accuracy and flash: some only take fewer instructions."""
+    ordered = sorted(front, key=lambda c: (c.flash, -c.accuracy))
+    return [c for i, c in enumerate(ordered) if all(c.accuracy > before.accuracy for before in ordered[:i])]
 
 
 def _dot(axes: _Axes, c: Candidate, radius: float, class_: str) -> Html:
