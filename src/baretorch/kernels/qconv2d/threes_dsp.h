@@ -55,14 +55,42 @@ BT_SHARED int32_t *bt_qconv2d_expand_three(int32_t *to, const int8_t *const from
     return to;
 }
 
-/* Three windows as halfwords side by side. Of every row of a window first the fours of bytes, then what is left of all
- * rows; behind that, up to a multiple of four, anything. */
+/* Three windows, which lie in the image as they are, as halfwords side by side. Of every row of a window first the fours
+ * of bytes, then what is left of all rows; behind that, up to a multiple of four, anything. */
+BT_INLINE void bt_qconv2d_three_inside(const bt_qconv2d *p, const int8_t *from[3], int32_t *to, int8_t *bytes)
+{
+    const int32_t row = p->kernel_w * p->in, fours = row & ~3, rest = row & 3;
+    const int32_t left_over = (p->kernel_h * rest + 3) & ~3;
+    const int32_t down = p->dilation_h * p->in_w * p->in;
+    if (fours > 0)
+        to = bt_qconv2d_expand_three(to, from, fours, p->kernel_h, down - fours);
+    if (rest == 1 && p->kernel_h <= 4) {
+        BT_UNROLL_4
+        for (int32_t k = 0; k < 3; k++) {
+            const int8_t *const at = from[k] + fours;
+            to[k] = p->kernel_h > 2 ? bt_low_pair(at[0], at[2 * down]) : at[0];
+            if (p->kernel_h > 1)
+                to[3 + k] = p->kernel_h > 3 ? bt_low_pair(at[down], at[3 * down]) : at[down];
+        }
+    } else if (rest > 0) {
+        BT_UNROLL_4
+        for (int32_t k = 0; k < 3; k++) {
+            int8_t *const own = bytes + k * left_over;
+            for (int32_t kh = 0; kh < p->kernel_h; kh++)
+                for (int32_t i = 0; i < rest; i++)
+                    own[kh * rest + i] = from[k][kh * down + fours + i];
+            from[k] = own;
+        }
+        bt_qconv2d_expand_three(to, from, left_over, 1, 0);
+    }
+}
+
+/* The same of windows anywhere. */
 BT_INLINE void bt_qconv2d_three_windows(const bt_qconv2d *p, int padded, const int8_t *x, const bt_qconv2d_corner at[3],
                                         int32_t *to, int8_t *bytes)
 {
     const int32_t row = p->kernel_w * p->in, fours = row & ~3, rest = row & 3;
-    const int32_t left_over = (p->kernel_h * rest + 3) & ~3;
-    const int32_t last = (p->kernel_h - 1) * p->dilation_h, down = p->dilation_h * p->in_w * p->in;
+    const int32_t last = (p->kernel_h - 1) * p->dilation_h;
     const int8_t *from[3];
     int inside = p->kernel_w == 1 || p->dilation_w == 1;
     BT_UNROLL_4
@@ -73,19 +101,7 @@ BT_INLINE void bt_qconv2d_three_windows(const bt_qconv2d *p, int padded, const i
                                  && at[k].left + p->kernel_w <= p->in_w));
     }
     if (inside) {
-        if (fours > 0)
-            to = bt_qconv2d_expand_three(to, from, fours, p->kernel_h, down - fours);
-        if (rest > 0) {
-            BT_UNROLL_4
-            for (int32_t k = 0; k < 3; k++) {
-                int8_t *const own = bytes + k * left_over;
-                for (int32_t kh = 0; kh < p->kernel_h; kh++)
-                    for (int32_t i = 0; i < rest; i++)
-                        own[kh * rest + i] = from[k][kh * down + fours + i];
-                from[k] = own;
-            }
-            bt_qconv2d_expand_three(to, from, left_over, 1, 0);
-        }
+        bt_qconv2d_three_inside(p, from, to, bytes);
     } else if (p->in % 4 == 0) {
         for (int32_t kh = 0; kh < p->kernel_h; kh++) {
             for (int32_t kw = 0; kw < p->kernel_w; kw++) {
@@ -106,7 +122,7 @@ BT_INLINE void bt_qconv2d_three_windows(const bt_qconv2d *p, int padded, const i
                 for (int32_t i = 0; i < rest; i++) /* never ahead of what is still to be read */
                     bytes[kh * rest + i] = bytes[kh * row + fours + i];
             }
-            bt_qconv2d_expand(next, 3, bytes, left_over);
+            bt_qconv2d_expand(next, 3, bytes, (p->kernel_h * rest + 3) & ~3);
         }
     }
 }
@@ -128,36 +144,62 @@ BT_INLINE void bt_qconv2d_threes(bt_qconv2d_run *three, int32_t taps, int32_t tu
     state->zero = p->zero;
     state->fine = 256 * p->zero + 128;
     state->taps = windows;
+    /* Where every pixel is a window, rows need not be told apart. */
+    const int flat = p->kernel_h * p->kernel_w == 1 && p->stride_h * p->stride_w == 1 && !padded && p->out_w == p->in_w;
+    const int32_t width = flat ? p->out_h * p->out_w : p->out_w;
     for (int32_t n = 0; n < p->batch; n++) {
         bt_qconv2d_corner next = { -p->pad_top, -p->pad_left, x - (p->pad_top * p->in_w + p->pad_left) * p->in };
-        int32_t left_in_row = p->out_w;
+        int32_t left_in_row = width;
+        state->second = *y_stride;
+        state->third = 2 * *y_stride;
         for (int32_t outputs = p->out_h * p->out_w; outputs > 0; outputs -= 3) {
-            bt_qconv2d_corner at[3];
-            BT_UNROLL_4
-            for (int32_t k = 0; k < 3; k++) {
-                at[k] = next;
-                if (k + 1 < outputs) { /* else the last position stands there twice or three times */
-                    next.left += p->stride_w;
-                    next.from += p->stride_w * p->in;
-                    if (--left_in_row == 0) {
-                        left_in_row = p->out_w;
-                        next.left = -p->pad_left;
-                        next.top += p->stride_h;
-                        next.from += (p->stride_h * p->in_w - p->out_w * p->stride_w) * p->in;
+            if (left_in_row >= 3 && (p->kernel_w == 1 || p->dilation_w == 1)
+                && (!padded
+                    || ((p->pad_top == 0 || next.top >= 0) && (p->pad_left == 0 || next.left >= 0)
+                        && next.top + (p->kernel_h - 1) * p->dilation_h < p->in_h
+                        && next.left + 2 * p->stride_w + p->kernel_w <= p->in_w))) {
+                const int8_t *from[3] = { next.from, next.from + p->stride_w * p->in,
+                                          next.from + 2 * p->stride_w * p->in };
+                bt_qconv2d_three_inside(p, from, windows, bytes);
+                next.left += 3 * p->stride_w;
+                next.from += 3 * p->stride_w * p->in;
+                left_in_row -= 3;
+                if (!flat && left_in_row == 0) {
+                    left_in_row = width;
+                    next.left = -p->pad_left;
+                    next.top += p->stride_h;
+                    next.from += (p->stride_h * p->in_w - p->out_w * p->stride_w) * p->in;
+                }
+            } else {
+                bt_qconv2d_corner at[3];
+                BT_UNROLL_4
+                for (int32_t k = 0; k < 3; k++) {
+                    at[k] = next;
+                    if (k + 1 < outputs) { /* else the last position stands there twice or three times */
+                        next.left += p->stride_w;
+                        next.from += p->stride_w * p->in;
+                        if (--left_in_row == 0) {
+                            left_in_row = width;
+                            next.left = -p->pad_left;
+                            next.top += p->stride_h;
+                            next.from += (p->stride_h * p->in_w - p->out_w * p->stride_w) * p->in;
+                        }
                     }
                 }
+                bt_qconv2d_three_windows(p, padded, x, at, windows, bytes);
+                if (outputs < 3) {
+                    state->second = outputs > 1 ? *y_stride : 0;
+                    state->third = state->second;
+                }
             }
-            bt_qconv2d_three_windows(p, padded, x, at, windows, bytes);
             state->y = y;
             state->end = y + p->out;
-            state->second = outputs > 1 ? *y_stride : 0;
-            state->third = outputs > 2 ? 2 * *y_stride : state->second;
             three(state, weight, turns);
-            const int32_t made = state->third + p->out;
+            const int32_t made = (outputs > 2 ? 2 : outputs - 1) * *y_stride + p->out;
             for (int32_t i = 0; (p->lo > -128 || p->hi < 127) && i < made; i++)
                 if (dense || i % *y_stride < p->out)
                     y[i] = (int8_t)bt_clamp_i32(y[i], p->lo, p->hi);
-            y += dense ? made : state->third + *y_stride;
+            y += dense ? made : made - p->out + *y_stride;
         }
         x += p->in_h * p->in_w * p->in;
     }
