@@ -30,7 +30,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             _fits_depthwise,
             _pack_depthwise,
             _scratch_depthwise,
-            _overlap_depthwise,
+            _overlap_rows_once,
             splits=cut.rows,
         ),
         Kernel(
@@ -42,6 +42,17 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             _pack_windows,
             _scratch_rows,
             overlap.rows(0),
+            splits=cut.rows_or_channels(TOGETHER),
+        ),
+        Kernel(
+            "bt_qconv2d_threes_mve",
+            "qconv2d/threes_mve.c",
+            params,
+            MVE,
+            _fits_threes,
+            _pack_threes,
+            _scratch_threes,
+            _overlap_rows_once,
             splits=cut.rows_or_channels(TOGETHER),
         ),
         Kernel(
@@ -134,6 +145,12 @@ def _fits_depthwise(call: Call[Any]) -> bool:
     )
 
 
+def _fits_threes(call: Call[Any]) -> bool:
+    op, weight, (_, _, width, out) = call.op, call.inputs[1].shape, call.y.shape
+    shape = weight[1:3] == (3, 3) and weight[3] % LANES == 0 and out % 2 == 0 and 3 * out < 1 << 16 and width >= 4
+    return bool(shape and _fits_windows(call) and op.dilation == op.pool == (1, 1) and op.stride[1] == 1)
+
+
 def _pack_rows(call: Call[Any]) -> tuple[Packed, ...]:
     return tuple(Packed(role, data_of(call.inputs, i)) for i, role in enumerate(("weight", "bias", "multiplier"), 1))
 
@@ -157,6 +174,16 @@ def _stream(call: Call[Any], rows: Array) -> Packed:
     sixteens = [fours[..., at : at + LANES].reshape(len(fours), -1) for at in range(0, taps, LANES)]
     weights = np.ascontiguousarray(np.concatenate(sixteens, axis=1)).view(np.int32)
     return Packed("constants", np.concatenate([bias, weights, multiplier], axis=1).reshape(-1))
+
+
+def _pack_threes(call: Call[Any]) -> tuple[Packed, ...]:
+    """For each two channels weights as [kernel_h][in / 16][kernel_w][2][16], biases and multipliers."""
+    weight, bias, multiplier = (data_of(call.inputs, i) for i in (1, 2, 3))
+    out, kernel_h, kernel_w, in_ = weight.shape
+    twos = weight.reshape(out // 2, 2, kernel_h, kernel_w, in_ // LANES, LANES).transpose(0, 2, 4, 3, 1, 5)
+    words = np.ascontiguousarray(twos).reshape(out // 2, -1).view(np.int32)
+    rows = np.concatenate([words, bias.reshape(-1, 2), multiplier.reshape(-1, 2)], axis=1)
+    return (Packed("constants", rows.reshape(-1)),)
 
 
 def _pack_depthwise(call: Call[Any]) -> tuple[Packed, ...]:
@@ -200,6 +227,11 @@ def _columns(call: Call[Any]) -> int:
     return int(((positions - 1) * op.stride[1] + kernel_w) * kernel_h * call.x.shape[3])
 
 
+def _scratch_threes(call: Call[Any]) -> int:
+    """A table with an end, and the rows."""
+    return 4 * (3 * call.x.shape[3] // LANES + 1) + _columns(call)
+
+
 def _scratch_depthwise(call: Call[Any]) -> int:
     return _plane(call) * call.x.shape[3] + LANES
 
@@ -211,7 +243,7 @@ def _overlap_columns(call: Call[Any]) -> Distances:
     return _overlap_rows(call, first, together=int(call.op.pool[0] > 1 or call.op.dilation[1] > 1))
 
 
-def _overlap_depthwise(call: Call[Any]) -> Distances:
+def _overlap_rows_once(call: Call[Any]) -> Distances:
     """A row of the input goes to scratch once, before the first row of outputs that needs it is written."""
     rows = np.arange(call.y.shape[1])
     before = (rows - 1) * call.op.stride[0] + call.inputs[1].shape[1] - call.op.padding[0]

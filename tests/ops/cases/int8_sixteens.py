@@ -24,6 +24,17 @@ CHANNELS = tuple(
     for in_, out in ((1, 5), (2, 4), (15, 2), (16, 1), (17, 6), (33, 3))
 )
 
+THREES = tuple(
+    qconv2d(f"3x3 in fours, {name}", op, layer(shape, (out, 3, 3, shape[3]), 0.0006))
+    for name, op, shape, out in (
+        ("16 to 2", QConv2d(-6, 5, padding=SAME, lo=-70), (1, 3, 4, 16), 2),
+        ("32 to 6", QConv2d(-6, 5, padding=SAME), (2, 4, 7, 32), 6),
+        ("48 to 4, every second row", QConv2d(3, -5, stride=(2, 1), padding=(0, 1, 2, 3)), (1, 7, 5, 48), 4),
+        ("80 to 2, no padding", QConv2d(3, -5, hi=60), (1, 5, 11, 80), 2),
+        ("16 to 4, padding only", QConv2d(3, -5, padding=(3, 4, 0, 9)), (1, 1, 1, 16), 4),
+    )
+)
+
 WINDOWS = (
     qconv2d("wide strides", QConv2d(-6, 5, stride=(3, 4), lo=-60), layer((2, 9, 14, 5), (6, 2, 3, 5), 0.002)),
     qconv2d("dilated, phases", QConv2d(7, 5, padding=(0, 0, 4, 0), dilation=(1, 4)), layer((1, 1, 9, 6), (5, 1, 2, 6))),
@@ -64,4 +75,4 @@ SMALL = (
     qmax("33 channels", MaxPool2d((3, 3), (1, 1), (1, 1, 1, 1)), (1, 4, 3, 33)),
 )
 
-CASES = (*LINEAR, *PIXELS, *CHANNELS, *WINDOWS, *DEPTHWISE, *SMALL)
+CASES = (*LINEAR, *PIXELS, *CHANNELS, *THREES, *WINDOWS, *DEPTHWISE, *SMALL)

@@ -119,6 +119,11 @@ void bt_qconv2d_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constan
 void bt_qconv2d_pool_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 void bt_qconv2d_pixels_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 
+/* One group, no shift, dilation or pool; a kernel of 3 x 3, stride_w of 1, 4 columns of outputs at least, input channels
+ * in sixteens, output channels in twos. constants: for each two channels weights as [kh][in / 16][kw][2][16], biases and
+ * multipliers. */
+void bt_qconv2d_threes_mve(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
+
 /* One group. constants: as in xcv.h, a tap is (kh, kw, i). Of narrow ones, `shift` is to the right. */
 void bt_qconv2d_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
 void bt_qconv2d_narrow_xcv(const bt_qconv2d *p, const int8_t *x, const int32_t *constants, int8_t *y, void *scratch);
