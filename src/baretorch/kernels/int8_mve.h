@@ -160,7 +160,6 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
 #define BT_MVE_VECTOR (14 * 4) /* and bytes of code that one takes */
 #define BT_MVE_REST                                                                                                    \
     "ldr %[n], [%[s], #28]\n\t"                                                                                        \
-    "vctp.8 %[n]\n\t"                                                                                                  \
     "vpstt\n\t"                                                                                                        \
     "vldrbt.u8 q0, [%[x]]\n\t"                                                                                         \
     "vldrbt.u8 q1, [%[z]]\n\t" BT_MVE_CHANNELS("vmladava.s8", "[%[k]]", "add %[k], %[k], %[n]\n\t")
@@ -209,7 +208,9 @@ BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve
             fours };
     const int8_t *x, *z;
     int32_t n;
-    __asm__ volatile(BT_MVE_ENTRY("24") "0:\n\t"
+    __asm__ volatile(BT_MVE_ENTRY("24") "ldr %[n], [%[s], #28]\n\t"
+                     "vctp.8 %[n]\n"
+                     "0:\n\t"
                      "vldrw.u32 q3, [%[k]], #16\n\t"
                      "str %[k], [%[s], #16]\n\t"
                      "ldr %[n], [%[s], #40]\n\t"

@@ -14,56 +14,67 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
                                 int32_t plane, int32_t x_zero)
 {
     const uint16x8_t planes = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)plane);
+    const int32_t behind = channels - ((channels + 7) & ~7), eight = 8 * plane;
+    const int8_t *const end = to + columns * column;
     int16x8_t v = vdupq_n_s16((int16_t)x_zero);
-    for (int32_t j = 0; j < columns; j++, to += column) {
-        int8_t *at = to;
-        if (x)
-            __asm__ volatile("dlstp.16 lr, %[n]\n"
-                             "1:\n\t"
-                             "vldrb.u16 %q[v], [%[x]], #8\n\t"
-                             "vstrb.16 %q[v], [%[at], %q[planes]]\n\t"
-                             "add %[at], %[at], %[eight]\n\t"
-                             "letp lr, 1b"
-                             : [at] "+r"(at), [x] "+l"(x), [v] "+w"(v)
-                             : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(8 * plane)
-                             : "lr", "cc", "memory");
-        else
+    if (!x) {
+        for (; to != end; to += column) {
+            int8_t *at = to;
             __asm__ volatile("dlstp.16 lr, %[n]\n"
                              "1:\n\t"
                              "vstrb.16 %q[v], [%[at], %q[planes]]\n\t"
                              "add %[at], %[at], %[eight]\n\t"
                              "letp lr, 1b"
                              : [at] "+r"(at)
-                             : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(8 * plane), [v] "w"(v)
+                             : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(eight), [v] "w"(v)
                              : "lr", "cc", "memory");
-        if (x)
-            x += channels - ((channels + 7) & ~7);
+        }
+        return;
+    }
+    for (; to != end; to += column, x += behind) {
+        int8_t *at = to;
+        __asm__ volatile("dlstp.16 lr, %[n]\n"
+                         "1:\n\t"
+                         "vldrb.u16 %q[v], [%[x]], #8\n\t"
+                         "vstrb.16 %q[v], [%[at], %q[planes]]\n\t"
+                         "add %[at], %[at], %[eight]\n\t"
+                         "letp lr, 1b"
+                         : [at] "+r"(at), [x] "+l"(x), [v] "+w"(v)
+                         : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(eight)
+                         : "lr", "cc", "memory");
     }
 }
 
 /* A load at x, which then goes to the next window. */
 #define BT_NEXT_3(x) "vldrb.u8 q6, [%[" x "]], #3\n\t"
 #define BT_NEXT_ANY(x) "vldrb.u8 q6, [%[" x "]]\n\tadd %[" x "], %[" x "], %[step]\n\t"
-#define BT_TURNED(w) "vpst\n\tvldrbt.u8 " w ", [%[k], q6]\n\tadd %[k], %[k], %[a]\n\t"
 
-/* 18 or 22 instructions for four outputs, and 30 for four channels. */
+/* 18 or 22 instructions for four outputs, and 25 for four channels. */
 #define BT_DEPTHWISE_FOURS(next)                                                                                       \
     __asm__ volatile("vctp.8 %[a]\n"                                                                                   \
                      "0:\n\t"                                                                                          \
-                     "vldrw.u32 q6, [%[s], #32]\n\t"                                                                   \
-                     "ldr %[a], [%[s], #24]\n\t" BT_TURNED("q0") BT_TURNED("q1") BT_TURNED("q2") BT_TURNED("q3")       \
+                     "vldrw.u32 q6, [%[s], #24]\n\t"                                                                   \
+                     "ldr %[a], [%[s], #16]\n\t"                                                                       \
+                     "vpstttt\n\t"                                                                                     \
+                     "vldrbt.u8 q0, [%[k], q6]\n\t"                                                                    \
+                     "vaddt.i8 q6, q6, %[a]\n\t"                                                                       \
+                     "vldrbt.u8 q1, [%[k], q6]\n\t"                                                                    \
+                     "vaddt.i8 q6, q6, %[a]\n\t"                                                                       \
+                     "vpsttt\n\t"                                                                                      \
+                     "vldrbt.u8 q2, [%[k], q6]\n\t"                                                                    \
+                     "vaddt.i8 q6, q6, %[a]\n\t"                                                                       \
+                     "vldrbt.u8 q3, [%[k], q6]\n\t"                                                                    \
+                     "add %[k], %[k], %[a], lsl #2\n\t"                                                                \
                      "vldrw.u32 q4, [%[k]], #16\n\t"                                                                   \
                      "vldrw.u32 q5, [%[k]], #16\n\t"                                                                   \
-                     "ldrd %[x0], %[a], [%[s]]\n\t"                                                                    \
+                     "ldrd %[a], %[b], [%[s]]\n\t"                                                                     \
+                     "add %[x0], %[x3], %[b]\n\t"                                                                      \
                      "add %[x1], %[x0], %[a]\n\t"                                                                      \
                      "add %[x2], %[x1], %[a]\n\t"                                                                      \
                      "add %[x3], %[x2], %[a]\n\t"                                                                      \
-                     "add %[a], %[a], %[x3]\n\t"                                                                       \
-                     "str %[a], [%[s]]\n\t"                                                                            \
-                     "ldrd %[y], %[a], [%[s], #8]\n\t"                                                                 \
+                     "ldrd %[a], %[b], [%[s], #8]\n\t"                                                                 \
                      "dls lr, %[a]\n\t"                                                                                \
-                     "add %[a], %[y], #4\n\t"                                                                          \
-                     "str %[a], [%[s], #8]\n"                                                                          \
+                     "add %[y], %[y], %[b]\n"                                                                          \
                      "1:\n\t" /**/                                                                                     \
                      next("x0") "vmladav.s8 %[a], q6, q0\n\t" /**/                                                     \
                      next("x2") "vmladav.s8 %[b], q6, q2\n\t"                                                          \
@@ -79,11 +90,10 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
                      "vstrb.32 q7, [%[y]]\n\t"                                                                         \
                      "add %[y], %[y], %[y_step]\n\t"                                                                   \
                      "le lr, 1b\n\t"                                                                                   \
-                     "ldr %[a], [%[s], #16]\n\t"                                                                       \
-                     "subs %[a], %[a], #1\n\t"                                                                         \
-                     "str %[a], [%[s], #16]\n\t"                                                                       \
+                     "ldr %[a], [%[s], #20]\n\t"                                                                       \
+                     "cmp %[k], %[a]\n\t"                                                                              \
                      "bne 0b"                                                                                          \
-                     : [k] "+r"(k), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2), [x3] "=&r"(x3), [y] "=&l"(at),     \
+                     : [k] "+&r"(k), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2), [x3] "+&r"(x3), [y] "+&l"(y),     \
                        [a] "+&Te"(a), [b] "=&Te"(b)                                                                    \
                      : [s] "r"(&s), [step] "r"(step), [y_step] "r"(p->in), [zero] "r"(p->zero)                         \
                      : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "cc", "memory")
@@ -93,17 +103,17 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
 BT_SHARED void bt_depthwise_fours(const bt_qconv2d *p, const int8_t *x, int32_t plane, const int32_t *k,
                                   uint8x16_t order, int8_t *y, int32_t fours)
 {
-    struct {
-        const int8_t *x;
-        int32_t plane;
-        int8_t *y;
-        int32_t count, fours, unused, taps, unused_too;
+    const int32_t step = p->stride_w * p->kernel_h, taps = p->kernel_h * p->kernel_w;
+    const struct {
+        int32_t plane, x_back; /* from behind the last channel's windows, or outputs, to the next four's */
+        int32_t count, y_back;
+        int32_t taps;
+        const int32_t *end;
         uint8x16_t order;
-    } s = { x, plane, y, p->out_w, fours, 0, p->kernel_h * p->kernel_w, 0, order };
-    const int32_t step = p->stride_w * p->kernel_h;
-    const int8_t *x0, *x1, *x2, *x3;
-    int8_t *at;
-    int32_t a = s.taps, b;
+    } s = { plane, plane - p->out_w * step, p->out_w, 4 - p->out_w * p->in, taps, k + fours * (taps + 8), order };
+    const int8_t *x0, *x1, *x2, *x3 = x - s.x_back;
+    int32_t a = taps, b;
+    y -= s.y_back;
     if (step == 3)
         BT_DEPTHWISE_FOURS(BT_NEXT_3);
     else

@@ -41,7 +41,8 @@ BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int3
     const int32_t in = p->in, step = p->kernel_h * in, d = p->dilation_w;
     const int32_t before = bt_clamp_i32((d - 1 - left) / d, 0, columns); /* columns left of the image */
     const int32_t inside = bt_clamp_i32((p->in_w - 1 - left + d) / d, before, columns) - before;
-    const int32_t together = d == 1 && in < 16 && 16 / in * step <= 256 ? 16 / in : 1;
+    const int32_t fit = d == 1 && in < 16 && 16 / in * step <= 256 ? 16 / in : 1;
+    const int32_t together = fit < inside ? fit : inside > 1 ? inside : 1;
     const int32_t bytes = together * in, most = inside / together, rest = inside - most * together;
     const int32_t row = p->dilation_h * p->in_w * in;
     const uint8x16_t i = vidupq_n_u8(0, 1);
