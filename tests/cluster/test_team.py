@@ -117,6 +117,30 @@ def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
     assert "bt_team_copy(" not in without.c.files["model.c"]
 
 
+def test_weights_come_earlier_where_two_phases_are_too_short(tmp_path: Path) -> None:
+    """Behind two small layers: the copy for the large one begins before both, as the scratchpad has room."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 128)
+    net = nn.Sequential(
+        nn.Linear(128, 448), nn.ReLU(), nn.Linear(448, 128), nn.ReLU(), nn.Linear(128, 8), nn.ReLU(),
+        nn.Linear(8, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 128),
+    )  # fmt: skip
+    source = quantized(from_module(net, (x,), "waist"), Int8(), [(x,)], on_host)
+    compiled, found = run(source, ALL, tmp_path / "all", "cluster4-soc")
+    _, host = run(source, ONE, tmp_path / "host", "host")
+    assert same(host, found)
+    begun = {copy.name: time for time, phase in enumerate(compiled.plan.phases) for copy in phase.copies}
+    early = {
+        phase.main.layer: time - begun[name]
+        for time, phase in enumerate(compiled.plan.phases)
+        for name in phase.steps[0].awaits
+        if time - begun[name] > 2
+    }
+    assert set(early.values()) == {3}
+    large = compiled.plan.graph[next(iter(early))]
+    assert (len(early), large.shape, large.origin.path) == (1, (1, 128), "8")
+
+
 def test_cores_meet_before_one_writes_where_another_reads_what_was_brought() -> None:
     """The output of a layer lies where the weights of the one before are, and it waits for nothing."""
     plan = on_all_cores().plan

@@ -22,7 +22,7 @@ from baretorch.plan.types import Buffer, LayerTiles, Phase, Schedule, Step, Tile
 from baretorch.targets.types import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
-AHEAD = (2, 1)  # phases
+AHEAD = ((2, False), (1, False), (2, True))  # phases, and whether one more where these are shorter than the copy
 ROWS = ((24576, 24576), (24576, 6144), (12288, 12288), (12288, 3072), (6144, 6144))  # bytes of a tile's rows: where
 # some are read, and where they are made only; finer there, so that the next layer may begin with what is home
 
@@ -173,8 +173,8 @@ class Workshop:
                 tiles = list(tiled(self.steps, limit, chosen, self.storage, packed, self.team))
                 for some in (together(tiles), tiles) if self.units else (tiles,):
                     brought = reading(some, packed)
-                    for ahead in AHEAD:
-                        found = streamed(brought, self.team, dma, ahead)
+                    for ahead, early in AHEAD:
+                        found = streamed(brought, self.team, dma, ahead, early)
                         if found is not None and found.schedule.copies:
                             yield _Candidate(limit, read, ahead, found, some, modelled(found.schedule, dma))
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -141,6 +142,16 @@ class Reading:
     known: dict[str, Constant]
     brought: list[Brought]
 
+    @cached_property
+    def starts(self) -> list[float]:
+        """About when phases begin, if none waits for a copy."""
+        return [0.0, *accumulate(MEETING + _took(phase) for phase in self.phases)]
+
+    def is_short(self, one: Brought, begin: int, dma: Dma) -> bool:
+        """Whether the phases before that which reads it take less than the copy, from `begin` on."""
+        takes = dma.start_cycles + one.copy.target.size / dma.bytes_per_cycle
+        return self.starts[one.first] - self.starts[begin] < takes
+
 
 def reading(tiles: Sequence[Tile], constants: Constants) -> Reading:
     found = Reading(tiles, [tile.phase for tile in tiles], dict(constants.known), [])
@@ -150,11 +161,13 @@ def reading(tiles: Sequence[Tile], constants: Constants) -> Reading:
     return found
 
 
-def streamed(what: Reading, team: Team, dma: Dma, ahead: int) -> Streamed | None:
-    """With the copies; those of weights begin so many phases before. None if it cannot be."""
+def streamed(what: Reading, team: Team, dma: Dma, ahead: int, early: bool = False) -> Streamed | None:
+    """With the copies; those of weights begin so many phases before, and if that is too short for one and it may be
+    `early`, one phase before that. None if it cannot be."""
     tiles, traffic = what.tiles, Traffic()
     for one in what.brought:
         target, begin = one.copy.target, max(0, one.first - ahead)
+        begin -= bool(early and begin and what.is_short(one, begin, dma))
         traffic.add(one.copy, begin, one.first, Buffer(target.storage, target.size, begin, one.last))
     if not carry([(*tile.beside, tile.whole) for tile in tiles], traffic):
         return None
@@ -232,9 +245,13 @@ def modelled(schedule: Schedule, dma: Dma | None) -> list[float]:
             now += BEGINNING
             free = max(free, now + dma.start_cycles) + copy.target.size / dma.bytes_per_cycle
             ends[copy.name] = free
-        now += max(cycles(step.call, step.kernel) for step in phase.steps)
+        now += _took(phase)
         found.append(now)
     return found
+
+
+def _took(phase: Phase) -> float:
+    return max(cycles(step.call, step.kernel) for step in phase.steps)
 
 
 def waits(schedule: Schedule, slow: Collection[str], each: int) -> int:

@@ -420,9 +420,9 @@ class LayerTiles:
 @dataclass(frozen=True)
 class Tiles:
     """What comes to a scratchpad during a run: weights in tiles of `limit` bytes at most, copied so many phases ahead,
-    and `rows` of activations that lie in slower memory, so many bytes at most; how many `copies`, of how many bytes of
-    weights (`copied`) and activations (`moved`), and about how many cycles a run takes so. `tried` are both limits,
-    phases ahead and cycles of all that fit and might have been better."""
+    or one more, and `rows` of activations that lie in slower memory, so many bytes at most; how many `copies`, of how
+    many bytes of weights (`copied`) and activations (`moved`), and about how many cycles a run takes so. `tried` are
+    both limits, phases ahead and cycles of all that fit and might have been better."""
 
     limit: int
     rows: int
