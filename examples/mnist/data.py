@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,19 @@ def images_and_labels(part: str, count: int | None = None) -> tuple[np.ndarray, 
     else:
         pixels, digits = (read_idx(FOLDER / f"{part}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1"))
     return pixels[:count].reshape(-1, 784).astype(np.float32) / 255, digits[:count].astype(np.int64)
+
+
+def accuracy(run: Callable[..., Any], samples: int, tensors: Callable[[np.ndarray], Any]) -> dict[str, float]:
+    """The share of test images whose digit is named rightly; `tensors` makes of images what the model takes."""
+    images, digits = images_and_labels("t10k", samples)
+    right = sum(int(run(x[None]).argmax()) == digit for x, digit in zip(tensors(images), digits, strict=True))
+    return {"accuracy": float(right) / len(digits)}
+
+
+def weights(path: Path) -> dict[str, np.ndarray]:
+    """Those of a file, by name."""
+    with np.load(path) as stored:
+        return {name: stored[name].astype(np.float32) for name in stored}
 
 
 def read_idx(path: Path) -> np.ndarray:

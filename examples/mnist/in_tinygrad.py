@@ -5,18 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data import images_and_labels
+from data import accuracy, images_and_labels, weights
 from tinygrad import Tensor, nn
 
-
-def weights() -> dict[str, Tensor]:
-    with np.load(Path(__file__).with_name("weights.npz")) as stored:
-        return {name: Tensor(stored[name].astype(np.float32)) for name in stored}
+WEIGHTS = Path(__file__).with_name("weights.npz")
 
 
 def model() -> Callable[[Tensor], Tensor]:
     layers = [nn.Linear(784, 400), Tensor.relu, nn.Linear(400, 10)]
-    nn.state.load_state_dict(layers, weights(), verbose=False)
+    nn.state.load_state_dict(layers, {name: Tensor(w) for name, w in weights(WEIGHTS).items()}, verbose=False)
     return lambda x: x.sequential(layers)
 
 
@@ -30,7 +27,4 @@ def calibration() -> list[tuple[np.ndarray, ...]]:
 
 
 def evaluate(run: Callable[..., Any], samples: int = 200) -> dict[str, float]:
-    """The share of test images whose digit is named rightly."""
-    images, digits = images_and_labels("t10k", samples)
-    right = [int(run(image[None]).argmax()) == digit for image, digit in zip(images, digits, strict=True)]
-    return {"accuracy": float(np.mean(right))}
+    return accuracy(run, samples, lambda images: images)

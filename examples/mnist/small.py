@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from data import images_and_labels
+from data import accuracy, images_and_labels, weights
 from torch import nn
 from torch.nn import functional as F
 
@@ -25,8 +25,7 @@ def network() -> nn.Module:
 
 def model() -> nn.Module:
     net = network()
-    with np.load(WEIGHTS) as stored:
-        net.load_state_dict({name: torch.from_numpy(stored[name].astype(np.float32)) for name in stored})
+    net.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights(WEIGHTS).items()})
     return net.eval()
 
 
@@ -49,7 +48,4 @@ def calibration() -> list[tuple[torch.Tensor, ...]]:
 
 
 def evaluate(run: Callable[..., np.ndarray], samples: int = TESTS) -> dict[str, float]:
-    """The share of test images whose digit is named rightly."""
-    images, digits = images_and_labels("t10k", samples)
-    right = sum(int(run(image[None]).argmax()) == digit for image, digit in zip(pictures(images), digits, strict=True))
-    return {"accuracy": float(right) / len(digits)}
+    return accuracy(run, samples, pictures)
