@@ -261,6 +261,13 @@ def test_ops() -> None:
     assert [baretorch("ops", n, "--json").json()["decomposed"] for n in ("stft", "conv2d")] == [True, False]
 
 
+@pytest.mark.parametrize("arguments", [[], ["--board", "cluster8"]])
+def test_ops_leave_room_for_names(arguments: list[str]) -> None:
+    lines = baretorch("ops", *arguments).out.splitlines()
+    assert lines[0].endswith("PyTorch operators that become it")
+    assert any(line.endswith(" scaled_dot_product_attention") for line in lines)
+
+
 def test_every_lowered_operator_is_listed() -> None:
     data = baretorch("ops", "--json").json()
     listed = {name for op in data["operators"] for name in op["aten"]}

@@ -89,7 +89,7 @@ def _table(rows: tuple[OpSupport, ...]) -> Table:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("operator", no_wrap=True)
-    table.add_column("types", no_wrap=True)
+    table.add_column("types", max_width=22)
     table.add_column("kernels", no_wrap=True)
     table.add_column("PyTorch operators that become it", overflow="fold")
     for row in rows:
