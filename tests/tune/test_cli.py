@@ -173,6 +173,7 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
     [
         ("tune_evaluate", ["plain.py"]),
         ("tune_storage", ["net.py", "--storage", "redis://me:secret@host/db"]),
+        ("tune_slashes", ["net.py", "--storage", "sqlite://study.db"]),
         ("tune_database", ["net.py", "--storage", "sqlite:////nowhere/at/all/study.db"]),
         ("tune_metric", ["net.py", "--metric", "acuracy", "--samples", "4"]),
         ("tune_join", ["net.py", "--join", "--storage", "sqlite:///study.db", "--samples", "4"]),

@@ -59,6 +59,10 @@ def driver_url(url: str) -> str:
             f"--storage {_without_password(url)}: no such kind of database",
             need="sqlite:///FILE, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME",
         )
+    if kind == "sqlite" and not rest.startswith("/"):
+        raise CompileError(
+            f"--storage {_without_password(url)}: that is no file", need="sqlite:///FILE, with three slashes"
+        )
     return f"{DRIVERS[kind]}://{rest}"
 
 
