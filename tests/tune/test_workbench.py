@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from baretorch.frontends import from_module
 from baretorch.frontends.offer import Offer
 from baretorch.options import Options
+from baretorch.pipeline import build_image, compile_graphs, run_image
 from baretorch.quantize.config import Precision
 from baretorch.report.tuning import Budget
 from baretorch.targets.boards import load_board
@@ -73,3 +76,14 @@ def test_what_does_not_fit_the_board_is_not_chosen() -> None:
     best = tuning.best(tuning.found(done)).candidate
     assert best.choice == "0 int4, 2 int4" and not best.over
     assert tuning.found(done)[0].candidate.over == ("no image for mps2-an386",)
+
+
+@pytest.mark.parametrize("name", ["cluster8", "arduino-mega", "virt-rv32"])
+def test_instructions_are_those_of_the_run(name: str, tmp_path: Path) -> None:
+    """Also on boards that do not tell which layer they belong to."""
+    bench = tuner(load_board(name), Budget(0.5)).bench
+    graph = bench.int8(bench.variant(Choice()))
+    compiled = compile_graphs(bench.source, {bench.source.method: graph}, bench.board, bench.options)
+    run = run_image(compiled, build_image(compiled, tmp_path))
+    assert run.instructions is not None
+    assert 0.8 * run.instructions < bench.costs(graph).instructions <= run.instructions

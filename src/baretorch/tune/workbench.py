@@ -273,15 +273,16 @@ class Workbench:
             return self._measured(large, folder, False)
         steps = [step_key(step) for step in compiled.plan.steps]
         known = all(key in self._layers for key in steps)
-        milliseconds = None
+        milliseconds, together = None, None
         if fits and (self.timed or not known):
             run = run_image(compiled, image)
-            for key, count in zip(steps, _by_layer(compiled, image, run), strict=True):
-                self._layers[key] = count
+            counts = _by_layer(compiled, image, run)
+            self._layers.update(zip(steps, counts, strict=False))
+            together = None if counts else run.instructions
             time = time_of(image, run)
             milliseconds = None if time is None else 1e3 * time.all.expected / self.board.chip.clock_hz
         counted = zip(steps, _macs(compiled), strict=True)  # what cannot be run, and nobody ran before
-        instructions = sum(self._layers.get(key, macs) for key, macs in counted)
+        instructions = together or sum(self._layers.get(key, macs) for key, macs in counted)
         ram = image.ram.total - image.ram.weights
         lacks = 0.0 if fits else self._lacks(image.flash.total, ram)
         return Costs(image.flash.total, ram, instructions, milliseconds, lacks)
@@ -355,14 +356,12 @@ def _used(weight: Tensor) -> bytes:
 
 
 def _by_layer(compiled: Compiled, image: Image, run: Ran) -> list[int]:
-    """Instructions of each step; multiplications where the emulator does not tell, or several are a layer."""
+    """Instructions of each step; none where the emulator tells only those of all, or several steps are a layer."""
     try:
         layers = make_profile(compiled, image, run).layers
     except CompileError:
         layers = ()
-    if len(layers) == len(compiled.plan.steps):
-        return [layer.instructions for layer in layers]
-    return _macs(compiled)
+    return [layer.instructions for layer in layers] if len(layers) == len(compiled.plan.steps) else []
 
 
 def _macs(compiled: Compiled) -> list[int]:
