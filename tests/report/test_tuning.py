@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
+from pathlib import Path
 
-from baretorch.report.tuning import Budget, Candidate, Tuning, front_picture
+import pytest
+
+from baretorch.report.tuning import Budget, Candidate, Tuning, front_picture, tuning_page
 
 
 def candidate(flash: int, accuracy: float, instructions: int) -> Candidate:
     return Candidate(f"of {flash}", "int8", accuracy, flash, 0, instructions, None)
+
+
+def search(whole: Candidate, *tried: Candidate) -> Tuning:
+    """In which the last was chosen."""
+    return Tuning("m", "pico", "accuracy", 0.99, Budget(0.98), whole, tried, tried[-1])
 
 
 def test_the_front_is_a_line_that_rises() -> None:
@@ -17,7 +26,7 @@ def test_the_front_is_a_line_that_rises() -> None:
     small, quick, best = candidate(1000, 0.97, 90), candidate(2000, 0.96, 10), candidate(3000, 0.985, 80)
     slow = candidate(1000, 0.965, 50)
     whole = candidate(4000, 0.99, 100)
-    tuning = Tuning("m", "pico", "accuracy", 0.99, Budget(0.98), whole, (slow, small, quick, best), best)
+    tuning = search(whole, slow, small, quick, best)
     assert set(tuning.front) == {slow, small, quick, best, whole}
     picture = str(front_picture(tuning))
     (way,) = re.findall('<path d="M([^"]*)"', picture)
@@ -25,3 +34,17 @@ def test_the_front_is_a_line_that_rises() -> None:
     assert len(points) == 3
     assert all(b[0] > a[0] and b[1] < a[1] for a, b in pairwise(points)), "up is less"
     assert picture.count('class="best"') == 5
+
+
+def test_the_plot_of_a_page_can_be_drawn_alone() -> None:
+    """As tools/draw_front.py draws it for the docs."""
+    spec = spec_from_file_location("draw_front", Path(__file__).parents[2] / "tools" / "draw_front.py")
+    assert spec is not None and spec.loader is not None
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tuning = search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80))
+    text, width, height = tool.plot_of(tuning_page(tuning))
+    assert (width, height) == (1040, 500)
+    assert text.count("<svg") == 1 and str(front_picture(tuning)) in text and "<table" not in text
+    with pytest.raises(SystemExit, match="it has no plot"):
+        tool.plot_of("<p>")
