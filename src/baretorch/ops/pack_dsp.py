@@ -277,7 +277,7 @@ def _fits_depthwise3(call: Call[QConv2d]) -> bool:
 def _scratch_depthwise3(call: Call[QConv2d]) -> int:
     outputs = min(call.y.shape[2], LINE // call.op.stride[1])
     kept = 2 * prod(call.x.shape[2:]) if call.op.stride[0] == 1 else 0
-    return 12 * ((outputs - 1) * call.op.stride[1] + 3) + kept
+    return 12 * (outputs * call.op.stride[1] + 2) + kept
 
 
 def _scratch_depthwise3_rows(call: Call[QConv2d]) -> int:
