@@ -1,4 +1,5 @@
-"""Tries other tiles for the layers of a model on a cluster: next to what the planner took by its model of cycles.
+"""Tries other tiles for the layers of a model on a cluster, next to what the planner took by its model of cycles; and
+other banks of the scratchpad for what they make to begin in.
 
 One layer is changed at a time, beside what was best of those before, and the whole run counts. The arena may not grow.
 """
@@ -6,6 +7,7 @@ One layer is changed at a time, beside what was best of those before, and the wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from baretorch.ops.kernel import Call
@@ -15,6 +17,7 @@ from baretorch.report.kernels import Measured
 
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)  # tiles of a layer
 NEAR = 2  # of these are tried, to each side of what was planned
+BANKS = (1, 2, 4, 8)  # words further on
 LEAST = 0.005  # share of the products that a layer must have
 
 Measure = Callable[[Mapping[str, Shape]], Measured]
@@ -32,12 +35,13 @@ def search_tiles(
     found, model = [], model_of(plan.graph, plan.steps)
     for i, (layer, shapes) in enumerate(slots):
         tried, take = {PLANNED: now.whole}, PLANNED
-        for shape in shapes:
-            progress(f"try tiles of layer {i + 1} of {len(slots)}", i, len(slots))
-            run = measure(best | {layer: shape})
-            tried[shape] = run.whole
-            if by(run.whole) < by(now.whole) and run.arena <= first.arena:
-                now, take = run, shape
+        for bank in (0, *BANKS):
+            for shape in [replace(take, bank=bank)] if bank else shapes:
+                progress(f"try tiles of layer {i + 1} of {len(slots)}", i, len(slots))
+                run = measure(best | {layer: shape})
+                tried[shape] = run.whole
+                if by(run.whole) < by(now.whole) and run.arena <= first.arena:
+                    now, take = run, shape
         if take != PLANNED:
             best[layer] = take
         found.append(Tiling(chip, cores, model, layer, take, tried))

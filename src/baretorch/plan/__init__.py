@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
-from baretorch.plan.choices import Choice, chosen
+from baretorch.plan.choices import Choice, chosen, layer_of
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
@@ -47,6 +47,7 @@ from baretorch.units import Unit, units_of
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
 
 
+WORD = 4  # bytes of a bank, behind which the next one comes
 SPARE = 512  # bytes of a scratchpad that are left for the program's own data
 
 
@@ -162,6 +163,8 @@ def _whole(
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
 
+    pads: dict[str, int] = {}  # bytes that are left free before a buffer
+
     def asked(
         schedule: Schedule,
         more: Sequence[Buffer] = (),
@@ -170,7 +173,8 @@ def _whole(
         anywhere: bool = False,
     ) -> _Asked:
         own = replace(wished, of={**wished.of, **(far or {})})
-        return _asked(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
+        found = _asked(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
+        return replace(found, pads=pads)
 
     def placed(schedule: Schedule, taken: int = 0) -> Planned:
         return asked(schedule, taken=taken).placed()
@@ -189,8 +193,11 @@ def _whole(
     if board.chip.cluster is not None:
         kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
         shapes = choices.shapes(graph, best.schedule.steps, board.chip.name, options.shared_cores)
-        team = cluster(options.shared_cores, measured, shapes)
-        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, fitted, board, options, team)
+        team = cluster(options.shared_cores, measured, {n: replace(s, bank=0) for n, s in shapes.items() if s.count})
+        for node in graph.nodes if any(s.bank for s in shapes.values()) else ():
+            shape = shapes.get(layer_of(Call(node.op, graph.of(node.inputs), graph.of(node.outputs))))
+            pads |= {storage[node.outputs[0]].buffer: WORD * shape.bank} if shape and shape.bank else {}
+        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, fitted, pads, board, options, team)
     elif options.shared_cores > 1:
         constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants, pair()))
@@ -234,12 +241,13 @@ def _on_cluster(
     kept: Collection[str],
     placed: Callable[[Schedule, int], Planned],
     fitted: Place,
+    pads: dict[str, int],
     board: Board,
     options: Options,
     team: Team,
 ) -> tuple[Planned, Constants, Tiles | None]:
     """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
-    they come by DMA, in tiles with which the run takes least. Tiles that were measured must have room."""
+    they come by DMA, in tiles with which the run takes least. Tiles and pads that were measured must have room."""
     chip = board.chip
     assert chip.cluster is not None
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
@@ -252,7 +260,8 @@ def _on_cluster(
         return plain, constants, None
     workshop = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, fitted)
     found = workshop.best()
-    if found is None and team.shapes:
+    if found is None and (team.shapes or pads):
+        pads.clear()
         found = replace(workshop, team=cluster(team.count, team.measured)).best()
     return (found.planned, found.constants, found.tiles) if found else (plain, constants, None)
 
@@ -279,6 +288,7 @@ class _Asked:
     wishes: Wishes
     cores: int
     taken: int
+    pads: Mapping[str, int] = field(default_factory=dict)
 
     def may_fit(self) -> bool:
         """Whether those that must lie in the main bank have room there, as far as that is plain."""
@@ -290,7 +300,14 @@ class _Asked:
 
     def placed(self) -> Planned:
         buffers, overlaps = self.buffers, self.overlaps
-        placed = place_in_banks(buffers, overlaps, self.state, self.chip, self.wishes, self.cores, self.taken)
+        pads = {b.name: self.pads[b.name] for b in buffers if b.name in self.pads and b.name not in self.state}
+        padded = [replace(b, size=b.size + pads.get(b.name, 0)) for b in buffers]
+        near = [o for o in overlaps if not {o.reads, o.writes} & pads.keys()]
+        placed = place_in_banks(padded, near, self.state, self.chip, self.wishes, self.cores, self.taken)
+        if pads:
+            bare = ((b, pads.get(b.name, 0)) for b in placed.buffers)
+            moved = [replace(b, offset=b.offset + pad, size=b.size - pad) for b, pad in bare]
+            placed = replace(placed, buffers=moved, optimal=False)
         return Planned(self.schedule, buffers, placed, lower_bound(buffers, overlaps))
 
 

@@ -82,24 +82,34 @@ IN_ROWS, IN_CHANNELS = "rows", "channels"
 MOST = 64  # tiles of a layer
 
 
+FURTHEST = 63  # words
+
+
 @dataclass(frozen=True)
 class Shape:
-    """Into how many tiles a layer is cut, and along which axis of its output."""
+    """Into how many tiles a layer is cut, and along which axis of its output; and how many words that begins further on
+    in the banks of the scratchpad than it would."""
 
     axis: str
     count: int
+    bank: int = 0
 
     def __str__(self) -> str:
-        return f"{self.axis} {self.count}" if self.count else "as planned"
+        tiles = f"{self.axis} {self.count}" if self.count else "as planned"
+        return f"{tiles} bank {self.bank}" if self.bank else tiles
 
     @staticmethod
     def of(text: str) -> Shape:
-        axis, _, count = text.partition(" ")
-        if text == str(PLANNED):
-            return PLANNED
+        tiles, further, words = text.partition(" bank ")
+        bank = int(words) if further else 0
+        if further and not 1 <= bank <= FURTHEST:
+            raise ValueError("bank")
+        axis, _, count = tiles.partition(" ")
+        if tiles == str(PLANNED):
+            return Shape("", 0, bank)
         if axis not in (IN_ROWS, IN_CHANNELS) or not 1 <= int(count) <= MOST:
             raise ValueError("tiles")
-        return Shape(axis, int(count))
+        return Shape(axis, int(count), bank)
 
 
 PLANNED = Shape("", 0)  # the planner has its way
