@@ -301,7 +301,7 @@ class _Asked:
     def placed(self) -> Planned:
         buffers, overlaps = self.buffers, self.overlaps
         pads = {b.name: self.pads[b.name] for b in buffers if b.name in self.pads and b.name not in self.state}
-        padded = [replace(b, size=b.size + pads.get(b.name, 0)) for b in buffers]
+        padded = [replace(b, size=b.size + pads.get(b.name, 0)) for b in buffers] if pads else buffers
         near = [o for o in overlaps if not {o.reads, o.writes} & pads.keys()]
         placed = place_in_banks(padded, near, self.state, self.chip, self.wishes, self.cores, self.taken)
         if pads:
