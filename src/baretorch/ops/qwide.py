@@ -263,13 +263,16 @@ AVG: tuple[Kernel[QAvgPool16], ...] = (
     Kernel("bt_qavg_pool16_dsp", "qwide/pool_dsp.c", _avg_params, DSP, _pairs, splits=cut.rows),
     Kernel("bt_qavg_pool16_ref", "qwide/ref.c", _avg_params, splits=cut.rows),
 )
-SOFTMAX: tuple[Kernel[QSoftmax16], ...] = (
-    Kernel(
-        "bt_qsoftmax16_ref",
-        "qwide/ref.c",
-        _rows,
-        pack=lambda call: (Packed("table", call.op.table().view(np.int16)),),
-        overlap=overlap.elementwise,
-        splits=cut.rows,
-    ),
+_SOFTMAX = Kernel[QSoftmax16](
+    "bt_qsoftmax16_ref",
+    "qwide/ref.c",
+    _rows,
+    pack=lambda call: (Packed("table", call.op.table().view(np.int16)),),
+    overlap=overlap.elementwise,
+    splits=cut.rows,
+)
+SOFTMAX = (
+    replace(_SOFTMAX, symbol="bt_qsoftmax16_mve", source="qwide/softmax_mve.c", needs=MVE),
+    replace(_SOFTMAX, symbol="bt_qsoftmax16_dsp", source="qwide/softmax_dsp.c", needs=DSP),
+    _SOFTMAX,
 )

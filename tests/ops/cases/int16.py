@@ -166,6 +166,8 @@ CASES = (
     softmax("one number", 0.001, 2, 1),
     softmax("near each other", 0.0002, 2, 40, most=900),
     softmax("far apart", 0.01, 5, 7),
+    softmax("odd rows, nearly equal", 0.0001, 3, 21, most=1),
+    softmax("even rows, far apart", 0.02, 6, 12),
     Case("widen", Widen(-7), ints(np.int8, 3, 90), lambda x: ((x.int() + 7) * 128).short()),
     Case("narrow", Narrow(-5), ints(np.int16, 7, 90), narrow),
     Case("quantize16", Quantize16(0.001), REALS, quantize16),

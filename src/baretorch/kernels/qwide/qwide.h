@@ -34,6 +34,19 @@ BT_INLINE int16_t bt_qavg16_one(const bt_qavg_pool2d *p, int32_t sum)
     return (int16_t)bt_clamp_i32(bt_scale(sum * (int32_t)(1 << p->shift), p->multiplier, 0), -32768, 32767);
 }
 
+/* e^-d in the input's scale, times 65535. */
+BT_INLINE uint32_t bt_exp16(const BT_FLASH int16_t *table, int32_t d)
+{
+    return ((uint32_t)(uint16_t)table[d >> 8] * (uint16_t)table[256 + (d & 255)] + (UINT32_C(1) << 15)) >> 16;
+}
+
+/* What e is of a sum, whose reciprocal is `inverse` / 2^32. */
+BT_INLINE int16_t bt_share16(uint32_t e, uint32_t inverse)
+{
+    const uint32_t share = ((e * inverse >> 16) + 1) >> 1;
+    return (int16_t)(share < 32767 ? share : 32767);
+}
+
 #ifndef BT_INLINE_KERNELS
 void bt_qadd16_ref(const bt_qadd16 *p, const int16_t *a, const int16_t *b, int16_t *y);
 void bt_qmax_pool16_ref(const bt_qmax_pool2d *p, const int16_t *x, int16_t *y);
@@ -47,6 +60,9 @@ void bt_qadd16_mve(const bt_qadd16 *p, const int16_t *a, const int16_t *b, int16
 /* Two channels at a time, so there are two or more. */
 void bt_qmax_pool16_dsp(const bt_qmax_pool2d *p, const int16_t *x, int16_t *y);
 void bt_qavg_pool16_dsp(const bt_qavg_pool2d *p, const int16_t *x, int16_t *y);
+
+void bt_qsoftmax16_dsp(const bt_qsoftmax16 *p, const int16_t *x, const int16_t *table, int16_t *y);
+void bt_qsoftmax16_mve(const bt_qsoftmax16 *p, const int16_t *x, const int16_t *table, int16_t *y);
 
 void bt_qmax_pool16_mve(const bt_qmax_pool2d *p, const int16_t *x, int16_t *y);
 void bt_qavg_pool16_mve(const bt_qavg_pool2d *p, const int16_t *x, int16_t *y);

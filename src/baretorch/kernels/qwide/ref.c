@@ -41,12 +41,6 @@ BT_POOL16(bt_qavg_pool16_ref, bt_qavg_pool2d, 0, acc + v, bt_qavg16_one(p, acc))
 
 #undef BT_POOL16
 
-/* e^-d in the input's scale, times 65535. */
-BT_INLINE uint32_t bt_exp16(const BT_FLASH int16_t *table, int32_t d)
-{
-    return ((uint32_t)(uint16_t)table[d >> 8] * (uint16_t)table[256 + (d & 255)] + (UINT32_C(1) << 15)) >> 16;
-}
-
 BT_KERNEL void bt_qsoftmax16_ref(const bt_qsoftmax16 *p, const int16_t *x, const BT_FLASH int16_t *table, int16_t *y)
 {
     for (int32_t r = 0; r < p->rows; r++, x += p->length, y += p->length) {
@@ -60,9 +54,7 @@ BT_KERNEL void bt_qsoftmax16_ref(const bt_qsoftmax16 *p, const int16_t *x, const
             y[i] = (int16_t)e;
         }
         const uint32_t inverse = 0xffffffffu / sum;
-        for (int32_t i = 0; i < p->length; i++) {
-            const uint32_t share = (((uint16_t)y[i] * inverse >> 16) + 1) >> 1;
-            y[i] = (int16_t)(share < 32767 ? share : 32767);
-        }
+        for (int32_t i = 0; i < p->length; i++)
+            y[i] = bt_share16((uint16_t)y[i], inverse);
     }
 }
