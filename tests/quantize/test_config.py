@@ -8,12 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from baretorch.errors import CompileError
+from baretorch.frontends import Int8, from_module
 from baretorch.ir import Builder, DType, Graph, Quant
 from baretorch.ops.index import IndexSelect
 from baretorch.ops.linear import Linear
+from baretorch.pipeline import optimized
 from baretorch.quantize.config import Config, Precision, changed, read_config, with_precisions
+from baretorch.quantize.source import quantized
 
 DIGITS, BITS = "9" * 5000, "0x" + "f" * 5000
 
@@ -88,3 +93,24 @@ def test_a_layer_has_one_precision() -> None:
         with_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT16, {y})})
     alike = with_precisions(graph, {"one": (Precision.INT4, {y}), "other": (Precision.INT4, {y})})
     assert alike.nodes[-1].inputs[1].startswith("w_int4")
+
+
+class Tied(nn.Module):
+    """Two layers of one weight, whose answers go on together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.b.weight = self.a.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.a(x), self.b(x)], 1)
+
+
+def test_a_layer_in_float_stays_so_where_its_weight_is_int8_elsewhere() -> None:
+    source = from_module(Tied(), (torch.randn(1, 8),), "tied")
+    for kept in ("a", "b"):
+        made = quantized(source, Int8((kept,)), list(torch.randn(8, 1, 8)))
+        names = [n.op.name for n in optimized(made.graph).nodes]
+        assert names.count("linear") == 1 and names.count("qlinear") == 1, (kept, names)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from baretorch.errors import CompileError
 from baretorch.frontends.checked import check_passes
 from baretorch.frontends.source import ODD_INPUTS, ODD_INT8, Int8, Source
-from baretorch.ir import Graph, Quant
+from baretorch.ir import Graph, Quant, fresh
 from baretorch.net import says_int8
+from baretorch.ops.conv2d import Conv2d
+from baretorch.ops.linear import Linear
 from baretorch.options import Requant
 from baretorch.passes.layout import PERMUTED
 from baretorch.passes.order import FLOAT, stages
@@ -56,7 +58,8 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     rounded = Precision.FLOAT16 in config.layers.values()
     other = bool(config.removed or config.weights)  # than the one that was read: only itself can be asked
     graph = changed(graph, config)
-    chosen = wanted(graph, made_by(before, graph, floats, "--keep-float"))
+    kept = made_by(before, graph, floats, "--keep-float")
+    chosen = wanted(graph, kept)
     data = random_samples(graph, source.examples) if samples is None else samples
     calibration = calibrated(graph, chosen, data, int8.observer, runner)
     if calibration.constant:
@@ -68,7 +71,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     noted = replace(
         graph, tensors={n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
     )
-    noted = with_precisions(noted, layers)
+    noted = with_precisions(in_float(noted, kept), layers)
     if int8.requant is Requant.NARROW:
         noted = with_narrow(noted)
     health = judged(noted, chosen, source.examples, calibration.kept, runner)
@@ -89,6 +92,20 @@ def _as_told(found: Quant, told: Quant | None) -> Quant:
     if told is None or found.axis is not None:
         return found
     return replace(found, scale=told.scale, zero_point=told.zero_point)
+
+
+def in_float(graph: Graph, kept: Collection[str]) -> Graph:
+    """The notes of a quantized graph, in which layers that make what is `kept` have weights of their own, without
+    notes, where others have the same in int8: with notes all around they would be int8, too."""
+    tensors, nodes = dict(graph.tensors), list(graph.nodes)
+    for i, node in enumerate(nodes):
+        weighted = isinstance(node.op, (Linear, Conv2d)) and set(kept).intersection(node.outputs)
+        if weighted and graph[node.inputs[1]].quant is not None:
+            x, weight, *rest = node.inputs
+            name = fresh(graph, tensors, f"{weight}_float")
+            tensors[name] = replace(graph[weight], name=name, quant=None)
+            nodes[i] = replace(node, inputs=(x, name, *rest))
+    return replace(graph, tensors=tensors, nodes=tuple(nodes))
 
 
 def made_by(before: Graph, graph: Graph, layers: Sequence[str], flag: str = "--config") -> set[str]:

@@ -37,7 +37,7 @@ from baretorch.ports import Answer, arranged, real, restored, stored
 from baretorch.quantize.calibrate import calibrated, checked
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisions
 from baretorch.quantize.groups import wanted
-from baretorch.quantize.source import made_by
+from baretorch.quantize.source import in_float, made_by
 from baretorch.quantize.watch import Run
 from baretorch.report.cycles import time_of
 from baretorch.report.profile import make_profile
@@ -239,7 +239,8 @@ class Workbench:
         scales = self.scales(variant)
         tensors = {n: replace(t, quant=scales[n]) if n in scales else t for n, t in graph.tensors.items()}
         named = {name: (p, made_by(before, graph, [name])) for name, p in layers.items()}
-        noted = with_precisions(replace(graph, tensors=tensors), named)
+        kept = made_by(before, graph, variant.choice.floats)
+        noted = with_precisions(in_float(replace(graph, tensors=tensors), kept), named)
         return with_io(optimized(noted), self.options.io)
 
     @cached_property
