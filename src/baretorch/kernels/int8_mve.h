@@ -166,6 +166,7 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
 
 /* Into a chain, where its last vectors are that many; the offset was at s + `at`. */
 #define BT_MVE_ENTRY(at)                                                                                               \
+    ".p2align 2\n\t" /* adr counts from a multiple of four */                                                          \
     "adr.w %[n], 3f\n\t"                                                                                               \
     "orr %[n], %[n], #1\n\t"                                                                                           \
     "ldr r0, [%[s], #" at "]\n\t"                                                                                      \
