@@ -8,7 +8,7 @@
  * All three windows are read before their outputs are written, position after position. */
 #include "threes_dsp.h"
 
-#define BT_TURN 8  /* fours of taps in a turn of the loop, */
+#define BT_TURN 16 /* fours of taps in a turn of the loop, */
 #define BT_FOUR 64 /* and bytes of code for each */
 
 /* All outputs of three positions. The first four taps begin the sums; the loop takes the others in turns, of which the
@@ -55,7 +55,7 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight, 
                      "smlad r8, r5, r3, r7\n\t"
                      "smlad r7, r5, r2, r7\n\t" BT_TWO_TAPS("r6") "ldr pc, [lr, #28]\n\t"
                      ".p2align 2\n"
-                     "2:\n\t" BT_TURN_TAPS BT_TURN_TAPS "cmp r0, lr\n\t"
+                     "2:\n\t" BT_TURN_TAPS BT_TURN_TAPS BT_TURN_TAPS BT_TURN_TAPS "cmp r0, lr\n\t"
                      "bne 2b\n\t"
                      "ldrd r2, r3, [r1], #8\n\t"
                      "ldmia r0!, {r4-r6}\n\t" /**/
