@@ -91,8 +91,9 @@ BT_INLINE void bt_mve_limit_i8(int8_t *y, int32_t n, int32_t lo, int32_t hi)
     "vqadd.s16 q0, q0, " zero "\n\t"                                                                                   \
     "vqmovnb.s16 q0, q0\n\t"
 
+#define BT_MVE_FAR 65532 /* the largest z_at that a scattering store reaches */
+
 /* Windows, two by two, and where their outputs go. A window may be done twice, to the same place. */
-#define BT_MVE_FAR 65532 /* the largest z_at */
 typedef struct {
     const int8_t *x, *z;
     int32_t x_step; /* from both to the next two */
@@ -156,7 +157,7 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
                      "vldrb.u8 q1, [%[z]]\n\tadd %[z], %[z], %[x_step]\n\t");
 }
 
-#define BT_MVE_CHAIN 8           /* vectors in a pass over a chain of code, */
+#define BT_MVE_CHAIN 8         /* vectors in a pass over a chain of code, */
 #define BT_MVE_VECTOR (14 * 4) /* and bytes of code that one takes */
 #define BT_MVE_REST                                                                                                    \
     "ldr %[n], [%[s], #28]\n\t"                                                                                        \
@@ -164,7 +165,7 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
     "vldrbt.u8 q0, [%[x]]\n\t"                                                                                         \
     "vldrbt.u8 q1, [%[z]]\n\t" BT_MVE_CHANNELS("vmladava.s8", "[%[k]]", "add %[k], %[k], %[n]\n\t")
 
-/* Into a chain, where its last vectors are that many; the offset was at s + `at`. */
+/* s + `at` had how far into the chain at 3 the first pass enters; now it has the address. */
 #define BT_MVE_ENTRY(at)                                                                                               \
     ".p2align 2\n\t" /* adr counts from a multiple of four */                                                          \
     "adr.w %[n], 3f\n\t"                                                                                               \
@@ -179,8 +180,8 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
     "vmov q1[3], q1[1], r10, lr\n\t"
 #define BT_MVE_SUMS "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr"
 
-/* `fours` times four channels of longer windows: 14 instructions for 128 products, 2 for each pass over the chain but the
- * first, 25 for eight outputs, and 16 for four channels. `passes` is odd where no taps are left behind the vectors. */
+/* `fours` times four channels of longer windows: 14 instructions for 128 products, 2 for each pass over the chain but
+ * the first, 25 for eight outputs, and 14 for four channels. `passes` is odd where no taps are left behind vectors. */
 BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours)
 {
     const int32_t more = l->taps / 16 - 1, rest = l->taps % 16; /* vectors behind the first, and taps behind them */
@@ -248,7 +249,7 @@ BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve
 }
 
 /* The same for 2 to 8 vectors without taps behind them, of which those of two windows follow each other in turn, and so
- * do the pairs: 14 instructions for 128 products, 19 for eight outputs, and 14 for four channels. */
+ * do the pairs: 14 instructions for 128 products, 19 for eight outputs, and 13 for four channels. */
 BT_SHARED void bt_mve_in_turn(const bt_mve_layer *l, const int32_t *k, const bt_mve_pairs *p, int32_t fours)
 {
     struct {
@@ -372,8 +373,8 @@ BT_INLINE void bt_mve_copy_in_turn(int8_t *to, const int8_t *x, const int8_t *z,
 }
 
 /* Rows of the input are windows: a linear layer, or a convolution of pixels. They go through scratch in blocks, so that
- * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, or all, and one more
- * of an odd number of rows that go in turn; and 16 bytes behind rows of less than 16 */
+ * y may be x. scratch: as many rows as fill 512 bytes, at most 64 and at least 8, or 2 of long ones, or all, and one
+ * more of an odd number of rows that go in turn; and 16 bytes behind rows of less than 16 */
 BT_SHARED void bt_mve_rows(const bt_mve_layer *l, const int8_t *x, int8_t *y, int32_t count, int8_t *scratch)
 {
     const int32_t taps = l->taps, block = bt_clamp_i32(512 / taps & ~1, taps > 256 ? 2 : 8, 64);

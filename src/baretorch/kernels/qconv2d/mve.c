@@ -33,8 +33,8 @@ BT_INLINE void bt_qconv2d_scatter(int8_t *to, int32_t step, const int8_t *from, 
     BT_QCONV2D_PUT("vstrbt.8 %q[v], [%[to], %q[at]]\n\t");
 }
 
-/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image: but those
- * left and right of the image, which bt_qconv2d_padding_mve writes. Of a few channels some pixels go at once. */
+/* `columns` columns to scratch, dilation_w apart, the first at (top, left), which may lie outside of the image; but not
+ * those beside the image, which bt_qconv2d_padding_mve writes. Of a few channels some pixels go at once. */
 BT_SHARED void bt_qconv2d_columns_mve(const bt_qconv2d *p, const int8_t *x, int32_t top, int32_t left, int32_t columns,
                                       int8_t *to)
 {

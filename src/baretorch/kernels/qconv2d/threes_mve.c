@@ -1,7 +1,7 @@
 /* qconv2d of 3 x 3 with a stride of 1 along rows, one group and channels in sixteens, for Arm cores with Helium.
  *
- * The rows that a row of outputs needs are kept in scratch as [row][channels / 16][column][16], the row with number r in
- * place r % 3, so that each of the image comes once. Two output channels of four windows are eight sums; the weights of
+ * The rows that a row of outputs needs are kept in scratch as [row][channels / 16][column][16], a new one where the
+ * oldest was, so that each of the image comes once. Two output channels of four windows are eight sums; the weights of
  * three columns stay in registers while six columns pass: 12 loads for 24 times 16 products. A table has where the
  * windows begin in each row and sixteen of channels; zero ends it. */
 #include "../int8_mve.h"
