@@ -70,6 +70,32 @@ def test_rows_come_and_go_while_the_cores_work(tmp_path: Path) -> None:
     assert {"layer": made.layer, "axis": "rows", "tiles": made.count}.items() <= told[1].items()
 
 
+class Residual(nn.Module):
+    """A unit makes both operands of the sum, which is made where the second of them lies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(4, 16, 3, padding=1), nn.Conv2d(16, 16, 1), nn.Conv2d(16, 8, 3, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.a(x))
+        found: torch.Tensor = self.c(torch.relu(self.b(x)) + x)
+        return found
+
+
+def test_a_sum_in_the_memory_of_its_input_has_buffers_for_both(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 4, 24, 24).to(memory_format=torch.channels_last)
+    read = quantized(from_module(Residual(), (x,), "sum"), Int8(), [(x,)], on_host)
+    options = replace(ALL, units=Units.AUTO)
+    of = pipeline.compile_source(read, smaller(load_board("cluster8"), "L1", 16 << 10), options)
+    sums = [step for step in of.plan.steps if step.call.op.name == "qadd"]
+    moved = [(x, y) for step in sums for x in step.reads for y in step.writes if x.buffer and x.storage == y.storage]
+    assert moved and all(x.buffer != y.buffer for x, y in moved)
+    host = pipeline.compile_source(read, load_board("host"), ALL)
+    assert outputs(of, tmp_path / "cluster") == outputs(host, tmp_path / "host")
+
+
 def swapped(text: str) -> str:
     """Two buffers into which rows come at different times have changed their places."""
     into = re.findall(r"bt_team_copy\(\d+, (AT\(void, \d+\)), IN\(", text)

@@ -6,7 +6,7 @@ An operand with a `buffer` says both: where its bytes are at home, and where the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
@@ -115,12 +115,24 @@ def _cut(
         made = make_step(step.nodes[0], part.call, step.kernel, Constants(packs=team.packs), storage)
         at = step.writes[0].offset  # of what may be a tile itself
         own = f"of {step.call.y.name} {f'{at}.' if at else ''}{number}"
-        operands = tuple(
-            replace(o, buffer=f"{o.storage} {own}") if not o.constant and o.storage in far else o
-            for o in moved(step, made, (*part.offsets, part.at))
-        )
+        operands = tuple(_near(list(moved(step, made, (*part.offsets, part.at))), far, own))
         tiles.append(replace(made, operands=operands, scratch=own_scratch(step, made, str(part.at))))
     return tiles
+
+
+def _near(operands: Sequence[Operand], far: Collection[str], own: str) -> Iterator[Operand]:
+    """With a buffer for each that lies far, also of several in the same memory, as an output is that lies where its
+    input does. Only what is read twice comes once."""
+    buffers: dict[str, list[tuple[Operand, bool]]] = {}
+    for i, o in enumerate(operands):
+        if o.constant or o.storage not in far:
+            yield o
+            continue
+        what, others = (o, i == len(operands) - 1), buffers.setdefault(o.storage, [])
+        if what not in others:
+            others.append(what)
+        number = others.index(what)
+        yield replace(o, buffer=f"{o.storage} {f'({number + 1}) ' if number else ''}{own}")
 
 
 def carry(tiles: Sequence[Sequence[Step]], traffic: Traffic) -> bool:
