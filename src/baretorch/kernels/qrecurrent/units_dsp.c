@@ -313,13 +313,13 @@ BT_INLINE void bt_copy_words(int32_t *to, const int8_t *from, int32_t words)
         *to++ = bt_load4(from);
     if (fours)
         __asm__ volatile("1:\n\t"
-                         "ldmia %[from]!, {r2, r3, r4, r5}\n\t"
-                         "stmia %[to]!, {r2, r3, r4, r5}\n\t"
+                         "ldmia %[from]!, {r2, r3, r12, lr}\n\t"
+                         "stmia %[to]!, {r2, r3, r12, lr}\n\t"
                          "subs %[fours], %[fours], #1\n\t"
                          "bne 1b"
                          : [from] "+r"(from), [to] "+r"(to), [fours] "+r"(fours)
                          :
-                         : "r2", "r3", "r4", "r5", "cc", "memory");
+                         : "r2", "r3", "r12", "lr", "cc", "memory");
 }
 
 /* `count` bytes as pairs of halfwords. Reads up to three bytes behind them, and writes up to a word behind theirs. */
@@ -335,17 +335,17 @@ BT_INLINE void bt_widen(int32_t *to, const int8_t *from, int32_t count)
     if (eights)
         __asm__ volatile("1:\n\t"
                          "ldr r3, [%[from]], #4\n\t"
-                         "ldr r5, [%[from]], #4\n\t"
+                         "ldr lr, [%[from]], #4\n\t"
                          "sxtb16 r2, r3\n\t"
                          "sxtb16 r3, r3, ror #8\n\t"
-                         "sxtb16 r4, r5\n\t"
-                         "sxtb16 r5, r5, ror #8\n\t"
-                         "stmia %[to]!, {r2, r3, r4, r5}\n\t"
+                         "sxtb16 r12, lr\n\t"
+                         "sxtb16 lr, lr, ror #8\n\t"
+                         "stmia %[to]!, {r2, r3, r12, lr}\n\t"
                          "subs %[eights], %[eights], #1\n\t"
                          "bne 1b"
                          : [from] "+r"(from), [to] "+r"(to), [eights] "+r"(eights)
                          :
-                         : "r2", "r3", "r4", "r5", "cc", "memory");
+                         : "r2", "r3", "r12", "lr", "cc", "memory");
 }
 
 /* Reads up to a halfword behind them. */
