@@ -262,7 +262,7 @@ class Options:
 
     def command(self, board: str, verb: str = "compile") -> str:
         """What makes the same C of the same model on the command line. Tools and trust are not seen in it."""
-        weights = None if self.weights is Weights.FLASH else self.weights
+        weights = None if self.weights is Weights.FLASH and verb != "run" else self.weights
         seen = replace(self, trust=False, toolchain=None, emulator=None, console=None, watchdog=None, app=None)
         seen = replace(seen, cores=None if self.cores == 1 else self.cores)
         seen = replace(seen, weights=weights, code=CodeIn.FLASH, npu=None if self.npu is UseNpu.OFF else self.npu)

@@ -168,6 +168,27 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
     assert made.json()["time_ms"] == pytest.approx(chosen["milliseconds"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["pico", "cluster8"])
+def test_the_command_makes_the_image_that_was_measured(board: str, folder: Path) -> None:
+    budgets = ("--ram", "40k", "--time", "1s", "--accuracy-drop", "20")
+    arguments = ("tune", "net.py", "--board", board, *budgets, "--trials", "1", "--target-samples", "2", "--out", "t")
+    told = baretorch(*arguments, "--json")
+    assert told.code == 0, told.err
+    chosen = told.json()["chosen"]
+    again = baretorch(*arguments)  # the search is done: it only tells
+    assert again.code == 0, again.err
+    command = " ".join(again.out.partition("again ")[2].split())
+    words = command.removeprefix("baretorch ").split()
+    assert words[:2] == ["run", "net.py"] and "t/tuned.toml" in words
+    made = baretorch(*words, "--out", "a", "--json")
+    assert made.code == 0, made.err
+    run = made.json()
+    assert (run["flash"]["total"], run["ram"]["total"]) == (chosen["flash"], chosen["ram"])
+    assert run["time_ms"] == pytest.approx(chosen["milliseconds"])
+    assert chosen["instructions"] <= run["instructions"] < chosen["instructions"] + 500, "of calls between the layers"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

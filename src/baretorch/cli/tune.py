@@ -137,7 +137,7 @@ def tune(
     path, _, method = model.partition("::")
     offer = load_offer(path)
     load_evaluate(path, samples)
-    if ram_budget is not None:
+    if ram_budget is not None and board.chip.cluster is None:  # whose weights come to its scratchpad piece by piece
         options = replace(options, weights=Weights.FLASH)
     with stages(as_json) as stage:
 

@@ -78,9 +78,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Costs:
-    """Bytes and time of an image; `ram` without weights that are copied only because there is room. The time is not
-    known of an image that does not fit the board, and where all layers are known and nobody asked for it. `lacks` says
-    how much more of flash or RAM it would take than the board has, beside that; 0 if it fits."""
+    """Bytes and time of an image; `ram` without weights that are copied only because there is room, but with those of a
+    cluster, whose scratchpad is made for them; instructions of its layers, without the calls between them, where those
+    can be told apart. The time is not known of an image that does not fit the board, and where all layers are known and
+    nobody asked for it. `lacks` says how much more of flash or RAM it would take than the board has, beside that; 0 if
+    it fits."""
 
     flash: int
     ram: int
@@ -284,7 +286,7 @@ class Workbench:
             milliseconds = None if time is None else 1e3 * time.all.expected / self.board.chip.clock_hz
         counted = zip(steps, _macs(compiled), strict=True)  # what cannot be run, and nobody ran before
         instructions = together or sum(self._layers.get(key, macs) for key, macs in counted)
-        ram = image.ram.total - image.ram.weights
+        ram = image.ram.total - (image.ram.weights if self.board.chip.cluster is None else 0)
         lacks = 0.0 if fits else self._lacks(image.flash.total, ram)
         return Costs(image.flash.total, ram, instructions, milliseconds, lacks)
 
