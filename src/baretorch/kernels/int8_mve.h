@@ -167,7 +167,6 @@ BT_INLINE void bt_mve_short(const bt_mve_layer *l, const int32_t *k, const bt_mv
 
 /* s + `at` had how far into the chain at 3 the first pass enters; now it has the address. */
 #define BT_MVE_ENTRY(at)                                                                                               \
-    ".p2align 2\n\t" /* adr counts from a multiple of four */                                                          \
     "adr.w %[n], 3f\n\t"                                                                                               \
     "orr %[n], %[n], #1\n\t"                                                                                           \
     "ldr r0, [%[s], #" at "]\n\t"                                                                                      \
