@@ -220,7 +220,8 @@ BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve
                      "ldrd %[x], %[z], [%[s], #32]\n"
                      "1:\n\t"
                      "ldrd %[k], %[n], [%[s], #16]\n\t" /**/
-                     BT_MVE_SIXTEEN("vmladav.s8") "ldr pc, [%[s], #24]\n"
+                     BT_MVE_SIXTEEN("vmladav.s8") "ldr pc, [%[s], #24]\n\t"
+                     ".p2align 2\n" /* or ADR is 2 bytes off where functions are not aligned */
                      "3:\n\t" /**/
                      BT_MVE_TWO BT_MVE_TWO BT_MVE_TWO BT_MVE_TWO "subs %[n], %[n], #2\n\t"
                      "bgt 3b\n\t"
@@ -278,7 +279,8 @@ BT_SHARED void bt_mve_in_turn(const bt_mve_layer *l, const int32_t *k, const bt_
                      "ldr %[k], [%[s], #8]\n\t"
                      "vldrb.u8 q0, [%[x]], #16\n\t"
                      "vldrb.u8 q1, [%[x]], #16\n\t" /**/
-                     BT_MVE_CHANNELS("vmladav.s8", "[%[k]], #16", "") "ldr pc, [%[s], #12]\n"
+                     BT_MVE_CHANNELS("vmladav.s8", "[%[k]], #16", "") "ldr pc, [%[s], #12]\n\t"
+                     ".p2align 2\n"
                      "3:\n\t" /**/
                      BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT BT_MVE_NEXT /**/
                      BT_MVE_TOGETHER "ldrd r0, r2, [%[s]]\n\t" /**/
