@@ -15,11 +15,13 @@ from torch import nn
 
 from baretorch import pipeline
 from baretorch.emulators.types import DeviceFault
-from baretorch.errors import InternalError
+from baretorch.errors import CompileError, InternalError
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.on_host import on_host
 from baretorch.options import Io, Options, Units
+from baretorch.plan import stored_by_name
 from baretorch.plan.check import check_plan
+from baretorch.plan.choose_tiles import Workshop
 from baretorch.plan.types import Copy, Phase, Plan, Step
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
@@ -68,6 +70,23 @@ def test_rows_come_and_go_while_the_cores_work(tmp_path: Path) -> None:
     told = tiles.to_json()["layers"]
     assert isinstance(told, list) and [one["layer"] for one in told] == [layer.layer for layer in tiles.layers]
     assert {"layer": made.layer, "axis": "rows", "tiles": made.count}.items() <= told[1].items()
+
+
+def test_what_cannot_be_stored_is_told_before_tiles_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Workshop, "best", lambda shop: pytest.fail("tiles were searched"))
+    with pytest.raises(CompileError, match="the weights do not fit cluster8: CODE is") as caught:
+        pipeline.compile_source(source(), smaller(BOARD, BOARD.chip.code, 2 << 10), ALL)
+    layers = {line.partition(".")[0] for line in caught.value.have[1:]}
+    assert len(layers) == 3 and layers <= {"0", "2", "4", "5", "8"}
+
+
+def test_weights_of_tiles_are_told_by_their_layers() -> None:
+    plan = compiled().plan
+    named = {c.name for c in plan.layout.constants}
+    assert any(name.startswith("tile") for name in named)
+    stored = stored_by_name(plan)
+    assert sum(stored.values()) == plan.weight_bytes()
+    assert not any(name.startswith("tile") for name in stored) and {s.layer for s in plan.steps} & stored.keys()
 
 
 class Residual(nn.Module):

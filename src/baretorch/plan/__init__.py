@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -55,7 +56,7 @@ def make_plan(graph: Graph, board: Board, options: Options = DEFAULT) -> Plan:
     """Plan the graph for the board; CompileError if its memory cannot hold it. Where whole tensors are too large for
     it, or for what the user allows, a part of the model runs in bands."""
     plan = _in_parts(_with_units(graph, board, options), board, options)
-    _need_flash(plan, board)
+    _need_flash(stored_by_name(plan), board)
     limit = _limit(plan, board, options)
     rows = options.input is Input.ROWS
     if rows or plan.arena > limit:
@@ -158,6 +159,8 @@ def _whole(
         return choices.of(call, board.chip.cpu.name, options.shared_cores)
 
     steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
+    if board.chip.cluster is not None:  # tiles need not be searched for what cannot be stored
+        _need_flash({c.name: c.data.nbytes for c in constants.known.values()}, board)
     wished = wishes(graph, storage, board, options.place, of_others(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
@@ -338,17 +341,26 @@ def _cost(found: Planned) -> int:
     return sum(bank.size for bank in found.placed.banks)
 
 
-def _need_flash(plan: Plan, board: Board) -> None:
+def stored_by_name(plan: Plan) -> Counter[str]:
+    """The bytes of constants by their names, those of a cluster's tiles by the names of the layers."""
+    layers = {o.storage: step.layer for step in plan.steps for o in step.operands if o.constant and o.buffer}
+    found = Counter[str]()
+    for c in plan.layout.constants:
+        found[layers.get(c.name, c.name)] += c.data.nbytes
+    return found
+
+
+def _need_flash(stored: Mapping[str, int], board: Board) -> None:
     """Refuse what cannot fit before anything is built; the linker has the last word on code."""
     chip = board.chip
     flash = chip.memory(chip.code)
-    weights = plan.weight_bytes()
+    weights = sum(stored.values())
     reach = min(flash.size, chip.cpu.flash_reach or flash.size)
     if weights > reach:
-        largest = sorted(plan.layout.constants, key=lambda c: -c.data.nbytes)[:3]
+        largest = sorted(stored.items(), key=lambda one: -one[1])[:3]
         raise CompileError(
             f"the weights do not fit {board.name}: {flash.name} is {weights - reach:,} bytes too small",
-            have=[f"weights {weights:,} bytes", *(f"{c.name} {c.data.nbytes:,} bytes" for c in largest)],
+            have=[f"weights {weights:,} bytes", *(f"{name} {size:,} bytes" for name, size in largest)],
             need=f"at most {reach:,} bytes of {flash.name}"
             + (f", as far as {chip.cpu.name} reads constants" if reach < flash.size else ""),
             try_=see_fit(board.name),
@@ -415,4 +427,4 @@ def peak_layers(plan: Plan) -> list[str]:
     return [f"{str(origin) or node.outputs[0]}: {tensors}"]
 
 
-__all__ = ["check_plan", "make_plan", "peak_layers"]
+__all__ = ["check_plan", "make_plan", "peak_layers", "stored_by_name"]
