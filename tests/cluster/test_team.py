@@ -75,6 +75,16 @@ def test_all_cores_give_the_bits_of_one(tmp_path: Path) -> None:
     assert all(0 <= w < all_.cores.critical_path for w in all_.cores.waiting)
 
 
+def test_all_cores_quantize_an_image_whose_channels_come_first(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 3, 16, 20)
+    source = quantized(from_module(nn.Conv2d(3, 8, 3), (x,), "image"), Int8(), [(x,)], on_host)
+    compiled, found = run(source, Options(units=Units.OFF), tmp_path / "all")
+    shares = [step.call.y.count for step in compiled.plan.steps if step.call.op.name == "quantize"]
+    assert shares == [x.numel() // 8] * 8
+    assert same(found, run(source, Options(), tmp_path / "host", "host")[1])
+
+
 def without_meetings(compiled: pipeline.Compiled, number: int) -> pipeline.Compiled:
     """One of the meetings between phases is missing in the C."""
     text = compiled.c.files["model.c"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +62,18 @@ class Dequantize(Op):
 
     def cut(self, inputs: Sequence[Tensor], y: Tensor, axis: int, start: int, stop: int) -> Piece | None:
         return cut.from_first(self, inputs, axis, start, stop)
+
+
+def flat(call: Call[Any]) -> Call[Any]:
+    """Of what quantizes, or the other way round, the same with all axes but the last in one: of an image whose channels
+    come first there are only three."""
+    if not isinstance(call.op, (Quantize, Dequantize)) or call.pitch or len(call.x.shape) < 3:
+        return call
+
+    def rows(t: Tensor) -> Tensor:
+        return replace(t, shape=(prod(t.shape[:-1]), t.shape[-1]))
+
+    return replace(call, inputs=(rows(call.x), *call.inputs[1:]), outputs=(rows(call.y),))
 
 
 def _quantize(call: Call[Quantize]) -> Params:

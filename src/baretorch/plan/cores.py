@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from baretorch.ir import Tensor
+from baretorch.ops import quantize
 from baretorch.ops.conv2d import flat
 from baretorch.ops.cut import Part, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
@@ -50,7 +51,8 @@ class Team:
 
     count: int
     least: int
-    flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows
+    flat: bool = False  # a cluster: pixels of pointwise convolutions are shared out without regard to rows, and what is
+    # quantized without regard to channels
     known: dict[int, tuple[Step, tuple[Part, ...] | None]] = field(default_factory=dict, compare=False)
     made: dict[int, tuple[Step, list[Step]]] = field(default_factory=dict, compare=False)
     cuts: dict[tuple[object, ...], _Cuts | None] = field(default_factory=dict, compare=False)
@@ -92,7 +94,7 @@ def cluster(
 
 def cuts_of(call: Call[Any], kernel: Kernel[Any], team: Team) -> int:
     """How many cuts there are to choose from."""
-    own = flat(call) if team.flat else call
+    own = _flat(call, team)
     return len(list(_cuts(own, kernel.splits(own), team.count))) if team.count > 1 and len(own.outputs) == 1 else 0
 
 
@@ -167,12 +169,16 @@ def _cut_so(step: Step, cuts: _Cuts | None, team: Team) -> tuple[Part, ...] | No
         return None
     found = []
     for one in cuts:
-        part: Part | None = _whole(flat(step.call) if team.flat else step.call)
+        part: Part | None = _whole(_flat(step.call, team))
         for axis, start, stop, wide in one:
             part = part and part_within(part, axis, start, stop, wide)
         assert part is not None
         found.append(part)
     return tuple(found)
+
+
+def _flat(call: Call[Any], team: Team) -> Call[Any]:
+    return quantize.flat(flat(call)) if team.flat else call
 
 
 def _whole(call: Call[Any]) -> Part:
@@ -212,7 +218,7 @@ def _extent_of_input(call: Call[Any], number: int) -> int:
 
 def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
     """The parts of a step that take the least time, if that is worth it."""
-    call = flat(step.call) if team.flat else step.call
+    call = _flat(step.call, team)
     if step.kernel.unit or team.count == 1:
         return None
     if step.guards or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
