@@ -190,6 +190,23 @@ def test_no_layer_is_above_the_chips_roofs(page: Page, found: Traced) -> None:
     assert page.evaluate("document.getElementById('tip').innerText").startswith(f"{largest.name}\n")
 
 
+def test_the_names_of_roofs_and_layers_are_in_nobodys_way(page: Page, found: Traced) -> None:
+    """Nor is a dot below them, where the line has room elsewhere."""
+    near = """(() => {
+        const box = e => e.getBoundingClientRect(), all = s => [...document.querySelectorAll('#roofline ' + s)];
+        const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+        const letters = t => [...t.textContent].map((_, i) => {
+            const p = t.getStartPositionOfChar(i).matrixTransform(t.getScreenCTM());
+            return {left: p.x, right: p.x + 4, top: p.y - 6, bottom: p.y};
+        });
+        const roofs = all('text.here').flatMap(letters), dots = all('circle').map(box);
+        const names = all('text.axis').filter(t => t.previousElementSibling.closest('circle, .axis')).map(box);
+        return [roofs.length, dots.length, [...dots, ...names].filter(b => roofs.some(r => meet(r, b))).length];
+    })()"""
+    letters, dots, met = page.evaluate(near)
+    assert letters > 20 and dots and not met
+
+
 def test_the_page_says_how_layers_were_cut(page: Page, found: Traced) -> None:
     rows = page.evaluate(
         "[...document.querySelectorAll('#cuts tbody tr')].map(r => [...r.cells].map(c => c.innerText))"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +35,16 @@ def test_the_front_is_a_line_that_rises() -> None:
     assert len(points) == 3
     assert all(b[0] > a[0] and b[1] < a[1] for a, b in pairwise(points)), "up is less"
     assert picture.count('class="best"') == 5
+
+
+def test_words_of_the_plot_lie_on_its_lines() -> None:
+    """And hide what they lie on: lines come first, and words have an edge."""
+    tuning = replace(search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80)), budget=Budget(0.98, 3100))
+    parts = re.findall(r'<(line|text)[^>]* class="([^"]*)"[^>]*>([^<]*)', str(front_picture(tuning)))
+    words = [i for i, (_, _, said) in enumerate(parts) if said.startswith(("the original", "least", "chosen", "plain"))]
+    assert len(words) == 4 and all("clear" in parts[i][1] for i in words)
+    assert max(i for i, (_, style, _) in enumerate(parts) if style == "peak") < min(words)
+    assert "svg .clear { paint-order: stroke;" in tuning_page(tuning)
 
 
 def test_the_plot_of_a_page_can_be_drawn_alone() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import atan2, ceil, degrees, floor, log2
+from math import atan2, ceil, cos, degrees, floor, log2, sin
+from typing import TypeAlias
 
 from baretorch.report.cluster import Traced, TracedLayer
 from baretorch.report.html import Html, el, line, rect, svg, text
@@ -17,7 +18,10 @@ WIDTH, HEIGHT = 1000, 420
 LEFT, RIGHT, TOP, BOTTOM = 64, 130, 20, 44  # around the plot; RIGHT holds layers that move nothing
 DOT_PRODUCT = 4  # products of bytes in an instruction of Xcv
 COLOURS = 8
-LABEL = 6.0  # pixels of a letter
+LABEL, BOLD = 6.0, 6.8  # pixels of a letter
+PLACES = (0.62, 0.3, 0.45, 0.78, 0.15)  # of the line of what can move: where its name may be
+
+Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,11 @@ def roofline(found: Traced, chip: Chip) -> Html:
     layers = [layer for layer in found.layers if layer.macs and layer.took]
     limits = roofs(chip, found.cores, any(layer.unit for layer in layers))
     scale = _scale(layers, limits)
-    parts = [*_grid(scale), *(_roof(roof, scale) for roof in limits), *_dots(found, layers, scale)]
+    spots = [_spot(found, layer, scale) for layer in layers]
+    taken = [(x - r, y - r, x + r, y + r) for x, y, r in spots]
+    at = next((p for p in PLACES if not any(_meet(a, b) for a in _names(limits, scale, p) for b in taken)), PLACES[0])
+    names = _names(limits, scale, at)
+    parts = [*_grid(scale), *(_roof(roof, scale, at) for roof in limits), *_dots(found, layers, scale, names)]
     label = "products per cycle of each layer over products per byte moved, below what the chip can do at most"
     return svg(WIDTH, HEIGHT, label, *parts)
 
@@ -99,16 +107,52 @@ def _grid(scale: _Scale) -> Iterator[Html]:
     yield text(right + 14 + (RIGHT - 18) / 2, bottom + 16, "all in L1", "axis middle")
 
 
-def _roof(roof: Roof, scale: _Scale) -> Html:
+def _slope(roof: Roof, scale: _Scale) -> tuple[float, float, float, float]:
+    """From where to where the line of what can move goes."""
+    per_cycle = roof.bytes_per_cycle or 1.0
+    low, high = 2.0**scale.low, 2.0**scale.high
+    a, b = max(low / per_cycle, 2.0**scale.left), min(high / per_cycle, 2.0**scale.right)
+    return scale.x(a), scale.y(a * per_cycle), scale.x(b), scale.y(b * per_cycle)
+
+
+def _names(limits: list[Roof], scale: _Scale, at: float) -> list[Box]:
+    return [box for roof in limits for box in _named(roof, scale, at)]
+
+
+def _meet(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _spot(found: Traced, layer: TracedLayer, scale: _Scale) -> tuple[float, float, float]:
+    """The place of a layer's dot, and its radius."""
+    apart = WIDTH - RIGHT + 14 + (RIGHT - 18) / 2
+    x = scale.x(layer.macs / layer.moved) if layer.moved else apart
+    return x, scale.y(layer.macs / layer.took), 4 + 14 * (layer.cycles / found.cycles) ** 0.5
+
+
+def _named(roof: Roof, scale: _Scale, at: float) -> Iterator[Box]:
+    """Where its name lies: a box, or one for each letter where it goes up."""
+    width = BOLD * len(roof.name)
+    if roof.per_cycle:
+        y = scale.y(roof.per_cycle)
+        yield LEFT + 8, y - 17, LEFT + 8 + width, y - 3
+        return
+    x1, y1, x2, y2 = _slope(roof, scale)
+    turn = atan2(y2 - y1, x2 - x1)
+    for i in range(len(roof.name)):
+        along = BOLD * (i + 0.5) - width / 2
+        x = x1 + at * (x2 - x1) + along * cos(turn) + 11 * sin(turn)
+        y = y1 + at * (y2 - y1) + along * sin(turn) - 11 * cos(turn)
+        yield x - 6, y - 6, x + 6, y + 6
+
+
+def _roof(roof: Roof, scale: _Scale, at: float) -> Html:
     if roof.per_cycle:
         y = scale.y(roof.per_cycle)
         parts = [line(LEFT, y, WIDTH, y, "roof"), text(LEFT + 8, y - 6, roof.name, "here")]
         return el("g", *parts, data_tip=f"{roof.name}\nno layer there can do more")
-    per_cycle = roof.bytes_per_cycle or 1.0
-    low, high = 2.0**scale.low, 2.0**scale.high
-    a, b = max(low / per_cycle, 2.0**scale.left), min(high / per_cycle, 2.0**scale.right)
-    x1, y1, x2, y2 = scale.x(a), scale.y(a * per_cycle), scale.x(b), scale.y(b * per_cycle)
-    at_x, at_y = x1 + 0.62 * (x2 - x1), y1 + 0.62 * (y2 - y1)
+    x1, y1, x2, y2 = _slope(roof, scale)
+    at_x, at_y = x1 + at * (x2 - x1), y1 + at * (y2 - y1)
     turn = f"rotate({_angle(x1, y1, x2, y2):.1f} {at_x:.1f} {at_y:.1f})"
     parts = [line(x1, y1, x2, y2, "roof"), text(at_x, at_y - 7, roof.name, "here middle", transform=turn)]
     return el("g", *parts, data_tip=f"{roof.name}\na layer left of it waits for its bytes")
@@ -118,26 +162,21 @@ def _angle(x1: float, y1: float, x2: float, y2: float) -> float:
     return degrees(atan2(y2 - y1, x2 - x1))
 
 
-def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale) -> Iterator[Html]:
+def _dots(found: Traced, layers: list[TracedLayer], scale: _Scale, names: list[Box]) -> Iterator[Html]:
     """The largest first, so that small ones lie on top; names where they are in nobody's way."""
-    taken: list[tuple[float, float, float, float]] = []
-    apart = WIDTH - RIGHT + 14 + (RIGHT - 18) / 2
+    taken = list(names)
     ordered = sorted(layers, key=lambda layer: -layer.cycles)
-    places = {id(layer): (scale.x(layer.macs / layer.moved) if layer.moved else apart) for layer in layers}
     for layer in ordered:
-        x, y = places[id(layer)], scale.y(layer.macs / layer.took)
-        radius = 4 + 14 * (layer.cycles / found.cycles) ** 0.5
+        x, y, radius = _spot(found, layer, scale)
         style = f"spot c{found.layers.index(layer) % COLOURS}"
-        dot = el("circle", cx=x, cy=y, r=radius, class_=style, data_tip=_tip(found, layer), tabindex=0)
-        yield dot
+        yield el("circle", cx=x, cy=y, r=radius, class_=style, data_tip=_tip(found, layer), tabindex=0)
     for layer in ordered:
-        x, y = places[id(layer)], scale.y(layer.macs / layer.took)
-        radius, name = 4 + 14 * (layer.cycles / found.cycles) ** 0.5, cut(layer.name, 16)
+        (x, y, radius), name = _spot(found, layer, scale), cut(layer.name, 16)
         width = LABEL * len(name)
         for left, end in ((x + radius + 4, False), (x - radius - 4 - width, True)):
             box = (left, y - 7, left + width, y + 6)
             inside = box[0] > 4 and box[2] < (WIDTH - 2 if layer.moved == 0 else WIDTH - RIGHT + 10)
-            if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            if inside and not any(_meet(box, other) for other in taken):
                 taken.append(box)
                 yield text(x - radius - 4 if end else left, y + 4, name, "axis end" if end else "axis")
                 break

@@ -245,12 +245,12 @@ def front_picture(tuning: Tuning) -> Html:
     parts += [_dot(axes, c, 4.5, "best") for c in shown]
     parts.append(_dot(axes, tuning.whole, 5.5, "whole"))
     x, y = axes.at(tuning.whole.flash, tuning.whole.accuracy)
-    parts.append(text(x, y + 20, "plain int8", "here middle"))
+    parts.append(text(x, y + 20, "plain int8", "clear here middle"))
     if tuning.chosen.accuracy >= low:
         parts.append(_dot(axes, tuning.chosen, 8.0, "chosen"))
         x, y = axes.at(tuning.chosen.flash, tuning.chosen.accuracy)
         parts.append(
-            text(x + 13, y + 20, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "here")
+            text(x + 13, y + 20, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "clear here")
         )
     return svg(WIDTH, HEIGHT, "accuracy over flash of all candidates", *parts)
 
@@ -288,12 +288,15 @@ def _ticks(span: tuple[float, float], count: int) -> list[float]:
 
 
 def _limits(axes: _Axes, tuning: Tuning) -> Iterator[Html]:
+    """The lines first: words lie on them."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    for value, words in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):
+    words = []
+    for value, what in ((tuning.original, "the original"), (tuning.budget.accuracy, "least accuracy")):
         _, y = axes.at(0, value)
         yield line(LEFT, y, right, y, "peak")
-        yield text((LEFT + 2 * right) / 3, y - 5, f"{words}, {value:.4f}", "middle")
+        words.append(text((LEFT + 2 * right) / 3, y - 5, f"{what}, {value:.4f}", "clear middle"))
     if tuning.budget.flash is not None:
         x, _ = axes.at(tuning.budget.flash, axes.y[0])
         yield line(x, TOP, x, bottom, "peak")
-        yield text(x + 5, bottom - 8, f"most flash, {tuning.budget.flash:,}")
+        words.append(text(x + 5, bottom - 8, f"most flash, {tuning.budget.flash:,}"))
+    yield from words
