@@ -14,7 +14,8 @@ from baretorch.frontends import from_module
 from baretorch.ir import interpret
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.types import Overlap, Phase, Plan
+from baretorch.plan.offsets import place
+from baretorch.plan.types import Buffer, Overlap, Phase, Plan
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 
@@ -41,6 +42,13 @@ def test_separable_convolutions_take_no_more_memory_the_more_there_are(board: st
     few, many = planned(board, 2), planned(board, 5)
     assert few.arena == many.arena <= SIDE * ROW + ROW + 64 + CHANNELS * 4
     assert any(step.back for step in many.steps) and not all(step.back for step in many.steps)
+
+
+def test_who_saves_nothing_by_it_does_not_go_back() -> None:
+    x, y = Buffer("x", 8, -1, 0), Buffer("y", 8, 0, 1)
+    for behind, offsets in ((4, [4, 0]), (0, [0, 0])):
+        placed, arena, optimal = place([x, y], "ram", overlaps=[Overlap("x", "y", 4, behind)])
+        assert [b.offset for b in placed] == offsets and arena == 8 + offsets[0] and optimal
 
 
 def test_no_byte_is_overwritten_that_is_still_read() -> None:

@@ -40,6 +40,10 @@ def place(
     others = [b for b in buffers if b.name not in lowest and b.size]
     problem = packing(others, overlaps)
     found, optimal = pack(problem)
+    forward = [replace(o, behind=None) for o in overlaps]
+    if forward != list(overlaps):  # to go back takes some instructions: only where that saves bytes
+        plain, _ = pack(packing(others, forward))
+        found = plain if problem.height(plain) <= problem.height(found) else found
     offsets |= {b.name: base + int(at) for b, at in zip(others, found, strict=True)}
     placed = [replace(b, bank=bank, offset=offsets.get(b.name, 0)) for b in buffers]
     return placed, base + problem.height(found), optimal
