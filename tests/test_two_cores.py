@@ -17,7 +17,7 @@ from baretorch.errors import CompileError
 from baretorch.explore.one_core import on_one_core
 from baretorch.frontends import Source, from_methods, from_module
 from baretorch.options import Buffers, Io, Optimize, Options
-from baretorch.plan.types import Executor
+from baretorch.plan.schedule import Executor
 from baretorch.report.facts import warnings_of
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board

@@ -22,7 +22,8 @@ from baretorch.options import Io, Options, Units
 from baretorch.plan import stored_by_name
 from baretorch.plan.check import check_plan
 from baretorch.plan.choose_tiles import Workshop
-from baretorch.plan.types import Copy, Phase, Plan, Step
+from baretorch.plan.schedule import Copy, Phase, Step
+from baretorch.plan.types import Plan
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from tests.plan.test_banks import smaller

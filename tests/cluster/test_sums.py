@@ -29,8 +29,9 @@ from baretorch.ops.qsums import QFromSums, QSums
 from baretorch.options import Compiler, Io, Options, Units
 from baretorch.plan import make_plan
 from baretorch.plan.check import check_plan
+from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.sums import in_parts, places
-from baretorch.plan.types import Phase, Plan, Step
+from baretorch.plan.types import Plan
 from baretorch.quantize.source import quantized
 from baretorch.report.cluster_page import cut_along
 from baretorch.report.profile import make_profile

@@ -22,7 +22,7 @@ from baretorch.on_host import on_host
 from baretorch.options import Io, Options, Requant, Units, Weights
 from baretorch.plan.check_order import check_order
 from baretorch.plan.cores import with_meetings
-from baretorch.plan.types import Executor, Phase, Schedule
+from baretorch.plan.schedule import Executor, Phase, Schedule
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board

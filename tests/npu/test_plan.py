@@ -12,7 +12,8 @@ from baretorch.errors import CompileError, InternalError
 from baretorch.npu.partition import partitioned
 from baretorch.options import Buffers, Options
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.types import Executor, InArena, InRam, Phase, Plan, Schedule
+from baretorch.plan.schedule import Executor, Phase, Schedule
+from baretorch.plan.types import InArena, InRam, Plan
 from baretorch.targets.boards import load_board
 from tests.npu.stand_in import NPU, StandIn
 from tests.npu.test_partition import Net

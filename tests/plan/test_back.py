@@ -15,7 +15,8 @@ from baretorch.ir import interpret
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import place
-from baretorch.plan.types import Buffer, Overlap, Phase, Plan
+from baretorch.plan.schedule import Phase
+from baretorch.plan.types import Buffer, Overlap, Plan
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 

@@ -17,7 +17,8 @@ from baretorch.ir import Graph, interpret
 from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import check_plan, cores, make_plan
-from baretorch.plan.types import Executor, Plan, Schedule, Step
+from baretorch.plan.schedule import Executor, Schedule, Step
+from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 from tests.plan.test_banks import smaller

@@ -16,7 +16,7 @@ from baretorch.ops.elementwise import Clamp
 from baretorch.options import Buffers, Options
 from baretorch.pipeline import build_image, compile_source, optimized, run_image
 from baretorch.plan import check_plan, make_plan
-from baretorch.plan.types import one_by_one
+from baretorch.plan.schedule import one_by_one
 from baretorch.ports import stored
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input

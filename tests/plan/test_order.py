@@ -17,9 +17,9 @@ from baretorch.plan import make_plan
 from baretorch.plan.lifetimes import find_overlaps, lifetimes
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
+from baretorch.plan.schedule import Step, one_by_one
 from baretorch.plan.select import Constants, make_steps
 from baretorch.plan.storage import views
-from baretorch.plan.types import Step, one_by_one
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 

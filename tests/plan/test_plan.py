@@ -24,7 +24,8 @@ from baretorch.ops.move import Cat, Change, Slice, SliceScatter
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
-from baretorch.plan.types import Buffer, Operand, Plan, Schedule, Step
+from baretorch.plan.schedule import Operand, Schedule, Step
+from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.boards import load_board
 from tests.models import cnn, cnn_input
 

@@ -19,8 +19,9 @@ from baretorch.frontends import Source, from_methods, from_module
 from baretorch.options import Compiler, Emulator, Options, Weights
 from baretorch.pipeline import Compiled
 from baretorch.plan.check import check_plan
+from baretorch.plan.schedule import Phase, Step
 from baretorch.plan.streams import streamed
-from baretorch.plan.types import Phase, Plan, Step
+from baretorch.plan.types import Plan
 from baretorch.report.cycles import time_of
 from baretorch.report.profile import make_profile
 from baretorch.targets.boards import load_board

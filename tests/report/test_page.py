@@ -18,7 +18,8 @@ from baretorch import frontends, pipeline
 from baretorch.explore.advice import advise
 from baretorch.ir import Graph
 from baretorch.options import Options
-from baretorch.plan.types import Bank, Buffer, Layout, Plan, Schedule
+from baretorch.plan.schedule import Schedule
+from baretorch.plan.types import Bank, Buffer, Layout, Plan
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import compare
 from baretorch.report.findings import Report, layer_of

@@ -21,7 +21,7 @@ from baretorch.ops.qconv2d import QConv2d
 from baretorch.options import Compiler, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.plan.check_order import check_order
-from baretorch.plan.types import Executor, Phase
+from baretorch.plan.schedule import Executor, Phase
 from baretorch.report.cluster import traced
 from tests.plan.test_banks import smaller
 from tests.units.test_gemm import BOARD

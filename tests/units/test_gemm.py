@@ -22,7 +22,7 @@ from baretorch.ops.qlinear import QLinear
 from baretorch.options import Buffers, Compiler, Options, Units
 from baretorch.pipeline import Compiled
 from baretorch.plan import make_plan
-from baretorch.plan.types import Executor
+from baretorch.plan.schedule import Executor
 from baretorch.report.units import units_json
 from baretorch.targets.boards import load_board
 from baretorch.units import units_of

@@ -16,7 +16,8 @@ import numpy as np
 from baretorch.emit.names import Method, make_names
 from baretorch.ir import Array, interpret
 from baretorch.pipeline import Compiled
-from baretorch.plan.types import Buffer, InArena, Operand, Plan, WithCaller
+from baretorch.plan.schedule import Operand
+from baretorch.plan.types import Buffer, InArena, Plan, WithCaller
 from baretorch.ports import stored
 
 FACTS, VALUES = "debug.json", "debug.hex"

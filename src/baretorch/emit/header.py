@@ -11,7 +11,8 @@ from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
 from baretorch.escape import comment
 from baretorch.ir import DType
-from baretorch.plan.types import Executor, InArena
+from baretorch.plan.schedule import Executor
+from baretorch.plan.types import InArena
 
 
 def model_h(names: Names) -> str:

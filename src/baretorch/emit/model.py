@@ -17,7 +17,8 @@ from baretorch.ir import DType
 from baretorch.ops.kernel import Params
 from baretorch.options import Optimize
 from baretorch.plan.guards import shared_start
-from baretorch.plan.types import Executor, FromStream, Guard, InArena, InFlash, Operand, Place, Step, WithCaller
+from baretorch.plan.schedule import Executor, Guard, Operand, Step
+from baretorch.plan.types import FromStream, InArena, InFlash, Place, WithCaller
 from baretorch.text import attributes
 
 INDENT = "    "

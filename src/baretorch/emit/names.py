@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from baretorch.emit.c import unique
 from baretorch.escape import c_name, c_prefix, is_limit
 from baretorch.ir import Array, Graph
-from baretorch.plan.types import Bank, FromStream, Operand, Place, Plan, WithCaller
+from baretorch.plan.schedule import Operand
+from baretorch.plan.types import Bank, FromStream, Place, Plan, WithCaller
 
 OF_METHODS = ("run", "run_in", "check", "start", *(f"part{core}" for core in range(1, 8)))  # functions
 OF_MODELS = ("reset", "reset_in", "core", "core1", "done", "job", "meeting", "runs")  # functions and variables

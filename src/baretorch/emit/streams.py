@@ -6,7 +6,7 @@ from baretorch.emit.c import literal
 from baretorch.emit.names import Method, Names
 from baretorch.emit.spell import at
 from baretorch.escape import comment
-from baretorch.plan.types import Await, Copy, Step
+from baretorch.plan.schedule import Await, Copy, Step
 
 
 def streams(names: Names) -> bool:

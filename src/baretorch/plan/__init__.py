@@ -24,24 +24,11 @@ from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, turned, with_the_caller
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.order import ordered
+from baretorch.plan.schedule import Executor, Operand, Schedule, Step, View, one_by_one
 from baretorch.plan.select import Constants, make_steps, operand_of
 from baretorch.plan.state import renewed, settled
 from baretorch.plan.storage import views
-from baretorch.plan.types import (
-    Bank,
-    Buffer,
-    Executor,
-    Layout,
-    Operand,
-    Overlap,
-    Plan,
-    Schedule,
-    StateBuffer,
-    Step,
-    Tiles,
-    View,
-    one_by_one,
-)
+from baretorch.plan.types import Bank, Buffer, Layout, Overlap, Plan, StateBuffer, Tiles
 from baretorch.targets.types import Board, Chip
 from baretorch.units import Unit, units_of
 

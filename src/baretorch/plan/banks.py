@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from baretorch.errors import CompileError
 from baretorch.ir import Graph
 from baretorch.plan.offsets import place
-from baretorch.plan.types import Bank, Buffer, Overlap, View
+from baretorch.plan.schedule import View
+from baretorch.plan.types import Bank, Buffer, Overlap
 from baretorch.targets.types import Board, Chip
 
 ARENA = "arena"  # in the user's wishes: all that is not named

@@ -15,7 +15,7 @@ from baretorch.plan.cores import Team, longest
 from baretorch.plan.cost import cycles
 from baretorch.plan.order import dependencies
 from baretorch.plan.rows import PHASE, ROWS, has_rows, in_rows
-from baretorch.plan.types import Step, View
+from baretorch.plan.schedule import Step, View
 
 WINDOW = 64  # steps that are looked at for one that another may run beside
 COUNTS = (2, 3, 4, 6, 8)  # tiles of a layer

@@ -15,7 +15,8 @@ from baretorch.plan.check_copies import check_copies
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.check_order import check_order
 from baretorch.plan.check_sums import check_sums
-from baretorch.plan.types import Buffer, Executor, InArena, Plan, Step
+from baretorch.plan.schedule import Executor, Step
+from baretorch.plan.types import Buffer, InArena, Plan
 
 
 def check_plan(plan: Plan) -> Plan:

@@ -10,7 +10,8 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.plan.check_order import touches_of, touches_of_copy, written_by
-from baretorch.plan.types import Copy, Executor, Operand, Plan, Step
+from baretorch.plan.schedule import Copy, Executor, Operand, Step
+from baretorch.plan.types import Plan
 
 Bytes = np.ndarray[tuple[int], np.dtype[np.bool_]]
 

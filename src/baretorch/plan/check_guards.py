@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from baretorch.errors import InternalError
 from baretorch.ops.choose import Choose
-from baretorch.plan.types import Operand, Plan, Step
+from baretorch.plan.schedule import Operand, Step
+from baretorch.plan.types import Plan
 
 Known: TypeAlias = Mapping[str, bool]  # conditions by the tensors that hold them
 Write: TypeAlias = tuple[int, int, Known]

@@ -10,7 +10,8 @@ import numpy as np
 
 from baretorch.errors import InternalError
 from baretorch.ir import Tensor
-from baretorch.plan.types import Copy, InArena, Operand, Plan, Step, WithCaller
+from baretorch.plan.schedule import Copy, Operand, Step
+from baretorch.plan.types import InArena, Plan, WithCaller
 
 
 @dataclass(frozen=True)

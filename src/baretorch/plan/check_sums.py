@@ -10,7 +10,8 @@ from baretorch.ir import Graph, Tensor
 from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Slice
 from baretorch.ops.qsums import QFromSums, QSums
-from baretorch.plan.types import Operand, Plan, Step
+from baretorch.plan.schedule import Operand, Step
+from baretorch.plan.types import Plan
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 

@@ -21,7 +21,7 @@ from baretorch.errors import CompileError
 from baretorch.ir import Graph
 from baretorch.ops import OPS
 from baretorch.ops.kernel import Call
-from baretorch.plan.types import Step
+from baretorch.plan.schedule import Step
 
 BESIDE = Path(__file__).parent.parent / "kernels" / "choices.json"
 FORMAT = 1

@@ -11,8 +11,9 @@ from typing import Any
 from baretorch.ir import Graph, Node, Op, Shape
 from baretorch.ops.kernel import Call
 from baretorch.plan.choose_tiles import LIMITS
+from baretorch.plan.schedule import Step
 from baretorch.plan.sums import WORD, in_parts, is_pointwise, sums_shape, takes_parts
-from baretorch.plan.types import Plan, Step
+from baretorch.plan.types import Plan
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 TRIED = 2  # of these, from the first on of which all seems to fit; and the first of which some does, with more tiles

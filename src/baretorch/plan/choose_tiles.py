@@ -16,9 +16,10 @@ from baretorch.plan.banks import Placed
 from baretorch.plan.beside import pipelined
 from baretorch.plan.cores import Team, on_cores
 from baretorch.plan.rows import InRows, evenly, movable, ways
+from baretorch.plan.schedule import Phase, Schedule, Step, View
 from baretorch.plan.select import Constants
 from baretorch.plan.tiles import Streamed, Tile, modelled, reading, streamed, tiled, together, waits
-from baretorch.plan.types import Buffer, LayerTiles, Phase, Schedule, Step, Tiles, View
+from baretorch.plan.types import Buffer, LayerTiles, Tiles
 from baretorch.targets.types import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights

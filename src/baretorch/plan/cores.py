@@ -20,20 +20,9 @@ from baretorch.ops.cut import Part, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
 from baretorch.plan.choices import Choice, Shape, layer_of
 from baretorch.plan.cost import by_shape, cycles
+from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Scratch, Step, View
 from baretorch.plan.select import Constants, Packs, constants_of, make_step
-from baretorch.plan.types import (
-    Copy,
-    Executor,
-    InArena,
-    Layout,
-    Operand,
-    Phase,
-    Schedule,
-    Scratch,
-    Step,
-    View,
-    WithCaller,
-)
+from baretorch.plan.types import InArena, Layout, WithCaller
 
 LEAST = 3000  # operations of a layer that two cores share
 PER_OUTPUT = 6  # that an output takes beside its products

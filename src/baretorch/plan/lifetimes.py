@@ -9,7 +9,8 @@ from baretorch.ir import Graph
 from baretorch.ops.delegate import ALIGNED
 from baretorch.ops.pull import pulled
 from baretorch.plan.packing import ALIGNMENT
-from baretorch.plan.types import Buffer, Executor, Overlap, Schedule, Step, View
+from baretorch.plan.schedule import Executor, Schedule, Step, View
+from baretorch.plan.types import Buffer, Overlap
 
 
 def lifetimes(

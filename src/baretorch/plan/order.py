@@ -16,7 +16,8 @@ from itertools import accumulate
 from baretorch.ops.pull import Pull
 from baretorch.plan.lifetimes import reach
 from baretorch.plan.packing import aligned
-from baretorch.plan.types import Buffer, Step
+from baretorch.plan.schedule import Step
+from baretorch.plan.types import Buffer
 
 STATES = 20_000  # sets of finished steps that are looked at in a stretch, before it is ordered step by step
 SEARCHED, LONGEST = 100, 1000  # steps of a stretch that is searched; that is ordered at all

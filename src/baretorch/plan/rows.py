@@ -15,9 +15,10 @@ from baretorch.ops.cut import part_of
 from baretorch.ops.qsums import QSums
 from baretorch.plan.choices import IN_ROWS, Shape
 from baretorch.plan.cores import Team, longest, moved, own_scratch
+from baretorch.plan.schedule import Copy, Operand, Step, View
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.traffic import Traffic
-from baretorch.plan.types import Buffer, Copy, Operand, Step, View
+from baretorch.plan.types import Buffer
 
 ROWS = 1  # the axis
 COUNTS = (3, 4, 6, 8, 12, 16)  # tiles of a layer

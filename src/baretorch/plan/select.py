@@ -17,8 +17,9 @@ from baretorch.ops.move import Assembled, Copy, PlaceSlice
 from baretorch.ops.qsums import QSums
 from baretorch.plan.choices import Choice
 from baretorch.plan.guards import Needs, side
+from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, View
 from baretorch.plan.storage import NOTHING
-from baretorch.plan.types import Constant, Executor, Guard, Operand, Scratch, Step, View
+from baretorch.plan.types import Constant
 from baretorch.targets.types import Cpu
 from baretorch.text import attributes
 from baretorch.units import Unit

@@ -13,9 +13,9 @@ from dataclasses import replace
 from baretorch.ir import Graph, Node, State, fresh
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
+from baretorch.plan.schedule import Operand, Step, View
 from baretorch.plan.select import operand_of, select_kernel
 from baretorch.plan.storage import views
-from baretorch.plan.types import Operand, Step, View
 from baretorch.targets.types import Cpu
 
 

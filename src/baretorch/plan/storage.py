@@ -18,7 +18,7 @@ from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import Cat, Copy, Overwrite
 from baretorch.ops.qsums import QSums
 from baretorch.plan.guards import Needs, side
-from baretorch.plan.types import View
+from baretorch.plan.schedule import View
 
 NOTHING: Mapping[str, Needs] = {}
 

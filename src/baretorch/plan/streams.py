@@ -15,7 +15,8 @@ from baretorch.plan.banks import Wishes, place_in_banks
 from baretorch.plan.check import check_plan
 from baretorch.plan.lifetimes import find_overlaps, turned
 from baretorch.plan.offsets import lower_bound
-from baretorch.plan.types import Buffer, Copy, Operand, Plan, Schedule, Step
+from baretorch.plan.schedule import Copy, Operand, Schedule, Step
+from baretorch.plan.types import Buffer, Plan
 from baretorch.targets.types import Chip, Cpu, FlashPath
 
 LEAST = 1024  # bytes that are worth a copy

@@ -23,9 +23,10 @@ from baretorch.plan.choices import IN_CHANNELS
 from baretorch.plan.cores import Team, moved, on_cores, own_scratch
 from baretorch.plan.cost import cycles
 from baretorch.plan.rows import InRows, carry
+from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Step, View
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.traffic import Traffic
-from baretorch.plan.types import Buffer, Constant, Copy, Executor, Operand, Phase, Schedule, Step, View
+from baretorch.plan.types import Buffer, Constant
 from baretorch.targets.types import Dma
 
 LEAST = 64  # bytes that are worth a copy

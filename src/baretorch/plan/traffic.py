@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from baretorch.plan.types import Buffer, Copy, Phase
+from baretorch.plan.schedule import Copy, Phase
+from baretorch.plan.types import Buffer
 
 
 @dataclass

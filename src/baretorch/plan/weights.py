@@ -15,8 +15,9 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.options import Weights
 from baretorch.plan.banks import room
+from baretorch.plan.schedule import Step
 from baretorch.plan.streams import Room, best, can_stream, waiting
-from baretorch.plan.types import Constant, Plan, Step
+from baretorch.plan.types import Constant, Plan
 from baretorch.targets.types import Board, Chip, FlashPath
 
 STATIC = 1024  # bytes that are left for the program's own data

@@ -17,7 +17,8 @@ from typing import Any
 from baretorch.emulators.blame import OTHERS
 from baretorch.emulators.types import BARRIER, Pause, Span, Trace, Work
 from baretorch.errors import InternalError
-from baretorch.plan.types import Copy, Executor, Phase, Plan, Step
+from baretorch.plan.schedule import Copy, Executor, Phase, Step
+from baretorch.plan.types import Plan
 from baretorch.targets.types import Cluster
 
 DMA, GEMM = Executor.DMA0.name.lower(), Executor.GEMM0.name.lower()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baretorch.plan.cost import cycles
-from baretorch.plan.types import Phase
+from baretorch.plan.schedule import Phase
 from baretorch.report.cluster import Traced, TracedLayer
 from baretorch.report.html import Html, el, joined
 from baretorch.report.numbers import share

@@ -17,7 +17,7 @@ from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.layerwise import Layerwise, compare_layers
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.plan.types import Executor
+from baretorch.plan.schedule import Executor
 from baretorch.ports import real, stored
 from baretorch.report.cycles import Time, cycles_json, time_of
 from baretorch.report.memory_map import ram_banks

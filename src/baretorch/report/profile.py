@@ -19,7 +19,7 @@ from baretorch.emulators.types import Block, FlashReads, Trace
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.types import Image
 from baretorch.ir import Array, interpret
-from baretorch.plan.types import Step
+from baretorch.plan.schedule import Step
 from baretorch.ports import stored
 from baretorch.report.cluster import Traced, Use, traced
 from baretorch.report.cycles import (

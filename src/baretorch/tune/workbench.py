@@ -32,7 +32,7 @@ from baretorch.options import Options
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, run_image, with_io
-from baretorch.plan.types import Step
+from baretorch.plan.schedule import Step
 from baretorch.ports import Answer, arranged, real, restored, stored
 from baretorch.quantize.calibrate import calibrated, checked
 from baretorch.quantize.config import IN_FLOAT, Config, Precision, with_precisions
