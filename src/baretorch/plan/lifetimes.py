@@ -101,7 +101,7 @@ def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
         for x, distance in zip(step.reads, step.kernel.overlap(step.call), strict=True):
             at = lies[x.storage]
             ahead = at.offset + x.offset - (to.offset + y.offset)
-            meet = at.bank == to.bank and -x.size < ahead < y.size
+            meet = at.bank == to.bank and at.offset < to.end and to.offset < at.end
             if meet and (distance is None or ahead < distance):
                 return True
         return False
