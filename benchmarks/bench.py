@@ -46,6 +46,7 @@ EVERY = (
 )  # fmt: skip
 FAST = (M4F, "mps2-an500", M33, M55, "virt-rv32")  # QEMU, with floating point in hardware
 ARDUINOS = ("arduino-uno", "arduino-mega")
+PICOS = ("pico", "pico2w")
 INT8 = (M4F, "mps2-an500", M33, M55, M0PLUS, "virt-rv32")
 
 SINE = "examples/sine/model.py"
@@ -57,7 +58,7 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/ic.py", True, INT8),
     ("zoo/kws.py", True, INT8),
     ("zoo/tinyrps.py", True, INT8),
-    ("zoo/ad.py", True, INT8),
+    ("zoo/ad.py", True, (*INT8, *PICOS)),
     ("zoo/mnist_mlp.py", True, INT8),
     (SINE, True, (*EVERY, *ARDUINOS)),
     ("examples/mnist/small.py", True, ARDUINOS),
@@ -74,7 +75,6 @@ MODELS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/rfft512.py", False, (*FAST, M0PLUS)),
     (SINE, False, EVERY),
 )
-PICOS = ("pico", "pico2w")
 TWO_CORES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("zoo/vww.py", True, PICOS),
     ("zoo/ic.py", True, PICOS),

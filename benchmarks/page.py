@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from peers import M0PLUS, M4F, M33, M55, NOTHING, PEERS, STACK, TOOLCHAIN, Figures, Peers
+from second import section as second_goals
 
 Row = dict[str, Any]
 
@@ -38,6 +39,7 @@ def markdown(rows: Sequence[Row], versions: Sequence[str]) -> str:
         *_beside_peers(fit, "int8"),
         *_beside_peers(fit, "float32"),
         *_missed(fit),
+        *second_goals(fit),
         *_avr(fit),
         *_two_cores([row for row in measured if row.get("cores")]),
         "## Every board",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,30 @@ def test_an_8_bit_chip_has_goals(page: ModuleType, cycles: int, told: str) -> No
     uno = {"board": "arduino-uno", "dtype": "int8", "cycles": cycles, "time_ms": 0.75}
     text = page.markdown([ROW | uno | {"flash": ROW["flash"] | {"total": 5_284}}], [])
     assert f"| sine | arduino-uno | {told} | 0.75 | 5,284 | 260 | 300 | 0.87 | 1.5e-07 |\n" in text
+
+
+@pytest.fixture
+def second(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("second")
+
+
+def test_a_second_goal_is_told_with_gap_and_cause(second: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = second.Goal("sine", "float32", "mps2-an386", "instructions", 1_200, "Too few registers.")
+    monkeypatch.setattr(second, "GOALS", (goal,))
+    text = second.section([ROW])
+    assert "| sine float32 | mps2-an386 | instructions | 1,440 | 1,200 | **1.200** |" in text
+    assert "- sine float32 on mps2-an386: 240 instructions (20.0 %) too many. Too few registers." in text
+    met = second.section([ROW | {"instructions": 1_200}])
+    assert "| sine float32 | mps2-an386 | instructions | 1,200 | 1,200 | 1.000 |" in met
+    assert not any("too many" in line for line in met) and second.section([]) == []
+
+
+def test_every_second_goal_is_measured_and_a_missed_one_has_a_cause(second: ModuleType) -> None:
+    rows = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    found = list(second.found([row for row in rows if "instructions" in row and not row.get("cores")]))
+    assert [goal for goal, _ in found] == list(second.GOALS)
+    assert not [goal for goal, have in found if have > goal.most and not goal.why]
 
 
 def test_what_does_not_fit_is_listed_apart(page: ModuleType) -> None:
