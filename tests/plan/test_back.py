@@ -69,6 +69,41 @@ def test_the_judge_finds_a_step_that_goes_the_wrong_way() -> None:
         check_plan(replace(plan, schedule=replace(plan.schedule, phases=tuple(phases))))
 
 
+class Beside(nn.Module):
+    """A layer that reads a part of a buffer and writes another part behind it."""
+
+    def __init__(self, kernel: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Conv2d(8, 8, 3, padding=1)
+        self.second = nn.Conv2d(8, 8, kernel, padding=kernel // 2)
+        self.last = nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        last: torch.Tensor = self.last(torch.cat([x, self.second(x)], 2))
+        return last
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547"])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_a_layer_beside_its_input_in_a_buffer_does_not_go_back(board: str, kernel: int) -> None:
+    x = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
+    plan = make_plan(optimized(from_module(Beside(kernel), (x,), "beside").graph), load_board(board))
+    beside = plan.steps[1]
+    assert beside.kernel.back and beside.reads[0].storage == beside.writes[0].storage
+    assert not any(step.back for step in plan.steps)
+
+
+def test_the_judge_finds_a_layer_that_cannot_go_back() -> None:
+    x = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
+    plan = make_plan(optimized(from_module(Beside(3), (x,), "beside").graph), load_board("mps2-an386"))
+    phases = list(plan.phases)
+    phases[1] = Phase((replace(plan.steps[1], back=True),))
+    with pytest.raises(InternalError, match="cannot go back"):
+        check_plan(replace(plan, schedule=replace(plan.schedule, phases=tuple(phases))))
+
+
 @pytest.mark.parametrize(
     ("distance", "behind", "most"), [(4, None, 6), (None, 2, 8), (4, 2, 8), (None, None, 0), (40, 40, 0)]
 )

@@ -107,7 +107,10 @@ def _need_old_state_unread(plan: Plan) -> None:
 
 
 def _need_right_in_itself(step: Step) -> None:
-    """Where a step reads and writes the same bytes of a buffer, its kernel is right with that."""
+    """A step goes back only if its kernel can. Where it reads and writes the same bytes of a buffer, that is right with
+    it."""
+    if step.back and (not step.kernel.back or None in step.distances):
+        raise InternalError(f"{step.call.op.name} cannot go back through {step.call.y.name}")
     numbers = [i for i, t in enumerate(step.call.inputs) if t.data is None]
     for i, x, distance in zip(numbers, step.reads, step.distances, strict=True):
         for j, y in enumerate(step.writes):

@@ -90,11 +90,13 @@ def _largest(distances: Sequence[int | None]) -> int | None:
 
 
 def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
-    """With the steps going back that are not right forward where their buffers lie."""
+    """With the steps going back that can, and are not right forward where their buffers lie."""
     lies = {b.name: b for b in buffers}
 
     def back(step: Step) -> bool:
-        if not step.kernel.back or not {o.storage for o in (*step.reads, *step.writes)} <= lies.keys():
+        if not step.kernel.back or None in step.kernel.behind(step.call):
+            return False
+        if not {o.storage for o in (*step.reads, *step.writes)} <= lies.keys():
             return False
         (y,) = step.writes
         to = lies[y.storage]
@@ -102,6 +104,8 @@ def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
             at = lies[x.storage]
             ahead = at.offset + x.offset - (to.offset + y.offset)
             meet = at.bank == to.bank and at.offset < to.end and to.offset < at.end
+            if at is to:  # parts of one buffer
+                meet = x.offset < y.end and y.offset < x.end
             if meet and (distance is None or ahead < distance):
                 return True
         return False
