@@ -230,7 +230,7 @@ def groups() -> tuple[Kernel[Any], ...]:
         replace(
             dsp,
             symbol="bt_qlinear4_groups_rows_dsp",
-            fits=lambda call: dsp.fits(call) and _many_rows(call),
+            fits=lambda call: dsp.fits(call) and _many_rows(call) and pack_dsp.in_pairs(_rows(call)),
             scratch=lambda call: 4 * _rows(call).shape[1],
         ),
         dsp,

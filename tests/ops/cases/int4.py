@@ -45,6 +45,8 @@ GROUPS = (
     qlinear("int4g32, many rows", QLinear(9, shift=2, bits=4, group=32), in_groups(layer((7, 40), (6, 40), 0.002))),
     qlinear("int4g32, nine rows", QLinear(5, lo=-70, hi=90, bits=4, group=32),
             in_groups(layer((9, 64), (8, 64), 0.004))),
+    qlinear("int4g32, lowest of nine rows", QLinear(5, bits=4, group=32),
+            in_groups(layer((9, 64), (8, 64), 0.0001), lowest=True)),
     qlinear("int4g32, a group of one", QLinear(-3, bits=4, group=32), in_groups(layer((3, 4, 33), (6, 33), 0.006))),
     qlinear("int4g32, longest", QLinear(3, bits=4, group=32),
             in_groups(layer((1, 8188), (2, 8188), 0.0000007), lowest=True)),
