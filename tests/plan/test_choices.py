@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,20 +77,45 @@ def test_other_files(text: str, tmp_path: Path) -> None:
         read_choices(tmp_path / "a.json")
 
 
+KERNEL = {"cpu": "x", "cores": 1, "layer": "", "take": "bt_qconv2d_ref", "tried": {}}
+TILES = {"chip": "x", "cores": 8, "model": "", "layer": "", "take": "as planned", "tried": {}}
+COST = {"cycles": 1, "instructions": 1}
+
+
 @pytest.mark.parametrize(
-    "row",
+    ("row", "told"),
     [
-        "7",
-        "{}",
-        '{"cpu": "x", "cores": "1", "layer": "", "take": "bt_qconv2d_ref", "tried": {}}',
-        '{"cpu": "x", "cores": 1, "layer": "", "take": "bt_qconv2d_ref cut x", "tried": {}}',
-        '{"cpu": "x", "cores": 1, "layer": "", "take": "bt_qconv2d_ref", "tried": {"a": 1}}',
+        (7, "7 is no table"),
+        ({}, "cpu must be text"),
+        (KERNEL | {"take": 3}, "take must be text"),
+        (TILES | {"model": None}, "model must be text"),
+        (KERNEL | {"cores": "1"}, "cores must be a whole number from 1 on, not '1'"),
+        (KERNEL | {"cores": True}, "cores must be a whole number from 1 on, not True"),
+        (TILES | {"cores": -8}, "cores must be a whole number from 1 on, not -8"),
+        (KERNEL | {"take": "bt_qconv2d_ref cut x"}, "'x' is no count"),
+        (KERNEL | {"take": "bt_qconv2d_ref cut -99"}, "'-99' is no count"),
+        (KERNEL | {"tried": "x"}, "tried must have a table for each way"),
+        (KERNEL | {"tried": {"bt_qconv2d_ref": 1}}, "tried must have a table for each way"),
+        (
+            KERNEL | {"tried": {"a": COST | {"cycles": float("inf")}}},
+            "cycles must be a whole number from 0 on, not inf",
+        ),
+        (TILES | {"tried": {"rows 2": COST | {"instructions": -1}}}, "instructions must be a whole number from 0 on"),
+        (TILES | {"take": "rows 0"}, "rows 1 to 64 is possible, not 0"),
+        (TILES | {"take": "channels 65"}, "channels 1 to 64 is possible, not 65"),
+        (TILES | {"take": "rows -2"}, "'-2' is no count"),
+        (TILES | {"take": "rows \u0663"}, "is no count"),
+        (TILES | {"take": "rows " + "9" * 5000}, "is no count"),
+        (TILES | {"take": "rows 2 bank 64"}, "bank 1 to 63 is possible, not 64"),
+        (TILES | {"take": "../rows"}, "'as planned', 'rows N' or 'channels N' is possible, not '../rows'"),
     ],
 )
-def test_damaged_choices(row: str, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(f'{{"format": 1, "choices": [{row}]}}')
-    with pytest.raises(CompileError, match="no file of kernels"):
+def test_damaged_choices(row: object, told: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"format": 1, "choices": [KERNEL, row]}))
+    with pytest.raises(CompileError, match="no file of kernels") as error:
         read_choices(tmp_path / "a.json")
+    (have,) = error.value.have
+    assert have.startswith("choice 2: ") and told in have
 
 
 def test_those_beside_the_kernels() -> None:

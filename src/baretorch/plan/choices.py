@@ -10,6 +10,7 @@ what computes each.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -22,6 +23,7 @@ from baretorch.ir import Graph
 from baretorch.ops import OPS
 from baretorch.ops.kernel import Call
 from baretorch.plan.schedule import Step
+from baretorch.targets.toml import short
 
 BESIDE = Path(__file__).parent.parent / "kernels" / "choices.json"
 FORMAT = 1
@@ -42,7 +44,7 @@ class Way:
     @staticmethod
     def of(text: str) -> Way:
         kernel, cut, number = text.partition(" cut ")
-        return Way(kernel, int(number) if cut else None)
+        return Way(kernel, _digits(number) if cut else None)
 
 
 @dataclass(frozen=True)
@@ -101,14 +103,16 @@ class Shape:
     @staticmethod
     def of(text: str) -> Shape:
         tiles, further, words = text.partition(" bank ")
-        bank = int(words) if further else 0
+        bank = _digits(words) if further else 0
         if further and not 1 <= bank <= FURTHEST:
-            raise ValueError("bank")
+            raise ValueError(f"bank 1 to {FURTHEST} is possible, not {bank}")
         axis, _, count = tiles.partition(" ")
         if tiles == str(PLANNED):
             return Shape("", 0, bank)
-        if axis not in (IN_ROWS, IN_CHANNELS) or not 1 <= int(count) <= MOST:
-            raise ValueError("tiles")
+        if axis not in (IN_ROWS, IN_CHANNELS):
+            raise ValueError(f"'{PLANNED}', '{IN_ROWS} N' or '{IN_CHANNELS} N' is possible, not {short(repr(tiles))}")
+        if not 1 <= _digits(count) <= MOST:
+            raise ValueError(f"{axis} 1 to {MOST} is possible, not {count}")
         return Shape(axis, int(count), bank)
 
 
@@ -224,18 +228,20 @@ def read_choices(path: Path) -> tuple[Row, ...]:
         raise CompileError(f"{path}: no file of kernels", have=f"no JSON: {error}", need=_NEED, try_=_TRY) from error
     if not isinstance(said, dict) or said.get("format") != FORMAT or not isinstance(said.get("choices"), list):
         raise CompileError(f"{path}: no file of kernels", need=_NEED, try_=_TRY)
-    try:
-        found = tuple(_read(row) for row in said["choices"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CompileError(
-            f"{path}: no file of kernels", have=f"a choice without {error}", need=_NEED, try_=_TRY
-        ) from error
+    found = []
+    for number, row in enumerate(said["choices"], 1):
+        try:
+            found.append(_read(row))
+        except ValueError as error:
+            raise CompileError(
+                f"{path}: no file of kernels", have=f"choice {number}: {error}", need=_NEED, try_=_TRY
+            ) from error
     unknown = sorted({row.take.kernel for row in found if isinstance(row, Choice)} - _symbols())
     if unknown:
         raise CompileError(
             f"{path}: there is no kernel {unknown[0]}", need="a file of this version of Baretorch", try_=_TRY
         )
-    return found
+    return tuple(found)
 
 
 _NEED = "what `baretorch tune-kernels MODEL --board BOARD` writes"
@@ -243,16 +249,35 @@ _TRY = "run that again, or leave --kernels out"
 
 
 def _read(row: Any) -> Row:
+    """A choice of a file; ValueError if it is damaged."""
+    if not isinstance(row, dict):
+        raise ValueError(f"{short(repr(row))} is no table")
     tiles = "chip" in row
-    names = ("chip", "model", "layer") if tiles else ("cpu", "layer")
-    cores, layer = row["cores"], row["layer"]
-    if not (isinstance(cores, int) and all(isinstance(row[name], str) for name in names)):
-        raise TypeError(f"{', '.join(names)} and cores")
-    tried = {way: Cost(int(c["cycles"]), int(c["instructions"])) for way, c in row["tried"].items()}
+    for name in ("chip", "model", "layer", "take") if tiles else ("cpu", "layer", "take"):
+        if not isinstance(row.get(name), str):
+            raise ValueError(f"{name} must be text")
+    cores, tried = _number(row, "cores", 1), row.get("tried")
+    if not (isinstance(tried, dict) and all(isinstance(cost, dict) for cost in tried.values())):
+        raise ValueError("tried must have a table for each way")
+    costs = {way: Cost(_number(cost, "cycles"), _number(cost, "instructions")) for way, cost in tried.items()}
     if tiles:
-        shapes = {Shape.of(way): cost for way, cost in tried.items()}
-        return Tiling(row["chip"], cores, row["model"], layer, Shape.of(row["take"]), shapes)
-    return Choice(row["cpu"], cores, layer, Way.of(row["take"]), {Way.of(way): cost for way, cost in tried.items()})
+        shapes = {Shape.of(way): cost for way, cost in costs.items()}
+        return Tiling(row["chip"], cores, row["model"], row["layer"], Shape.of(row["take"]), shapes)
+    ways = {Way.of(way): cost for way, cost in costs.items()}
+    return Choice(row["cpu"], cores, row["layer"], Way.of(row["take"]), ways)
+
+
+def _number(row: dict[str, Any], key: str, least: int = 0) -> int:
+    value = row.get(key)
+    if type(value) is not int or not least <= value < 1 << 63:  # True is an int, too
+        raise ValueError(f"{key} must be a whole number from {least} on, not {short(repr(value))}")
+    return value
+
+
+def _digits(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise ValueError(f"{short(repr(text))} is no count")
+    return int(text)
 
 
 @cache
