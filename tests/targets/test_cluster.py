@@ -79,6 +79,18 @@ ERRORS = {
         "error: cluster.dma register 0x20000000 is outside peripherals\n  at    mychip.toml\n"
         "  need  a range such as [0x20000000, 0x1000]",
     ),
+    "same_base": (
+        "base = 0x1a10c000",
+        "base = 0x1a108000",
+        "error: the registers of cluster.dma and cluster.gemm overlap\n  at    mychip.toml\n"
+        "  have  0x1a108000 and 0x1a108000\n  need  128 bytes for each",
+    ),
+    "near_base": (
+        "base = 0x1a104000",
+        "base = 0x1a10007c",
+        "error: the registers of uart and cluster.events overlap\n  at    mychip.toml\n"
+        "  have  0x1a100000 and 0x1a10007c\n  need  128 bytes for each",
+    ),
     "channels": (
         "channels = 8",
         "channels = 17",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from baretorch.errors import CompileError
 from baretorch.targets.toml import Table
 from baretorch.targets.types import Chip, Cluster, Dma, Gemm
 
 # What cluster.h of the emulator has room for.
 CORES, BANKS, CHANNELS, MEMORIES = 8, 64, 16, 4
+REGISTERS = 128  # bytes of a unit's, at most
 
 
 def read_cluster(table: Table) -> Cluster:
@@ -91,6 +94,7 @@ def check_cluster(chip: Chip, where: str) -> None:
             at=where,
             need=f"at most {MEMORIES}",
         )
+    _check_registers(chip, cluster, where)
     if chip.boot != "riscv" or chip.cores is not None:
         have = "[cores]" if chip.cores is not None else f'boot = "{chip.boot}"'
         raise CompileError("[cluster] is for RISC-V, and says itself how many cores there are", at=where, have=have)
@@ -102,3 +106,19 @@ def check_cluster(chip: Chip, where: str) -> None:
             + (f", irq = {chip.uart.irq}" if chip.uart.irq is not None else ""),
             need='driver = "ns16550", and no irq',
         )
+
+
+def _check_registers(chip: Chip, cluster: Cluster, where: str) -> None:
+    """That no two units have the same, since the emulator would ask the first."""
+    bases = [("uart", chip.uart.base), ("cluster.events", cluster.barrier)]
+    units = (("cluster.dma", cluster.dma), ("cluster.gemm", cluster.gemm))
+    bases += [(name, unit.base) for name, unit in units if unit is not None]
+    bases.sort(key=lambda row: row[1])
+    for (one, low), (other, high) in pairwise(bases):
+        if high - low < REGISTERS:
+            raise CompileError(
+                f"the registers of {one} and {other} overlap",
+                at=where,
+                have=f"0x{low:08x} and 0x{high:08x}",
+                need=f"{REGISTERS} bytes for each",
+            )
