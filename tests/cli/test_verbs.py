@@ -241,6 +241,12 @@ def test_boards(folder: Path) -> None:
     assert (rows["pico"]["cores"], rows["microbit"]["cores"]) == (2, 1)
     assert "2 × cortex-m33 at 150 MHz" in baretorch("boards", "pico2w").out
     assert "0x20000000 .. 0x2007ffff" in baretorch("boards", "pico2w").out
+    cluster = baretorch("boards", "cluster8").out
+    assert "256 KiB ram    what L1 has no room for" in cluster
+    assert "DMA engine  8 bytes per cycle, 8 channels\nGEMM unit   8 x 8 x 4: 256 products per cycle" in cluster
+    npu = baretorch("boards", "corstone-300").out
+    assert "2 MiB ram    the arena where the NPU" in npu
+    assert "NPU         ethos-u55-256" in npu
     assert all(name in baretorch("boards").out for name in rows)
 
 

@@ -86,12 +86,21 @@ def _details(board: Board) -> Table:
     features = ", ".join(feature_names(chip.cpu.features))
     table.add_row("CPU", f"{chip.cpus} at {frequency(chip.clock_hz)}: {features}")
     roles = {chip.code: "image", chip.data: f"data, arena, {chip.stack_bytes:,} bytes of stack"}
+    if chip.npu is not None and chip.npu.ram not in roles:
+        roles[chip.npu.ram] = f"the arena where the NPU computes, else what {chip.data} has no room for"
     for i, m in enumerate(chip.memories):
         place = f"0x{m.origin:08x} .. 0x{m.origin + m.size - 1:08x}"
-        what = roles.get(m.name, "not used")
+        what = roles.get(m.name, f"what {chip.data} has no room for" if m.kind == "ram" else "not used")
         table.add_row("memory" if i == 0 else "", f"{m.name:<8} {place}  {capacity(m.size):>8} {m.kind:<5}  {what}")
     table.add_row("UART", f"{chip.uart.driver} at 0x{chip.uart.base:08x}, {chip.uart.baud} baud")
     table.add_row("counter", f"{chip.counter.driver} at {frequency(chip.counter.hz)}")
+    if chip.npu is not None:
+        table.add_row("NPU", chip.npu.accelerator)
+    if chip.cluster is not None and (dma := chip.cluster.dma) is not None:
+        table.add_row("DMA engine", f"{dma.bytes_per_cycle} bytes per cycle, {dma.channels} channels")
+    if chip.cluster is not None and (gemm := chip.cluster.gemm) is not None:
+        products = gemm.rows * gemm.columns * gemm.depth
+        table.add_row("GEMM unit", f"{gemm.rows} x {gemm.columns} x {gemm.depth}: {products:,} products per cycle")
     table.add_row("emulators", ", ".join(board.emulators) or "none")
     table.add_row("flashed by", ", ".join(board.flash_methods) or "-")
     table.add_row("notes", markup(board.notes))
