@@ -156,11 +156,11 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
         MODEL.replace("def train(model)", "def learn(model)").replace("train(net)", "learn(net)")
     )
     arguments = ("tune", "bare.py", "--board", "mps2-an386", "--accuracy-drop", "20", "--trials", "6")
-    result = baretorch(*arguments, "--time", "0.22ms", "--ram", "1k", "--out", "t", "--target-samples", "5", "--json")
+    result = baretorch(*arguments, "--time", "0.24ms", "--ram", "1k", "--out", "t", "--target-samples", "5", "--json")
     assert result.code == 0, result.err
     told = result.json()
     chosen = told["chosen"]
-    assert chosen["milliseconds"] <= 0.22 < told["int8"]["milliseconds"]
+    assert chosen["milliseconds"] <= 0.24 < told["int8"]["milliseconds"]
     assert chosen["ram"] <= 1024
     assert told["notes"] == ["no training: bare.py has no train(model)"]
     made = baretorch("run", "bare.py", "--board", "mps2-an386", "--config", "t/tuned.toml", "--out", "a", "--json")
