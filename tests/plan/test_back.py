@@ -17,6 +17,7 @@ from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import place
 from baretorch.plan.schedule import Phase
 from baretorch.plan.types import Buffer, Overlap, Plan
+from baretorch.report.model import plan_text
 from baretorch.targets.boards import load_board
 from tests.plan.test_plan import simulate
 
@@ -43,6 +44,10 @@ def test_separable_convolutions_take_no_more_memory_the_more_there_are(board: st
     few, many = planned(board, 2), planned(board, 5)
     assert few.arena == many.arena <= SIDE * ROW + ROW + 64 + CHANNELS * 4
     assert any(step.back for step in many.steps) and not all(step.back for step in many.steps)
+
+
+def test_the_plan_names_the_function_that_goes_back() -> None:
+    assert "bt_conv2d_back_f32_fpu(" in plan_text(planned("mps2-an386"))
 
 
 def test_who_saves_nothing_by_it_does_not_go_back() -> None:

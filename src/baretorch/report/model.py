@@ -98,7 +98,7 @@ def stage_text(stage: str, graph: Graph, plan: Plan) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """One line per step: kernel, operands with their addresses, layer."""
+    """One line per step: C function, operands with their addresses, layer."""
     lines = [
         f"arena {plan.arena} bytes, lower bound {plan.layout.lower_bound}, {plan.proof}, weights {plan.weight_bytes()}"
     ]
@@ -108,7 +108,7 @@ def plan_text(plan: Plan) -> str:
             place = plan.layout.place(o)
             operands.append(f"{line(o.tensor)}@{place.offset}" if isinstance(place, InArena) else line(o.tensor))
         origin = line(str(plan.graph[step.nodes[0].outputs[0]].origin))
-        lines.append(f"{i:>3}  {step.kernel.symbol}({', '.join(operands)}){f'  # {origin}' if origin else ''}")
+        lines.append(f"{i:>3}  {step.function}({', '.join(operands)}){f'  # {origin}' if origin else ''}")
     for b in sorted(plan.layout.buffers, key=lambda b: (b.first, b.offset)):
         lines.append(f"buffer {line(b.name)}: {b.size} bytes at {b.offset}, steps {b.first} to {b.last}")
     return "\n".join(lines)
