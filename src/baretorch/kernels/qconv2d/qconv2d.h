@@ -48,8 +48,8 @@ void bt_qconv2d_channels_pairs_dsp(const bt_qconv2d_channels *p, const int8_t *x
 
 /* One group, no pool, no shift, an even number of outputs, every output's sum with its bias below 2^23.
  * weight: for each two outputs their words as above, with bias[o] and 256 * bias[o + 1] + bias[o] behind the first two,
- * and their multipliers. Taps are rounded up to a multiple of four, and in another order: of each row (kw, i) the fours first, then what is left of all
- * rows. */
+ * and their multipliers. Taps are rounded up to a multiple of four, and in another order: of each row (kw, i) the fours
+ * first, then what is left of all rows. */
 void bt_qconv2d_dsp(const bt_qconv2d *p, const int8_t *x, const int32_t *weight, int8_t *y, void *scratch);
 void bt_qconv2d_channels_dsp(const bt_qconv2d_channels *p, const int8_t *x, const int32_t *weight, int8_t *y,
                              void *scratch);
