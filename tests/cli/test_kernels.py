@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from baretorch.explore import kernel_search
+from baretorch.targets.toml import BOARDS
 from tests.cli.program import baretorch, check_golden, copy_model
 
 BOARD = ("--board", "mps2-an386")
@@ -30,6 +31,19 @@ def test_a_search_and_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatc
     (folder / "slow.json").write_text(text)
     ran = baretorch("run", model, *BOARD, "--kernels", "slow.json", "--json").json()
     assert ran["instructions"] > first["after"]["instructions"]
+
+
+def test_a_chip_whose_file_changed_is_measured_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The C is the same, the cycles need not be."""
+    monkeypatch.setattr(kernel_search, "cache_folder", lambda: folder / "cache")
+    (folder / "mine.toml").write_text((BOARDS / "cluster8.toml").read_text().replace('"cluster8"', '"mychip"'))
+    chip = (BOARDS / "chips" / "cluster8.toml").read_text()
+    search = ("tune-kernels", copy_model("tiny", folder), "--board", "mine.toml", "--cores", "1", "--json")
+    built = []
+    for cycles in ("10", "10", "90"):
+        (folder / "mychip.toml").write_text(chip.replace("slow_cycles = 10", f"slow_cycles = {cycles}"))
+        built.append(baretorch(*search).json()["built"])
+    assert built == [built[0], 0, built[0]] and built[0] > 0
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 On one core a profile tells what each layer took, so that one image tries another kernel for every layer at once. On a
 cluster only the whole run is known: there one layer is changed at a time, first its kernel, then its cut; and in the
-end its tiles (tile_search.py). What was measured is kept in the user's cache by the image's C, so that it is measured
-once.
+end its tiles (tile_search.py). What was measured is kept in the user's cache by the image's C, compiler and chip, so
+that it is measured once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from baretorch.explore.tile_search import Progress, search_tiles
 from baretorch.firmware.cache import cache_folder, fingerprint
+from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends import Source
 from baretorch.ops import kernels_of
 from baretorch.ops.kernel import Call
@@ -55,6 +56,15 @@ class Bench:
     def cpu(self) -> str:
         return self.board.chip.cpu.name
 
+    @cached_property
+    def compiler(self) -> str:
+        return find_toolchain(self.board, self.options.toolchain).version
+
+    @cached_property
+    def facts(self) -> str:
+        """All that the TOML says of the chip, as sizes and times of units, which the C does not tell."""
+        return repr({**vars(self.board.chip), "cpu": self.cpu})
+
     def compiled(self, ways: Mapping[str, Way], shapes: Mapping[str, Shape] | None = None) -> Compiled:
         """With these ways and tiles; the layers of a model that are not among them take what they do when nothing was
         measured."""
@@ -70,10 +80,10 @@ class Bench:
 
     def measured(self, compiled: Compiled) -> Measured:
         options, c = compiled.options, compiled.c
-        tools = (self.board.name, str(options.toolchain), str(options.emulator), str(options.code))
+        tools = (self.board.name, self.compiler, str(options.emulator), str(options.code), str(options.optimize))
         files = (c.glue, *(c.files[name] for name in sorted(c.files)))
         texts = (text.replace(str(self.folder), "") for text in files)
-        kept = cache_folder() / "kernels" / f"{fingerprint(*tools, *texts)}.json"
+        kept = cache_folder() / "kernels" / f"{fingerprint(*tools, self.facts, *texts)}.json"
         found = _kept(kept)
         if found is None:
             self.built += 1
@@ -233,5 +243,5 @@ def _kept(path: Path) -> Measured | None:
         said = json.loads(path.read_text("utf-8"))
         layers = {str(layer): Cost(*map(int, cost)) for layer, cost in said["layers"].items()}
         return Measured(Cost(*map(int, said["whole"])), layers, int(said["arena"]))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None

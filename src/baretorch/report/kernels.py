@@ -35,7 +35,7 @@ class Searched:
     before: Measured
     after: Measured
     built: int  # images
-    known: int  # that had been measured before
+    known: int  # that had been measured already, perhaps by this very search
 
     @property
     def changed(self) -> tuple[Row, ...]:
@@ -65,7 +65,7 @@ def kernels_screen(model: str, board: Board, found: Searched, by: str, path: Pat
         f"instructions  {before.whole.instructions:>12,} -> {after.whole.instructions:,}",
         f"arena         {before.arena:>12,} -> {after.arena:,}",
         "",
-        f"{found.built} images measured, {found.known} known from before; the least {by} count",
+        f"{found.built} images measured, {found.known} known already; the least {by} count",
         f"[dim]written to {markup(str(path))}, for --kernels[/]",
     ]
     return Group(*parts)
