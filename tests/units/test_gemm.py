@@ -125,6 +125,18 @@ def test_units_off() -> None:
     assert units_json(off) == []
 
 
+def test_a_unit_that_takes_nothing_tells_why() -> None:
+    cluster = BOARD.chip.cluster
+    assert cluster is not None and cluster.gemm is not None
+    picky = replace(cluster, gemm=replace(cluster.gemm, channels=1000))
+    board = replace(BOARD, chip=replace(BOARD.chip, cluster=picky))
+    source, _ = two_layers(100)
+    compiled = pipeline.compile_graph(source, source.graph, board, replace(AUTO, units=None))
+    (told,) = units_json(compiled)
+    assert told["layers"] == [] and len(told["cores"]) == 2
+    assert told["cores"][0]["why"] == "it has 100 input channels"
+
+
 def test_ops_tells_what_the_unit_takes() -> None:
     told = baretorch("ops", "qlinear", "--board", "cluster8", "--json").json()
     (row,) = told["operators"]

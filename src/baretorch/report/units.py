@@ -12,6 +12,7 @@ from baretorch.escape import markup
 from baretorch.ir import Graph
 from baretorch.ops.kernel import Call
 from baretorch.ops.qsums import QFromSums
+from baretorch.options import Units
 from baretorch.plan.types import Plan
 from baretorch.units import Unit, units_of
 
@@ -50,12 +51,12 @@ def _layers(plan: Plan, unit: Unit, graph: Graph) -> Iterator[tuple[str, Kept | 
 
 
 def _used(compiled: Compiled) -> list[tuple[Unit, list[str], list[Kept]]]:
-    """Each unit that is used, its layers, and those that it leaves to the cores."""
+    """Each unit that may be used and knows a layer's kind, its layers, and those that it leaves to the cores."""
     found = []
-    for unit in units_of(compiled.board.chip):
+    for unit in units_of(compiled.board.chip) if compiled.options.units is not Units.OFF else ():
         layers = list(_layers(compiled.plan, unit, compiled.graph))
         own = [layer for layer, kept in layers if kept is None]
-        if own or compiled.plan.no_room:
+        if layers:
             found.append((unit, own, [kept for _, kept in layers if kept is not None]))
     return found
 
