@@ -74,3 +74,24 @@ def test_a_file_of_others_stays(folder: Path) -> None:
     result = baretorch("tune-kernels", copy_model("tiny", folder), *BOARD)
     assert result.code == 1
     check_golden("error_kernels_not_ours", result.err)
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("no/such.json", "error: cannot write no/such.json\n  have  no folder no\n  try   another place with --out\n"),
+        (
+            "ours.json",
+            "error: ours.json: no file of kernels\n  have  choice 1: 7 is no table\n"
+            "  need  what `baretorch tune-kernels MODEL --board BOARD` writes\n"
+            "  try   another place with --out, or remove it\n",
+        ),
+    ],
+)
+def test_a_place_that_cannot_be_is_told_before_the_search(
+    out: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_search, "search", None)
+    (folder / "ours.json").write_text('{"about": "Made by Baretorch tune-kernels", "format": 1, "choices": [7]}')
+    result = baretorch("tune-kernels", copy_model("tiny", folder), *BOARD, "--out", out)
+    assert (result.code, result.err) == (1, told)

@@ -46,7 +46,13 @@ def tune_kernels(as_json: bool, model: str, board: Board, by: str, options: Opti
     choose_emulator(board, options.emulator)
     path = Path(out) if out else Path(model.partition("::")[0]).with_suffix(".kernels.json")
     check_file(path)
-    others = read_choices(path) if path.exists() else ()
+    elsewhere = "another place with --out"
+    if not path.parent.is_dir():  # told before the search, which takes its time
+        raise CompileError(f"cannot write {path}", have=f"no folder {path.parent}", try_=elsewhere)
+    try:
+        others = read_choices(path) if path.exists() else ()
+    except CompileError as error:
+        raise CompileError(error.what, have=error.have, need=error.need, try_=f"{elsewhere}, or remove it") from error
     with stages(as_json) as stage:
         source = read_model(model, options, stage)
         found = search(source, board, options, by, stage.show)
@@ -54,7 +60,7 @@ def tune_kernels(as_json: bool, model: str, board: Board, by: str, options: Opti
     try:
         path.write_text(to_json(new.values()), "utf-8")
     except OSError as error:
-        raise CompileError(f"cannot write {path}", have=str(error), try_="another place with --out") from error
+        raise CompileError(f"cannot write {path}", have=str(error), try_=elsewhere) from error
     return Answer(
         found.to_json() | {"model": source.name, "board": board.name, "by": by, "file": str(path)},
         kernels_screen(source.name, board, found, by, path),
