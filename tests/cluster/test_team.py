@@ -287,3 +287,15 @@ def test_all_modes_give_the_bits_of_the_host(model: str, board: str, requant: Re
     for options in every_mode(board):
         _, found = run(source, options, tmp_path / f"{options.cores}-{options.units}", board)
         assert same(host, found), options
+
+
+class Many(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, -x, x + 1], 1)
+
+
+def test_answers_may_be_longer_than_64_kib(tmp_path: Path) -> None:
+    x = torch.arange(6_000, dtype=torch.float32)[None]
+    compiled = pipeline.compile_source(from_module(Many(), (x,), "many"), load_board("cluster8"))
+    (y,) = pipeline.run_image(compiled, pipeline.build_image(compiled, tmp_path)).outputs
+    assert y.nbytes > 1 << 16 and y.tobytes() == Many()(x).numpy().tobytes()

@@ -141,7 +141,7 @@ struct bt_event {
     int32_t answer; /* cycles until the grant, or BT_RETRY and so on */
 };
 
-enum { BT_OUT = 1 << 16 };
+enum { BT_OUT = 1 << 22 }; /* what the image says between two looks: a byte takes five cycles and more */
 
 struct bt_cluster {
     struct bt_config config;
