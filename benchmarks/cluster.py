@@ -50,6 +50,7 @@ def measure_all() -> list[dict[str, Any]]:
         found = _run(product, board, None, Units.OFF)
         layer = max(found.layers, key=lambda layer: layer.macs)
         rows.append({"model": "product", "board": board, "macs": layer.macs, "cycles": layer.cycles})
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
     return rows
 
 
@@ -148,7 +149,6 @@ def _shares(waiting: dict[str, Any]) -> str:
 
 def main() -> None:
     rows = measure_all()
-    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
     text = re.sub(rf"\n{TITLE}\n.*?(?=\n## |\Z)", "", PAGE.read_text(), flags=re.DOTALL).rstrip("\n")
     PAGE.write_text(f"{text}\n\n{section(rows)}")
     print(section(rows))
