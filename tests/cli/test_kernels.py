@@ -30,7 +30,18 @@ def test_a_search_and_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatc
         text = text.replace(f'"take": "{best}"', f'"take": "{worst}"')
     (folder / "slow.json").write_text(text)
     ran = baretorch("run", model, *BOARD, "--kernels", "slow.json", "--json").json()
-    assert ran["instructions"] > first["after"]["instructions"]
+    assert ran["instructions"] > first["after"]["instructions"] and not ran["warnings"]
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
+def test_a_file_for_others_is_told(board: str, folder: Path) -> None:
+    """Of another model, or another CPU: nothing of it is used, which nobody would see."""
+    row = '"layer": "linear float32 1x3 float32 4x3 -> float32 1x4", "take": "bt_linear_f32_ref", "tried": {}'
+    (folder / "mine.json").write_text(f'{{"format": 1, "choices": [{{"cpu": "cortex-m4f", "cores": 1, {row}}}]}}')
+    compiled = ("compile", copy_model("tiny", folder), "--board", board, "--kernels", "mine.json", "--out", "c")
+    cpu = {"mps2-an386": "cortex-m4f", "mps2-an505": "cortex-m33"}[board]
+    told = f"kernels: mine.json says nothing of this model's layers on {cpu} with 1 core: it changes nothing"
+    assert baretorch(*compiled, "--json").json()["warnings"] == [told]
 
 
 def test_a_chip_whose_file_changed_is_measured_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

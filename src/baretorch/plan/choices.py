@@ -209,6 +209,12 @@ def chosen(path: str | None) -> Choices:
     return Choices.from_rows((*beside.known.values(), *beside.tilings.values(), *read_choices(Path(path))))
 
 
+def says_something(path: str, graph: Graph, cpu: str, chip: str, cores: int) -> bool:
+    """Whether a file has a row for a layer of a graph, as it was planned, on this CPU or chip."""
+    here = {row.layer for row in read_choices(Path(path)) if row.key[:2] in ((cpu, cores), (chip, cores))}
+    return any(layer_of(Call(n.op, graph.of(n.inputs), graph.of(n.outputs))) in here for n in graph.nodes)
+
+
 @cache
 def _beside() -> Choices:
     return Choices.from_rows(read_choices(BESIDE)) if BESIDE.exists() else NO_CHOICES

@@ -17,6 +17,7 @@ from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.layerwise import Layerwise, compare_layers
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
+from baretorch.plan.choices import says_something
 from baretorch.plan.schedule import Executor
 from baretorch.ports import real, stored
 from baretorch.report.cycles import Time, cycles_json, time_of
@@ -139,7 +140,16 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.shared_cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
-    return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
+    return (*compiled.source.warnings, *told, *alone, *_idle_kernels(compiled), *npu_warnings(compiled.partition))
+
+
+def _idle_kernels(compiled: Compiled) -> tuple[str, ...]:
+    path, cores = compiled.options.kernels, compiled.options.shared_cores
+    chip, plans = compiled.board.chip, compiled.plans.values()
+    if not path or any(says_something(path, plan.graph, plan.cpu, chip.name, cores) for plan in plans):
+        return ()
+    on = f"{chip.cpu.name} with {cores} core{'s' if cores > 1 else ''}"
+    return (f"kernels: {path} says nothing of this model's layers on {on}: it changes nothing",)
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
