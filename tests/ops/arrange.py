@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import lcm
 
 from baretorch.plan import make_plan
 from baretorch.plan.lifetimes import turned
@@ -47,7 +48,7 @@ def touching(plan: Plan, copies: int) -> Plan:
 
 def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     """The outputs that may overlap inputs, with those and their distances: 0 where they may be one, below 0 where the
-    kernel goes back. No other step uses them."""
+    kernel goes back; first the nearest in whole pixels, if there is one. No other step uses them."""
     uses = Counter(o.storage for s in plan.steps for o in s.operands)
     for step in plan.steps:
         distances = step.kernel.overlap(step.call)
@@ -66,6 +67,11 @@ def overlaps(plan: Plan) -> Iterator[tuple[str, list[tuple[str, int]]]]:
             for name, d in zip(inputs, distances, strict=True)
             if d is not None and uses[where[name]] == 1 and d < plan.layout.buffer(output).size
         ]
+        if lattice := step.kernel.nearer(step.call):
+            (name,), steps = inputs, lcm(lattice.step, 4)
+            nearest = -(-lattice.distance // steps) * steps
+            small = nearest < plan.layout.buffer(output).size
+            near = [(where[name], nearest), *near] if small and uses[where[name]] == 1 else near
         near += [
             (where[name], -max(d, 4))
             for name, d in zip(inputs, step.kernel.behind(step.call), strict=True)

@@ -10,6 +10,8 @@ import pytest
 
 from baretorch.on_host import computer
 from baretorch.ops.overlap import distance
+from baretorch.plan import make_plan
+from baretorch.plan.schedule import Step
 from baretorch.targets.boards import load_board
 from tests.ops.arrange import overlappable, touching
 from tests.ops.case import Case, Outputs
@@ -55,6 +57,20 @@ def test_kernels_for_a_cpu(every: int, board: str, tmp_path: Path) -> None:
         some = cases[start : start + PER_IMAGE]
         arranged = run_emulated(some * COPIES, board, tmp_path, "size", arrange=lambda plan: touching(plan, COPIES))
         check(some, arranged)
+
+
+def test_kernels_that_may_be_nearer_in_whole_pixels(tmp_path: Path) -> None:
+    """Every third: the others are among those of all kernels."""
+    board = load_board("mps2-an385-v6m")
+    cases = [case for case in overlappable(TABLE, board) if any(map(nearer, make_plan(case.graph(), board).steps))]
+    assert len(cases) > 10
+    some = cases[::3]
+    check(some, run_emulated(some * COPIES, board.name, tmp_path, "size", arrange=lambda plan: touching(plan, COPIES)))
+
+
+def nearer(step: Step) -> bool:
+    found, (distance, *_) = step.kernel.nearer(step.call), (*step.distances, None)
+    return found is not None and distance is not None and found.distance < distance
 
 
 def check(cases: Sequence[Case], outputs: Sequence[Outputs]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from torch import nn
 
 from baretorch.errors import InternalError
 from baretorch.frontends import from_module
-from baretorch.ir import interpret
+from baretorch.ir import Builder, DType, Graph, interpret
+from baretorch.ops.kernel import Lattice
+from baretorch.ops.qconv2d import QConv2d
 from baretorch.pipeline import optimized
 from baretorch.plan import check_plan, make_plan
+from baretorch.plan.lifetimes import turned
 from baretorch.plan.offsets import place
 from baretorch.plan.schedule import Phase
 from baretorch.plan.types import Buffer, Overlap, Plan
@@ -74,6 +78,50 @@ def test_the_judge_finds_a_step_that_goes_the_wrong_way() -> None:
         check_plan(replace(plan, schedule=replace(plan.schedule, phases=tuple(phases))))
 
 
+def test_what_goes_back_is_found_again() -> None:
+    """Where buffers are placed once more, steps have a direction already."""
+    plan = planned("mps2-an386")
+    assert turned(plan.schedule, plan.layout.buffers) == plan.schedule
+
+
+def depthwise(width: int = 8, channels: int = 12) -> Graph:
+    """In int8, from one row of layers to the next."""
+    numbers = np.random.default_rng(0).integers
+    b = Builder()
+    y = x = b.input("x", (1, 9, width, channels), DType.INT8)
+    for i in range(3):
+        weight = b.const(f"w{i}", numbers(-9, 9, (channels, 3, 3, 1)).astype(np.int8))
+        bias = b.const(f"b{i}", numbers(-9, 9, channels).astype(np.int32))
+        factor = b.const(f"m{i}", np.full(channels, 1 << 28, np.int32))
+        op = QConv2d(padding=(1, 1, 1, 1), groups=channels, x_zero=3, zero=3)
+        y = b.add(op, y, weight, bias, factor)
+    return b.graph([x], [y])
+
+
+def test_channel_by_channel_one_row_is_enough() -> None:
+    """Where outputs lie whole pixels before their inputs; 8 pixels of 12 bytes are a row."""
+    graph = depthwise()
+    plan = make_plan(graph, load_board("mps2-an385-v6m"))
+    (scratch,) = {step.scratch.size for step in plan.steps if step.scratch}
+    lie = [plan.layout.buffer(step.writes[0].storage).offset for step in plan.steps]
+    first = plan.layout.buffer(plan.inputs[0].storage).offset
+    assert [a - b for a, b in pairwise([first, *lie])] == [96, 96, 96]
+    assert plan.arena <= 9 * 96 + 3 * 96 + scratch
+    x = np.random.default_rng(1).integers(-128, 128, graph[graph.inputs[0]].shape).astype(np.int8)
+    (have,) = simulate(plan, [x])
+    np.testing.assert_array_equal(have, interpret(graph, [x])[graph.outputs[0]])
+
+
+@pytest.mark.parametrize("moved", [4, -12])
+def test_the_judge_finds_what_is_out_of_step_or_too_near(moved: int) -> None:
+    plan = make_plan(depthwise(), load_board("mps2-an385-v6m"))
+    first = plan.inputs[0].storage
+    buffers = tuple(replace(b, offset=b.offset + moved) if b.name == first else b for b in plan.layout.buffers)
+    banks = tuple(replace(bank, size=bank.size + 64) for bank in plan.layout.banks)
+    with pytest.raises(InternalError, match="overlap in phase 0"):
+        check_plan(replace(plan, layout=replace(plan.layout, buffers=buffers, banks=banks)))
+
+
 class Beside(nn.Module):
     """A layer that reads a part of a buffer and writes another part behind it."""
 
@@ -110,7 +158,17 @@ def test_the_judge_finds_a_layer_that_cannot_go_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("distance", "behind", "most"), [(4, None, 6), (None, 2, 8), (4, 2, 8), (None, None, 0), (40, 40, 0)]
+    ("distance", "behind", "nearer", "most"),
+    [
+        (4, None, None, 6),
+        (None, 2, None, 8),
+        (4, 2, None, 8),
+        (None, None, None, 0),
+        (40, 40, None, 0),
+        (8, None, Lattice(3, 3), 7),
+    ],
 )
-def test_how_many_bytes_two_buffers_may_share(distance: int | None, behind: int | None, most: int) -> None:
-    assert Overlap("x", "y", distance, behind).most(10, 10) == most
+def test_how_many_bytes_two_buffers_may_share(
+    distance: int | None, behind: int | None, nearer: Lattice | None, most: int
+) -> None:
+    assert Overlap("x", "y", distance, behind, nearer).most(10, 10) == most

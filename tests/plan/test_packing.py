@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 
+from baretorch.ops.kernel import Lattice
 from baretorch.plan.offsets import first_fit, lower_bound, pack, place
 from baretorch.plan.packing import packing
 from baretorch.plan.types import Buffer, Overlap
@@ -25,7 +26,8 @@ class Run:
     inputs: int
 
 
-def random_run(seed: int, steps: int, size: int = 40) -> Run:
+def random_run(seed: int, steps: int, size: int = 40, in_steps: bool = False) -> Run:
+    """With `in_steps`, some overlaps are allowed to be nearer in multiples of some bytes."""
     lot = random.Random(seed)
     inputs = lot.randint(1, 3)
     reads = [
@@ -44,6 +46,12 @@ def random_run(seed: int, steps: int, size: int = 40) -> Run:
         for n in some
         if last[n] == i and lot.random() < 0.7 and (d := lot.choice([0, lot.randint(0, 64)])) < sizes[inputs + i]
     ]
+    if in_steps:
+        overlaps = [
+            replace(o, distance=o.distance + lot.randint(0, 64), nearer=Lattice(o.distance, lot.randint(1, 24)))
+            for o in overlaps
+            if o.distance is not None
+        ]
     return Run(buffers, reads, overlaps, inputs)
 
 
@@ -61,6 +69,7 @@ def simulate(run: Run, placed: list[Buffer], arena: int) -> None:
             ahead = x.offset - y.offset
             o = overlaps.get((x.name, y.name))
             forward = o is not None and o.distance is not None and ahead >= o.distance
+            forward |= o is not None and o.nearer is not None and o.nearer.holds(ahead)
             back = o is not None and o.behind is not None and -ahead >= o.behind
             mine = memory.copy()
             if not forward and not back:
@@ -80,6 +89,32 @@ def test_no_live_byte_is_overwritten(seed: int) -> None:
         bound = lower_bound(run.buffers, run.overlaps)
         assert bound <= arena and (optimal or arena > bound)
         simulate(run, placed, arena)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overlaps_in_steps_save_bytes(seed: int) -> None:
+    """And no live byte is overwritten."""
+    saved = 0
+    for k in range(50):
+        run = random_run(100 * seed + k, steps=1 + (seed + k) % 25, in_steps=True)
+        placed, arena, _ = place(run.buffers, "ram", overlaps=run.overlaps)
+        assert lower_bound(run.buffers, run.overlaps) <= arena
+        simulate(run, placed, arena)
+        plain = [replace(o, nearer=None) for o in run.overlaps]
+        saved += place(run.buffers, "ram", overlaps=plain)[1] - arena
+    assert saved > 0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_search_knows_of_steps(seed: int) -> None:
+    """It is not worse than the best order of first fit, and proves nothing but by the bound."""
+    run = random_run(seed, steps=3, in_steps=True)
+    problem = packing(run.buffers, run.overlaps)
+    least = min(problem.height(first_fit(problem, order)) for order in permutations(range(len(problem))))
+    offsets, optimal = pack(problem)
+    assert problem.height(offsets) <= least
+    plain = all(pair.near == pair.distance for pair in problem.pairs)
+    assert plain or not optimal or problem.height(offsets) == problem.bound()
 
 
 def test_a_packing_that_breaks_the_rule_is_found() -> None:

@@ -18,6 +18,10 @@ memory, and reads the last of an input byte before it writes that far, has a sma
 input that ends before the output begins is right too, so an answer is always safe when it is larger than needed.
 A kernel with several outputs may name pairs of an input and an output that may be one: `renews`.
 
+A kernel that makes one channel after the other, each from that channel alone, reads bytes that the others have written
+behind it, unless input and output lie whole pixels apart: then channels do not meet. `nearer` names a smaller distance
+for that, of a kernel with one activation.
+
 Where outputs always begin before their inputs, a row of layers wanders through memory. So a kernel may have a function
 `back` that goes from the last byte to the first: it is right wherever the output begins at least so far behind the
 input as `behind` says, or apart from it.
@@ -97,6 +101,18 @@ def apart(call: Call[O]) -> Distances:
 
 
 @dataclass(frozen=True)
+class Lattice:
+    """A distance that will do where input and output lie a multiple of `step` bytes apart."""
+
+    distance: int
+    step: int
+
+    def holds(self, ahead: int) -> bool:
+        """Whether an input may begin so far behind the output."""
+        return ahead >= self.distance and ahead % self.step == 0
+
+
+@dataclass(frozen=True)
 class Split:
     """The output may be cut along `axis`, at multiples of `step`. Where each channel is made from one of the input, a
     part reads some channels of a `wide` input, with the output's pitch."""
@@ -127,6 +143,7 @@ class Kernel(Generic[O]):
     pack: Callable[[Call[O]], tuple[Packed, ...]] | None = None
     scratch: Callable[[Call[O]], int] = lambda call: 0  # bytes, 4-byte aligned
     overlap: Callable[[Call[O]], Distances] = apart  # see above
+    nearer: Callable[[Call[O]], Lattice | None] = lambda call: None
     renews: tuple[tuple[int, int], ...] = ()  # (input, output) that may be the very same memory
     back: str = ""  # C function that does the same from the last byte to the first, where `behind` is not None
     behind: Callable[[Call[O]], Distances] = apart

@@ -14,7 +14,7 @@ import numpy as np
 from baretorch.ir import Array
 from baretorch.ops import cut, overlap
 from baretorch.ops.conv2d import pointwise_back, trailing
-from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, Split, data_of
+from baretorch.ops.kernel import Call, Distances, Kernel, Lattice, Packed, Params, Split, data_of
 from baretorch.targets.features import TRIPLES
 
 TAPS = 64  # BT_TRIPLES_TAPS
@@ -32,6 +32,7 @@ def convolutions(params: Callable[[Call[Any]], Params]) -> tuple[Kernel[Any], ..
             pack=_pack_depthwise,
             scratch=_scratch_depthwise,
             overlap=_overlap_depthwise,
+            nearer=_nearer_depthwise,
             splits=cut.rows,
         ),
         Kernel(
@@ -168,10 +169,19 @@ def _overlap_dense(call: Call[Any]) -> Distances:
 
 def _overlap_depthwise(call: Call[Any]) -> Distances:
     """Three rows are read, channel by channel, while they are written."""
+    return (_three_rows(call, together=1),)
+
+
+def _nearer_depthwise(call: Call[Any]) -> Lattice:
+    """Of a channel three rows are read before they are written."""
+    return Lattice(_three_rows(call, together=0), call.x.shape[3])
+
+
+def _three_rows(call: Call[Any], together: int) -> int:
     (n, in_h, in_w, in_), (_, out_h, out_w, out) = call.x.shape, call.y.shape
     rows = np.arange(0, out_h, 3)
     first = np.clip(rows * call.op.stride[0] - call.op.padding[0], 0, in_h)
     image = np.arange(n)[:, None]
     reads = (image * in_h + first) * in_w * in_
     writes = (image * out_h + np.minimum(rows + 3, out_h)) * out_w * out
-    return (overlap.distance(reads.reshape(-1), writes.reshape(-1), together=1),)
+    return overlap.distance(reads.reshape(-1), writes.reshape(-1), together)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from baretorch.ir import Graph
 from baretorch.ops.delegate import ALIGNED
+from baretorch.ops.kernel import Lattice
 from baretorch.ops.pull import pulled
 from baretorch.plan.packing import ALIGNMENT
 from baretorch.plan.schedule import Executor, Schedule, Step, View
@@ -80,8 +81,19 @@ def reach(step: Step) -> list[Overlap]:
     for x, d, behind in zip(step.reads, kernel.overlap(call), kernel.behind(call), strict=True):
         forward.setdefault(x.storage, []).append(None if d is None else max(0, d + y.offset - x.offset))
         back.setdefault(x.storage, []).append(None if behind is None else max(0, behind + x.offset - y.offset))
-    found = (Overlap(x, y.storage, _largest(forward[x]), _largest(back[x])) for x in forward if x != y.storage)
+    nearer = _nearer(step)
+    found = (Overlap(x, y.storage, _largest(forward[x]), _largest(back[x]), nearer) for x in forward if x != y.storage)
     return [o for o in found if (o.distance, o.behind) != (None, None)]
+
+
+def _nearer(step: Step) -> Lattice | None:
+    """Of the only activation that the step reads, by where the buffers begin; None where that is no multiple too."""
+    found = step.kernel.nearer(step.call)
+    if found is None:
+        return None
+    (x,), (y,) = step.reads, step.writes
+    further = y.offset - x.offset
+    return None if further % found.step else replace(found, distance=max(0, found.distance + further))
 
 
 def _largest(distances: Sequence[int | None]) -> int | None:
@@ -93,7 +105,8 @@ def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
     """With the steps going back that can, and are not right forward where their buffers lie."""
     lies = {b.name: b for b in buffers}
 
-    def back(step: Step) -> bool:
+    def back(given: Step) -> bool:
+        step = replace(given, back=False)
         if not step.kernel.back or None in step.kernel.behind(step.call):
             return False
         if not {o.storage for o in (*step.reads, *step.writes)} <= lies.keys():
@@ -106,16 +119,12 @@ def turned(schedule: Schedule, buffers: Iterable[Buffer]) -> Schedule:
             meet = at.bank == to.bank and at.offset < to.end and to.offset < at.end
             if at is to:  # parts of one buffer
                 meet = x.offset < y.end and y.offset < x.end
-            if meet and (distance is None or ahead < distance):
+            if meet and not step.may_share(distance, ahead):
                 return True
         return False
 
     phases = (replace(p, steps=tuple(replace(s, back=back(s)) for s in p.steps)) for p in schedule.phases)
     return replace(schedule, phases=tuple(phases))
-
-
-def _below(distance: int | None, size: int) -> bool:
-    return distance is not None and distance < size
 
 
 def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap]:
@@ -131,5 +140,5 @@ def find_overlaps(schedule: Schedule, buffers: Sequence[Buffer]) -> list[Overlap
         and o.writes in table
         and table[o.reads].last == time == table[o.writes].first
         and table[o.reads].size > 0
-        and (_below(o.distance, table[o.writes].size) or _below(o.behind, table[o.reads].size))
+        and o.most(table[o.reads].size, table[o.writes].size) > 0
     ]

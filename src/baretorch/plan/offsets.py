@@ -73,11 +73,11 @@ def first_fit(problem: Packing, order: Iterable[int], known: Mapping[int, int] |
         offsets[i] = placed[i] = at
     for i in order:
         taken = []
-        for reads, writes, distance, behind in problem.partners.get(i, ()):
-            if i == reads and offsets[writes] >= 0:
-                taken.append((offsets[writes] - behind, offsets[writes] + distance))
-            elif i == writes and offsets[reads] >= 0:
-                taken.append((offsets[reads] - distance, offsets[reads] + behind))
+        for pair in problem.partners.get(i, ()):
+            if i == pair.reads and (at := offsets[pair.writes]) >= 0:
+                taken += [(at + low, at + high) for low, high in pair.between]
+            elif i == pair.writes and (at := offsets[pair.reads]) >= 0:
+                taken += [(at - high, at - low) for low, high in pair.between]
         many = problem.neighbours(i)
         if len(many) > MANY:
             offsets[i] = _lowest_of_many(placed[many], problem.size[many], size[i], taken)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import lcm
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,28 @@ def grain(buffers: Iterable[Buffer]) -> int:
 
 class Pair(NamedTuple):
     """Item `reads` begins at least `distance` behind item `writes`, or this at least `behind` behind `reads`. What
-    may not share a byte has the other's size."""
+    may not share a byte has the other's size. From `near` on, every `step` bytes, there are places before `distance`
+    that will do; where there are none, the two are equal."""
 
     reads: int
     writes: int
     distance: int
     behind: int
+    near: int
+    step: int
+
+    @property
+    def between(self) -> list[tuple[int, int]]:
+        """Where `reads` may not begin, beside `writes`: between each of these."""
+        places = [*range(self.near, self.distance, self.step), self.distance]
+        return list(zip([-self.behind, *places], places, strict=False))
+
+    def lifted(self, ahead: int) -> int:
+        """Where `reads` may begin that far behind `writes`, or next to that."""
+        if ahead >= self.distance:
+            return ahead
+        steps = max(0, -((self.near - ahead) // self.step))
+        return min(self.near + steps * self.step, self.distance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +106,13 @@ class Packing:
         """The problem of these items alone."""
         number = {int(old): new for new, old in enumerate(items)}
         pairs = (p for p in self.pairs if p.reads in number and p.writes in number)
-        renumbered = tuple(Pair(number[p.reads], number[p.writes], p.distance, p.behind) for p in pairs)
+        renumbered = tuple(p._replace(reads=number[p.reads], writes=number[p.writes]) for p in pairs)
         return Packing(self.size[items], self.first[items], self.last[items], renumbered)
 
     def _shared(self, pair: Pair) -> int:
         """The most bytes that both may have."""
         reads, writes = int(self.size[pair.reads]), int(self.size[pair.writes])
-        return max(min(reads, writes - pair.distance), min(writes, reads - pair.behind))
+        return max(min(reads, writes - pair.near), min(writes, reads - pair.behind))
 
     def height(self, offsets: Ints) -> int:
         return int((offsets + self.size).max(initial=0))
@@ -135,16 +152,18 @@ def packing(buffers: Sequence[Buffer], overlaps: Sequence[Overlap] = ()) -> Pack
     def least(distance: int | None, size: int) -> int:
         return aligned(size if distance is None else min(distance, size), to)
 
-    pairs = (
-        Pair(r, w, least(o.distance, buffers[w].size), least(o.behind, buffers[r].size))
-        for o in overlaps
-        for r, w in [(number[o.reads], number[o.writes])]
-    )
+    def pair(o: Overlap) -> Pair:
+        reads, writes = number[o.reads], number[o.writes]
+        distance = least(o.distance, buffers[writes].size)
+        step = lcm(o.nearer.step, to) if o.nearer else to
+        near = aligned(o.nearer.distance, step) if o.nearer else distance
+        return Pair(reads, writes, distance, least(o.behind, buffers[reads].size), min(near, distance), step)
+
     return Packing(
         _ints(aligned(b.size, to) for b in buffers),
         _ints(2 * b.first + (b.name in written) for b in buffers),
         _ints(2 * b.last + (b.name not in read) for b in buffers),
-        tuple(pairs),
+        tuple(map(pair, overlaps)),
     )
 
 

@@ -105,7 +105,10 @@ class Step:
     def may_share(self, distance: int | None, ahead: int) -> bool:
         """Whether an input may begin so far behind an output, if that is negative so far before it; the distance is one
         of `distances`."""
-        return distance is not None and (-ahead if self.back else ahead) >= distance
+        if distance is not None and (-ahead if self.back else ahead) >= distance:
+            return True
+        nearer = None if self.back else self.kernel.nearer(self.call)
+        return nearer is not None and nearer.holds(ahead)
 
     @property
     def distances(self) -> Distances:

@@ -4,7 +4,8 @@ Any packing can be pushed down until every item lies at 0 or on another item. Su
 bottom up: the next item is always one that lies no lower than the last, on top of what it must lie above. A branch is
 left when at some half step the bytes that are still to come cannot fit below the best packing known, when an item that
 is still to come would fit below the next one (then it could have come first), or when the same items were left over at
-the same floors before.
+the same floors before. Where items may overlap in steps, one that is pushed down may be pushed out of step: then only
+the bound proves anything.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def search(problem: Packing, offsets: Ints, bound: int) -> tuple[Ints, bool]:
         return offsets, False
     walk = _Walk(problem, offsets, bound, NODES // len(problem))
     walk.descend(_Partial.empty(problem))
-    return walk.best, walk.height <= bound or walk.nodes > 0
+    return walk.best, walk.height <= bound or (walk.nodes > 0 and not walk.steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +67,15 @@ class _Walk:
         self.nodes = nodes
         self.seen: dict[tuple[bytes, bytes, int], int] = {}  # what comes next depends on it alone -> least height
         self.living = _sections(problem).astype(bool).T
+        self.steps = [pair for pair in problem.pairs if pair.near < pair.distance]
         self.meets = (problem.first[:, None] <= problem.last) & (problem.first <= problem.last[:, None])
 
     def descend(self, partial: _Partial) -> None:
         """Look at all packings that begin so."""
         self.nodes -= 1
         waiting = np.flatnonzero(partial.offsets < 0)
-        state = (waiting.tobytes(), partial.floor[waiting].tobytes(), partial.last)
+        beside = partial.offsets[[pair.writes for pair in self.steps]]
+        state = (waiting.tobytes(), partial.floor[waiting].tobytes() + beside.tobytes(), partial.last)
         height = int(partial.top.max(initial=0))
         if self.seen.get(state, height + 1) <= height:
             return
@@ -91,17 +94,26 @@ class _Walk:
             if after is not None:
                 self.descend(after)
 
+    def lowest(self, partial: _Partial, i: int) -> int:
+        """The floor of an item, or the next place above it, in steps from an item that it may overlap."""
+        at = int(partial.floor[i])
+        for pair in self.problem.partners.get(i, ()):
+            below = int(partial.offsets[pair.writes])
+            if i == pair.reads and below >= 0:
+                at = below + pair.lifted(at - below)
+        return at
+
     def placed(self, partial: _Partial, i: int) -> _Partial | None:
         """With item i at its floor; None if that leads to nothing better."""
-        size, at = self.problem.size, int(partial.floor[i])
+        size, at = self.problem.size, self.lowest(partial, i)
         end = at + int(size[i])
         offsets, floor, top, rest = (a.copy() for a in (partial.offsets, partial.floor, partial.top, partial.rest))
         offsets[i] = at
         top[self.living[i]] = end
         rest[self.living[i]] -= size[i]
         floor[self.meets[i]] = np.maximum(floor[self.meets[i]], end)
-        for reads, writes, distance, behind in self.problem.partners.get(i, ()):
-            other, gap = (reads, distance) if i == writes else (writes, behind)
+        for pair in self.problem.partners.get(i, ()):
+            other, gap = (pair.reads, pair.near) if i == pair.writes else (pair.writes, pair.behind)
             floor[other] = max(floor[other], at + gap)
         waiting = offsets < 0
         reach = np.where(rest > 0, np.maximum(top, at) + rest, top).max()

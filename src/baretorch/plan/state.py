@@ -86,7 +86,7 @@ def _may_meet(step: Step, old: str, new: str) -> bool:
             if (x.storage, y.storage) != (old, new):
                 continue
             same = (i, j) in step.kernel.renews and x.offset == y.offset
-            if not same and (distance is None or x.offset - y.offset < distance):
+            if not same and not step.may_share(distance, x.offset - y.offset):
                 return False
     return True
 

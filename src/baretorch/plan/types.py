@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from baretorch.ir import Array, Graph
+from baretorch.ops.kernel import Lattice
 from baretorch.plan.schedule import Operand, Phase, Schedule, Scratch, Step
 
 
@@ -46,17 +47,19 @@ class Bank:
 @dataclass(frozen=True)
 class Overlap:
     """The step that makes the buffer `writes` is the last to read `reads`. They may share bytes if `reads` begins at
-    least `distance` bytes behind the beginning of `writes`, or `writes` at least `behind` bytes behind that of `reads`.
-    None: not in this way."""
+    least `distance` bytes behind the beginning of `writes`, or as far as `nearer` says, or `writes` at least `behind`
+    bytes behind that of `reads`. None: not in this way."""
 
     reads: str
     writes: str
     distance: int | None
     behind: int | None = None
+    nearer: Lattice | None = None
 
     def most(self, reads: int, writes: int) -> int:
         """The most bytes that they may share, if they have so many."""
-        forward = 0 if self.distance is None else min(reads, writes - self.distance)
+        least = self.nearer.distance if self.nearer else self.distance
+        forward = 0 if least is None else min(reads, writes - least)
         back = 0 if self.behind is None else min(writes, reads - self.behind)
         return max(0, forward, back)
 
