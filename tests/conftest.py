@@ -11,6 +11,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbers run before they were compiled
 
+os.environ.pop("MAKEFLAGS", None)  # of `make test`: a make that a test starts would ignore errors with its -i, too
+
 IMAGE = re.compile(r"\[([\w-]+-(?:speed|size))-")  # as tests/ops/test_emulated.py calls them
 LONGEST = ("tests/ops/test_cases.py", "tests/ops/", "tests/fuzz/", "tests/quantize/", "tests/emulators/")
 
