@@ -91,7 +91,7 @@ def test_no_live_byte_is_overwritten(seed: int) -> None:
         simulate(run, placed, arena)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_overlaps_in_steps_save_bytes(seed: int) -> None:
     """And no live byte is overwritten."""
     saved = 0
