@@ -25,6 +25,30 @@ def test_goals_on_cortex_m4f(name: str, dtype: str, tmp_path: Path, monkeypatch:
     assert ram.stack < 512
 
 
+@pytest.mark.parametrize(("layer", "precision"), [("linear784", "int4"), ("conv3x3", "int16")])
+def test_goals_of_precisions(layer: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside int8, which becomes faster from time to time."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    precisions, peers = importlib.import_module("precisions"), importlib.import_module("peers")
+    path = ROOT / "benchmarks" / "layers" / f"{layer}.py"
+    monkeypatch.setattr(precisions, "ROOT", tmp_path)
+    (name,) = (name for file, name, _ in precisions.LAYERS if file == layer)
+    int8, other = (next(precisions.measured(path, [name], p, [peers.M4F])) for p in ("int8", precision))
+    assert other["instructions"] <= precisions.GOALS[layer, precision] * int8["instructions"]
+    bits = {"int4": 4, "int16": 8}[precision]
+    assert other["weights"] <= int8["weights"] * bits / 8 * 1.02
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_recurrent_layers_take_half_of_float(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    peers = importlib.import_module("peers")
+    float32, int8 = (
+        run(name, peers.M4F, peers.TOOLCHAIN, tmp_path / str(i), i).run.instructions for i in (False, True)
+    )
+    assert int8 <= 0.5 * float32
+
+
 @pytest.mark.parametrize("model", ["examples/sine/model.py", "examples/mnist/small.py"])
 def test_goals_on_an_8_bit_chip(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very rows of `make bench`."""

@@ -24,6 +24,7 @@ ADDED = 8
 GROUP = 32  # inputs that have a factor of their own, BT_INT4_GROUP
 FACTORS = 18  # the largest of them: 7 * 18 has 8 bits
 MANY = 8  # rows of inputs for which weights are made bytes first
+SIGNS = np.uint32(0x80008000).view(np.int32)  # of the highest nibbles: what 8 was added to has its sign again
 LONGEST = 8188  # inputs of a row whose sum stays below 2^23
 
 
@@ -304,7 +305,7 @@ def _pairs(rows: Array) -> Array:
 def _four_rows(rows: Array) -> Array:
     """Words of four rows and two inputs; see kernels/qlinear/qlinear.h."""
     words = pack_dsp.in_words(_added(rows, 4, 4)).reshape(-1, 2)
-    return np.asarray(words[:, 0] + 16 * words[:, 1], np.int32)
+    return np.asarray((words[:, 0] + 16 * words[:, 1]) ^ SIGNS, np.int32)
 
 
 def _channel_pairs(weight: Array) -> Array:

@@ -65,6 +65,7 @@ CASES = (
     qlinear("int4, two rows", QLinear(-5, lo=-5, bits=4), nibbles(layer((2, 20), (10, 20), 0.01))),
     qlinear("int4, many rows", QLinear(9, bits=4), nibbles(layer((7, 24), (6, 24), 0.01))),
     qlinear("int4, shifted", QLinear(0, shift=3, bits=4), nibbles(layer((1, 8), (8, 8), 0.003))),
+    qlinear("int4, two parts", QLinear(-7, hi=90, bits=4), nibbles(layer((2, 764), (6, 764), 0.0008))),
     qlinear("int4, lowest", QLinear(0, bits=4), nibbles(layer((1, 1024), (4, 1024), 0.0001), lowest=True)),
     qconv2d("int4, one by one", QConv2d(3, -4, bits=4), nibbles(layer((1, 4, 5, 8), (16, 1, 1, 8), 0.02))),
     qconv2d("int4, 3x3", QConv2d(5, -4, padding=SAME, bits=4), nibbles(layer((2, 5, 4, 5), (6, 3, 3, 5), 0.01))),

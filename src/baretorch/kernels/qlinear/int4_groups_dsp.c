@@ -16,7 +16,8 @@ BT_KERNEL void bt_qlinear4_groups_dsp(const bt_qlinear *p, const int8_t *x, cons
                    (int32_t *)scratch);
 }
 
-/* Two inputs of two rows as a word of dsp_rows.h: a nibble of each byte, `at` bits up, less 8, times its row's factor. */
+/* Two inputs of two rows as a word of dsp_rows.h: a nibble of each byte, `at` bits up, less 8, times its row's factor.
+ * 8 is added to all of them. */
 BT_INLINE int32_t bt_int4_groups_word(uint32_t word, int32_t at, uint32_t first, uint32_t second)
 {
     const uint32_t u = word >> at, less = 8 * (first + second);
@@ -25,7 +26,7 @@ BT_INLINE int32_t bt_int4_groups_word(uint32_t word, int32_t at, uint32_t first,
     return (int32_t)((low & 0xffff) | high << 16);
 }
 
-/* Each four rows become weights of 8 bits once, for all rows of inputs: 35 instructions for 8 weights. */
+/* Each four rows become weights of 8 bits once, for all rows of inputs: 36 instructions for 8 weights. */
 BT_KERNEL void bt_qlinear4_groups_rows_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight,
                                            const uint8_t *factors, const int32_t *bias, const int32_t *multiplier,
                                            int8_t *y, void *scratch)
@@ -37,7 +38,7 @@ BT_KERNEL void bt_qlinear4_groups_rows_dsp(const bt_qlinear *p, const int8_t *x,
         for (int32_t i = 0; i < p->in; i += BT_INT4_GROUP, factor += 4) {
             const uint32_t f0 = factor[0], f1 = 256u * factor[1], f2 = factor[2], f3 = 256u * factor[3];
             for (int32_t n = bt_int4_in_group(p->in, i); n > 0; n -= 2) {
-                const uint32_t word = (uint32_t)*weight++;
+                const uint32_t word = (uint32_t)*weight++ ^ 0x80008000u;
                 *to++ = bt_int4_groups_word(word, 0, f0, f1);
                 *to++ = bt_int4_groups_word(word, 4, f2, f3);
             }

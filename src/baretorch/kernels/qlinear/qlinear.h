@@ -39,8 +39,8 @@ void bt_qlinear4_mve(const bt_qlinear *p, const int8_t *x, const uint8_t *weight
 void bt_qlinear4_pairs(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                        const int32_t *multiplier, int8_t *y);
 
-/* Fours of inputs, at most 8188. Weights as those of bt_qlinear_dsp, with 8 added to each, two words in one: rows 0 and 1
- * + 16 * rows 2 and 3. */
+/* Fours of inputs, at most 8188. Weights as those of bt_qlinear_dsp, two words in one: rows 0 and 1 + 16 * rows 2 and 3,
+ * with 8 added to each but those of row 3, which have their sign. */
 void bt_qlinear4_dsp(const bt_qlinear *p, const int8_t *x, const int32_t *weight, const int32_t *bias,
                      const int32_t *multiplier, int8_t *y);
 
