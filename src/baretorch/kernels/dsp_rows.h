@@ -36,8 +36,8 @@ BT_INLINE void bt_dsp_part(int32_t sums[4], const int8_t *x, const int32_t *w, i
                      "smlad %[low1], %[part], %[odd], %[low1]\n\t"
                      "subs %[n], %[n], #1\n\t"
                      "bne 1b"
-                     : [low0] "+r"(low0), [both0] "+r"(both0), [low1] "+r"(low1), [both1] "+r"(both1), [x] "+r"(x),
-                       [w] "+r"(w), [n] "+r"(fours), [even] "=&r"(even), [odd] "=&r"(odd), [w0] "=&r"(w0),
+                     : [low0] "+&r"(low0), [both0] "+&r"(both0), [low1] "+&r"(low1), [both1] "+&r"(both1), [x] "+&r"(x),
+                       [w] "+&r"(w), [n] "+&r"(fours), [even] "=&r"(even), [odd] "=&r"(odd), [w0] "=&r"(w0),
                        [w1] "=&r"(w1), [part] "=&r"(part)
                      :
                      : "cc", "memory");

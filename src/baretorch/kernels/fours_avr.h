@@ -191,7 +191,7 @@ BT_SHARED void bt_fours_avr_run(bt_fours_avr *s, const BT_FLASH uint8_t *weights
         "rjmp 1b\n"
         "3:\n\t"
         "clr r1"
-        : "+z"(weights)
+        : "+&z"(weights)
         : "y"(s)
         : "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "r16", "r17", "r18",
           "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "memory");

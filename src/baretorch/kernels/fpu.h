@@ -67,8 +67,8 @@
                      "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
                      "subs %[eights], %[eights], #1\n\t"                                                               \
                      "bne 1b"                                                                                          \
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w), [bias] "+r"(bias), [y] "+r"(y),     \
-                       [eights] "+r"(eights)                                                                           \
+                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [w] "+&r"(w), [bias] "+&r"(bias), [y] "+&r"(y),  \
+                       [eights] "+&r"(eights)                                                                          \
                      : [s] "r"(s), [x] "r"(x), BT_FIELDS                                                               \
                      : BT_SINGLES, "cc", "memory")
 BT_INLINE void bt_fpu_one_window(const bt_windows *s, const float *x, const float *w, const float *bias, float *y,
@@ -123,8 +123,8 @@ BT_INLINE void bt_fpu_one_window(const bt_windows *s, const float *x, const floa
                      "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
                      "subs %[eights], %[eights], #1\n\t"                                                               \
                      "bne 1b"                                                                                          \
-                     : [at] "=&r"(at), [at_z] "=&r"(at_z), [r] "=&r"(rows), [n] "=&r"(n), [w] "+r"(w),                 \
-                       [bias] "+r"(bias), [y] "+r"(y), [y_z] "+r"(y_z), [eights] "+r"(eights)                          \
+                     : [at] "=&r"(at), [at_z] "=&r"(at_z), [r] "=&r"(rows), [n] "=&r"(n), [w] "+&r"(w),                \
+                       [bias] "+&r"(bias), [y] "+&r"(y), [y_z] "+&r"(y_z), [eights] "+&r"(eights)                      \
                      : [s] "r"(s), [x] "r"(x), [z] "r"(z), BT_FIELDS                                                   \
                      : BT_SINGLES, "cc", "memory")
 BT_INLINE void bt_fpu_two_windows(const bt_windows *s, const float *x, const float *z, const float *w,
@@ -151,8 +151,8 @@ BT_INLINE float bt_fpu_dot(float sum, const float *x, const float *w, int32_t n)
                          "vfma.f32 %[d], s11, s15\n\t"
                          "subs %[n], %[n], #1\n\t"
                          "bne 1b"
-                         : [a] "+t"(sum), [b] "+t"(b), [c] "+t"(c), [d] "+t"(d), [x] "+r"(x), [w] "+r"(w),
-                           [n] "+r"(fours)
+                         : [a] "+&t"(sum), [b] "+&t"(b), [c] "+&t"(c), [d] "+&t"(d), [x] "+&r"(x), [w] "+&r"(w),
+                           [n] "+&r"(fours)
                          :
                          : "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "cc", "memory");
     for (int32_t i = 0; i < (n & 3); i++)
@@ -232,8 +232,8 @@ BT_SHARED void bt_fpu_dense(const bt_windows *s, const float *x, const float *we
                      "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
                      "subs %[eights], %[eights], #1\n\t"                                                               \
                      "bne 1b"                                                                                          \
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias),     \
-                       [y] "+r"(y), [eights] "+r"(eights)                                                              \
+                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+&r"(x), [w] "+&r"(w), [bias] "+&r"(bias),  \
+                       [y] "+&r"(y), [eights] "+&r"(eights)                                                            \
                      : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS                                                  \
                      : BT_SINGLES, "cc", "memory")
 BT_INLINE void bt_fpu_depthwise_any(const bt_windows *s, const float *x, const float *w, const float *bias,
@@ -273,8 +273,8 @@ BT_INLINE void bt_fpu_depthwise_three(const bt_windows *s, const float *x, const
                      "add %[w], %[w], %[next]\n\t"
                      "subs %[eights], %[eights], #1\n\t"
                      "bne 1b"
-                     : [at] "=&r"(at), [r] "=&r"(rows), [x] "+r"(x), [w] "+r"(w), [bias] "+r"(bias), [y] "+r"(y),
-                       [eights] "+r"(eights)
+                     : [at] "=&r"(at), [r] "=&r"(rows), [x] "+&r"(x), [w] "+&r"(w), [bias] "+&r"(bias), [y] "+&r"(y),
+                       [eights] "+&r"(eights)
                      : [s] "r"(s), [pixel] "r"(4 * s->out), [row] "r"(4 * (s->out + s->x_step)),
                        [next] "r"(32 * s->w_next), BT_FIELD(rows)
                      : BT_SINGLES, "cc", "memory");
@@ -318,7 +318,7 @@ BT_SHARED void bt_fpu_relu(float *y, int32_t n)
                          "stmia %[y]!, {r3-r6, r8-r10, r12}\n\t"
                          "subs %[left], %[left], #8\n\t"
                          "bhs 1b"
-                         : [y] "+r"(y), [left] "+r"(left), [sign] "=&r"(sign)
+                         : [y] "+&r"(y), [left] "+&r"(left), [sign] "=&r"(sign)
                          : [nan] "r"(0x7fffff)
                          : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12", "cc", "memory");
 #undef BT_RELU
@@ -354,7 +354,7 @@ BT_SHARED void bt_fpu_larger(float *y, const float *a, const float *b, int32_t n
                          "stmia %[y]!, {r3-r6}\n\t"
                          "subs %[left], %[left], #4\n\t"
                          "bhs 1b"
-                         : [y] "+r"(y), [a] "+r"(a), [b] "+r"(b), [left] "+r"(left)
+                         : [y] "+&r"(y), [a] "+&r"(a), [b] "+&r"(b), [left] "+&r"(left)
                          :
                          : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12", "cc", "memory");
 #undef BT_LARGER

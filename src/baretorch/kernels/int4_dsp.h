@@ -37,8 +37,8 @@ BT_INLINE const int32_t *bt_int4_four(int32_t sums[4], const int8_t *x, const in
                      "bcs 2f\n"
                      "1:\n\t" BT_INT4_FOUR "2:\n\t" BT_INT4_FOUR "subs %[n], %[n], #2\n\t"
                      "bgt 1b"
-                     : [low] "+r"(low), [byte] "+r"(byte), [both] "+r"(both), [all] "+r"(all), [x] "+r"(x),
-                       [w] "+r"(w), [n] "+r"(fours), [even] "=&r"(even), [odd] "=&r"(odd), [u0] "=&r"(u0),
+                     : [low] "+&r"(low), [byte] "+&r"(byte), [both] "+&r"(both), [all] "+&r"(all), [x] "+&r"(x),
+                       [w] "+&r"(w), [n] "+&r"(fours), [even] "=&r"(even), [odd] "=&r"(odd), [u0] "=&r"(u0),
                        [u1] "=&r"(u1), [part] "=&r"(part)
                      : [mask] "r"(0x0f0f0f0f)
                      : "cc", "memory");

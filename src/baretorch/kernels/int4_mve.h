@@ -18,7 +18,7 @@ BT_INLINE void bt_int4_two_mve(int32_t sums[2], const int8_t *x, const uint8_t *
                      "vshr.u8 %q[v], %q[v], #4\n\t"
                      "vmladava.s8 %[b], %q[u], %q[v]\n\t"
                      "letp lr, 1b"
-                     : [x] "+r"(x), [w] "+r"(w), [a] "+Te"(a), [b] "+Te"(b), [u] "=&w"(u), [v] "=&w"(v),
+                     : [x] "+&r"(x), [w] "+&r"(w), [a] "+&Te"(a), [b] "+&Te"(b), [u] "=&w"(u), [v] "=&w"(v),
                        [low] "=&w"(low)
                      : [n] "r"(n), [mask] "w"(vdupq_n_u8(15))
                      : "lr", "cc", "memory");
@@ -35,7 +35,7 @@ BT_INLINE int32_t bt_int4_sum_mve(const int8_t *x, int32_t n)
                      "vldrb.u8 %q[v], [%[x]], #16\n\t"
                      "vaddva.s8 %[sum], %q[v]\n\t"
                      "letp lr, 1b"
-                     : [x] "+r"(x), [sum] "+Te"(sum), [v] "=&w"(v)
+                     : [x] "+&r"(x), [sum] "+&Te"(sum), [v] "=&w"(v)
                      : [n] "r"(n)
                      : "lr", "cc", "memory");
     return sum;

@@ -31,7 +31,7 @@ BT_INLINE void bt_mve_copy(int8_t *to, const int8_t *from, int32_t n)
                      "vstrb.8 %q[v], [%[to]], #16\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
+                     : [to] "+&r"(to), [from] "+&r"(from), [v] "=&w"(v)
                      : [n] "r"(n)
                      : "lr", "cc", "memory");
 }
@@ -44,7 +44,7 @@ BT_INLINE void bt_mve_fill(int8_t *to, int32_t value, int32_t n)
                      "vstrb.8 %q[v], [%[to]], #16\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [to] "+r"(to)
+                     : [to] "+&r"(to)
                      : [n] "r"(n), [v] "w"(vdupq_n_s8((int8_t)value))
                      : "lr", "cc", "memory");
 }
@@ -63,7 +63,7 @@ BT_INLINE void bt_mve_limit_i8(int8_t *y, int32_t n, int32_t lo, int32_t hi)
                      "vstrb.8 %q[v], [%[y]], #16\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [y] "+r"(y), [v] "=&w"(v)
+                     : [y] "+&r"(y), [v] "=&w"(v)
                      : [n] "r"(n), [lo] "w"(vdupq_n_s8((int8_t)lo)), [hi] "w"(vdupq_n_s8((int8_t)hi))
                      : "lr", "cc", "memory");
 }
@@ -131,7 +131,7 @@ BT_INLINE uint16x8_t bt_mve_places(const bt_mve_pairs *p)
                      "vstrb.16 q0, [%[y], q1]\n\t"                                                                     \
                      "add %[y], %[y], %[y_step]\n\t"                                                                   \
                      "le lr, 1b"                                                                                       \
-                     : [x] "+r"(x), [z] "+r"(z), [y] "+r"(y), [a] "+&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c),             \
+                     : [x] "+&r"(x), [z] "+&r"(z), [y] "+&r"(y), [a] "+&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c),          \
                        [d] "=&Te"(d)                                                                                   \
                      : [x_step] "r"(p->x_step), [y_step] "r"(p->y_step), [zero] "r"(l->zero), [at] "r"(at),            \
                        [w0] "w"(w0), [w1] "w"(w1), [w2] "w"(w2), [w3] "w"(w3), [bias] "w"(vld1q_s32(k)),               \
@@ -243,7 +243,7 @@ BT_INLINE void bt_mve_long(const bt_mve_layer *l, const int32_t *k, const bt_mve
                      "subs r2, r2, #1\n\t"
                      "strd r0, r2, [%[s], #44]\n\t"
                      "bne 0b"
-                     : [k] "+r"(k), [x] "=&r"(x), [z] "=&r"(z), [n] "=&r"(n)
+                     : [k] "+&r"(k), [x] "=&r"(x), [z] "=&r"(z), [n] "=&r"(n)
                      : [s] "r"(&s), [zero] "w"(vdupq_n_s16((int16_t)l->zero)), [at] "w"(bt_mve_places(p))
                      : BT_MVE_SUMS, "q0", "q1", "q2", "q3", "q4", "cc", "memory");
 }
@@ -296,7 +296,7 @@ BT_SHARED void bt_mve_in_turn(const bt_mve_layer *l, const int32_t *k, const bt_
                      "subs %[n], %[n], #1\n\t"
                      "strd %[y], %[n], [%[s], #24]\n\t"
                      "bne 0b"
-                     : [k] "+r"(k), [x] "=&r"(x), [y] "+r"(y), [n] "=&r"(n)
+                     : [k] "+&r"(k), [x] "=&r"(x), [y] "+&r"(y), [n] "=&r"(n)
                      : [s] "r"(&s), [zero] "w"(vdupq_n_s16((int16_t)l->zero)), [at] "w"(bt_mve_places(p))
                      : BT_MVE_SUMS, "q0", "q1", "q2", "q3", "q4", "cc", "memory");
 #undef BT_MVE_NEXT
@@ -368,7 +368,7 @@ BT_INLINE void bt_mve_copy_in_turn(int8_t *to, const int8_t *x, const int8_t *z,
                      "vstrb.8 %q[u], [%[to]], #16\n\t"
                      "vstrb.8 %q[v], [%[to]], #16\n\t"
                      "le lr, 1b"
-                     : [to] "+r"(to), [x] "+r"(x), [z] "+r"(z), [u] "=&w"(u), [v] "=&w"(v)
+                     : [to] "+&r"(to), [x] "+&r"(x), [z] "+&r"(z), [u] "=&w"(u), [v] "=&w"(v)
                      : [n] "r"(n)
                      : "lr", "cc", "memory");
 }

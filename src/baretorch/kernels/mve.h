@@ -54,8 +54,8 @@ BT_INLINE void bt_mve_store(float *y, bt_mve_eight v)
                      "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
                      "subs %[r], %[r], #1\n\t"                                                                         \
                      "bne 2b"                                                                                          \
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x),             \
-                       [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j)                          \
+                     : [a] "+&w"(sums->low), [b] "+&w"(sums->high), [p] "=&w"(p), [q] "=&w"(q), [x] "+&r"(x),          \
+                       [w] "+&r"(w), [r] "=&r"(rows), [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j)                         \
                      : [s] "r"(s), BT_FIELDS                                                                           \
                      : "lr", "cc", "memory")
 BT_INLINE const float *bt_mve_one_window(const bt_windows *s, bt_mve_eight *sums, const float *x, const float *w)
@@ -93,8 +93,8 @@ BT_INLINE const float *bt_mve_one_window(const bt_windows *s, bt_mve_eight *sums
                      "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
                      "subs %[r], %[r], #1\n\t"                                                                         \
                      "bne 2b"                                                                                          \
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [c] "+w"(sums_z->low), [d] "+w"(sums_z->high),       \
-                       [p] "=&w"(p), [q] "=&w"(q), [x] "+r"(x), [z] "+r"(z), [w] "+r"(w), [r] "=&r"(rows),             \
+                     : [a] "+&w"(sums->low), [b] "+&w"(sums->high), [c] "+&w"(sums_z->low), [d] "+&w"(sums_z->high),   \
+                       [p] "=&w"(p), [q] "=&w"(q), [x] "+&r"(x), [z] "+&r"(z), [w] "+&r"(w), [r] "=&r"(rows),          \
                        [n] "=&r"(n), [i] "=&r"(i), [j] "=&r"(j), [k] "=&r"(k), [l] "=&r"(l)                            \
                      : [s] "r"(s), BT_FIELDS                                                                           \
                      : "lr", "cc", "memory")
@@ -127,8 +127,8 @@ BT_INLINE const float *bt_mve_two_windows(const bt_windows *s, bt_mve_eight *sum
                      "add %[w], %[w], %[n], lsl #" log "\n\t"                                                          \
                      "subs %[r], %[r], #1\n\t"                                                                         \
                      "bne 2b"                                                                                          \
-                     : [a] "+w"(sums->low), [b] "+w"(sums->high), [u] "=&w"(u), [v] "=&w"(v), [p] "=&w"(p),            \
-                       [q] "=&w"(q), [x] "+r"(x), [w] "+r"(w), [r] "=&r"(rows), [n] "=&r"(n)                           \
+                     : [a] "+&w"(sums->low), [b] "+&w"(sums->high), [u] "=&w"(u), [v] "=&w"(v), [p] "=&w"(p),          \
+                       [q] "=&w"(q), [x] "+&r"(x), [w] "+&r"(w), [r] "=&r"(rows), [n] "=&r"(n)                         \
                      : [s] "r"(s), [pixel] "r"(4 * s->out), BT_FIELDS                                                  \
                      : "lr", "cc", "memory")
 BT_INLINE const float *bt_mve_depthwise_window(const bt_windows *s, bt_mve_eight *sums, const float *x, const float *w)
@@ -213,7 +213,7 @@ BT_SHARED void bt_mve_limit(float *y, int32_t n, float lo, float hi)
                      "vldrw.u32 %q[v], [%[y]]\n\t" steps "vstrw.32 %q[v], [%[y]], #16\n\t"                            \
                      "le lr, 1b\n"                                                                                     \
                      "2:"                                                                                              \
-                     : [y] "+r"(y), [v] "=&w"(v)                                                                       \
+                     : [y] "+&r"(y), [v] "=&w"(v)                                                                      \
                      : [fours] "r"(n / 4), [lo] "r"(lo), [hi] "r"(hi), [least] "w"(vdupq_n_f32(lo))                    \
                      : "lr", "cc", "memory")
 #define BT_LIMIT_LOW "vpt.f32 gt, %q[least], %q[v]\n\tvdupt.32 %q[v], %[lo]\n\t"

@@ -29,7 +29,7 @@ BT_INLINE uint32_t *bt_triples_pack(uint32_t *to, int32_t to_step, const int8_t 
                      "adds %[x], %[x], %[step]\n\t"
                      "cmp %[x], r12\n\t"
                      "bne 1b"
-                     : [x] "+l"(x0), [to] "+l"(to), [middle] "+l"(middle), [other] "+l"(other)
+                     : [x] "+&l"(x0), [to] "+&l"(to), [middle] "+&l"(middle), [other] "+&l"(other)
                      : [to1] "l"(to1), [to2] "l"(to2), [step] "l"(step)
                      : "r12", "lr", "cc", "memory");
     return to;
@@ -173,7 +173,7 @@ BT_SHARED void bt_triples_run(bt_triples *s)
         "mov r9, r2\n\t"
         "mov r10, r3\n\t"
         "mov r11, r4"
-        : "+r"(base)
+        : "+&r"(base)
         : BT_TRIPLES_FIELD(x), BT_TRIPLES_FIELD(w), BT_TRIPLES_FIELD(terms), BT_TRIPLES_FIELD(y),
           BT_TRIPLES_FIELD(heads), BT_TRIPLES_FIELD(heads_end), BT_TRIPLES_FIELD(first), BT_TRIPLES_FIELD(skipped),
           BT_TRIPLES_FIELD(skip), BT_TRIPLES_FIELD(words),

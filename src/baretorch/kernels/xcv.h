@@ -32,7 +32,7 @@
 /* sum and the products of four bytes each */
 BT_INLINE int32_t bt_xcv_dot(int32_t sum, int32_t a, int32_t b)
 {
-    __asm__(BT_XCV_DOT("%0", "%1", "%2") : "+r"(sum) : "r"(a), "r"(b));
+    __asm__(BT_XCV_DOT("%0", "%1", "%2") : "+&r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
@@ -76,7 +76,7 @@ BT_INLINE int8_t bt_xcv_output(const bt_xcv_rule *r, int narrow, int32_t sum, in
 {
     int32_t v = narrow ? (int32_t)((uint32_t)sum * (uint32_t)factor)
                        : (int32_t)(((int64_t)(int32_t)((uint32_t)sum << r->left) * (int64_t)(uint32_t)factor) >> 32);
-    __asm__(BT_XCV_ROUND("%0", "%1", "%2") : "+r"(v) : "r"(r->offset), "r"(r->right));
+    __asm__(BT_XCV_ROUND("%0", "%1", "%2") : "+&r"(v) : "r"(r->offset), "r"(r->right));
     return (int8_t)bt_clamp_i32(v, r->lo, r->hi);
 }
 
@@ -101,7 +101,7 @@ BT_INLINE const int32_t *bt_xcv_four(const bt_xcv_layer *l, int narrow, const in
                      BT_XCV_DOT("%[s0]", "%[a]", "%[w0]") BT_XCV_DOT("%[s1]", "%[a]", "%[w1]")
                      BT_XCV_DOT("%[s2]", "%[a]", "%[w2]") BT_XCV_DOT("%[s3]", "%[a]", "%[w3]")
                      BT_XCV_LOOP_END
-                     : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [x] "+r"(x), [w] "+r"(w),
+                     : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [x] "+&r"(x), [w] "+&r"(w),
                        [a] "=&r"(a), [w0] "=&r"(w0), [w1] "=&r"(w1), [w2] "=&r"(w2), [w3] "=&r"(w3)
                      : [n] "r"(l->words)
                      : "memory");
@@ -177,7 +177,7 @@ typedef struct {
             BT_XCV_FOUR_SUMS(multiply, "s8", "s9", "s10", "s11") "add a5, a5, a6\n\tlw a6, 40(a0)\n\t"                 \
             BT_XCV_FOUR_SUMS(multiply, "t3", "t4", "t5", "t6")                                                         \
             "addi a6, a6, -1\n\tsw a6, 40(a0)\n\tbnez a6, 1b\n\t"                                                      \
-            : "+r"(at)                                                                                                 \
+            : "+&r"(at)                                                                                                \
             :                                                                                                          \
             : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8",    \
               "s9", "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "memory");                                 \
@@ -248,7 +248,7 @@ BT_INLINE int8_t *bt_xcv_copy(int8_t *to, const int8_t *from, int32_t n)
                          BT_XCV_LW("%[a]", "%[from]") BT_XCV_LW("%[b]", "%[from]")
                          BT_XCV_SW("%[a]", "%[to]") BT_XCV_SW("%[b]", "%[to]")
                          BT_XCV_LOOP_END
-                         : [to] "+r"(to), [from] "+r"(from), [a] "=&r"(a), [b] "=&r"(b)
+                         : [to] "+&r"(to), [from] "+&r"(from), [a] "=&r"(a), [b] "=&r"(b)
                          : [n] "r"(eights)
                          : "memory");
     }

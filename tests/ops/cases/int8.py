@@ -185,6 +185,12 @@ EDGES = (
         lambda x: ((x * torch.tensor(1 / 0.05)).round() + 10).clamp(-128, 127).to(torch.int8),
     ),
     Case(
+        "quantize as many fours as the zero point",  # a compiler may have both in one register
+        Quantize(0.05, 4),
+        normal((1, 16)),
+        lambda x: ((x * torch.tensor(1 / 0.05)).round() + 4).clamp(-128, 127).to(torch.int8),
+    ),
+    Case(
         "quantize beside halves",
         Quantize(0.0137, -7),
         lambda rng: (around((np.arange(-300, 300) + 0.5) * 0.0137),),

@@ -29,7 +29,7 @@
                              "vstmia %[y]!, {s0-s7}\n\t"                                                               \
                              "subs %[n], %[n], #1\n\t"                                                                 \
                              "bne 1b"                                                                                  \
-                             : [a] "+r"(a), [b] "+r"(b), [y] "+r"(to), [n] "+r"(eights)                                \
+                             : [a] "+&r"(a), [b] "+&r"(b), [y] "+&r"(to), [n] "+&r"(eights)                            \
                              :                                                                                         \
                              : BT_SINGLES, "cc", "memory");                                                            \
         for (int32_t i = 0; i < count % 8; i++)                                                                        \

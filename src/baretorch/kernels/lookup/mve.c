@@ -13,7 +13,7 @@ BT_KERNEL void bt_lookup_mve(const bt_lookup *p, const int8_t *x, const int8_t *
                      "vstrb.8 %q[v], [%[y]], #16\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [x] "+r"(x), [y] "+r"(y), [u] "=&w"(u), [v] "=&w"(v)
+                     : [x] "+&r"(x), [y] "+&r"(y), [u] "=&w"(u), [v] "=&w"(v)
                      : [n] "r"(p->count), [table] "r"(table)
                      : "lr", "cc", "memory");
 }

@@ -19,7 +19,7 @@ BT_INLINE void bt_fpu_eight_columns(const float *a, int32_t a_step, const float 
                      "subs %[n], %[n], #1\n\t"
                      "bne 1b\n\t"
                      "vstmia %[y], {s0-s7}"
-                     : [a] "+r"(a), [b] "+r"(b), [n] "+r"(n)
+                     : [a] "+&r"(a), [b] "+&r"(b), [n] "+&r"(n)
                      : [zeros] "r"(zeros), [a_step] "r"(a_step), [b_step] "r"(b_step), [y] "r"(y)
                      : BT_SINGLES, "cc", "memory");
 }

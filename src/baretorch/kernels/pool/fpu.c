@@ -37,7 +37,7 @@ BT_INLINE void bt_fpu_average(const bt_windows *s, const float *x, float *y, int
                      "add %[x], %[x], #32\n\t"
                      "subs %[eights], %[eights], #1\n\t"
                      "bne 1b"
-                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+r"(x), [y] "+r"(y), [eights] "+r"(eights)
+                     : [at] "=&r"(at), [r] "=&r"(rows), [n] "=&r"(n), [x] "+&r"(x), [y] "+&r"(y), [eights] "+&r"(eights)
                      : [s] "r"(s), [pixel] "r"(4 * s->out), [zero] "r"(0), [divisor] "r"(divisor), BT_FIELD(rows),
                        BT_FIELD(inputs), BT_FIELD(x_step)
                      : BT_SINGLES, "cc", "memory");

@@ -21,7 +21,7 @@ BT_INLINE void bt_qadd_row_mve(const bt_qadd *p, const int8_t *a, const int8_t *
                      "vstrb.32 %q[v], [%[y]], #4\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [a] "+l"(a), [b] "+l"(b), [y] "+l"(y), [u] "=&w"(u), [v] "=&w"(v)
+                     : [a] "+&l"(a), [b] "+&l"(b), [y] "+&l"(y), [u] "=&w"(u), [v] "=&w"(v)
                      : [n] "r"(p->shape[3]), [a_factor] "r"(p->a_factor), [b_factor] "r"(p->b_factor),
                        [offset] "r"(p->offset), [shift] "r"(-p->shift), [lo] "w"(lo), [hi] "w"(hi)
                      : "lr", "cc", "memory");
@@ -47,7 +47,7 @@ BT_INLINE void bt_qmul_row_mve(const bt_qmul *p, const int8_t *a, const int8_t *
                      "vstrb.32 %q[v], [%[y]], #4\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [a] "+l"(a), [b] "+l"(b), [y] "+l"(y), [u] "=&w"(u), [v] "=&w"(v)
+                     : [a] "+&l"(a), [b] "+&l"(b), [y] "+&l"(y), [u] "=&w"(u), [v] "=&w"(v)
                      : [n] "r"(p->shape[3]), [a_zero] "r"(p->a_zero), [b_zero] "r"(p->b_zero), [shift] "r"(p->shift),
                        [zero] "r"(p->zero), [multiplier] "w"(multiplier), [lo] "w"(lo), [hi] "w"(hi)
                      : "lr", "cc", "memory");

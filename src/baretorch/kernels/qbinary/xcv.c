@@ -11,7 +11,7 @@ BT_INLINE void bt_qadd_row_xcv(const bt_qadd *p, const int8_t *a, const int8_t *
                      BT_XCV_MAC("%[u]", "%[v]", "%[b_factor]") BT_XCV_SHIFT("%[u]", "%[offset]", "%[shift]")
                      BT_XCV_MAX("%[u]", "%[u]", "%[lo]") BT_XCV_MIN("%[u]", "%[u]", "%[hi]") BT_XCV_SB("%[u]", "%[y]")
                      BT_XCV_LOOP_END
-                     : [a] "+r"(a), [b] "+r"(b), [y] "+r"(y), [u] "=&r"(u), [v] "=&r"(v)
+                     : [a] "+&r"(a), [b] "+&r"(b), [y] "+&r"(y), [u] "=&r"(u), [v] "=&r"(v)
                      : [n] "r"(count), [a_factor] "r"(p->a_factor), [b_factor] "r"(p->b_factor),
                        [offset] "r"(p->offset), [shift] "r"(p->shift), [lo] "r"(p->lo), [hi] "r"(p->hi)
                      : "memory");

@@ -40,7 +40,7 @@ typedef struct {
 #define BT_ALONG_LINE(begin, each)                                                                                     \
     __asm__ volatile(begin "1:\n\t" each "subs %[last], %[last], #0x10000\n\t"                                        \
                            "bpl 1b"                                                                                    \
-                     : [at] "+r"(at), [last] "+r"(last), [pair] "=&r"(pair), [one] "=&r"(one), [sum] "=&r"(sum),       \
+                     : [at] "+&r"(at), [last] "+&r"(last), [pair] "=&r"(pair), [one] "=&r"(one), [sum] "=&r"(sum),     \
                        [next] "=&r"(next)                                                                              \
                      : [left] "r"(bt_even_bytes(channel[2])), [middle] "r"(bt_odd_bytes(channel[2])),                  \
                        [right] "r"(bt_even_bytes(channel[3])), [lower] "r"(bt_odd_bytes(channel[3])),                  \
@@ -79,7 +79,7 @@ typedef struct {
                                            "1:\n\t" BT_OUT_OF_TWOS(turn, out) "2:\n\t" BT_OUT_OF_TWOS(turn, out)      \
                                            "subs %[last], %[last], #0x20000\n\t"                                       \
                                            "bpl 1b"                                                                    \
-                         : [at] "+r"(at), [last] "+r"(last), [sum] "=&r"(sum)                                          \
+                         : [at] "+&r"(at), [last] "+&r"(last), [sum] "=&r"(sum)                                        \
                          : [left] "r"(bt_even_bytes((channel)[2])), [middle] "r"(bt_odd_bytes((channel)[2])),          \
                            [right] "r"(bt_even_bytes((channel)[3])), [lower] "r"(bt_odd_bytes((channel)[3])),          \
                            [bias] "r"((channel)[0] >> 8), [multiplier] "r"((channel)[1]), [zero] "r"(zero)             \

@@ -82,7 +82,7 @@ typedef struct {
                          "cmp r0, r3\n\t"                                                                              \
                          "bne 1b\n\t"                                                                                  \
                          "pop {r4-r7}"                                                                                 \
-                         : "+r"(r0), "+r"(r1), "+r"(r6), "+r"(lr)                                                      \
+                         : "+&r"(r0), "+&r"(r1), "+&r"(r6), "+&r"(lr)                                                  \
                          :                                                                                             \
                          : "r2", "r3", "r4", "r5", "r8", "r9", "r10", "r11", "r12", "cc", "memory");                   \
     }
@@ -125,7 +125,7 @@ BT_INLINE void bt_qconv2d_fill_columns(const bt_qconv2d_rows *rows, int32_t at)
                      "bmi 2f\n"
                      "1:\n\t" BT_FILL_COLUMN "2:\n\t" BT_FILL_COLUMN "cmp r0, r1\n\t"
                      "bne 1b"
-                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(lr)
+                     : "+&r"(r0), "+&r"(r1), "+&r"(r2), "+&r"(r3), "+&r"(lr)
                      :
                      : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
 #undef BT_FILL_COLUMN
@@ -152,7 +152,7 @@ BT_INLINE void bt_qconv2d_empty_columns(const bt_qconv2d_rows *rows, int32_t at)
                      "bmi 2f\n"
                      "1:\n\t" BT_EMPTY_COLUMN "2:\n\t" BT_EMPTY_COLUMN "cmp r0, r1\n\t"
                      "bne 1b"
-                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r12)
+                     : "+&r"(r0), "+&r"(r1), "+&r"(r2), "+&r"(r3), "+&r"(r12)
                      :
                      : "r4", "r5", "r6", "r8", "lr", "cc", "memory");
 #undef BT_EMPTY_COLUMN

@@ -25,7 +25,7 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
                              "vstrb.16 %q[v], [%[at], %q[planes]]\n\t"
                              "add %[at], %[at], %[eight]\n\t"
                              "letp lr, 1b"
-                             : [at] "+r"(at)
+                             : [at] "+&r"(at)
                              : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(eight), [v] "w"(v)
                              : "lr", "cc", "memory");
         }
@@ -39,7 +39,7 @@ BT_INLINE void bt_depthwise_put(int8_t *to, const int8_t *x, int32_t columns, in
                          "vstrb.16 %q[v], [%[at], %q[planes]]\n\t"
                          "add %[at], %[at], %[eight]\n\t"
                          "letp lr, 1b"
-                         : [at] "+r"(at), [x] "+l"(x), [v] "+w"(v)
+                         : [at] "+&r"(at), [x] "+&l"(x), [v] "+&w"(v)
                          : [n] "r"(channels), [planes] "w"(planes), [eight] "r"(eight)
                          : "lr", "cc", "memory");
     }

@@ -30,7 +30,7 @@ BT_INLINE void bt_qconv2d_four_rows_xcv(int32_t *to, int32_t step, const int8_t 
                      BT_XCV_PACK("%[d]", "%[c]", "%[a]") BT_XCV_PACK_H("%[a]", "%[c]", "%[a]")
                      BT_XCV_SW_BY("%[d]", "%[to]", "%[step]") BT_XCV_SW_BY("%[a]", "%[to]", "%[step]")
                      BT_XCV_LOOP_END
-                     : [to] "+r"(to), [r0] "+r"(r0), [r1] "+r"(r1), [r2] "+r"(r2), [r3] "+r"(r3), [a] "=&r"(a),
+                     : [to] "+&r"(to), [r0] "+&r"(r0), [r1] "+&r"(r1), [r2] "+&r"(r2), [r3] "+&r"(r3), [a] "=&r"(a),
                        [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e)
                      : [n] "r"(fours), [step] "r"(4 * step), [low] "r"(BT_XCV_LOW), [high] "r"(BT_XCV_HIGH)
                      : "memory");
@@ -43,7 +43,7 @@ BT_INLINE void bt_qconv2d_outside_xcv(int32_t *to, int32_t step, int32_t outside
                      BT_XCV_SW_BY("%[v]", "%[to]", "%[step]") BT_XCV_SW_BY("%[v]", "%[to]", "%[step]")
                      BT_XCV_SW_BY("%[v]", "%[to]", "%[step]") BT_XCV_SW_BY("%[v]", "%[to]", "%[step]")
                      BT_XCV_LOOP_END
-                     : [to] "+r"(to)
+                     : [to] "+&r"(to)
                      : [n] "r"(fours), [step] "r"(4 * step), [v] "r"(outside)
                      : "memory");
 }
@@ -83,7 +83,7 @@ BT_INLINE void bt_qconv2d_columns_xcv(const bt_qconv2d *p, int32_t pitch, const 
                      BT_XCV_ROUND("%[sum]", "%[offset]", "%[right]") BT_XCV_MAX("%[sum]", "%[sum]", "%[lo]")           \
                      BT_XCV_MIN("%[sum]", "%[sum]", "%[hi]") BT_XCV_SB_BY("%[sum]", "%[y]", "%[pitch]")                \
                      BT_XCV_LOOP_END                                                                                   \
-                     : [x] "+r"(x), [y] "+r"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [sum] "=&r"(sum)            \
+                     : [x] "+&r"(x), [y] "+&r"(y), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [sum] "=&r"(sum)          \
                      : [n] "r"(n), [step] "r"(step), [bias] "r"(bias), [w0] "r"(taps[0]), [w1] "r"(taps[1]),           \
                        [w2] "r"(taps[2]), [factor] "r"(factor), [offset] "r"(r->offset), [right] "r"(r->right),        \
                        [lo] "r"(r->lo), [hi] "r"(r->hi), [pitch] "r"(pitch)                                            \
@@ -117,8 +117,8 @@ BT_INLINE void bt_qconv2d_three_xcv(const bt_xcv_rule *r, int narrow, const int3
                      limits                                                                                            \
                      BT_XCV_SB_BY("%[s]", "%[y]", "%[pitch]") BT_XCV_SB_BY("%[t]", "%[z]", "%[pitch]")                 \
                      BT_XCV_LOOP_END                                                                                   \
-                     : [x] "+r"(x), [y] "+r"(y), [z] "+r"(z), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [s] "=&r"(s),  \
-                       [t] "=&r"(t)                                                                                    \
+                     : [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),             \
+                       [s] "=&r"(s), [t] "=&r"(t)                                                                      \
                      : [n] "r"(n), [step] "r"(step), [bias] "r"(bias), [w0] "r"(taps[0]), [w1] "r"(taps[1]),           \
                        [w2] "r"(taps[2]), [v0] "r"((int32_t)((uint32_t)taps[0] << 8)), [v1] "r"((int32_t)((uint32_t)taps[1] << 8)), [v2] "r"((int32_t)((uint32_t)taps[2] << 8)),      \
                        [factor] "r"(factor), [offset] "r"(r->offset), [right] "r"(r->right), [lo] "r"(r->lo),          \

@@ -68,7 +68,7 @@ BT_SHARED void bt_qconv2d_three(bt_qconv2d_state *state, const int32_t *weight, 
                      "cmp r4, r12\n\t"
                      "bne 1b\n\t"
                      "pop {r7}"
-                     : "+r"(r0), "+r"(r1), "+r"(r2)
+                     : "+&r"(r0), "+&r"(r1), "+&r"(r2)
                      :
                      : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TWO_TAPS

@@ -62,7 +62,7 @@ BT_INLINE void bt_qconv2d4_outputs(bt_qconv2d_state *state, const int32_t *weigh
                      "cmp r4, r5\n\t"
                      "bne 1b\n\t"
                      "pop {r7}"
-                     : "+r"(r0), "+r"(r1), "+r"(r2)
+                     : "+&r"(r0), "+&r"(r1), "+&r"(r2)
                      :
                      : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TAPS

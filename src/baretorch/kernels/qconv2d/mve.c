@@ -15,7 +15,7 @@
                      "add %[to], %[to], %[step]\n\t"                                                                   \
                      "le lr, 1b\n"                                                                                     \
                      "2:"                                                                                              \
-                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)                                                  \
+                     : [to] "+&r"(to), [from] "+&r"(from), [v] "=&w"(v)                                                \
                      : [step] "r"(step), [from_step] "r"(from_step), [n] "r"(n), [count] "r"(count), [at] "w"(at)      \
                      : "lr", "cc", "memory")
 

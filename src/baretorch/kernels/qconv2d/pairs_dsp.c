@@ -35,8 +35,8 @@ BT_INLINE bt_qconv2d_sums bt_qconv2d_dot_part(const int32_t *w, const int32_t *x
     "smlad %[both_b], %[w1], %[xb], %[both_b]\n\t"
     __asm__ volatile("1:\n\t" BT_FOUR_TAPS BT_FOUR_TAPS "subs %[n], %[n], #1\n\t"
                      "bne 1b"
-                     : [low_a] "+r"(low_a), [both_a] "+r"(both_a), [low_b] "+r"(low_b), [both_b] "+r"(both_b),
-                       [x] "+r"(x), [w] "+r"(w), [n] "+r"(eights), [w0] "=&r"(w0), [w1] "=&r"(w1),
+                     : [low_a] "+&r"(low_a), [both_a] "+&r"(both_a), [low_b] "+&r"(low_b), [both_b] "+&r"(both_b),
+                       [x] "+&r"(x), [w] "+&r"(w), [n] "+&r"(eights), [w0] "=&r"(w0), [w1] "=&r"(w1),
                        [part] "=&r"(part), [xa] "=&r"(xa), [xb] "=&r"(xb)
                      :
                      : "cc", "memory");

@@ -48,7 +48,7 @@ BT_SHARED int32_t *bt_qconv2d_expand_three(int32_t *to, const int8_t *const from
                          "stmia %[to]!, {r5, r6, lr}\n\t"
                          "cmp %[a], %[end]\n\t"
                          "bne 1b"
-                         : [to] "+r"(to), [a] "+r"(a), [b] "+r"(b), [c] "+r"(c)
+                         : [to] "+&r"(to), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c)
                          : [end] "r"(end)
                          : "r2", "r3", "r4", "r5", "r6", "lr", "cc", "memory");
     }

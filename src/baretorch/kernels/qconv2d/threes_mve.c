@@ -80,7 +80,7 @@ BT_INLINE void bt_threes_group(const bt_qconv2d *p, const int32_t *table, const 
                      "add %[y], %[y], #2\n\t"
                      "cmp %[y], r10\n\t"
                      "bne 0b"
-                     : [k] "+r"(k), [x] "=&r"(x), [t] "+r"(table), [y] "+r"(y)
+                     : [k] "+&r"(k), [x] "=&r"(x), [t] "+&r"(table), [y] "+&r"(y)
                      : [s] "r"(&s), [at] "w"(at)
                      : BT_MVE_SUMS, "q0", "q1", "q2", "q3", "q4", "q5", "q6", "cc", "memory");
 }
@@ -96,7 +96,7 @@ BT_INLINE void bt_threes_put(int8_t *to, const int8_t *from, int32_t step, int32
                      "vstrb.8 %q[v], [%[to]], #16\n\t"
                      "le lr, 1b\n"
                      "2:"
-                     : [to] "+r"(to), [from] "+r"(from), [v] "=&w"(v)
+                     : [to] "+&r"(to), [from] "+&r"(from), [v] "=&w"(v)
                      : [step] "r"(step), [n] "r"(n)
                      : "lr", "cc", "memory");
 }

@@ -21,8 +21,8 @@ BT_INLINE int32_t bt_qconv2d16_pair(const bt_qconv2d *p, int32_t a, int32_t b, c
 {
     int32_t low = bt_scale(a * (int32_t)(1 << p->shift), multiplier[0], 0);
     int32_t high = bt_scale(b * (int32_t)(1 << p->shift), multiplier[1], 0);
-    __asm__("ssat %0, #16, %0" : "+r"(low));
-    __asm__("ssat %0, #16, %0" : "+r"(high));
+    __asm__("ssat %0, #16, %0" : "+&r"(low));
+    __asm__("ssat %0, #16, %0" : "+&r"(high));
     return bt_limit_halves(bt_low_pair(low, high), p->lo, p->hi);
 }
 
@@ -39,7 +39,7 @@ BT_SHARED void bt_qconv2d16_depthwise_each_dsp(const bt_qconv2d *p, const bt_qco
             int32_t even, odd, u, v;
             if (columns == 3) {
                 __asm__ volatile(BT_TAP BT_TAP BT_TAP
-                                 : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x), [w] "+r"(w),
+                                 : [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [d] "+&r"(d), [x] "+&r"(x), [w] "+&r"(w),
                                    [even] "=&r"(even), [odd] "=&r"(odd), [u] "=&r"(u), [v] "=&r"(v)
                                  : [step] "r"(step)
                                  : "memory");
@@ -47,8 +47,8 @@ BT_SHARED void bt_qconv2d16_depthwise_each_dsp(const bt_qconv2d *p, const bt_qco
                 int32_t left = columns;
                 __asm__ volatile("1:\n\t" BT_TAP "subs %[left], %[left], #1\n\t"
                                  "bne 1b"
-                                 : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x), [w] "+r"(w),
-                                   [even] "=&r"(even), [odd] "=&r"(odd), [u] "=&r"(u), [v] "=&r"(v), [left] "+r"(left)
+                                 : [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [d] "+&r"(d), [x] "+&r"(x), [w] "+&r"(w),
+                                   [even] "=&r"(even), [odd] "=&r"(odd), [u] "=&r"(u), [v] "=&r"(v), [left] "+&r"(left)
                                  : [step] "r"(step)
                                  : "cc", "memory");
             }

@@ -29,14 +29,14 @@ BT_SHARED void bt_qconv2d16_depthwise_each_mve(const bt_qconv2d *p, const bt_qco
             int32x4_t t;
             if (columns == 3)
                 __asm__ volatile(BT_TAP BT_TAP BT_TAP
-                                 : [x] "+r"(x), [w] "+l"(w), [even] "+w"(even), [odd] "+w"(odd), [t] "=&w"(t),
+                                 : [x] "+&r"(x), [w] "+&l"(w), [even] "+&w"(even), [odd] "+&w"(odd), [t] "=&w"(t),
                                    [u] "=&w"(u), [v] "=&w"(v)
                                  : [step] "r"(step)
                                  : "memory");
             else
                 __asm__ volatile("dls lr, %[n]\n"
                                  "1:\n\t" BT_TAP "le lr, 1b"
-                                 : [x] "+r"(x), [w] "+l"(w), [even] "+w"(even), [odd] "+w"(odd), [t] "=&w"(t),
+                                 : [x] "+&r"(x), [w] "+&l"(w), [even] "+&w"(even), [odd] "+&w"(odd), [t] "=&w"(t),
                                    [u] "=&w"(u), [v] "=&w"(v)
                                  : [step] "r"(step), [n] "r"(columns)
                                  : "lr", "cc", "memory");

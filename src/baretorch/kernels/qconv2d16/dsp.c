@@ -75,7 +75,7 @@ BT_SHARED void bt_qconv2d16_three(bt_qconv2d16_state *state, const int32_t *weig
                      "cmp r4, r5\n\t"
                      "bne 1b\n\t"
                      "pop {r0, r7}"
-                     : "+r"(r0), "+r"(r1)
+                     : "+&r"(r0), "+&r"(r1)
                      :
                      : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 #undef BT_TWO_TAPS
@@ -100,7 +100,7 @@ BT_SHARED int32_t *bt_qconv2d16_copy(int32_t *to, const int16_t *const from[3], 
                      "bne 2f\n"
                      "1:\n\t" BT_PAIRS "2:\n\t" BT_PAIRS "cmp %[a], %[end]\n\t"
                      "bne 1b"
-                     : [to] "+r"(to), [a] "+r"(a), [b] "+r"(b), [c] "+r"(c)
+                     : [to] "+&r"(to), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c)
                      : [end] "r"(a + count), [count] "r"(count)
                      : "r4", "r5", "r6", "cc", "memory");
 #undef BT_PAIRS

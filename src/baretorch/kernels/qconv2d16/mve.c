@@ -37,7 +37,7 @@ BT_INLINE const int8_t *bt_qconv2d16_one_mve(const bt_qconv2d16_two *s, const in
                          "le lr, 1b\n\t"
                          "vmov %q[v][2], %q[v][0], %[a], %[c]\n\t"
                          "vmov %q[v][3], %q[v][1], %[b], %[d]"
-                         : [x] "+r"(x), [k] "+l"(k), [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d),
+                         : [x] "+&r"(x), [k] "+&l"(k), [a] "+&Te"(a), [b] "+&Te"(b), [c] "+&Te"(c), [d] "+&Te"(d),
                            [u] "=&w"(u), [v] "=&w"(v)
                          : [n] "r"(s->eights)
                          : "lr", "cc", "memory");
@@ -95,7 +95,7 @@ BT_INLINE const int8_t *bt_qconv2d16_two_mve(bt_qconv2d16_two *s, const int8_t *
                      "subs %[n], %[n], #1\n\t"
                      "str %[n], [%[s], #24]\n\t"
                      "bne 0b"
-                     : [k] "+l"(k), [x] "=&r"(x), [z] "=&r"(z), [n] "=&r"(n)
+                     : [k] "+&l"(k), [x] "=&r"(x), [z] "=&r"(z), [n] "=&r"(n)
                      : [s] "r"(s), [lo] "w"(lo), [hi] "w"(hi)
                      : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "cc", "memory");
     return k;

@@ -18,8 +18,8 @@ BT_INLINE const int32_t *bt_qconv2d16_four(int32_t sums[4], const int16_t *x, co
                      "ldr %[x1], [%[x]], #4\n\t" BT_ROW("a") BT_ROW("b") BT_ROW("c") BT_ROW("d")
                      "subs %[n], %[n], #1\n\t"
                      "bne 1b"
-                     : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [x] "+r"(x), [w] "+r"(w), [n] "+r"(fours),
-                       [x0] "=&r"(x0), [x1] "=&r"(x1), [u] "=&r"(u), [part] "=&r"(part)
+                     : [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c), [d] "+&r"(d), [x] "+&r"(x), [w] "+&r"(w),
+                       [n] "+&r"(fours), [x0] "=&r"(x0), [x1] "=&r"(x1), [u] "=&r"(u), [part] "=&r"(part)
                      :
                      : "cc", "memory");
     sums[0] = a;

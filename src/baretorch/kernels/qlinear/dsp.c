@@ -42,7 +42,7 @@ BT_INLINE const int32_t *bt_qlinear_part(int32_t sums[4], const int8_t *x, const
                      "nop\n"
                      "1:\n\t" BT_FOUR_INPUTS BT_FOUR_INPUTS BT_FOUR_INPUTS BT_FOUR_INPUTS "subs r6, r6, #1\n\t"
                      "bne 1b"
-                     : "+r"(low0), "+r"(both0), "+r"(low1), "+r"(both1), "+r"(r0), "+r"(r1), "+r"(n), "+r"(even)
+                     : "+&r"(low0), "+&r"(both0), "+&r"(low1), "+&r"(both1), "+&r"(r0), "+&r"(r1), "+&r"(n), "+&r"(even)
                      :
                      : "r2", "r3", "r4", "r5", "lr", "cc", "memory");
 #undef BT_FOUR_INPUTS

@@ -97,7 +97,7 @@ BT_SHARED void bt_qlinear_fours_run(bt_qlinear_fours_state *s)
         "mov r9, r2\n\t"
         "mov r10, r3\n\t"
         "mov r11, r4"
-        : "+r"(base)
+        : "+&r"(base)
         : BT_QLINEAR_FIELD(x), BT_QLINEAR_FIELD(w), BT_QLINEAR_FIELD(terms), BT_QLINEAR_FIELD(y),
           BT_QLINEAR_FIELD(end), BT_QLINEAR_FIELD(in), BT_QLINEAR_FIELD(start), BT_QLINEAR_FIELD(round),
           BT_QLINEAR_FIELD(lo), BT_QLINEAR_FIELD(range)

@@ -32,16 +32,17 @@ BT_INLINE int32x4_t bt_int4_groups_four(const int8_t *x, const uint8_t *w, int32
                      "1:\n\t" BT_GROUPS_SIXTEEN("vmladav.s8") BT_GROUPS_SIXTEEN("vmladava.s8") BT_GROUPS_ADD
                      "le lr, 1b\n"
                      "2:"
-                     : [x] "+r"(x), [w] "+r"(w), [z] "+r"(z), [factor] "+l"(factor), [sums] "+w"(sums), [a] "=&Te"(a),
-                       [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d), [u] "=&w"(u), [v] "=&w"(v), [low] "=&w"(low)
+                     : [x] "+&r"(x), [w] "+&r"(w), [z] "+&r"(z), [factor] "+&l"(factor), [sums] "+&w"(sums),
+                       [a] "=&Te"(a), [b] "=&Te"(b), [c] "=&Te"(c), [d] "=&Te"(d), [u] "=&w"(u), [v] "=&w"(v),
+                       [low] "=&w"(low)
                      : [n] "r"(in / 32), [high] "w"(high)
                      : "lr", "cc", "memory");
     if (in % 32) {
         a = b = c = d = 0;
         __asm__ volatile("dlstp.8 lr, %[n]\n"
                          "1:\n\t" BT_GROUPS_SIXTEEN("vmladava.s8") "letp lr, 1b\n\t" BT_GROUPS_ADD
-                         : [x] "+r"(x), [w] "+r"(w), [z] "+r"(z), [factor] "+l"(factor), [sums] "+w"(sums),
-                           [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [u] "=&w"(u), [v] "=&w"(v),
+                         : [x] "+&r"(x), [w] "+&r"(w), [z] "+&r"(z), [factor] "+&l"(factor), [sums] "+&w"(sums),
+                           [a] "+&Te"(a), [b] "+&Te"(b), [c] "+&Te"(c), [d] "+&Te"(d), [u] "=&w"(u), [v] "=&w"(v),
                            [low] "=&w"(low)
                          : [n] "r"(in % 32), [high] "w"(high)
                          : "lr", "cc", "memory");

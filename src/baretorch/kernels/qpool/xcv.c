@@ -34,7 +34,7 @@ BT_INLINE void bt_qavg_column_xcv(int32_t *s, const int8_t *x, int32_t step, int
                          BT_XCV_DOT("%[s0]", "%[b]", "%[one]") BT_XCV_DOT("%[s1]", "%[b]", "%[two]")
                          BT_XCV_DOT("%[s2]", "%[b]", "%[three]") BT_XCV_DOT("%[s3]", "%[b]", "%[four]")
                          BT_XCV_LOOP_END
-                         : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [x] "+r"(x), [a] "=&r"(a),
+                         : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [x] "+&r"(x), [a] "=&r"(a),
                            [b] "=&r"(b)
                          : [n] "r"(pairs), [step] "r"(step), [one] "r"(one), [two] "r"(two), [three] "r"(three),
                            [four] "r"(four)

@@ -287,7 +287,7 @@ typedef struct {
     {                                                                                                                  \
         register const bt_step *r0 __asm__("r0") = step;                                                               \
         __asm__ volatile(assembler                                                                                     \
-                         : "+r"(r0)                                                                                    \
+                         : "+&r"(r0)                                                                                   \
                          :                                                                                             \
                          : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory"); \
     }
@@ -317,7 +317,7 @@ BT_INLINE void bt_copy_words(int32_t *to, const int8_t *from, int32_t words)
                          "stmia %[to]!, {r2, r3, r12, lr}\n\t"
                          "subs %[fours], %[fours], #1\n\t"
                          "bne 1b"
-                         : [from] "+r"(from), [to] "+r"(to), [fours] "+r"(fours)
+                         : [from] "+&r"(from), [to] "+&r"(to), [fours] "+&r"(fours)
                          :
                          : "r2", "r3", "r12", "lr", "cc", "memory");
 }
@@ -343,7 +343,7 @@ BT_INLINE void bt_widen(int32_t *to, const int8_t *from, int32_t count)
                          "stmia %[to]!, {r2, r3, r12, lr}\n\t"
                          "subs %[eights], %[eights], #1\n\t"
                          "bne 1b"
-                         : [from] "+r"(from), [to] "+r"(to), [eights] "+r"(eights)
+                         : [from] "+&r"(from), [to] "+&r"(to), [eights] "+&r"(eights)
                          :
                          : "r2", "r3", "r12", "lr", "cc", "memory");
 }

@@ -42,7 +42,7 @@ BT_SHARED void bt_qsums_four_by_four_xcv(bt_qsums_block *block)
                      BT_QSUMS_STORE("s8", "s9", "s10", "s11") "add a5, a5, a6\n\tlw a6, 40(a0)\n\t"
                      BT_QSUMS_STORE("t3", "t4", "t5", "t6")
                      "addi a6, a6, -1\n\tsw a6, 40(a0)\n\tbnez a6, 1b\n\t"
-                     : "+r"(at)
+                     : "+&r"(at)
                      :
                      : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7",
                        "s8", "s9", "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "memory");
@@ -63,7 +63,7 @@ BT_SHARED const int32_t *bt_qsums_window_xcv(int32_t words, int32_t out, const i
                          BT_XCV_DOT("%[s0]", "%[a]", "%[w0]") BT_XCV_DOT("%[s1]", "%[a]", "%[w1]")
                          BT_XCV_DOT("%[s2]", "%[a]", "%[w2]") BT_XCV_DOT("%[s3]", "%[a]", "%[w3]")
                          BT_XCV_LOOP_END
-                         : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [x] "+r"(x), [w] "+r"(w),
+                         : [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [x] "+&r"(x), [w] "+&r"(w),
                            [a] "=&r"(a), [w0] "=&r"(w0), [w1] "=&r"(w1), [w2] "=&r"(w2), [w3] "=&r"(w3)
                          : [n] "r"(words)
                          : "memory");

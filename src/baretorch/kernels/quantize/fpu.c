@@ -25,7 +25,7 @@ BT_KERNEL void bt_quantize_fpu(const bt_quantize *p, const float *x, int8_t *y)
                          BT_QUANTIZE_TO("%[c]", "%[y]") BT_QUANTIZE_TO("%[d]", "%[y]")
                          "subs %[fours], %[fours], #1\n\t"
                          "bne 1b"
-                         : [x] "+r"(x), [y] "+r"(y), [fours] "+r"(fours), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
+                         : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c),
                            [d] "=&r"(d)
                          : [factor] "t"(p->factor), [zero] "r"(p->zero)
                          : "s0", "s1", "s2", "s3", "cc", "memory");
@@ -34,7 +34,7 @@ BT_KERNEL void bt_quantize_fpu(const bt_quantize *p, const float *x, int8_t *y)
                          "vmul.f32 s0, s0, %[factor]\n\t"
                          "vcvtr.s32.f32 s0, s0\n\t"
                          "vmov %[a], s0\n\t" BT_QUANTIZE_TO("%[a]", "%[y]")
-                         : [x] "+r"(x), [y] "+r"(y), [a] "=&r"(a)
+                         : [x] "+&r"(x), [y] "+&r"(y), [a] "=&r"(a)
                          : [factor] "t"(p->factor), [zero] "r"(p->zero)
                          : "s0", "memory");
 }
@@ -65,7 +65,7 @@ BT_KERNEL void bt_dequantize_fpu(const bt_quantize *p, const int8_t *x, float *y
                          "vstmia %[y]!, {s0-s3}\n\t"
                          "subs %[fours], %[fours], #1\n\t"
                          "bne 1b"
-                         : [x] "+r"(x), [y] "+r"(y), [fours] "+r"(fours), [a] "=&r"(a), [b] "=&r"(b)
+                         : [x] "+&r"(x), [y] "+&r"(y), [fours] "+&r"(fours), [a] "=&r"(a), [b] "=&r"(b)
                          : [factor] "t"(p->factor), [below] "r"(below << 16 | below)
                          : "s0", "s1", "s2", "s3", "cc", "memory");
     for (int32_t rest = p->count & 3; rest > 0; rest--)

@@ -19,7 +19,7 @@ BT_KERNEL void bt_quantize_mve(const bt_quantize *p, const float *x, int8_t *y)
                      "vstrb.32 %q[v], [%[y]], #4\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [x] "+r"(x), [y] "+l"(y), [v] "=&w"(v)
+                     : [x] "+&r"(x), [y] "+&l"(y), [v] "=&w"(v)
                      : [n] "r"(p->count), [factor] "r"(p->factor), [zero] "r"(p->zero), [lo] "w"(lo), [hi] "w"(hi)
                      : "lr", "cc", "memory");
 }
@@ -36,7 +36,7 @@ BT_KERNEL void bt_dequantize_mve(const bt_quantize *p, const int8_t *x, float *y
                      "vstrw.32 %q[v], [%[y]], #16\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [x] "+l"(x), [y] "+r"(y), [v] "=&w"(v)
+                     : [x] "+&l"(x), [y] "+&r"(y), [v] "=&w"(v)
                      : [n] "r"(p->count), [factor] "r"(p->factor), [zero] "r"(p->zero)
                      : "lr", "cc", "memory");
 }

@@ -23,7 +23,7 @@ BT_INLINE void bt_qadd16_row_mve(const bt_qadd16 *p, const int16_t *a, const int
                      "vstrh.32 %q[v], [%[y]], #8\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [a] "+l"(a), [b] "+l"(b), [y] "+l"(y), [u] "=&w"(u), [v] "=&w"(v)
+                     : [a] "+&l"(a), [b] "+&l"(b), [y] "+&l"(y), [u] "=&w"(u), [v] "=&w"(v)
                      : [n] "r"(p->shape[3]), [a_factor] "r"(p->a_factor), [b_factor] "r"(p->b_factor),
                        [half] "r"(INT32_C(1) << (p->shift - 1)), [shift] "r"(-p->shift), [lo] "w"(lo), [hi] "w"(hi)
                      : "lr", "cc", "memory");

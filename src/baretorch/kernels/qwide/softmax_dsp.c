@@ -15,7 +15,7 @@ BT_INLINE int32_t bt_largest16(const int16_t *x, int32_t length)
                          "sel %[two], %[a], %[two]\n\t"
                          "subs %[pairs], %[pairs], #1\n\t"
                          "bne 1b"
-                         : [x] "+r"(x), [two] "+r"(two), [pairs] "+r"(pairs), [a] "=&r"(a), [b] "=&r"(b)
+                         : [x] "+&r"(x), [two] "+&r"(two), [pairs] "+&r"(pairs), [a] "=&r"(a), [b] "=&r"(b)
                          :
                          : "cc", "memory");
     const int32_t low = (int16_t)two, high = two >> 16;
@@ -47,8 +47,8 @@ BT_INLINE uint32_t bt_exps16(const int16_t *x, const int16_t *table, int16_t *y,
                          "str %[a], [%[y]], #4\n\t"
                          "subs %[pairs], %[pairs], #1\n\t"
                          "bne 1b"
-                         : [x] "+r"(x), [y] "+r"(y), [sum] "+r"(sum), [pairs] "+r"(pairs), [a] "=&r"(a), [b] "=&r"(b),
-                           [c] "=&r"(c), [d] "=&r"(d)
+                         : [x] "+&r"(x), [y] "+&r"(y), [sum] "+&r"(sum), [pairs] "+&r"(pairs), [a] "=&r"(a),
+                           [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d)
                          : [high] "r"(table), [low] "r"(table + 256), [half] "r"(1 << 15),
                            [max] "r"((uint32_t)max << 16 | (uint16_t)max)
                          : "cc", "memory");
@@ -77,7 +77,7 @@ BT_INLINE void bt_shares16(int16_t *y, uint32_t inverse, int32_t length)
                          "str %[a], [%[y]], #4\n\t"
                          "subs %[pairs], %[pairs], #1\n\t"
                          "bne 1b"
-                         : [y] "+r"(y), [pairs] "+r"(pairs), [a] "=&r"(a), [b] "=&r"(b)
+                         : [y] "+&r"(y), [pairs] "+&r"(pairs), [a] "=&r"(a), [b] "=&r"(b)
                          : [inverse] "r"(inverse), [ones] "r"(0x00010001), [zero] "r"(0)
                          : "cc", "memory");
     if (length & 1)

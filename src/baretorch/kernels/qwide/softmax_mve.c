@@ -14,7 +14,7 @@ BT_INLINE int32_t bt_largest16_mve(const int16_t *x, int32_t length)
                      "vmaxv.s16 %[max], %q[v]\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [x] "+r"(x), [max] "+r"(max), [v] "=&w"(v)
+                     : [x] "+&r"(x), [max] "+&r"(max), [v] "=&w"(v)
                      : [n] "r"(length)
                      : "lr", "cc", "memory");
     return max;
@@ -39,7 +39,7 @@ BT_INLINE uint32_t bt_exps16_mve(const int16_t *x, const int16_t *table, int16_t
                      "vstrh.16 %q[w], [%[y]], #16\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [x] "+r"(x), [y] "+r"(y), [sum] "+Te"(sum), [u] "=&w"(u), [v] "=&w"(v), [w] "=&w"(w)
+                     : [x] "+&r"(x), [y] "+&r"(y), [sum] "+&Te"(sum), [u] "=&w"(u), [v] "=&w"(v), [w] "=&w"(w)
                      : [n] "r"(length), [high] "r"(table), [low] "r"(table + 256), [from] "w"(from)
                      : "lr", "cc", "memory");
     return sum;
@@ -59,7 +59,7 @@ BT_INLINE void bt_shares16_mve(int16_t *y, uint32_t inverse, int32_t length)
                      "vstrh.32 %q[v], [%[y]], #8\n\t"
                      "letp lr, 1b\n"
                      "2:"
-                     : [y] "+l"(y), [v] "=&w"(v)
+                     : [y] "+&l"(y), [v] "=&w"(v)
                      : [n] "r"(length), [inverse] "r"(inverse), [most] "w"(most)
                      : "lr", "cc", "memory");
 }
