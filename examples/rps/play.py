@@ -41,6 +41,7 @@ class Referee:
     def __init__(self, board: str) -> None:
         self.model = baretorch.compile(Path(__file__).with_name("model.py"), board=board, int8=True)
         self.model.build()
+        self.look(torch.zeros(1, 1, 28, 28))  # the first time, an NPU's commands and weights are checked, too
 
     def look(self, pixels: torch.Tensor) -> tuple[int, float, int]:
         """The hand, how sure the chip is of it, and the instructions it took."""
