@@ -1,4 +1,5 @@
-"""Which tests go to one worker: those of a file, as they share fixtures; and of the case table those of one image."""
+"""Which tests go to one worker: those of a file, as they share fixtures; of the case table those of one image, and of
+the long sweeps of tests/fuzz each by itself."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbe
 os.environ.pop("MAKEFLAGS", None)  # of `make test`: a make that a test starts would ignore errors with its -i, too
 
 IMAGE = re.compile(r"\[([\w-]+-(?:speed|size))-")  # as tests/ops/test_emulated.py calls them
+SWEEPS = ("test_twenty_thousand[", "test_random_modules[")  # minutes each, with nothing in common
 LONGEST = ("tests/ops/test_cases.py", "tests/ops/", "tests/fuzz/", "tests/quantize/", "tests/emulators/")
 
 
@@ -22,6 +24,8 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, test = nodeid.partition("::")
+        if test.startswith(SWEEPS):
+            return nodeid
         image = IMAGE.search(test) if file.endswith("test_emulated.py") else None
         return f"{file}::{image[1]}" if image else file
 
