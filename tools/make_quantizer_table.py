@@ -173,6 +173,9 @@ def page() -> str:
         "below 0.1 dB counts as equal, and so does one that is no more than the single measurements lie apart. Code",
         "differs where layers have other zero points, and so share functions with others.",
         "",
+        "Decibels depend on the last bits of PyTorch's answers, and so on the computer: those of now are of another one",
+        "than instructions, code and arena. Of examples/rps, a single picture, that one gave 37.66 ± 0.62 dB.",
+        "",
         "| model | calibration dB | others dB | ± dB | accuracy | instructions | code | arena |",
         "|---|---|---|---|---|---|---|---|",
     ]
