@@ -8,9 +8,14 @@
 BT_INLINE uint32_t *bt_triples_pack(uint32_t *to, int32_t to_step, const int8_t *x0, const int8_t *x1,
                                     const int8_t *x2, int32_t step, int32_t count)
 {
-    const int32_t to1 = x1 - x0, to2 = x2 - x0;
-    const int8_t *middle = x0 + step * count;
-    int32_t other = to_step;
+    /* All low registers but one; left to itself, gcc fails to find them where it keeps a frame pointer. */
+    register const int8_t *x __asm__("r0") = x0;
+    register uint32_t *at __asm__("r1") = to;
+    register const int8_t *middle __asm__("r2") = x0 + step * count;
+    register int32_t other __asm__("r3") = to_step;
+    register const int32_t to1 __asm__("r4") = x1 - x0;
+    register const int32_t to2 __asm__("r5") = x2 - x0;
+    register const int32_t further __asm__("r6") = step;
     __asm__ volatile(".syntax unified\n\t"
                      "mov r12, %[middle]\n\t"
                      "mov lr, %[other]\n"
@@ -19,20 +24,20 @@ BT_INLINE uint32_t *bt_triples_pack(uint32_t *to, int32_t to_step, const int8_t 
                      "ldrsb %[other], [%[x], %[to2]]\n\t"
                      "lsls %[middle], %[middle], #10\n\t"
                      "adds %[other], %[other], %[middle]\n\t"
-                     "str %[other], [%[to], #4]\n\t"
+                     "str %[other], [%[at], #4]\n\t"
                      "ldrb %[other], [%[x]]\n\t"
                      "sxtb %[other], %[other]\n\t"
                      "lsls %[middle], %[middle], #11\n\t"
                      "adds %[other], %[other], %[middle]\n\t"
-                     "str %[other], [%[to]]\n\t"
-                     "add %[to], lr\n\t"
-                     "adds %[x], %[x], %[step]\n\t"
+                     "str %[other], [%[at]]\n\t"
+                     "add %[at], lr\n\t"
+                     "adds %[x], %[x], %[further]\n\t"
                      "cmp %[x], r12\n\t"
                      "bne 1b"
-                     : [x] "+&l"(x0), [to] "+&l"(to), [middle] "+&l"(middle), [other] "+&l"(other)
-                     : [to1] "l"(to1), [to2] "l"(to2), [step] "l"(step)
+                     : [x] "+&r"(x), [at] "+&r"(at), [middle] "+&r"(middle), [other] "+&r"(other)
+                     : [to1] "r"(to1), [to2] "r"(to2), [further] "r"(further)
                      : "r12", "lr", "cc", "memory");
-    return to;
+    return at;
 }
 
 /* x in r0, weights in r1, sums in r8 and r9. Two products for each position in 11 instructions. */
