@@ -53,20 +53,20 @@ BT_INLINE int32_t bt_high_pair(int32_t a, int32_t b)
 /* sum + both products of halfwords */
 BT_INLINE int32_t bt_dual(int32_t a, int32_t b, int32_t sum)
 {
-    __asm__("smlad %0, %1, %2, %0" : "+&r"(sum) : "r"(a), "r"(b));
+    __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
 /* sum + the product of the low halfwords; of the high halfwords */
 BT_INLINE int32_t bt_low(int32_t a, int32_t b, int32_t sum)
 {
-    __asm__("smlabb %0, %1, %2, %0" : "+&r"(sum) : "r"(a), "r"(b));
+    __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
 BT_INLINE int32_t bt_high(int32_t a, int32_t b, int32_t sum)
 {
-    __asm__("smlatt %0, %1, %2, %0" : "+&r"(sum) : "r"(a), "r"(b));
+    __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 

@@ -14,7 +14,7 @@ BT_INLINE float bt_half_fpu(int16_t half)
         int32_t bits;
         float value;
     } is = { half };
-    __asm__("vcvtb.f32.f16 %0, %0" : "+&t"(is.value));
+    __asm__("vcvtb.f32.f16 %0, %0" : "+t"(is.value));
     return is.value;
 }
 

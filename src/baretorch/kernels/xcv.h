@@ -32,7 +32,7 @@
 /* sum and the products of four bytes each */
 BT_INLINE int32_t bt_xcv_dot(int32_t sum, int32_t a, int32_t b)
 {
-    __asm__(BT_XCV_DOT("%0", "%1", "%2") : "+&r"(sum) : "r"(a), "r"(b));
+    __asm__(BT_XCV_DOT("%0", "%1", "%2") : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 

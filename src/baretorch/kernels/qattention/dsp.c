@@ -28,7 +28,7 @@ BT_INLINE int32_t bt_qattention_dot_dsp(const bt_qattention *p, const int8_t *q,
 /* sum + the product of the high halfword of a and the low one of b */
 BT_INLINE int32_t bt_high_low(int32_t a, int32_t b, int32_t sum)
 {
-    __asm__("smlatb %0, %1, %2, %0" : "+&r"(sum) : "r"(a), "r"(b));
+    __asm__("smlatb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 

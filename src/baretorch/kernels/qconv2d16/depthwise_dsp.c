@@ -21,8 +21,8 @@ BT_INLINE int32_t bt_qconv2d16_pair(const bt_qconv2d *p, int32_t a, int32_t b, c
 {
     int32_t low = bt_scale(a * (int32_t)(1 << p->shift), multiplier[0], 0);
     int32_t high = bt_scale(b * (int32_t)(1 << p->shift), multiplier[1], 0);
-    __asm__("ssat %0, #16, %0" : "+&r"(low));
-    __asm__("ssat %0, #16, %0" : "+&r"(high));
+    __asm__("ssat %0, #16, %0" : "+r"(low));
+    __asm__("ssat %0, #16, %0" : "+r"(high));
     return bt_limit_halves(bt_low_pair(low, high), p->lo, p->hi);
 }
 

@@ -31,7 +31,7 @@ BT_INLINE int32_t bt_qmatmul_column(const bt_qmatmul *p, const int32_t *row, con
 /* sum + the product of the high halfword of a and the low one of b */
 BT_INLINE int32_t bt_qmatmul_high(int32_t a, int32_t b, int32_t sum)
 {
-    __asm__("smlatb %0, %1, %2, %0" : "+&r"(sum) : "r"(a), "r"(b));
+    __asm__("smlatb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 

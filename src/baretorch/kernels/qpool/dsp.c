@@ -36,12 +36,12 @@ BT_INLINE void bt_qmax_each_dsp(const bt_qmax_pool2d *p, const bt_qwindow *w, in
 /* Adds bytes 0 and 2 to the halfwords of a sum; bytes 1 and 3. */
 BT_INLINE void bt_add_even(int32_t *sum, int32_t word)
 {
-    __asm__("sxtab16 %0, %0, %1" : "+&r"(*sum) : "r"(word));
+    __asm__("sxtab16 %0, %0, %1" : "+r"(*sum) : "r"(word));
 }
 
 BT_INLINE void bt_add_odd(int32_t *sum, int32_t word)
 {
-    __asm__("sxtab16 %0, %0, %1, ror #8" : "+&r"(*sum) : "r"(word));
+    __asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(*sum) : "r"(word));
 }
 
 BT_INLINE void bt_qavg_each_dsp(const bt_qavg_pool2d *p, const bt_qwindow *w, int8_t *y)
