@@ -27,11 +27,11 @@ CPP17 = ("-std=gnu++17", "-Wall", "-Wextra", "-Wno-missing-field-initializers", 
 FORMS = pytest.mark.parametrize("form", [(), ("-DBT_INLINE_KERNELS",)], ids=["out-of-line", "inlined"])
 
 
-def compile_all(compiler: tuple[str, ...], sources: list[str], folder: Path) -> None:
+def compile_all(compiler: tuple[str, ...], sources: list[str], folder: Path, level: str = "-O2") -> None:
     """All of them in one file, as a model includes what it uses: they must not be in each other's way."""
     everything = folder / "all.c"
     everything.write_text("".join(f'#include "{s}"\n' for s in sources))
-    run(*compiler, *WARNINGS, "-O2", f"-I{KERNELS}", "-c", everything, "-o", folder / "all.o")
+    run(*compiler, *WARNINGS, level, f"-I{KERNELS}", "-c", everything, "-o", folder / "all.o")
     assert (folder / "all.o").stat().st_size > 0
 
 
@@ -49,6 +49,16 @@ def test_kernels_of_a_cpu_give_no_warning(name: str, compiler: str, form: tuple[
     command = (f"{cpu.gcc_prefix}gcc", *cpu.gcc) if compiler == "gcc" else zig
     own = sorted({k.source for k in ALL if k.needs and k.needs.met_by(cpu.features)})
     compile_all((*command, "-ffreestanding", *form), own, tmp_path)
+
+
+@FORMS
+@pytest.mark.parametrize("level", ["-O0", "-Og"])
+@pytest.mark.parametrize("name", [*VARIANTS, AVR])
+def test_kernels_compile_in_debug_builds(name: str, level: str, form: tuple[str, ...], tmp_path: Path) -> None:
+    """Of SDKs that compile them with the flags of the application. With -O0, gcc 12 did not come to an end."""
+    cpu = CPU[name]
+    own = sorted({k.source for k in ALL if k.needs and k.needs.met_by(cpu.features)})
+    compile_all((f"{cpu.gcc_prefix}gcc", *cpu.gcc, "-ffreestanding", *form), own, tmp_path, level)
 
 
 @FORMS

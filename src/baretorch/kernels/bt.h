@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Without optimization, as debug builds of some SDKs are, gcc keeps registers for itself that the assembly takes. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__)
+#pragma GCC optimize("O1")
+#endif
+
 #ifdef BT_INLINE_KERNELS
 #define BT_KERNEL static inline __attribute__((always_inline, unused))
 #else
@@ -16,6 +21,9 @@
 #endif
 
 #define BT_INLINE static inline __attribute__((always_inline, unused))
+
+/* A function that is given to another one, which is inlined, and so is this: but not with -Og, where it is called. */
+#define BT_GIVEN static inline __attribute__((unused))
 
 /* Infinity without <math.h>, which a freestanding compiler need not have. */
 #define BT_INF (__builtin_inff())

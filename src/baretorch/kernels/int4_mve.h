@@ -5,7 +5,7 @@
 #include "int4.h"
 #include "int8_mve.h"
 
-BT_INLINE void bt_int4_two_mve(int32_t sums[2], const int8_t *x, const uint8_t *w, int32_t n)
+BT_GIVEN void bt_int4_two_mve(int32_t sums[2], const int8_t *x, const uint8_t *w, int32_t n)
 {
     int32_t a = sums[0], b = sums[1];
     uint8x16_t u, v, low;
@@ -26,7 +26,7 @@ BT_INLINE void bt_int4_two_mve(int32_t sums[2], const int8_t *x, const uint8_t *
     sums[1] = b;
 }
 
-BT_INLINE int32_t bt_int4_sum_mve(const int8_t *x, int32_t n)
+BT_GIVEN int32_t bt_int4_sum_mve(const int8_t *x, int32_t n)
 {
     int32_t sum = 0;
     int8x16_t v;
