@@ -14,7 +14,7 @@ BT_INLINE int32_t bt_int4_in_group(int32_t in, int32_t i)
     return in - i < BT_INT4_GROUP ? in - i : BT_INT4_GROUP;
 }
 
-/* sums[k] += row k of some, over n inputs; gives where their next group begins. `start` is -8 times the sum of the
+/* sums[k] = row k of some, over n inputs; gives where their next group begins. `start` is -8 times the sum of the
  * inputs. */
 typedef const void *bt_int4_group(int32_t *sums, const int8_t *x, const void *w, int32_t n, int32_t start);
 

@@ -1,6 +1,7 @@
 """Layers with weights of 4 bits: kernels of qlinear and qconv2d, and how they want their weights.
 
-8 is added to each weight, so that a nibble has no sign; what that adds to a sum is 8 times the sum of the inputs."""
+8 is added to each weight, so that a nibble has no sign; what that adds to a sum is 8 times the sum of the inputs. Only
+the top nibble of a word of four rows keeps its sign."""
 
 from __future__ import annotations
 
