@@ -111,7 +111,9 @@ def simulate(
         raw = found.reshape(-1).view(np.uint8)
         for y in step.writes:
             ahead = (offset[x.storage] + x.offset) - (offset[y.storage] + y.offset)
-            if not step.may_share(distance, ahead):
+            pixels = None if step.back else step.kernel.nearer(step.call)
+            whole = pixels is not None and pixels.distance <= ahead and ahead % pixels.step == 0
+            if not whole and (distance is None or (-ahead if step.back else ahead) < distance):
                 overwritten = np.arange(raw.size) + ahead
                 raw[(overwritten >= 0) & (overwritten < y.size)] = 0xA5
         return found

@@ -118,7 +118,7 @@ def _need_right_in_itself(step: Step) -> None:
                 continue
             first, last = _written(step, step.call.outputs[j])
             apart = x.end <= y.offset + first or y.offset + last <= x.offset
-            if not apart and not step.may_share(distance, x.offset - y.offset):
+            if not apart and not _far_enough(step, distance, x.offset - y.offset):
                 raise InternalError(f"{step.call.op.name} may not read {x.tensor} where it writes {y.tensor}")
 
 
@@ -132,6 +132,14 @@ def _written(step: Step, y: Tensor) -> tuple[int, int]:
     return int(at[0]) * y.dtype.size, (int(at[-1]) + 1) * y.dtype.size
 
 
+def _far_enough(step: Step, distance: int | None, ahead: int) -> bool:
+    """Whether the kernel is right if its input begins so far behind its output, which `distance` is of it."""
+    if distance is not None and (-ahead if step.back else ahead) >= distance:
+        return True
+    pixels = None if step.back else step.kernel.nearer(step.call)
+    return pixels is not None and pixels.distance <= ahead and not ahead % pixels.step
+
+
 def _may_share(steps: Sequence[Step], time: int, old: Buffer, new: Buffer) -> bool:
     """The only step of the phase is the last to need `old` and the first to make `new`, and its kernel is right with
     them where they are."""
@@ -141,5 +149,5 @@ def _may_share(steps: Sequence[Step], time: int, old: Buffer, new: Buffer) -> bo
     writes = [o for o in step.writes if o.storage == new.name]
     near = [(o, d) for o, d in zip(step.reads, step.distances, strict=True) if o.storage == old.name]
     return bool(near and writes) and all(
-        step.may_share(d, old.offset + x.offset - (new.offset + y.offset)) for x, d in near for y in writes
+        _far_enough(step, d, old.offset + x.offset - (new.offset + y.offset)) for x, d in near for y in writes
     )
