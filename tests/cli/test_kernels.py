@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from baretorch import api
 from baretorch.explore import kernel_search
 from baretorch.targets.toml import BOARDS
 from tests.cli.program import baretorch, check_golden, copy_model
@@ -33,15 +36,34 @@ def test_a_search_and_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert ran["instructions"] > first["after"]["instructions"] and not ran["warnings"]
 
 
-@pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
-def test_a_file_for_others_is_told(board: str, folder: Path) -> None:
-    """Of another model, or another CPU: nothing of it is used, which nobody would see."""
-    row = '"layer": "linear float32 1x3 float32 4x3 -> float32 1x4", "take": "bt_linear_f32_ref", "tried": {}'
-    (folder / "mine.json").write_text(f'{{"format": 1, "choices": [{{"cpu": "cortex-m4f", "cores": 1, {row}}}]}}')
-    compiled = ("compile", copy_model("tiny", folder), "--board", board, "--kernels", "mine.json", "--out", "c")
-    cpu = {"mps2-an386": "cortex-m4f", "mps2-an505": "cortex-m33"}[board]
-    told = f"kernels: mine.json says nothing of this model's layers on {cpu} with 1 core: it changes nothing"
-    assert baretorch(*compiled, "--json").json()["warnings"] == [told]
+OWN = "linear float32 1x8 float32 2x8 float32 2 -> float32 1x2 half=False"  # the last layer of the model
+
+
+@pytest.mark.parametrize(
+    ("cpu", "layer", "tried", "told"),
+    [
+        ("cortex-m4f", OWN, {}, False),
+        ("cortex-m4f", OWN.replace("8", "9"), {}, True),
+        ("cortex-m33", OWN, {}, True),
+        ("cortex-m4f", OWN, {"bt_linear_f32_ref": {"cycles": 1, "instructions": 1}}, True),
+    ],
+    ids=["own", "another model", "another CPU", "not tried beside the planner's own"],
+)
+def test_a_file_of_which_nothing_is_taken(
+    cpu: str, layer: str, tried: dict[str, Any], told: bool, folder: Path
+) -> None:
+    row = {"cpu": cpu, "cores": 1, "layer": layer, "take": "bt_linear_f32_ref", "tried": tried}
+    (folder / "mine.json").write_text(json.dumps({"format": 1, "choices": [row]}))
+    compiled = ("compile", copy_model("tiny", folder), *BOARD, "--kernels", "mine.json", "--out", "c")
+    text = "kernels: mine.json says nothing of this model's layers on cortex-m4f with 1 core: it changes nothing"
+    assert baretorch(*compiled, "--json").json()["warnings"] == ([text] if told else [])
+
+
+def test_the_file_may_be_gone_when_warnings_are_asked_for(folder: Path) -> None:
+    (folder / "mine.json").write_text('{"format": 1, "choices": []}')
+    found = api.compile(copy_model("tiny", folder), board="mps2-an386", kernels="mine.json")
+    (folder / "mine.json").unlink()
+    assert len(found.warnings) == 1 and "mine.json" in found.warnings[0]
 
 
 def test_a_chip_whose_file_changed_is_measured_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

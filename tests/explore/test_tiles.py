@@ -59,8 +59,10 @@ def test_tiles_hold_for_a_chip_and_a_model(tmp_path: Path) -> None:
     row = Tiling(CHIP, CORES, model_of(plain.graph, plain.steps), layer("sum"), Shape("rows", 5), {})
     assert tiles(plain, "sum") != 5
     assert tiles(planned(row, tmp_path), "sum") == 5
+    assert planned(row, tmp_path).heeds_kernels and not plain.heeds_kernels
     for other in (replace(row, chip="x"), replace(row, cores=4), replace(row, model="x"), replace(row, take=PLANNED)):
-        assert same(planned(other, tmp_path), plain)
+        without = planned(other, tmp_path)
+        assert same(without, plain) and without.heeds_kernels == (other.take == PLANNED)
     alone = compiled(replace(AUTO, units=Units.OFF)).plan
     assert same(planned(row, tmp_path, Units.OFF), alone), "measured with the unit"
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError, see_fit
@@ -15,7 +16,7 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
-from baretorch.plan.choices import Choice, chosen, layer_of
+from baretorch.plan.choices import Choice, Choices, chosen, layer_of, read_choices
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
@@ -140,7 +141,8 @@ def _whole(
     graph, storage = found.graph, views(found.graph, found.needs)
     apart = board.chip.cpu.flash_apart
     constants = Constants(apart)
-    choices = chosen(options.kernels)
+    own_rows = read_choices(Path(options.kernels)) if options.kernels else ()
+    choices = chosen(own_rows)
 
     def measured(call: Call[Any]) -> Choice | None:
         return choices.of(call, board.chip.cpu.name, options.shared_cores)
@@ -180,6 +182,8 @@ def _whole(
     if any(a is not b for a, b in zip(better, steps, strict=True)):
         best = min(best, placed(one_by_one(better)), key=_cost)
     tiles = None
+    names = board.chip.cpu.name, board.chip.name, options.shared_cores
+    heeds_kernels = Choices.from_rows(own_rows).say_something(graph, best.schedule.steps, *names)
     if board.chip.cluster is not None:
         kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
         shapes = choices.shapes(graph, best.schedule.steps, board.chip.name, options.shared_cores)
@@ -221,7 +225,8 @@ def _whole(
     beside = options.shared_cores > 1 or any(step.kernel.unit for step in best.schedule.steps)
     schedule = turned(best.schedule, layout.buffers)
     schedule = with_meetings(schedule, layout) if beside else schedule
-    return check_plan(Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state, tiles=tiles))
+    plan = Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state)
+    return check_plan(replace(plan, tiles=tiles, heeds_kernels=heeds_kernels))
 
 
 def _on_cluster(

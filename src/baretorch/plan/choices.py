@@ -170,6 +170,14 @@ class Choices:
             rows = [row for row in here if row.model == model]
         return {row.layer: row.take for row in rows if row.take != PLANNED}
 
+    def say_something(self, graph: Graph, steps: Sequence[Step], cpu: str, chip: str, cores: int) -> bool:
+        """Whether a layer is computed by what a row takes, or tiles were tried for this very model."""
+        kernels = ((self.of(step.call, cpu, cores), step.kernel.symbol) for step in steps)
+        if any(choice is not None and choice.take.kernel == symbol for choice, symbol in kernels):
+            return True
+        models = {row.model for row in self.tilings.values() if (row.chip, row.cores) == (chip, cores)}
+        return bool(models) and not models.isdisjoint((ANY, model_of(graph, steps)))
+
 
 NO_CHOICES = Choices()
 
@@ -201,18 +209,10 @@ def _plain(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def chosen(path: str | None) -> Choices:
-    """Those beside the kernels, and before them those of a file."""
-    if not path:
-        return _beside()
+def chosen(own: Sequence[Row]) -> Choices:
+    """Those beside the kernels, and before them those of the user's file."""
     beside = _beside()
-    return Choices.from_rows((*beside.known.values(), *beside.tilings.values(), *read_choices(Path(path))))
-
-
-def says_something(path: str, graph: Graph, cpu: str, chip: str, cores: int) -> bool:
-    """Whether a file has a row for a layer of a graph, as it was planned, on this CPU or chip."""
-    here = {row.layer for row in read_choices(Path(path)) if row.key[:2] in ((cpu, cores), (chip, cores))}
-    return any(layer_of(Call(n.op, graph.of(n.inputs), graph.of(n.outputs))) in here for n in graph.nodes)
+    return Choices.from_rows((*beside.known.values(), *beside.tilings.values(), *own)) if own else beside
 
 
 @cache

@@ -17,7 +17,6 @@ from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.layerwise import Layerwise, compare_layers
 from baretorch.ops.quantize import Dequantize
 from baretorch.passes.to_int8 import float_layers, told_float
-from baretorch.plan.choices import says_something
 from baretorch.plan.schedule import Executor
 from baretorch.ports import real, stored
 from baretorch.report.cycles import Time, cycles_json, time_of
@@ -145,10 +144,9 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
 
 def _idle_kernels(compiled: Compiled) -> tuple[str, ...]:
     path, cores = compiled.options.kernels, compiled.options.shared_cores
-    chip, plans = compiled.board.chip, compiled.plans.values()
-    if not path or any(says_something(path, plan.graph, plan.cpu, chip.name, cores) for plan in plans):
+    if not path or any(plan.heeds_kernels for plan in compiled.plans.values()):
         return ()
-    on = f"{chip.cpu.name} with {cores} core{'s' if cores > 1 else ''}"
+    on = f"{compiled.board.chip.cpu.name} with {cores} core{'s' if cores > 1 else ''}"
     return (f"kernels: {path} says nothing of this model's layers on {on}: it changes nothing",)
 
 
