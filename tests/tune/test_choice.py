@@ -14,12 +14,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from baretorch.errors import CompileError
 from baretorch.frontends.offer import Offer
 from baretorch.ir import Builder, DType, Graph, Quant, with_data
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
 from baretorch.quantize.config import Precision, changed, read_config, scales_of
-from baretorch.report.tuning import Budget, Candidate
+from baretorch.report.tuning import Budget, Candidate, or_none
 from baretorch.targets.boards import load_board
 from baretorch.tune.benches import Benches
 from baretorch.tune.study import MARK
@@ -58,15 +59,25 @@ def test_other_samples_are_another_search() -> None:
     assert len({named(samples=n) for n in (None, 10, 100)}) == 3
 
 
+def test_another_model_file_is_another_search() -> None:
+    """Its evaluate() may be another."""
+    assert len({named(file=text) for text in ("", "a", "b")}) == 3
+
+
 def named(
-    board: str = "pico", faster: int = 0, rows: int = 1, options: Options = DEFAULT, samples: int | None = None
+    board: str = "pico",
+    faster: int = 0,
+    rows: int = 1,
+    options: Options = DEFAULT,
+    samples: int | None = None,
+    file: str = "",
 ) -> str:
     """What the study of a model is called."""
     target = load_board(board)
     chip = replace(target.chip, clock_hz=target.chip.clock_hz + faster)
     bench: Any = SimpleNamespace(graph=graph(rows), board=replace(target, chip=chip), options=options)
     benches = Benches(Offer(), lambda arguments: bench)
-    return Tuner(benches, "a", 0.99, Budget(0.98), lambda *shown: None, samples).name
+    return Tuner(benches, "a", 0.99, Budget(0.98), lambda *shown: None, samples, file).name
 
 
 def test_what_costs_otherwise_is_another_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +122,16 @@ def test_other_calibration_data_is_another_search() -> None:
     assert [mark.is_like(told) for mark in marks] == [True, True, False, False, False]
 
 
+def test_what_has_no_number_is_never_chosen() -> None:
+    """However large the drop that is allowed, unless all are so; and it is not told as a number."""
+    tuning = tuner(Budget(-1e6), LEARNED)
+    found = winners({30: or_none(float("nan")), 50: -20.0})
+    assert tuning.best(found).candidate.flash == 50
+    with pytest.raises(CompileError, match="none of 1") as error:
+        tuner(Budget(0.98), LEARNED).best(found[:1])
+    assert "no number" in error.value.render() and "1000000000" not in error.value.render()
+
+
 def test_what_the_target_does_not_confirm_is_not_chosen() -> None:
     """Neither what is less accurate there, nor what is larger when it is built here."""
     tuning = tuner(Budget(0.98), LEARNED)
@@ -121,7 +142,7 @@ def test_what_the_target_does_not_confirm_is_not_chosen() -> None:
 
     def confirm(variant: Variant) -> Confirmed:
         (flash,) = map(int, variant.choice.layers)
-        return Confirmed(graphs[flash], 0.979 if flash == 30 else 0.985, 50)
+        return Confirmed(graphs[flash], 0.979 if flash == 30 else 0.985, 50, 800)
 
     best, confirmed = tuning.confirmed(found, confirm)
     assert (best.candidate.flash, best.candidate.accuracy, confirmed.samples) == (70, 0.985, 50)

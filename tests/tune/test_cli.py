@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from baretorch.cli.tune import Milliseconds, Size
 from tests.cli.program import baretorch, check_golden
 
 MODEL = """
@@ -60,6 +62,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bare.py").write_text(PLAIN + "def evaluate(run): return {'accuracy': 1.0}\n")
     few = PLAIN + "def calibration(): return [inputs()]\n"
     (tmp_path / "nan.py").write_text(few + "def evaluate(run): return {'accuracy': float('nan')}\n")
+    (tmp_path / "loss.py").write_text(few + "def evaluate(run): return {'mse': 0.25, 'top-1 of 5': 1.0}\n")
+    (tmp_path / "losses.py").write_text(few + "def evaluate(run): return {'loss': 0.25, 'mean error': 1.0}\n")
     (tmp_path / "names.py").write_text(
         few + "seen = []\ndef evaluate(run): seen.append(1); return {f'a{len(seen)}': 1.0}\n"
     )
@@ -168,6 +172,38 @@ def test_budgets_of_time_and_ram(folder: Path) -> None:
     assert made.json()["time_ms"] == pytest.approx(chosen["milliseconds"])
 
 
+PERCENT = (
+    MODEL.replace("def evaluate", "def judged")
+    + """
+def evaluate(run, samples=100):
+    x, whole = data(2, samples)[0], model().requires_grad_(False)
+    far = max(float(abs(torch.as_tensor(run(a[None])) - whole(a[None])).max()) for a in x)
+    return {"percent": 100 * judged(run, samples)["accuracy"] if far < 5 else float("nan")}
+"""
+)
+
+
+@pytest.mark.slow
+def test_what_cannot_be_judged_is_not_chosen(folder: Path) -> None:
+    """A trial is so bad that evaluate() finds no number, which loses to any. Half a point of a metric in percent is
+    half a percent. The folder's name has a space, and the command can be typed all the same."""
+    (folder / "a b").mkdir()
+    (folder / "a b" / "MODEL.py").write_text(PERCENT)
+    told = baretorch("tune", "a b/MODEL.py", "--board", "mps2-an386", "--trials", "2", "--out", "MODELS/t")
+    assert told.code == 0, told.err
+    assert "(chosen)" in told.out and "no number" not in told.out and "-1000000000" not in told.out
+    at_least, original = (float(re.search(f"percent {word}([0-9.]+)", told.out)[1]) for word in ("at least ", ""))  # type: ignore[index]
+    assert original - at_least == pytest.approx(0.5)
+    words = shlex.split(" ".join(told.out.partition("again ")[2].split()))
+    assert words[:3] == ["baretorch", "run", "a b/MODEL.py"] and "MODELS/t/tuned.toml" in words
+    assert baretorch(*words[1:]).code == 0
+    assert "percent at least" in (folder / "MODELS" / "t" / "tuned.toml").read_text().splitlines()[0]
+    other = baretorch(
+        "tune", "a b/MODEL.py", "--board", "mps2-an386", "--trials", "1", "--flash", "1M", "--out", "MODELS/t"
+    )
+    assert "MODELS/t/tuned.toml was for mps2-an386: percent at least" in " ".join(other.out.split())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ["pico", "cluster8"])
 def test_the_command_makes_the_image_that_was_measured(board: str, folder: Path) -> None:
@@ -201,6 +237,8 @@ def test_the_command_makes_the_image_that_was_measured(board: str, folder: Path)
         ("tune_file", ["net.onnx"]),
         ("tune_calibration", ["bare.py"]),
         ("tune_nan", ["nan.py"]),
+        ("tune_loss", ["loss.py"]),
+        ("tune_losses", ["losses.py", "--metric", "mean error"]),
         ("tune_names", ["names.py", "--out", "n"]),
         ("tune_widths", ["widths.py"]),
         ("tune_sizes", ["sizes.py"]),
@@ -213,6 +251,24 @@ def test_errors(name: str, arguments: list[str], folder: Path) -> None:
     result = baretorch("tune", *arguments, "--board", "pico")
     assert (result.code, result.out) == (1, ""), result.err
     check_golden(f"error_{name}", re.sub("pico-[0-9a-f]{8}", "pico-HASH", result.err))  # which depends on the compiler
+
+
+def test_a_time_that_nobody_knows(folder: Path) -> None:
+    result = baretorch("tune", "net.py", "--board", "host", "--samples", "4", "--time", "30ms")
+    assert (result.code, result.out) == (1, ""), result.err
+    check_golden("error_tune_time", result.err)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"), [("100", 100), ("1.5k", 1536), ("30KiB", 30720), ("30kb", 30720), ("2M", 1 << 21), ("7B", 7)]
+)
+def test_sizes(text: str, bytes_: int) -> None:
+    assert Size().convert(text, None, None) == bytes_
+
+
+@pytest.mark.parametrize(("text", "milliseconds"), [("5", 5.0), ("30ms", 30.0), ("500us", 0.5), ("1.5s", 1500.0)])
+def test_times(text: str, milliseconds: float) -> None:
+    assert Milliseconds().convert(text, None, None) == milliseconds
 
 
 def test_a_server_that_is_not_there(folder: Path) -> None:

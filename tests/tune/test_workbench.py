@@ -74,7 +74,7 @@ def test_what_does_not_fit_the_board_is_not_chosen() -> None:
     assert large.accuracy > little.accuracy and large.over[-1] > 0 > little.over[-1]
     assert abs(large.flash - fits.flash) < 32 and large.instructions >= 64 * 48  # linked to lie elsewhere: other gaps
     best = tuning.best(tuning.found(done)).candidate
-    assert best.choice == "0 int4, 2 int4" and not best.over
+    assert best.choice == "0 in int4, 2 in int4" and not best.over
     assert tuning.found(done)[0].candidate.over == ("no image for mps2-an386",)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
+from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +13,15 @@ import click
 
 from baretorch.cli.flags import flags, gathered, model_argument
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.errors import CompileError
 from baretorch.options import Options
 
 if TYPE_CHECKING:
     from baretorch.targets.types import Board
+
+
+UNITS = {"": 1, "b": 1, **dict.fromkeys(("k", "kb", "kib"), 1 << 10), **dict.fromkeys(("m", "mb", "mib"), 1 << 20)}
+TIMES = {"ms": 1.0, "us": 1e-3, "s": 1e3, "": 1.0}  # milliseconds
 
 
 class Size(click.ParamType[int]):
@@ -26,8 +33,8 @@ class Size(click.ParamType[int]):
         if isinstance(value, int):
             return value
         text = str(value).strip()
-        units = {"k": 1024, "K": 1024, "M": 1024 * 1024}
-        number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
+        number = text.rstrip("kKMiBb")
+        unit = UNITS.get(text[len(number) :].lower(), 0)
         try:
             found = float(number) * unit
         except ValueError:
@@ -46,10 +53,9 @@ class Milliseconds(click.ParamType[float]):
         if isinstance(value, float):
             return value
         text = str(value).strip()
-        unit = next((unit for unit in ("ms", "s") if text.endswith(unit)), "")
-        number, factor = text.removesuffix(unit), 1e3 if unit == "s" else 1.0
+        unit = next(unit for unit in TIMES if text.endswith(unit))
         try:
-            found = float(number) * factor
+            found = float(text.removesuffix(unit)) * TIMES[unit]
         except ValueError:
             found = 0.0
         if not 0 < found < 1e9:
@@ -69,7 +75,7 @@ class Milliseconds(click.ParamType[float]):
     default=0.5,
     show_default=True,
     metavar="POINTS",
-    help="How many hundredths of the metric may be lost.",
+    help="How much may be lost: hundredths of a metric up to 1; percent, dB and others in their own units.",
 )
 @click.option("--metric", metavar="NAME", help="Which of evaluate()'s numbers; larger is better. Default: the first.")
 @click.option(
@@ -123,7 +129,7 @@ def tune(
     from baretorch.tune.benches import Benches
     from baretorch.tune.database import driver_url
     from baretorch.tune.study import import_optuna
-    from baretorch.tune.tune import Confirmed, Tuner, write_config
+    from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
     from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
 
     if join and not storage:
@@ -153,34 +159,50 @@ def tune(
         source = bench.source
         stage("original")
         name, original = bench.original(metric)
-        budget = Budget(original - accuracy_drop / 100, flash, ram_budget, time)
-        tuner = Tuner(benches, name, original, budget, stage.show, samples)
+        drop = accuracy_drop / 100 if abs(original) <= 1 else accuracy_drop
+        budget = Budget(original - drop, flash, ram_budget, time, name)
+        about = f"{board.name}: {', '.join(f'{what} {words}' for what, words in budget.words())}"
+        tuner = Tuner(benches, name, original, budget, stage.show, samples, sha256(Path(path).read_bytes()).hexdigest())
         folder = Path(out) if out else Path("build") / f"{source.name}-{board.name}-tuned"
+        if (before := made_for(folder)) not in (None, about):
+            tuner.notes.append(f"{folder / 'tuned.toml'} was for {before}, and is replaced")
         with staged(folder) as work:
             url = storage or f"sqlite:///{folder / 'study.db'}"
             if not storage:
                 folder.mkdir(parents=True, exist_ok=True)
             study = tuner.study(url, join)
             stage("plain int8")
-            whole = tuner.candidate("int8", bench.variant(Choice(arguments=offer.default)))
+            plain = bench.variant(Choice(arguments=offer.default))
+            whole = tuner.candidate("int8", plain)
+            if time is not None and whole.milliseconds is None and not whole.lacks:
+                raise CompileError(
+                    f"--time: how long an inference takes on {board.name} is not known", try_="leave it out"
+                )
             if not join:
-                tuner.begin(study, trials, whole)
-            study.work(tuner.measure, lambda done, all_: stage.show("search", done, all_))
+                if known := len(study.done()):
+                    tuner.notes.append(f"of all trials {known} were known from before")
+                tuner.begin(study, trials)
+            try:
+                study.work(tuner.measure, lambda done, all_: stage.show(f"search, {done} of {all_}", done, all_))
+            except KeyboardInterrupt:
+                click.echo(f"stopped after {len(study.done())} trials; the same command goes on with them", err=True)
+                raise
             if join:
                 done = {"model": source.name, "board": board.name, "study": study.name, "trials": len(study.done())}
                 return Answer(done, f"{done['trials']} trials are done: the result is where the search was begun")
-            winners = tuner.found(study.done())
+            winners = [Winner(whole, plain), *tuner.found(study.done())]
             winners += tuner.improved(winners)
 
             def confirm(variant: Variant) -> Confirmed:
                 """What its file makes, on the emulated board."""
                 bench = tuner.bench_of(variant)
-                write_config(variant, bench.scales(variant), work, board.name)
+                write_config(variant, bench.scales(variant), work, about)
                 stage("confirm")
                 again = replace(options, config=str(work / "tuned.toml"))
                 compiled = compiled_model(model, board, again, stage)
                 found = evaluated(compiled, bench.task, opener(stage), stage.show, None, target_samples)
-                return Confirmed(compiled.graph, found.columns[-1].metrics[name], found.target_samples)
+                metrics = found.columns[-1].metrics
+                return Confirmed(compiled.graph, metrics[name], found.target_samples, found.samples)
 
             best, confirmed = tuner.confirmed(winners, confirm)
             tuning = Tuning(
@@ -196,10 +218,12 @@ def tune(
                 tuner.noise(),
                 confirmed.accuracy,
                 confirmed.samples,
+                confirmed.total,
                 trials,
                 tuple(tuner.notes),
             )
-            (work / "tuned.html").write_text(tuning_page(tuning), "utf-8")
+            said = replace(options, config=str(folder / "tuned.toml")).command(board.name, "run")
+            again = said.replace("MODEL", shlex.quote(model), 1)
+            (work / "tuned.html").write_text(tuning_page(tuning, again), "utf-8")
             files = [str(folder / p.name) for p in sorted(work.iterdir())]
-    again = replace(options, config=str(folder / "tuned.toml")).command(board.name, "run").replace("MODEL", model)
     return Answer(tuning.to_json() | {"files": files}, tuning_screen(tuning, files, again))

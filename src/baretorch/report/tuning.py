@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from math import isfinite
 from string import Template
 from typing import Any
 
@@ -18,6 +19,15 @@ from baretorch.version import __version__
 
 WIDTH, HEIGHT = 1000, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
+NO_NUMBER = -1e9  # the accuracy of a candidate so bad that it cannot be told: it loses to every other
+
+
+def or_none(accuracy: float) -> float:
+    return accuracy if isfinite(accuracy) else NO_NUMBER
+
+
+def shown(accuracy: float) -> str:
+    return "no number" if accuracy == NO_NUMBER else f"{accuracy:.4f}"
 
 
 @dataclass(frozen=True)
@@ -55,15 +65,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the user allows; accuracy is that of the original without the drop."""
+    """What the user allows; accuracy, or what else the metric is, is that of the original without the drop."""
 
     accuracy: float
     flash: int | None = None
     ram: int | None = None
     milliseconds: float | None = None
+    metric: str = "accuracy"
 
     def words(self) -> Iterator[tuple[str, str]]:
-        yield "accuracy", f"at least {self.accuracy:.4f}"
+        yield self.metric, f"at least {self.accuracy:.4f}"
         if self.flash is not None:
             yield "flash", f"at most {self.flash:,} bytes"
         if self.ram is not None:
@@ -88,7 +99,8 @@ class Step:
 @dataclass(frozen=True)
 class Tuning:
     """All of a search. `original` is the accuracy of the model itself, `noise` what int4 would cost each layer, beside
-    the answer's power; `target` is the accuracy of the chosen one, as its file gives it, on the emulated board."""
+    the answer's power; `target` is the accuracy of the chosen one, as its file gives it, on the emulated board, which
+    ran `target_samples` of all."""
 
     model: str
     board: str
@@ -102,13 +114,14 @@ class Tuning:
     noise: Mapping[str, float] = field(default_factory=dict)
     target: float | None = None
     target_samples: int = 0
+    samples: int = 0
     trials: int = 0
     notes: tuple[str, ...] = ()
 
     @property
     def front(self) -> list[Candidate]:
         """Candidates that no other beats, the smallest first."""
-        every = [*self.candidates, self.whole]
+        every = [c for c in (*self.candidates, self.whole, self.chosen) if c.accuracy != NO_NUMBER]
         best = [c for c in every if not any(other.beats(c) for other in every)]
         return sorted({(c.flash, c.accuracy, c.instructions): c for c in best}.values(), key=lambda c: c.flash)
 
@@ -134,27 +147,30 @@ class Tuning:
         }
 
 
-COLUMNS = ("", "accuracy", "flash", "RAM", "instructions", "ms", "choice")
+def _columns(tuning: Tuning) -> tuple[str, ...]:
+    return "", tuning.metric, "flash", "RAM", "instructions", "ms", "choice"
 
 
 def _row(tuning: Tuning, c: Candidate) -> tuple[str, ...]:
     ms = "" if c.milliseconds is None else figure(c.milliseconds)
     words = "; ".join(c.over)
     about = f"{c.choice} ({words})" if words else c.choice
-    return (c.label, f"{c.accuracy:.4f}", f"{c.flash:,}", f"{c.ram:,}", f"{c.instructions:,}", ms, about)
+    label = f"{c.label} (chosen)" if c == tuning.chosen else c.label
+    return (label, f"{c.accuracy:.4f}", f"{c.flash:,}", f"{c.ram:,}", f"{c.instructions:,}", ms, about)
 
 
 def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> RenderableType:
     """The answer of `tune`: the front, what was chosen, and where it lies."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in COLUMNS:
-        table.add_column(title, justify="left" if title in ("", "choice") else "right", overflow="fold")
+    for title in _columns(tuning):
+        table.add_column(markup(title), justify="left" if title in ("", "choice") else "right", overflow="fold")
     for c in tuning.front:
-        style = "green" if c == tuning.chosen else "dim" if c.over else None
+        lost = c.over or c.accuracy < tuning.budget.accuracy
+        style = "green" if c == tuning.chosen else "dim" if lost else None
         table.add_row(*(markup(cell) for cell in _row(tuning, c)), style=style)
     parts: list[RenderableType] = [
         f"[bold]{markup(tuning.model)}[/] on {tuning.board}: {markup(tuning.metric)} {tuning.original:.4f} originally; "
-        + ", ".join(f"{name} {words}" for name, words in tuning.budget.words()),
+        + ", ".join(f"{markup(name)} {words}" for name, words in tuning.budget.words()),
         "",
         table,
         "",
@@ -168,25 +184,31 @@ def tuning_screen(tuning: Tuning, made: Sequence[str], command: str) -> Renderab
 
 def _verdict(tuning: Tuning, steps: Sequence[Step]) -> Iterator[str]:
     chosen, whole = tuning.chosen, tuning.whole
-    less = f"{chosen.flash / whole.flash:.0%} of the flash of plain int8 ({whole.flash:,} bytes, {whole.accuracy:.4f})"
-    yield f"chosen: [green]{markup(chosen.label)}[/], {less}"
+    less = (
+        f"{chosen.flash / whole.flash:.0%} of the flash of plain int8 ({whole.flash:,} bytes, {shown(whole.accuracy)})"
+    )
+    yield f"chosen: [green]{markup(chosen.label)}[/], {markup(chosen.choice)}: {less}"
     for step in steps:
         word = "kept" if step.kept else "not kept"
-        yield f"  {markup(step.what)}: {step.before:.4f} to {step.after:.4f}, {word}"
+        yield f"  {markup(step.what)}: {shown(step.before)} to {shown(step.after)}, {word}"
     yield from map(markup, tuning.notes)
     if tuning.target is not None:
-        yield f"on {tuning.board}: {tuning.target:.4f}, by {tuning.target_samples:,} inputs, as on the host"
+        ran = f"the emulated board ran {tuning.target_samples:,} of {tuning.samples:,} inputs"
+        yield f"on {tuning.board}: {shown(tuning.target)}; {ran}"
 
 
-def tuning_page(tuning: Tuning) -> str:
-    """One HTML page that needs nothing else."""
+def tuning_page(tuning: Tuning, command: str) -> str:
+    """One HTML page that needs nothing else; `command` runs what was chosen."""
+    widest, low = _bounds(tuning)
+    outside = sum(c.flash > widest or c.accuracy < low for c in tuning.candidates)
     rows = [
         el("tr", *(el("td", cell, class_=None if i in (0, 6) else "num") for i, cell in enumerate(_row(tuning, c))))
         for c in tuning.front
     ]
-    head = el("tr", *(el("th", t, class_=None if t in ("", "choice") else "num") for t in COLUMNS))
+    head = el("tr", *(el("th", t, class_=None if t in ("", "choice") else "num") for t in _columns(tuning)))
     steps = [
-        el("li", f"{s.what}: {s.before:.4f} to {s.after:.4f}, {'kept' if s.kept else 'not kept'}") for s in tuning.steps
+        el("li", f"{s.what}: {shown(s.before)} to {shown(s.after)}, {'kept' if s.kept else 'not kept'}")
+        for s in tuning.steps
     ]
     noise = [el("tr", el("td", el("code", n)), el("td", f"{v:.2%}", class_="num")) for n, v in tuning.noise.items()]
     folder = files("baretorch.report") / "template"
@@ -199,7 +221,9 @@ def tuning_page(tuning: Tuning) -> str:
         "chosen": joined(el("p", joined([_plain(words)])) for words in _verdict(tuning, ())),
         "steps": joined(steps) if steps else el("li", "none was tried"),
         "noise": el("table", el("tbody", *noise)),
-        "trials": str(tuning.trials),
+        "trials": f"{tuning.trials} trial{'s' if tuning.trials != 1 else ''}",
+        "outside": f"{outside} more lie outside of the picture." if outside else "",
+        "command": el("code", command),
         "version": joined([__version__]),
     }
     return Template((folder / "tune.html").read_text("utf-8")).substitute(parts)
@@ -226,10 +250,8 @@ def front_picture(tuning: Tuning) -> Html:
     """Accuracy over flash: all candidates, the front of these two as a line, the budgets, and the one that was chosen.
     Candidates that lost far more than the budget allows lie below the picture, those that are larger than plain int8
     beside it."""
-    widest = max(tuning.whole.flash, tuning.budget.flash or 0) * 1.12
+    widest, low = _bounds(tuning)
     every = [c for c in (*tuning.candidates, tuning.whole) if c.flash <= widest]
-    lost = max(tuning.original - tuning.budget.accuracy, 0.002)
-    low = max(min(c.accuracy for c in every), tuning.original - 6 * lost)
     high = max(tuning.original, *(c.accuracy for c in every))
     room = (high - low) * 0.08 or 0.01
     axes = _Axes((0.0, widest), (low - room, high + room))
@@ -253,6 +275,14 @@ def front_picture(tuning: Tuning) -> Html:
             text(x + 13, y + 20, f"chosen: {tuning.chosen.flash:,} bytes, {tuning.chosen.accuracy:.4f}", "clear here")
         )
     return svg(WIDTH, HEIGHT, "accuracy over flash of all candidates", *parts)
+
+
+def _bounds(tuning: Tuning) -> tuple[float, float]:
+    """The largest flash and the least accuracy that the picture shows."""
+    widest = max(tuning.whole.flash, tuning.budget.flash or 0) * 1.12
+    least = min(c.accuracy for c in (*tuning.candidates, tuning.whole) if c.flash <= widest)
+    lost = max(tuning.original - tuning.budget.accuracy, 0.002)
+    return widest, max(least, tuning.original - 6 * lost)
 
 
 def _rising(front: Sequence[Candidate]) -> list[Candidate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -19,7 +20,7 @@ from baretorch.ir import Graph, Quant
 from baretorch.on_host import on_host
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
-from baretorch.report.tuning import Budget, Candidate, Step
+from baretorch.report.tuning import Budget, Candidate, Step, or_none, shown
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
@@ -33,6 +34,7 @@ from baretorch.version import __version__
 NEAR = (1.0, 0.985, 0.97, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5)  # of the budget, or of the whole model
 FREE = (0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)
 TRAINED = 3  # candidates at most, as training takes long
+MADE_FOR, LONGEST = "# Made by Baretorch tune for ", 1000
 
 Show = Callable[[str, int, int], None]
 
@@ -48,11 +50,12 @@ class Winner:
 @dataclass(frozen=True)
 class Confirmed:
     """What the file of a candidate makes: its int8 graph, and the accuracy of that on the target, which ran so many
-    samples."""
+    of all samples."""
 
     graph: Graph
     accuracy: float
     samples: int
+    total: int
 
 
 @dataclass
@@ -65,10 +68,10 @@ class Tuner:
     budget: Budget
     show: Show
     samples: int | None = None  # that evaluate() takes
+    file: str = ""  # a hash of the model file, whose evaluate() may change
     steps: list[Step] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _harm: Harm | None = None
-    _int8: Candidate | None = None
 
     @property
     def bench(self) -> Workbench:
@@ -94,7 +97,7 @@ class Tuner:
         """Of the study: of the model but its weights, the board, and all that changes what is found."""
         graph, board, budget, options = self.bench.graph, self.bench.board, self.budget, self.bench.options
         shapes = tuple(t.type for t in graph.tensors.values())
-        asked = (options.words(), self.metric, self.samples, budget.flash, budget.ram, budget.milliseconds)
+        asked = (options.words(), self.metric, self.samples, self.file, budget.flash, budget.ram, budget.milliseconds)
         tools = find_toolchain(board, options.toolchain)
         made_by = (__version__, tools.name, tools.version)
         offered = tuple(self.benches.offer.choices.items())
@@ -113,9 +116,8 @@ class Tuner:
         sets = [*(c.name for c in self.bench.sets), *map(weights_of, self.bench.thins)]
         return Space(layers, sets, LEAST, PARTS, self.benches.offer.choices)
 
-    def begin(self, study: Study, trials: int, whole: Candidate) -> None:
-        """Let trials wait, the first with choices that are likely to be good. `whole` is the model in int8."""
-        self._int8 = whole
+    def begin(self, study: Study, trials: int) -> None:
+        """Let trials wait, the first with choices that are likely to be good."""
         every = [self._likely(arguments) for arguments in self.benches.all()]
         turns = [s for turn in zip_longest(*every) for s in turn if s is not None]
         study.ask_for(trials, turns if len(every) == 1 else turns[: max(trials // 2, len(every))])
@@ -152,7 +154,7 @@ class Tuner:
     def candidate(self, label: str, variant: Variant) -> Candidate:
         bench = self.bench_of(variant)
         graph = bench.int8(variant)
-        costs, accuracy = bench.costs(graph), bench.accuracy(graph, self.metric, self.original)
+        costs, accuracy = bench.costs(graph), bench.accuracy(graph, self.metric)
         return self._candidate(label, str(variant.choice), accuracy, costs)
 
     def _candidate(self, label: str, choice: str, accuracy: float, costs: Costs) -> Candidate:
@@ -294,7 +296,7 @@ class Tuner:
         """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""
         good = [w for w in winners if not w.candidate.over and self._keeps(w)]
         if not good:
-            raise self._nothing([w.candidate for w in winners] + ([self._int8] if self._int8 else []))
+            raise self._nothing([w.candidate for w in winners])
         if self.smallest:
             return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
         return min(good, key=_rank)
@@ -306,12 +308,12 @@ class Tuner:
             best = self.best(winners)
             variant = self.whole(best.variant)
             found = confirm(variant)
-            costs = self.bench_of(variant).costs(found.graph)
-            made = Winner(self._candidate(best.candidate.label, best.candidate.choice, found.accuracy, costs), variant)
+            accuracy, costs = or_none(found.accuracy), self.bench_of(variant).costs(found.graph)
+            made = Winner(self._candidate(best.candidate.label, best.candidate.choice, accuracy, costs), variant)
             winners[:] = [made if w is best else w for w in winners]
             if self._keeps(made) and not made.candidate.over:
                 return made, found
-            lost = ", ".join((*made.candidate.over, f"{found.accuracy:.4f}"))
+            lost = ", ".join((*made.candidate.over, shown(accuracy)))
             self.notes.append(f"{best.candidate.label} was not confirmed on the target: {lost}")
 
     def noise(self) -> dict[str, float]:
@@ -326,15 +328,15 @@ class Tuner:
         have = []
         if small:
             best = max(small, key=lambda c: c.accuracy)
-            have.append(f"within the other budgets at best {best.accuracy:.4f}: {best.choice}")
+            have.append(f"within the other budgets at best {shown(best.accuracy)}: {best.choice}")
         else:
             best = min(candidates, key=self._excess)
-            have.append(f"nearest to the other budgets: {', '.join(best.over)}, {best.accuracy:.4f}: {best.choice}")
+            have.append(f"nearest to the other budgets: {', '.join(best.over)}, {shown(best.accuracy)}: {best.choice}")
         if right:
             best = min(right, key=self._excess)
             have.append(f"nearest with that accuracy: {', '.join(best.over)}: {best.choice}")
         else:
-            have.append(f"the most accurate: {max(c.accuracy for c in candidates):.4f}")
+            have.append(f"the most accurate: {shown(max(c.accuracy for c in candidates))}")
         teach = (
             [] if callable(self.bench.train) else ["a train(model) in the model file, to make up for what is left out"]
         )
@@ -358,10 +360,18 @@ def _told(board: Board) -> str:
     return repr((plain, sorted(f.name for f in cpu.features)))
 
 
-def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, board: str) -> None:
+def made_for(folder: Path) -> str | None:
+    """What the file there answers; None if there is none."""
+    with suppress(OSError, ValueError), open(folder / "tuned.toml", encoding="utf-8") as file:
+        first = file.readline(LONGEST)
+        return line(first.removeprefix(MADE_FOR).strip()) if first.startswith(MADE_FOR) else None
+    return None
+
+
+def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, about: str) -> None:
     """tuned.toml, and tuned.npz with all that was computed in float: others may round the same otherwise."""
     text = variant.config(folder / "tuned.npz").to_toml()
-    (folder / "tuned.toml").write_text(f"# Made by Baretorch tune for {line(board)}.\n{text}", "utf-8")
+    (folder / "tuned.toml").write_text(f"{MADE_FOR}{line(about)}\n{text}", "utf-8")
     constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
     weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
     with zipfile.ZipFile(folder / "tuned.npz", "w", zipfile.ZIP_DEFLATED) as parts:  # savez() takes not every name

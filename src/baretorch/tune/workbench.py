@@ -6,6 +6,8 @@ an image whose layers are all known need not run.
 
 from __future__ import annotations
 
+import re
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -41,6 +43,7 @@ from baretorch.quantize.source import in_float, made_by
 from baretorch.quantize.watch import Run
 from baretorch.report.cycles import time_of
 from baretorch.report.profile import make_profile
+from baretorch.report.tuning import or_none
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
@@ -51,6 +54,8 @@ JUDGED = 256  # samples at most that channels and layers are judged by
 KEPT = 8  # graphs whose scales are remembered
 THIN = 32
 LITTLE = 1e-3
+LOSSES = {"loss", "error", "errors", "err", "mse", "rmse", "mae", "wer", "cer", "perplexity"}
+TURNED = {"minus", "negative", "neg", "no", "free", "less"}  # words for what is more of less
 GRIDS = {Precision.INT4: Grid(4), Precision.INT4G32: Grid(4, GROUP)}  # of weights of other bits than 8
 
 
@@ -70,8 +75,8 @@ class Choice:
 
     def __str__(self) -> str:
         words = [f"{name} {value}" for name, value in self.arguments.items()]
-        words += [f"{name} {p.value}" for name, p in self.layers.items()]
-        words += [f"{n} channels of {name}" for name, n in self.kept.items()]
+        words += [f"{name} in {p.value}" for name, p in self.layers.items()]
+        words += [f"{n} channels kept of {name}" for name, n in self.kept.items()]
         words += [f"{n / THIN:.0%} of the weights of {name}" for name, n in self.thin.items()]
         return ", ".join(words) or "int8"
 
@@ -306,6 +311,18 @@ class Workbench:
             raise CompileError(
                 f"evaluate() returns {found[name]} for {name!r} of the model itself", need="a number to compare with"
             )
+        words = set(re.findall("[a-z]+", name.lower()))
+        if words & LOSSES and not words & TURNED:
+            others = [other for other in found if not LOSSES & set(re.findall("[a-z]+", other.lower()))]
+            raise CompileError(
+                f"tune: of {name!r}, the less the better",
+                have=f"evaluate() returns {', '.join(map(repr, found))}",
+                need="a number of which more is better",
+                try_=[
+                    *(f"--metric {shlex.quote(other)}" for other in others[:1]),
+                    f"let evaluate() return its negative, too: {{{f'minus {name}'!r}: …}}, and --metric 'minus {name}'",
+                ],
+            )
         return name, found[name]
 
     def metrics(self, graph: Graph) -> dict[str, float]:
@@ -313,8 +330,8 @@ class Workbench:
         with _OnHost(graph) as run:
             return self.task(run)
 
-    def accuracy(self, graph: Graph, metric: str, original: float) -> float:
-        """One of the metrics. Of a graph so bad that evaluate() finds no number, 100 points are lost."""
+    def accuracy(self, graph: Graph, metric: str) -> float:
+        """One of the metrics; NO_NUMBER of a graph so bad that evaluate() finds none."""
         found = self.metrics(graph)
         if metric not in found:
             raise CompileError(
@@ -322,7 +339,7 @@ class Workbench:
                 have=", ".join(found),
                 need="the same names each time",
             )
-        return found[metric] if isfinite(found[metric]) else original - 1.0
+        return or_none(found[metric])
 
     def answers(self, graph: Graph, samples: Sequence[Sequence[Array]]) -> list[Array]:
         """As real numbers: what a float graph and an int8 one are compared by."""
