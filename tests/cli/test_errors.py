@@ -109,12 +109,17 @@ def test_mistakes_in_model_files(name: str, text: str, folder: Path) -> None:
     check_error(name, "compile", "net.py", "--board", "pico", "--int8", "--out", "c")
 
 
-@pytest.mark.parametrize("value", ["{'b': 1}", "None", "'x'", "torch.ones(3)"])
+@pytest.mark.parametrize("value", ["{'b': 1}", "None", "'x'", "'0.95'", "torch.ones(3)"])
 def test_metrics_that_are_no_numbers(value: str, folder: Path) -> None:
     (folder / "net.py").write_text(f"{HEAD}def evaluate(run): return {{'a': {value}}}\n")
     result = baretorch("evaluate", "net.py", "--board", "host", "--float")
     assert result.code == 1
     assert result.err.startswith("error: evaluate() returns no number for 'a'\n  at    net.py\n  have  ")
+
+
+def test_an_evaluate_that_wants_a_module(folder: Path) -> None:
+    (folder / "net.py").write_text(f"{HEAD}def evaluate(model):\n    model.eval()\n    return {{'a': 1.0}}\n")
+    check_error("evaluate_module", "evaluate", "net.py", "--board", "host", "--float")
 
 
 def test_evaluate_a_missing_file() -> None:

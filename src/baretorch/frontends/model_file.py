@@ -197,8 +197,14 @@ def load_evaluate(path: str, samples: int | None = None, asked: Arguments = NOTH
     given = limits | taken(function, asked)
 
     def evaluate(run: Callable[..., Any]) -> dict[str, float]:
-        with _user_code(file, "evaluate()"), _beside(file):
-            found = function(run, **given)
+        try:
+            with _user_code(file, "evaluate()"), _beside(file):
+                found = function(run, **given)
+        except CompileError as error:
+            if isinstance(error.__cause__, AttributeError) and error.__cause__.obj is run:
+                need = "run(*inputs), which takes one set of inputs and gives NumPy arrays; it is no nn.Module"
+                raise CompileError(error.what, at=error.at, need=need) from error
+            raise
         if not isinstance(found, dict) or not found:
             raise CompileError(
                 "evaluate() returns no metrics", at=path, have=shown(found), need="named numbers in a dict"
@@ -231,6 +237,8 @@ def load_train(path: str, asked: Arguments = NOTHING) -> Callable[[Any], object]
 
 def _metric(path: str, name: Any, value: Any) -> float:
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise CompileError(
