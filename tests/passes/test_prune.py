@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, Builder, DType, Graph, Origin, interpret, with_data
+from baretorch.ir import Array, Builder, DType, Graph, Origin, Shape, interpret, with_data
 from baretorch.ops.attention import Attention
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Mul
@@ -69,6 +70,40 @@ def residual(b: Builder) -> tuple[str, str]:
     return x, linear(b, b.add(Mean((1, 2), False), y), 3)
 
 
+def read_by_pixel(b: Builder, y: str) -> str:
+    """Five channels are made of an image, and read."""
+    return linear(b, b.add(Mean((1, 2), False), conv(b, y, 5, 1)), 3)
+
+
+def grouped(b: Builder) -> tuple[str, str]:
+    """As many groups as outputs, but each of two inputs: nothing goes before and behind it together."""
+    x = image(b)
+    return x, read_by_pixel(b, conv(b, conv(b, x, 8), 4, groups=4))
+
+
+def repeated(b: Builder, out: int) -> tuple[str, str]:
+    """Four channels, of which a convolution in `out` groups has each twice."""
+    x = b.input("x", (1, 4, 4, 2, 3), DType.FLOAT32)
+    y = b.add(Reshape((1, 4, 4, 8)), linear(b, x, 4))
+    return x, read_by_pixel(b, conv(b, y, out, groups=out))
+
+
+def outer(b: Builder, first: bool = True) -> tuple[str, str]:
+    """One number times a constant is a channel for each of the constant's, and these go with those of a sum."""
+    x = b.input("x", (1, 10), DType.FLOAT32)
+    one, many = linear(b, x, 1), b.const("many", numbers(6))
+    y = b.add(Mul(), *((one, many) if first else (many, one)))
+    return x, linear(b, b.add(Add(), *((y, linear(b, x, 6)) if first else (linear(b, x, 6), y))), 3)
+
+
+def gated(b: Builder) -> tuple[str, str]:
+    """Numbers that go with all channels: made by a layer, constant for each place, and a single constant."""
+    x = image(b)
+    y = b.add(Mul(), conv(b, x, 1, 1), conv(b, x, 6))
+    y = b.add(Mul(), b.const("places", numbers(8, 8, 1)), b.add(Add(), y, b.const("single", numbers(1))))
+    return x, read_by_pixel(b, y)
+
+
 def made(build: Callable[[Builder], tuple[str, str]]) -> Graph:
     b = Builder()
     x, y = build(b)
@@ -89,7 +124,18 @@ def silenced(graph: Graph, found: Channels, removed: list[int]) -> Graph:
 
 @pytest.mark.parametrize(
     ("build", "counts"),
-    [(perceptron, [12]), (flattened, [5]), (depthwise, [6, 4]), (residual, [6, 4])],
+    [
+        (perceptron, [12]),
+        (flattened, [5]),
+        (depthwise, [6, 4]),
+        (residual, [6, 4]),
+        (grouped, [5]),
+        (partial(repeated, out=4), [5]),
+        (partial(repeated, out=8), [4, 5]),
+        (outer, [6]),
+        (partial(outer, first=False), [6]),
+        (gated, [6, 5]),
+    ],
 )
 def test_what_is_left_computes_the_same(build: Callable[[Builder], tuple[str, str]], counts: list[int]) -> None:
     graph = made(build)
@@ -104,6 +150,51 @@ def test_what_is_left_computes_the_same(build: Callable[[Builder], tuple[str, st
         (got,), (want,) = (interpret(g, x).values() for g in (small, silenced(graph, found, removed)))
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
         assert not np.allclose(got, next(iter(interpret(graph, x).values())), rtol=1e-5, atol=1e-5)
+
+
+def wild(choose: np.random.Generator) -> Graph:
+    """Dense layers, groups, channels that are repeated and operands of one number meet by chance."""
+    b = Builder()
+    x = image(b)
+    made = [conv(b, x, 4), conv(b, x, 1)]
+    for _ in range(8):
+        x = str(choose.choice(made))
+        t, last = b.tensors[x], int(choose.choice((4, 8)))
+        width = t.shape[-1]
+        kind = choose.integers(10)
+        if kind < 2:
+            made.append(conv(b, x, last if kind else 1, 1))
+        elif kind < 4:
+            made.append(conv(b, x, width, groups=width))
+        elif kind == 4 and width % 2 == 0:
+            made.append(conv(b, x, width // 2, groups=width // 2))
+        elif kind < 7 and t.count % (8 * last) == 0:
+            made.append(b.add(Reshape((1, 8, t.count // 8 // last, last)), x))
+        elif kind == 7:
+            many = last if width == 1 else width
+            made.append(b.add(Mul(), x, b.const("factor", numbers(int(choose.choice((1, many, many)))))))
+        else:
+            fits = [n for n in made if _broadcasts(b.tensors[n].shape, t.shape)]
+            made.append(b.add(Add(), x, str(choose.choice(fits))))
+    unread = [n for n in made if not any(n in node.inputs for node in b.nodes)]
+    return verify(b.graph(["x"], [b.add(Mean((1, 2), False), linear(b, n, 3)) for n in unread]))
+
+
+def _broadcasts(a: Shape, b: Shape) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_channels_that_go_wherever_they_may(seed: int) -> None:
+    choose = np.random.default_rng(seed)
+    graph = wild(choose)
+    x = [numbers(*graph[graph.inputs[0]].shape)]
+    removed, zeros = {}, graph
+    for found in channels(graph):
+        removed[found.name] = [int(n) for n in choose.permutation(found.count)[: choose.integers(1, found.count)]]
+        zeros = silenced(zeros, found, removed[found.name])
+    for got, want in zip(interpret(without(graph, removed), x).values(), interpret(zeros, x).values(), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * (1 + np.abs(want).max()))
 
 
 def test_several_sets_at_once() -> None:
@@ -157,6 +248,23 @@ def attention(shared: bool = False, own_heads: bool = False) -> Graph:
     joined = b.add(Reshape((1, 7, 20)), y)
     out = b.add(Add(), x, linear(b, joined, 12))
     return b.graph([x], [out, joined] if shared else [out])
+
+
+def test_what_is_given_out_keeps_its_shape() -> None:
+    """Of attention its result and what it reads; of a layer its weight."""
+    graph = attention()
+    node = next(n for n in graph.nodes if isinstance(n.op, Attention))
+    for name in (node.inputs[0], node.outputs[0], graph.nodes[0].outputs[0]):
+        assert not any(c.heads for c in channels(replace(graph, outputs=(*graph.outputs, name))))
+    layers = made(perceptron)
+    every = len(channels(layers))
+    assert every and len(channels(replace(layers, outputs=(*layers.outputs, layers.nodes[0].inputs[1])))) < every
+
+
+def test_nothing_along_the_last_axis() -> None:
+    b = Builder()
+    x = b.input("x", (1, 0), DType.FLOAT32)
+    assert channels(b.graph([x], [b.add(Reshape((0, 4)), b.add(Add(), x, x))])) == ()
 
 
 def test_heads_go_with_all_that_makes_them() -> None:

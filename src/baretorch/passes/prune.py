@@ -3,7 +3,7 @@ columns of those that read them, and what lies between.
 
 Channels are the last axis, as `layout` leaves it. What goes from layer to layer together is one set: a residual sum
 joins the channels of both sides, a depthwise convolution those before and behind it. Sets that reach an input, an
-output, state, or an operator that is not known here stay whole.
+output, state, a convolution in wider groups, or an operator that is not known here stay whole.
 
 Heads of attention are such a set too: each is some rows of the layers that make queries, keys and values, and some
 columns of the layer that reads what is attended to.
@@ -98,17 +98,18 @@ class _Sets:
 def channels(graph: Graph) -> tuple[Channels, ...]:
     """The sets of channels of which some can be left out, in the order in which they are made."""
     sets, uses = _Sets(graph), graph.uses()
-    own = {t.name for t in graph.constants() if len(uses.get(t.name, [])) == 1}
-    sets.keep_whole([*graph.inputs, *graph.outputs, *(n for s in graph.state for n in (s.name, s.next))])
+    seen = {*graph.inputs, *graph.outputs, *(n for s in graph.state for n in (s.name, s.next))}
+    own = {t.name for t in graph.constants() if len(uses.get(t.name, [])) == 1 and t.name not in seen}
+    sets.keep_whole(sorted(seen))
     for node in graph.nodes:
         _follow(graph, node, sets, own)
     found = (_described(graph, s) for s in sets.all() if not s.whole)
-    made = [*(c for c in found if c is not None), *_heads(graph, own)]
+    made = [*(c for c in found if c is not None), *_heads(graph, own, seen)]
     return tuple(sorted(made, key=lambda c: graph.nodes.index(c.makers[0])))
 
 
-def _heads(graph: Graph, own: set[str]) -> Iterator[Channels]:
-    """Heads that layers make and a layer reads, with nothing but other shapes between."""
+def _heads(graph: Graph, own: set[str], seen: set[str]) -> Iterator[Channels]:
+    """Heads that layers make and a layer reads, with nothing but other shapes between, of which nothing is `seen`."""
     made, uses = graph.producer(), graph.uses()
     for node in graph.nodes:
         if not isinstance(node.op, Attention):
@@ -130,10 +131,12 @@ def _heads(graph: Graph, own: set[str]) -> Iterator[Channels]:
         layers = [n for n in (*makers, *readers) if n is not None and isinstance(n.op, Linear) and _is_layer(graph, n)]
         if not fits or len(layers) != 3 + len(readers) or not readers or len({id(n) for n in layers}) != len(layers):
             continue
-        if any(not own.issuperset(n.inputs[1:]) for n in layers) or join.outputs[0] in graph.outputs:
+        if any(not own.issuperset(n.inputs[1:]) for n in layers):
             continue
         inner = (*(s.outputs[0] for s in splits if s is not None), *node.inputs[:3], y.name, join.outputs[0])
         tensors = frozenset((*inner, *(n.outputs[0] for n in makers if n is not None)))
+        if seen & tensors:
+            continue
         path = graph[y.name].origin.path or graph[layers[0].outputs[0]].origin.path or y.name
         yield Channels(f"heads of {path}", count, tuple(layers[:3]), tuple(readers), tensors, heads=True)
 
@@ -149,7 +152,7 @@ def _heads_lie_together(orders: Sequence[Shape], rank: int) -> bool:
 
 def _splits_heads(graph: Graph, node: Node, count: int, uses: Mapping[str, Sequence[Node]]) -> bool:
     x, y = graph[node.inputs[0]], graph[node.outputs[0]]
-    alone = len(uses[x.name]) == len(uses[y.name]) == 1 and x.name not in graph.outputs
+    alone = len(uses[x.name]) == len(uses[y.name]) == 1
     return isinstance(node.op, Reshape) and alone and y.shape[-2] == count and x.shape[-1] == count * y.shape[-1]
 
 
@@ -167,7 +170,7 @@ def _follow(graph: Graph, node: Node, sets: _Sets, own: set[str]) -> None:
             sets.of(y)
     elif isinstance(node.op, Reshape) and varying:
         shape, count = graph[y].shape, sets.of(varying[0]).count
-        fits = bool(shape) and shape[-1] % count == 0
+        fits = bool(shape) and bool(count) and shape[-1] % count == 0
         sets.join(varying[0], y, count)
         if not fits:
             sets.keep_whole([y])
@@ -182,7 +185,8 @@ def _follow(graph: Graph, node: Node, sets: _Sets, own: set[str]) -> None:
 def _follow_elements(
     graph: Graph, y: str, varying: Sequence[str], constants: Sequence[str], sets: _Sets, own: set[str]
 ) -> None:
-    """Operands with as many numbers along the last axis have the same channels; one number goes with all of them."""
+    """Operands with as many numbers along the last axis have the same channels; one number goes with all of them. A
+    constant may be the only one with as many: its channels are those of `y`, whatever it meets."""
     last = graph[y].shape[-1:]
     for name in varying:
         if graph[name].shape[-1:] == last:
@@ -192,7 +196,7 @@ def _follow_elements(
     for name in constants:
         if graph[name].count > 1 and graph[name].shape[-1:] == last:
             if name in own:
-                sets.join(next(iter(varying), name), name, sets.of(y).count)
+                sets.join(y, name)
             else:
                 sets.keep_whole([y])
 
@@ -215,7 +219,11 @@ def _is_layer(graph: Graph, node: Node) -> bool:
 
 
 def _is_depthwise(graph: Graph, node: Node) -> bool:
-    return isinstance(node.op, Conv2d) and node.op.groups == graph[node.inputs[1]].shape[0] > 1
+    """Whether each channel is made of one of its own. As many groups as outputs may still read several inputs each."""
+    if not isinstance(node.op, Conv2d):
+        return False
+    out, *_, read = graph[node.inputs[1]].shape
+    return node.op.groups == out > 1 and read == 1
 
 
 def _described(graph: Graph, found: _Set) -> Channels | None:
@@ -297,7 +305,7 @@ def _op(graph: Graph, node: Node, found: Channels, count: int) -> Op:
             return replace(node.op, shape=(*outer[:-1], count, last))
         return replace(node.op, shape=(*outer, last // found.count * count))
     if isinstance(node.op, Conv2d) and node.outputs[0] in found.tensors and _is_depthwise(graph, node):
-        return replace(node.op, groups=count)
+        return replace(node.op, groups=node.op.groups // found.count * count)
     return node.op
 
 
