@@ -129,7 +129,7 @@ def _db(powers: Any) -> float:
 
 
 def _held_out(path: Path, own: Sequence[Any]) -> list[Any]:
-    """Samples of the same kind with other seeds; the example inputs where the file has no seeds."""
+    """Samples of the same kind with other seeds; what the file evaluates with where it has no seeds."""
     common: Any = import_file(ROOT / "zoo" / "common.py")
     sys.modules["common"] = common
     before = common.samples
@@ -138,7 +138,18 @@ def _held_out(path: Path, own: Sequence[Any]) -> list[Any]:
     others = list(file.calibration())
     sys.modules.pop("common")
     first, again = flat_inputs(own[0])[0], flat_inputs(others[0])[0]
-    return others if not bool((first == again).all()) else [file.inputs()]
+    return others if not bool((first == again).all()) else _evaluated_with(file)
+
+
+def _evaluated_with(file: Any) -> list[Any]:
+    net, asked = file.model(), []
+
+    def run(*inputs: Any) -> Any:
+        asked.append(inputs)
+        return net(*inputs).detach().numpy()
+
+    file.evaluate(run)
+    return asked
 
 
 def _all(answer: Any) -> list[Any]:
@@ -168,13 +179,13 @@ def page() -> str:
         "",
         "Post-training quantization was torchao's once; now it is done on the Graph. Each pair is before, now: signal",
         "to noise against float in dB, over the calibration data and over 128 other samples of its kind (examples:",
-        "their example inputs), averaged over scales that differ in their last bits; `±` is how far the single",
+        "what they evaluate with), averaged over scales that differ in their last bits; `±` is how far the single",
         "measurements lie apart. Instructions, code and arena are those on mps2-an386 with `--io int8`. A difference",
         "below 0.1 dB counts as equal, and so does one that is no more than the single measurements lie apart. Code",
         "differs where layers have other zero points, and so share functions with others.",
         "",
-        "Decibels depend on the last bits of PyTorch's answers, and so on the computer. Those of now were measured on",
-        "another one than instructions, code and arena, which gave 37.66 ± 0.62 dB for examples/rps, a single picture.",
+        "Decibels depend on the last bits of PyTorch's answers, and so on the computer, and those of examples on",
+        "weights that were trained there: both figures of an example are of one computer.",
         "",
         "| model | calibration dB | others dB | ± dB | accuracy | instructions | code | arena |",
         "|---|---|---|---|---|---|---|---|",
