@@ -253,7 +253,7 @@ def front_picture(tuning: Tuning) -> Html:
     widest, low = _bounds(tuning)
     every = [c for c in (*tuning.candidates, tuning.whole) if c.flash <= widest]
     high = max(tuning.original, *(c.accuracy for c in every))
-    room = (high - low) * 0.08 or 0.01
+    room = (high - low) * 0.08 or max(1.2 * (high - tuning.budget.accuracy), 0.01)
     axes = _Axes((0.0, widest), (low - room, high + room))
     parts = [*_grid(axes), *_limits(axes, tuning)]
     shown = [c for c in tuning.front if c.accuracy >= low and c in every]
@@ -301,7 +301,7 @@ def _grid(axes: _Axes) -> Iterator[Html]:
     for value in _ticks(axes.y, 6):
         _, y = axes.at(0, value)
         yield line(LEFT, y, right, y, "grid")
-        yield text(LEFT - 8, y + 4, f"{value:.4g}", "end")
+        yield text(LEFT - 8, y + 4, f"{value:.6g}", "end")
     for value in _ticks(axes.x, 8):
         x, _ = axes.at(value, axes.y[0])
         yield text(x, bottom + 18, f"{value / 1000:,.4g}", "middle")
