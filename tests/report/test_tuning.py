@@ -44,7 +44,16 @@ def test_words_of_the_plot_lie_on_its_lines() -> None:
     words = [i for i, (_, _, said) in enumerate(parts) if said.startswith(("the original", "least", "chosen", "plain"))]
     assert len(words) == 4 and all("clear" in parts[i][1] for i in words)
     assert max(i for i, (_, style, _) in enumerate(parts) if style == "peak") < min(words)
-    assert "svg .clear { paint-order: stroke;" in tuning_page(tuning)
+    assert "svg .clear { paint-order: stroke;" in tuning_page(tuning, "run it")
+
+
+def test_the_page_tells_what_it_does_not_show() -> None:
+    """Candidates that lost far more, and how to run the chosen one."""
+    tuning = search(candidate(4000, 0.99, 100), candidate(2000, 0.2, 10), candidate(3000, 0.985, 80))
+    page = tuning_page(tuning, "baretorch run 'a b.py' <&>")
+    assert "1 more lies outside of the picture." in page and "0 trials" in page
+    assert "<code>baretorch run 'a b.py' &lt;&amp;&gt;</code>" in page.replace("&#x27;", "'").replace("&#39;", "'")
+    assert "outside" not in tuning_page(search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80)), "")
 
 
 def test_the_plot_of_a_page_can_be_drawn_alone() -> None:
@@ -54,7 +63,7 @@ def test_the_plot_of_a_page_can_be_drawn_alone() -> None:
     tool = module_from_spec(spec)
     spec.loader.exec_module(tool)
     tuning = search(candidate(4000, 0.99, 100), candidate(3000, 0.985, 80))
-    text, width, height = tool.plot_of(tuning_page(tuning))
+    text, width, height = tool.plot_of(tuning_page(tuning, "run it"))
     assert (width, height) == (1040, 500)
     assert text.count("<svg") == 1 and str(front_picture(tuning)) in text and "<table" not in text
     with pytest.raises(SystemExit, match="it has no plot"):
