@@ -20,7 +20,7 @@ from baretorch.ir import Builder, DType, Graph, Quant, with_data
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
 from baretorch.quantize.config import Precision, changed, read_config, scales_of
-from baretorch.report.tuning import Budget, Candidate, or_none
+from baretorch.report.tuning import Budget, Candidate, or_no_number
 from baretorch.targets.boards import load_board
 from baretorch.tune.benches import Benches
 from baretorch.tune.study import MARK
@@ -125,7 +125,7 @@ def test_other_calibration_data_is_another_search() -> None:
 def test_what_has_no_number_is_never_chosen() -> None:
     """However large the drop that is allowed, unless all are so; and it is not told as a number."""
     tuning = tuner(Budget(-1e6), LEARNED)
-    found = winners({30: or_none(float("nan")), 50: -20.0})
+    found = winners({30: or_no_number(float("nan")), 50: -20.0})
     assert tuning.best(found).candidate.flash == 50
     with pytest.raises(CompileError, match="none of 1") as error:
         tuner(Budget(0.98), LEARNED).best(found[:1])

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Without optimization, as debug builds of some SDKs are, gcc keeps registers for itself that the assembly takes. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__OPTIMIZE__)
+/* Without optimization, as debug builds of some SDKs are, gcc keeps registers for itself that assembly for chips takes. */
+#if (defined(__arm__) || defined(__riscv) || defined(__AVR__)) && !defined(__clang__) && !defined(__OPTIMIZE__)
 #pragma GCC optimize("O1")
 #endif
 

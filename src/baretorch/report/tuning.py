@@ -22,7 +22,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 24, 20, 48  # around the plot
 NO_NUMBER = -1e9  # the accuracy of a candidate so bad that it cannot be told: it loses to every other
 
 
-def or_none(accuracy: float) -> float:
+def or_no_number(accuracy: float) -> float:
     return accuracy if isfinite(accuracy) else NO_NUMBER
 
 

@@ -20,7 +20,7 @@ from baretorch.ir import Graph, Quant
 from baretorch.on_host import on_host
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
-from baretorch.report.tuning import Budget, Candidate, Step, or_none, shown
+from baretorch.report.tuning import Budget, Candidate, Step, or_no_number, shown
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
@@ -308,7 +308,7 @@ class Tuner:
             best = self.best(winners)
             variant = self.whole(best.variant)
             found = confirm(variant)
-            accuracy, costs = or_none(found.accuracy), self.bench_of(variant).costs(found.graph)
+            accuracy, costs = or_no_number(found.accuracy), self.bench_of(variant).costs(found.graph)
             made = Winner(self._candidate(best.candidate.label, best.candidate.choice, accuracy, costs), variant)
             winners[:] = [made if w is best else w for w in winners]
             if self._keeps(made) and not made.candidate.over:

@@ -43,7 +43,7 @@ from baretorch.quantize.source import in_float, made_by
 from baretorch.quantize.watch import Run
 from baretorch.report.cycles import time_of
 from baretorch.report.profile import make_profile
-from baretorch.report.tuning import or_none
+from baretorch.report.tuning import or_no_number
 from baretorch.targets.features import Feature
 from baretorch.targets.types import Board
 from baretorch.tune.refine import Grid
@@ -339,7 +339,7 @@ class Workbench:
                 have=", ".join(found),
                 need="the same names each time",
             )
-        return or_none(found[metric])
+        return or_no_number(found[metric])
 
     def answers(self, graph: Graph, samples: Sequence[Sequence[Array]]) -> list[Array]:
         """As real numbers: what a float graph and an int8 one are compared by."""
