@@ -90,9 +90,8 @@ def _wrong_input(names: Names, method: Method) -> str:
     return f"""
 const {names.flash}char *bt_model_wrong_input(void)
 {{
-    {arrays if names.flash else ""}static const {names.flash}char *const {names.flash}names[] = {{ {listed} }};
-    const int wrong = {method.check}({given});
-    return wrong ? names[wrong - 1] : NULL;
+    {arrays if names.flash else ""}static const {names.flash}char *const {names.flash}names[] = {{ 0, {listed} }};
+    return names[{method.check}({given})];
 }}
 """
 
@@ -127,7 +126,7 @@ static uint32_t bt_memory_{port.name}[{word_count(t.bytes)}];
 static void bt_rows_{port.name}(void *context, int32_t first, int32_t count, void *to)
 {{
     (void)context;
-    __builtin_memcpy(to, (const uint8_t *)bt_memory_{port.name} + {row} * first, {row} * (uint32_t)count);
+    __builtin_memcpy(to, (const uint8_t *)bt_memory_{port.name} + {row} * first, {row} * (size_t)count);
 }}
 
 static const bt_row_source bt_source_{port.name} = {{ bt_rows_{port.name}, NULL }};
