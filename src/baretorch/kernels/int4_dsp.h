@@ -13,7 +13,7 @@
 
 #define BT_INT4_WORD(u, x)                                                                                             \
     "smlad %[all], " u ", " x ", %[all]\n\t"                                                                           \
-    "and %[part], %[mask], " u "\n\t"                                                                                  \
+    "and %[part], " u ", #0x0f0f0f0f\n\t"                                                                              \
     "smlad %[both], %[part], " x ", %[both]\n\t"                                                                       \
     "uxtb16 " u ", " u "\n\t"                                                                                          \
     "smlad %[byte], " u ", " x ", %[byte]\n\t"                                                                         \
@@ -40,7 +40,7 @@ BT_INLINE const int32_t *bt_int4_four(int32_t sums[4], const int8_t *x, const in
                      : [low] "+&r"(low), [byte] "+&r"(byte), [both] "+&r"(both), [all] "+&r"(all), [x] "+&r"(x),
                        [w] "+&r"(w), [n] "+&r"(fours), [even] "=&r"(even), [odd] "=&r"(odd), [u0] "=&r"(u0),
                        [u1] "=&r"(u1), [part] "=&r"(part)
-                     : [mask] "r"(0x0f0f0f0f)
+                     :
                      : "cc", "memory");
     const uint32_t second = (uint32_t)both - (uint32_t)low;
     sums[0] = low;
