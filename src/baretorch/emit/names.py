@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from baretorch.emit.c import unique
 from baretorch.escape import c_name, c_prefix, is_limit
@@ -126,8 +126,9 @@ def make_names(name: str, plans: Mapping[str, Plan], checked: bool = False) -> N
             content = (plan.layout.copies.get(c.name, ""), c.data.dtype.name, c.data.tobytes())
             if content not in by_content:
                 by_content[content] = unique(f"{model}_{c.name}", globals_)
-                arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""), c.align)
-            constants[key][c.name] = by_content[content]
+                arrays[by_content[content]] = Stored(c.data, plan.layout.copies.get(c.name, ""))
+            constants[key][c.name] = stored = by_content[content]
+            arrays[stored] = replace(arrays[stored], align=max(arrays[stored].align, c.align))
     up = model.upper()
     macros = {f"{up}_MODEL_H", f"{up}_WEIGHTS_H", *(f"{a.name}_bytes".upper() for a in arenas)}
     methods = {}

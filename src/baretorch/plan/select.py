@@ -17,6 +17,7 @@ from baretorch.ops.move import Assembled, Copy, PlaceSlice
 from baretorch.ops.qsums import QSums
 from baretorch.plan.choices import Choice
 from baretorch.plan.guards import Needs, side
+from baretorch.plan.packing import ALIGNMENT
 from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, View
 from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant
@@ -92,12 +93,15 @@ class Constants:
         return sum(constant.data.nbytes for constant in self.known.values())
 
     def plain(self, name: str, data: Array, align: int = 0) -> Operand:
-        """A tensor of the graph as it is. A layer may have it packed under its name."""
-        kept = self.known.setdefault(name, Constant(name, data, align))
+        """A tensor of the graph as it is. A layer may have it packed under its name. Kernels rely on tensors beginning
+        at multiples of ALIGNMENT, whatever their elements need."""
+        kept = self.known.setdefault(name, Constant(name, data))
         same = kept.data is data or _content(kept.data) == _content(data)
         packed = self.apart and kept.data is not data and name not in self.as_they_are
         storage = name if same and not packed else self._stored(name, Packed("", data), packed=False)
         self.as_they_are.add(storage)
+        least = ALIGNMENT if data.itemsize < ALIGNMENT else 0
+        self.known[storage] = replace(self.known[storage], align=max(self.known[storage].align, align, least))
         return Operand(name, storage, data.nbytes, constant=True, role=name.rpartition(".")[2])
 
     def packed(self, packed: Packed, layer: str) -> Operand:
