@@ -23,7 +23,7 @@ from baretorch.emulators.run import decode
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.firmware.types import Image
-from baretorch.ir import Array, Graph, interpret
+from baretorch.ir import Array, interpret
 from baretorch.options import Options, read_options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled
@@ -242,7 +242,7 @@ FACTORS: Mapping[str, tuple[str, ...]] = {
     "optimize": ("", "size"),
     "ram": ("", "tight"),  # less than the model takes without it: bands
     "input": ("", "rows"),
-    "buffers": ("", "caller", "unaligned"),  # unaligned: the caller's, at addresses that only elements are aligned to
+    "buffers": ("", "caller", "barely aligned"),  # the caller's, aligned to 4 and to no more
     "weights": ("", "flash", "ram", "stream"),
     "code": ("", "ram"),
     "check_inputs": ("", "yes"),
@@ -427,16 +427,14 @@ def _less(arena: int) -> int:
 _MEMORY = re.compile(r"static uint32_t (bt_memory_\w+)\[(\d+)\];")
 
 
-def unaligned(glue: str, graph: Graph) -> str:
-    """Rewrite glue.c so that each buffer of the caller's begins one element after an address aligned to 16."""
-    ports = iter([*graph.takes(), *graph.gives()])
+def barely_aligned(glue: str) -> str:
+    """Rewrite glue.c so that each buffer of the caller's is aligned to 4, as model.h asks, and to no more."""
 
     def moved(match: re.Match[str]) -> str:
         name, words = match[1], int(match[2])
-        step = next(ports).dtype.numpy.itemsize
         return (
             f"static uint8_t raw_{name}[{4 * words + 16}] __attribute__((aligned(16)));\n"
-            f"#define {name} (raw_{name} + {step})"
+            f"#define {name} (raw_{name} + 4)"
         )
 
     return _MEMORY.sub(moved, glue)
@@ -453,8 +451,8 @@ class Built:
 def build(row: Row, folder: Path) -> Built:
     """Compile a row and build its image."""
     first = compiled(row, folder)
-    if row["buffers"] == "unaligned":
-        first = replace(first, c=replace(first.c, glue=unaligned(first.c.glue, first.graph)))
+    if row["buffers"] == "barely aligned":
+        first = replace(first, c=replace(first.c, glue=barely_aligned(first.c.glue)))
     if not row["two"]:
         return Built((first,), pipeline.build_image(first, folder))
     other = compiled(row, folder, _other(row), "other")
