@@ -1,4 +1,7 @@
-"""The rung of emulated CPUs: all cases become one model with many inputs and outputs, and one image runs them."""
+"""The rung of emulated CPUs: all cases become one model with many inputs and outputs, and one image runs them.
+
+The image fills its arena before each run, and both runs, each with its own pattern, must give equal outputs.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
+from tests.ops.arrange import spread
 from tests.ops.case import Case, Outputs
-from tests.ops.merge import merged, shared_out
+from tests.ops.merge import merged, need_written, shared_out
+from tests.patterns import PATTERNS, filled
 
 PER_IMAGE = 100  # the protocol counts inputs in a byte; of many more, compilers lay constants right behind the call
 
@@ -30,22 +35,24 @@ def run_emulated(
     folder: Path,
     optimize: str,
     toolchain: str = "gcc",
-    arrange: Callable[[Plan], Plan] = lambda plan: plan,
+    arrange: Callable[[Plan], Plan] = spread,
 ) -> list[Outputs]:
-    """Every case's output as the board's image computes it, with the buffers arranged so."""
+    """Return every case's output as the board's image computes it, with the buffers arranged so."""
     outputs: list[Outputs] = []
     for number, some in enumerate(_batches(cases)):
         graph, inputs = merged(some)
         source = Source("cases", {"forward": graph}, tuple(inputs))
         target = roomy(load_board(board))
         plan = arrange(make_plan(graph, target, Options(weights=Weights.FLASH)))
-        c = emit("cases", {"forward": plan}, optimize)
+        c = filled(emit("cases", {"forward": plan}, optimize), "cases", {"forward": plan})
         options = Options(toolchain=Compiler(toolchain), optimize=Optimize(optimize))
         compiled = Compiled(source, target, {"forward": graph}, {"forward": plan}, c, options)
         image = pipeline.build_image(compiled, folder / str(number))
         machine = open_machine(image, compiled.c.run)
         try:
-            outputs += shared_out(some, call(Link(machine), graph, inputs))
+            link = Link(machine)
+            runs = [shared_out(some, call(link, graph, inputs)) for _ in PATTERNS]
+            outputs += need_written(some, runs)
         finally:
             machine.close()
     return outputs

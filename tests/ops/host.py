@@ -1,6 +1,7 @@
 """The rung "portable C on the host": a whole table in one program, with address and undefined-behaviour checks.
 
-Bytes of the arena that belong to no buffer are poisoned.
+Bytes of the arena that belong to no buffer are poisoned. The table runs once for each pattern that the other bytes are
+filled with before the inputs are read, and all runs must give equal outputs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
 from tests.ops.arrange import gaps, spread
 from tests.ops.case import Outputs
-from tests.ops.merge import Model, merged, shared_out
+from tests.ops.merge import Model, merged, need_written, shared_out
+from tests.patterns import PATTERNS
 
 HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
@@ -33,10 +35,12 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno
 
 MAIN = """\
 #include <stdio.h>
+#include <string.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
 #define __asan_poison_memory_region(from, bytes) ((void)(from), (void)(bytes))
+#define __asan_unpoison_memory_region(from, bytes) ((void)(from), (void)(bytes))
 #endif
 #include "model.h"
 #include "weights.h"
@@ -46,18 +50,24 @@ MAIN = """\
 int main(int argc, char **argv)
 {
     static const struct { size_t from, bytes; } gaps[] = { %(gaps)s };
+    static const int patterns[] = { %(patterns)s };
     const struct { void *at; size_t bytes; } reads[] = { %(reads)s }, writes[] = { %(writes)s };
     FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
     (void)argc;
-    for (size_t i = 0; i < COUNT(gaps); i++)
-        __asan_poison_memory_region((char *)cases_arena + gaps[i].from, gaps[i].bytes);
-    for (size_t i = 0; i < COUNT(reads); i++)
-        if (fread(reads[i].at, 1, reads[i].bytes, in) != reads[i].bytes)
-            return 1;
-    cases_run(%(nulls)s);
-    for (size_t i = 0; i < COUNT(writes); i++)
-        if (fwrite(writes[i].at, 1, writes[i].bytes, out) != writes[i].bytes)
-            return 2;
+    for (size_t run = 0; run < COUNT(patterns); run++) {
+        __asan_unpoison_memory_region(cases_arena, sizeof cases_arena);
+        memset(cases_arena, patterns[run], sizeof cases_arena);
+        for (size_t i = 0; i < COUNT(gaps); i++)
+            __asan_poison_memory_region((char *)cases_arena + gaps[i].from, gaps[i].bytes);
+        rewind(in);
+        for (size_t i = 0; i < COUNT(reads); i++)
+            if (fread(reads[i].at, 1, reads[i].bytes, in) != reads[i].bytes)
+                return 1;
+        cases_run(%(nulls)s);
+        for (size_t i = 0; i < COUNT(writes); i++)
+            if (fwrite(writes[i].at, 1, writes[i].bytes, out) != writes[i].bytes)
+                return 2;
+    }
     return fclose(out);
 }
 """
@@ -71,7 +81,7 @@ def run_host(
     compiler: Sequence[str] = ("gcc",),
     board: Board | None = None,
 ) -> list[Outputs]:
-    """The cases' outputs, from kernels called out of line or inlined with literal parameters."""
+    """Return the cases' outputs, from kernels called out of line or inlined with literal parameters."""
     graph, arrays = merged(cases)
     plan = arrange(make_plan(graph, board or load_board("host")))
     c = emit("cases", {"forward": plan}, "speed" if inline else "size")
@@ -90,12 +100,15 @@ def run_host(
         run(*common, *sources, *(folder / f"{Path(s).stem}.o" for s in calls), "-o", folder / "cases")
         run(folder / "cases", folder / "inputs", folder / "outputs")
         raw = (folder / "outputs").read_bytes()
-    outputs = []
-    for t in graph.of(graph.outputs):
-        outputs.append(np.frombuffer(raw[: t.bytes], t.dtype.numpy).reshape(t.shape))
-        raw = raw[t.bytes :]
+    runs: list[list[Outputs]] = []
+    for _ in PATTERNS:
+        outputs = []
+        for t in graph.of(graph.outputs):
+            outputs.append(np.frombuffer(raw[: t.bytes], t.dtype.numpy).reshape(t.shape))
+            raw = raw[t.bytes :]
+        runs.append(shared_out(cases, outputs))
     assert not raw, "the program wrote more than the outputs"
-    return shared_out(cases, outputs)
+    return need_written(cases, runs)
 
 
 def run(*command: str | Path) -> str:
@@ -113,6 +126,7 @@ def _main(plan: Plan) -> str:
         return f"{{ (void *){port.macro}, {plan.graph[port.operand.tensor].bytes} }}"
 
     return MAIN % {
+        "patterns": ", ".join(map(str, PATTERNS)),
         "gaps": ", ".join(f"{{ {start}, {stop - start} }}" for start, stop in gaps(plan)),
         "reads": ", ".join(map(part, method.inputs)) or "{ 0, 0 }",
         "writes": ", ".join(map(part, method.outputs)),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+
 from baretorch.ir import Array, Graph, Node, Tensor
 from baretorch.verify import verify
 from tests.ops.case import Outputs
@@ -47,3 +49,18 @@ def shared_out(cases: Sequence[Model], outputs: Sequence[Array]) -> list[Outputs
     """The merged graph's outputs, case by case."""
     rest = iter(outputs)
     return [tuple(next(rest) for _ in case.graph().outputs) for case in cases]
+
+
+def need_written(cases: Sequence[Model], runs: Sequence[Sequence[Outputs]]) -> list[Outputs]:
+    """Return the outputs of the first run. All must be equal: before each, memory was filled with another pattern."""
+    first = list(runs[0])
+    found = []
+    for case, *outputs in zip(cases, *runs, strict=True):
+        for ys in zip(*outputs, strict=True):
+            patterns = [np.ascontiguousarray(y).view(np.uint8).reshape(*y.shape, -1) for y in ys]
+            unwritten = sum((patterns[0] != p).any(axis=-1) for p in patterns[1:])
+            if places := np.argwhere(unwritten).tolist():
+                named = getattr(case, "name", "a case")
+                found.append(f"{named}: {len(places)} of {ys[0].size} elements, the first at {places[0]}")
+    assert not found, "outputs depend on what memory held before the run:\n" + "\n".join(found)
+    return first

@@ -13,6 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.features import ANY_CPU
+from tests.ops.arrange import spread
 from tests.ops.case import Case, run_reference
 from tests.ops.cases import TABLE
 from tests.ops.emulated import run_emulated
@@ -29,7 +30,7 @@ def ram(case: Case) -> int:
     """What it takes, about; 0 if it does not fit."""
     graph = merged([case])[0]
     try:
-        plan = make_plan(graph, load_board(BOARD))
+        plan = spread(make_plan(graph, load_board(BOARD)))
     except CompileError:
         return 0
     copied = sum(c.data.nbytes for c in plan.layout.constants if c.name in plan.layout.copies)
