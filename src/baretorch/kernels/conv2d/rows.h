@@ -1,8 +1,8 @@
 /* conv2d row by row, for any core that can compute the sums of windows.
  *
  * A row of the output is cut into runs of pixels whose windows meet the padding in the same way: one pixel at a time
- * at the left and right edge, all that are whole in between. A layer's parameters are not worth an instance of this
- * code: nearly all time is spent in the sums. */
+ * at the left and right edge, and where windows lie entirely in padding; all that are whole in between. A layer's
+ * parameters are not worth an instance of this code: nearly all time is spent in the sums. */
 #ifndef BT_CONV2D_ROWS_H
 #define BT_CONV2D_ROWS_H
 
@@ -28,7 +28,7 @@ BT_INLINE void bt_conv2d_row(const bt_conv2d_f32 *p, const float *x, const float
         int32_t whole = p->in_w - p->kernel_w - left; /* how far a whole window may move to the right */
         int32_t taps = (whole < 0 ? p->kernel_w + whole : p->kernel_w) - before;
         count = 1;
-        if (taps == p->kernel_w) {
+        if (s.rows > 0 && taps == p->kernel_w) {
             count = whole / p->stride_w + 1;
             count = count < end - from ? count : end - from;
         }
