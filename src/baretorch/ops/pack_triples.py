@@ -115,9 +115,16 @@ def _fits_depthwise(call: Call[Any]) -> bool:
         and call.op.pool == (1, 1)
         and call.op.dilation[1] == 1
         and kernel_h * kernel_w <= TAPS
+        and _reaches_image(call)
         and _small_sums(call)
         and small_outputs(call)
     )
+
+
+def _reaches_image(call: Call[Any]) -> bool:
+    """Return whether the last window of a row reaches the image. Kernels pack one column of it or more."""
+    stride, padding = call.op.stride, call.op.padding
+    return bool((call.y.shape[2] - 1) * stride[1] + call.inputs[1].shape[2] > padding[2])
 
 
 def _small_sums(call: Call[Any]) -> bool:

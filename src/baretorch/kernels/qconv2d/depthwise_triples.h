@@ -32,7 +32,7 @@ BT_SHARED void bt_qconv2d_depthwise_triples_run(const bt_qconv2d *p, const int8_
     const int32_t taps = p->kernel_h * p->kernel_w;
     const int32_t even = (taps + 1) & ~1;
     const int32_t columns = (p->out_w - 1) * p->stride_w + p->kernel_w;
-    const int32_t right = columns - p->pad_left < p->in_w ? columns - p->pad_left : p->in_w;
+    const int32_t right = columns - p->pad_left < p->in_w ? columns - p->pad_left : p->in_w; /* 1 or more */
     const int32_t line = p->out_w * p->out;
     uint32_t *const packed = (uint32_t *)scratch;
     int32_t *const expanded = (int32_t *)(packed + 2 * (p->kernel_h * columns + 1));

@@ -100,7 +100,8 @@ void bt_qconv2d_back_triples(const bt_qconv2d *p, const int8_t *x, const uint8_t
 void bt_qconv2d_channels_triples(const bt_qconv2d_channels *p, const int8_t *x, const uint8_t *weight,
                                  const int32_t *terms, int8_t *y, void *scratch); /* without pool */
 
-/* groups == in == out, dilation_w == 1, 64 taps at most. weight: [in][kernel_w][kernel_h]. terms and bounds as above. */
+/* groups == in == out, dilation_w == 1, 64 taps at most; the last window of a row reaches the image.
+ * weight: [in][kernel_w][kernel_h]. terms and bounds as above. */
 void bt_qconv2d_depthwise_triples(const bt_qconv2d *p, const int8_t *x, const int8_t *weight, const int32_t *terms,
                                   int8_t *y, void *scratch);
 
