@@ -20,7 +20,7 @@ from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from tests.ops.arrange import spread
 from tests.ops.case import Case, Outputs, run_reference
-from tests.ops.cases import TABLE
+from tests.ops.cases import TABLE, padding
 from tests.ops.cutting import WHOLE, Trial, in_parts, some_of_each, trials
 from tests.ops.emulated import run_emulated
 from tests.ops.host import run_host
@@ -179,6 +179,13 @@ def test_portable_kernels_make_parts() -> None:
 @pytest.mark.parametrize("board", [*BOARDS[:-1], pytest.param(BOARDS[-1], marks=pytest.mark.slow)])
 def test_kernels_for_a_cpu_make_parts(board: str, tmp_path: Path) -> None:
     check(some_of_each(trials(TABLE, load_board(board), PLACES), 2), on(board, tmp_path, "speed"))
+
+
+@pytest.mark.parametrize("board", ["host", *BOARDS])
+def test_kernels_make_parts_of_layers_with_much_padding(board: str, tmp_path: Path) -> None:
+    found = some_of_each(trials(padding.CASES, load_board(board), PLACES), 1)
+    assert found
+    check(found, on_host(inline=False) if board == "host" else on(board, tmp_path, "speed"))
 
 
 def test_every_kernel_that_makes_parts_is_tried() -> None:

@@ -45,6 +45,9 @@ def test_kernels_for_computers() -> None:
     ("every", "board"),
     [
         (6, "mps2-an386"),
+        (12, "mps2-an385-v6m"),
+        (12, "mps3-an547"),
+        (12, "virt-rv32"),
         *(
             pytest.param(1, b, marks=pytest.mark.slow)
             for b in ("mps2-an386", "mps2-an385-v6m", "mps3-an547", "virt-rv32", "cluster4-soc")

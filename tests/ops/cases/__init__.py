@@ -27,6 +27,7 @@ from tests.ops.cases import (
     logic,
     narrow,
     ordered,
+    padding,
     pools,
     reductions,
     sample,
@@ -71,4 +72,5 @@ TABLE: tuple[Case, ...] = (
     *int8_more.CASES,
     *int8_recurrent.CASES,
     *litert_lstm.CASES,
+    *padding.CASES,
 )
