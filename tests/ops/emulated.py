@@ -24,7 +24,7 @@ from baretorch.targets.types import Board
 from tests.ops.arrange import spread
 from tests.ops.case import Case, Outputs
 from tests.ops.merge import merged, need_written, shared_out
-from tests.patterns import PATTERNS, filled
+from tests.patterns import PATTERNS, filled_images
 
 PER_IMAGE = 100  # the protocol counts inputs in a byte; of many more, compilers lay constants right behind the call
 
@@ -44,7 +44,8 @@ def run_emulated(
         source = Source("cases", {"forward": graph}, tuple(inputs))
         target = roomy(load_board(board))
         plan = arrange(make_plan(graph, target, Options(weights=Weights.FLASH)))
-        c = filled(emit("cases", {"forward": plan}, optimize), "cases", {"forward": plan})
+        with filled_images():
+            c = emit("cases", {"forward": plan}, optimize)
         options = Options(toolchain=Compiler(toolchain), optimize=Optimize(optimize))
         compiled = Compiled(source, target, {"forward": graph}, {"forward": plan}, c, options)
         image = pipeline.build_image(compiled, folder / str(number))

@@ -57,7 +57,7 @@ def need_written(cases: Sequence[Model], runs: Sequence[Sequence[Outputs]]) -> l
     found = []
     for case, *outputs in zip(cases, *runs, strict=True):
         for ys in zip(*outputs, strict=True):
-            patterns = [np.ascontiguousarray(y).view(np.uint8).reshape(*y.shape, -1) for y in ys]
+            patterns = [np.ascontiguousarray(y).view(np.uint8).reshape(*y.shape, y.itemsize) for y in ys]
             unwritten = sum((patterns[0] != p).any(axis=-1) for p in patterns[1:])
             if places := np.argwhere(unwritten).tolist():
                 named = getattr(case, "name", "a case")
