@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
+import baretorch
+from baretorch import pipeline
+from baretorch.emit import emit
+from baretorch.emulators import open_machine
+from baretorch.emulators.link import Link
+from baretorch.emulators.run import call
+from baretorch.frontends import Source
 from baretorch.ops import OPS, PLAN_OPS
 from baretorch.ops.kernel import Call
 from baretorch.ops.layout import Pad
 from baretorch.ops.sample import GridSample2d
+from baretorch.options import Options
+from baretorch.plan import make_plan
+from baretorch.plan.schedule import one_by_one
 from baretorch.plan.select import select_kernel
+from baretorch.targets.boards import load_board
 from baretorch.targets.cpus import CPUS
 from tests.ops.cases import padding
 from tests.ops.merge import need_written
+from tests.patterns import filled_images
 
 NO_WINDOWS = (Pad, GridSample2d)  # their padding is something else
 # Kernels for layers without padding, or with so little that each window meets the image.
@@ -70,3 +86,45 @@ def test_a_number_that_is_nan_in_all_runs_is_written() -> None:
     case = replace(padding.CASES[0], name="nan")
     y = np.full((2, 2), np.nan, np.float32)
     assert need_written([case], [[(y,)], [(y.copy(),)]])[0][0] is y
+
+
+def test_an_output_that_no_step_writes_is_the_pattern(tmp_path: Path) -> None:
+    """Drop the only step of a model: what its image returns is what memory held before."""
+    case = replace(padding.CASES[0], name="cases")
+    graph, board = case.graph(), load_board("mps2-an386")
+    plan = make_plan(graph, board)
+    with filled_images():
+        c = emit("cases", {"forward": replace(plan, schedule=one_by_one([]))})
+    source = Source("cases", {"forward": graph}, case.arrays()[:1])
+    compiled = pipeline.Compiled(source, board, {"forward": graph}, {"forward": plan}, c, Options())
+    with closing(open_machine(pipeline.build_image(compiled, tmp_path), c.run)) as machine:
+        link = Link(machine)
+        first, second = (call(link, graph, case.arrays()[:1])[0] for _ in range(2))
+    overlapped = plan.layout.buffer(graph.inputs[0]).size  # there the image has its input
+    assert np.count_nonzero(first != second) * 4 >= first.nbytes - overlapped
+    assert np.isnan(first).sum() * 4 >= first.nbytes - overlapped
+
+
+def padded() -> nn.Module:
+    """Return convolutions whose first and last rows are made of padding alone."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 1, padding=(2, 1)),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding=(3, 1), groups=8),
+        nn.Conv2d(8, 4, (2, 1), padding=(5, 0), dilation=(4, 1), stride=(2, 1)),
+    ).eval()
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "mps3-an547", "pico2w"])
+def test_rows_in_padding_do_not_keep_what_the_run_before_left(board: str) -> None:
+    net, samples = padded(), torch.randn(3, 1, 1, 6, 14)
+    with closing(baretorch.compile(net, (samples[0],), board=board)) as model, torch.no_grad():
+        for x in samples:
+            np.testing.assert_allclose(model.run(x), net(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_the_float_model_that_int8_is_compared_with_has_no_stale_rows() -> None:
+    samples = torch.randn(8, 1, 1, 6, 14)
+    model = baretorch.compile(padded(), (samples[0],), board="mps2-an386", calibration=[(x,) for x in samples])
+    assert model.warnings == ()
