@@ -3,6 +3,7 @@ pixels are on the display, the console says what vision.c makes of them, and wha
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,11 +15,12 @@ from PIL import Image as Picture
 
 from baretorch.emulators.attached import Attached, Breaks, By, Fault
 from baretorch.emulators.rp2040js import is_installed
+from baretorch.emulators.types import DeviceFault
 from baretorch.errors import CompileError
 from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.frontends.model_file import import_file
-from baretorch.options import Console
+from baretorch.options import Console, Weights
 from baretorch.targets.boards import load_board
 from tests.emulators.images import GLUE, RUN
 
@@ -26,6 +28,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pico4ml"
 photo, emulate = (import_file(EXAMPLE / f"{name}.py") for name in ("photo", "emulate"))
 needs_rp2040js = pytest.mark.skipif(not is_installed(), reason="rp2040js is not installed")
 
+DIGITS = 20
 COUNTS_INK = """\
 void __attribute__((noinline)) toy_run(const void *from, void *to)
 {
@@ -47,12 +50,22 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     return around(4 * 784, 4 * 10, tmp_path_factory.mktemp("camera"))
 
 
-def around(inputs: int, outputs: int, folder: Path) -> Image:
+def around(inputs: int, outputs: int, folder: Path, app: Path = EXAMPLE / "firmware") -> Image:
     """The firmware around a model with that many bytes."""
     model = folder / "glue.c"
     model.write_text(GLUE.format(body=COUNTS_INK, inputs=inputs, outputs=outputs))
     board = load_board("pico4ml").with_console(Console.UART)
-    return build("toy", board, folder, [model], folder, RUN, app=EXAMPLE / "firmware")
+    return build("toy", board, folder, [model], folder, RUN, app=app)
+
+
+def changed(folder: Path, old: str, new: str) -> Path:
+    """Return a copy of the firmware whose camera driver is changed in one place."""
+    app = shutil.copytree(EXAMPLE / "firmware", folder / "firmware")
+    driver = app / "drivers" / "hm01b0.c"
+    source = driver.read_text()
+    assert source.count(old) == 1
+    driver.write_text(source.replace(old, new))
+    return app
 
 
 @cache
@@ -99,6 +112,45 @@ def test_frames_reach_display_and_model(image: Image, tmp_path: Path) -> None:
     vision = photo.Vision()(photo.seen(frames()[0]))  # the answer to the first is in the second picture
     np.testing.assert_array_equal(picture(tmp_path, 1)[92:120, 6:34], on_display(vision.reshape(28, 28)))
     assert 20 <= seen.pictures_per_second < 20.5
+
+
+@needs_rp2040js
+def test_a_camera_that_is_not_flipped_shows_the_scene_upside_down(tmp_path: Path) -> None:
+    """With 0x0101 = 0x01 the board sends rows from the bottom to the top, and the firmware reads them as they come."""
+    app = changed(tmp_path, "#define ORIENTATION 0x03u", "#define ORIENTATION 0x01u")
+    watched(around(4 * 784, 4 * 10, tmp_path, app), tmp_path, lambda w: len(w.pictures) > 1)
+    np.testing.assert_array_equal(picture(tmp_path, 0)[:80], on_display(photo.seen(frames()[0][::-1])))
+
+
+@needs_rp2040js
+def test_a_register_that_the_camera_does_not_model_ends_the_run(tmp_path: Path) -> None:
+    app = changed(tmp_path, "{0x0383, 0x01}", "{0x0205, 0x10}")
+    with pytest.raises(DeviceFault) as fault:
+        watched(around(4 * 784, 4 * 10, tmp_path, app), tmp_path, lambda w: len(w.pictures) > 1)
+    assert "the HM01B0: register 0x0205 is not modelled, and 0x10 is written" in fault.value.render()
+
+
+@needs_rp2040js
+@pytest.mark.slow
+def test_digits_that_are_upside_down_are_misread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small CNN of the demo reads the same photographs with the firmware as it is, and with 0x0101 = 0x01."""
+    with np.load(EXAMPLE.parent / "mnist" / "sample.npz") as sample:
+        digits, labels = sample["t10k_images"][:DIGITS].reshape(-1, 784) / np.float32(255), sample["t10k_labels"]
+    right = []
+    for name, value in (("upright", "0x03u"), ("down", "0x01u")):
+        folder = tmp_path / name
+        folder.mkdir()
+        app = changed(folder, "#define ORIENTATION 0x03u", f"#define ORIENTATION {value}")
+        monkeypatch.setattr(emulate, "FIRMWARE", app)
+        image, symbol = emulate.built(EXAMPLE / "digits.py", folder / "image", Weights.RAM)
+        file = emulate.write_frames(photo.photographs(digits, seed=1), folder / "frames.raw")
+        seen = emulate.watch(image, symbol, Attached(file, By.BYTES), lambda w: len(scenes(w)) == DIGITS)
+        right.append(sum(a.digit == labels[a.scene] for a in emulate.by_scene(seen.answers)))
+    assert right[0] >= 0.95 * DIGITS and right[1] <= 0.6 * DIGITS
+
+
+def scenes(seen: Any) -> set[int]:
+    return {answer.scene for answer in seen.answers}
 
 
 def test_frames_that_are_none(image: Image, tmp_path: Path) -> None:

@@ -15,6 +15,17 @@
 #define NEXT_LINE_US 2000u    /* fourteen lines */
 #define RESET_US 100000u
 
+/* Bit 0 reverses the columns, bit 1 the rows. Both are needed: the board carries the sensor rotated by 180 degrees, on the
+ * side opposite to the display. ArduCAM's two firmwares for it agree on that, with the display upright (MADCTL 0x08, the
+ * USB socket at the bottom) and columns in the order in which they are sent:
+ *
+ *     pico-tflmicro, include/arducam_hm01b0: writes 0x03, and draws rows in the order in which they are sent
+ *     RPI-Pico-Cam, rp2040_hm01b0_st7735: writes 0x01, and draws the last row first
+ *
+ * Photographs of their displays with the scene behind the board (img/person_screen.jpg of the first, photos/ of the second)
+ * show it upright and not mirrored. PicoHM01B0 of pmarques-dev also sets both for this board. We use rows as they come. */
+#define ORIENTATION 0x03u
+
 static const uint16_t set_up[][2] = {
     {0x3059, 0x22}, /* one data line */
     {0x3060, 0x30}, /* clock / 8, most significant bit first, PCLK only with pixels */
@@ -30,7 +41,7 @@ static const uint16_t set_up[][2] = {
     {0x2101, 0x5f},
     {0x2105, (FRAME_LINES - 2) >> 8},
     {0x2106, (FRAME_LINES - 2) & 0xff},
-    {0x0101, 0x01}, /* mirrored, as ArduCAM's own example has it */
+    {0x0101, ORIENTATION},
     {0x0104, 0x01}, /* all that from the next frame on */
     {0x0100, 0x01}, /* begin */
 };

@@ -1,5 +1,5 @@
-/* An HM01B0 at the pins: registers over I2C, pixels over one data line with PCLK, HREF and VSYNC, at the rate that its
- * registers and the PWM that is its clock give. Pixels come from a file of frames.
+/* An HM01B0 (hm01b0.mjs) at the pins: registers over I2C, pixels over one data line with PCLK, HREF and VSYNC, at the rate
+ * that its registers and the PWM that is its clock give. Pixels come from a file of frames.
  *
  * Ours, because of what version 1.4.1 of the package does: I2C takes time; the PWM of the clock is not run, only its
  * registers are read, because two events per clock would take longer than all the rest; a state machine of PIO is stepped
@@ -8,10 +8,9 @@
 import { readFileSync } from 'node:fs';
 import { chip, clock, give_up } from './chip.mjs';
 import { attached, fails, tell, when_reset } from './attached.mjs';
+import { Hm01b0, Refused, SIDE } from './hm01b0.mjs';
 
-const ADDRESS = 0x24, WIDE = 324, HIGH = 324;
-const MODEL_HIGH = 0x0000, MODEL_LOW = 0x0001, FRAME_COUNT = 0x0005, MODE = 0x0100, RESET = 0x0103;
-const FRAME_LINES = 0x0340, LINE_CLOCKS = 0x0342, INTERFACE = 0x3059, CLOCKS = 0x3060;
+const ADDRESS = 0x24, SCENE = SIDE * SIDE;
 const CONNECT = 9; // clocks of a byte on the bus
 
 export function attach_camera() {
@@ -20,9 +19,19 @@ export function attach_camera() {
         .map((name) => chip.gpio[pins[name]]);
     const pwm = chip.pwm.channels[pins.mclk >> 1 & 7];
     const machine = chip.pio[0].machines[0];
-    const registers = new Map();
-    const sent = { frames: 0, line: 0, at: 0 };
+    const sensor = new Hm01b0();
+    const sent = { line: 0, at: 0 };
     let running = false, receives = false;
+
+    /* The firmware does what the sensor's model does not know: the run ends with a reason. */
+    function need(act) {
+        try {
+            return act();
+        } catch (error) {
+            if (!(error instanceof Refused)) throw error;
+            return give_up(`the HM01B0: ${error.message}`);
+        }
+    }
 
     // Its clock, and its reset
 
@@ -36,7 +45,7 @@ export function attach_camera() {
     const is_awake = () => reset.value === 1 && clock_period() > 0 && !fails('unplugged');
 
     function start_over() {
-        registers.clear();
+        sensor.reset();
         running = false;
     }
     reset.addListener((value) => { if (value !== 1) start_over(); });
@@ -44,7 +53,6 @@ export function attach_camera() {
     // I2C
 
     const i2c = chip.i2c[0];
-    let number = [], reading = false;
     const later = clock.createAlarm(() => later.act());
     function after_bits(bits, act) {
         later.act = act;
@@ -61,23 +69,20 @@ export function attach_camera() {
 
     i2c.onStart = () => after_bits(1, () => i2c.completeStart());
     i2c.onConnect = (address, mode) => after_bits(CONNECT, () => {
-        reading = mode === 1;
-        if (!reading) number = [];
-        i2c.completeConnect(address === ADDRESS && is_awake());
+        const ours = address === ADDRESS && is_awake();
+        if (ours && mode !== 1) sensor.begin_write();
+        i2c.completeConnect(ours);
     });
     i2c.onWriteByte = (byte) => after_bits(CONNECT, () => {
-        if (number.length < 2) {
-            number.push(byte);
-        } else {
-            set_register(number[0] << 8 | number[1], byte);
-            count_up();
-        }
-        i2c.completeWrite(is_awake());
+        const awake = is_awake();
+        if (awake) need(() => sensor.take(byte));
+        if (sensor.streams && !running) begin();
+        running = sensor.streams;
+        i2c.completeWrite(awake);
     });
     i2c.onReadByte = () => after_bits(CONNECT, () => {
-        const value = get_register(number[0] << 8 | number[1]);
-        count_up();
-        i2c.completeRead(value);
+        sensor.other_chip = fails('other chip');
+        i2c.completeRead(is_awake() ? need(() => sensor.give()) : 0xff);
     });
     i2c.onStop = () => after_bits(1, () => i2c.completeStop());
     when_reset(3, () => {
@@ -87,40 +92,16 @@ export function attach_camera() {
         i2c.rxFIFO.reset();
     });
 
-    function count_up() {
-        number[1] = number[1] + 1 & 0xff;
-    }
-    function get_register(which) {
-        if (which === MODEL_HIGH) return 0x01;
-        if (which === MODEL_LOW) return fails('other chip') ? 0xb1 : 0xb0;
-        if (which === FRAME_COUNT) return sent.frames & 0xff;
-        return registers.get(which) ?? 0;
-    }
-    function set_register(which, value) {
-        if (which === RESET) {
-            start_over();
-            return;
-        }
-        registers.set(which, value);
-        if (which === MODE && value === 1 && !running) begin();
-        if (which === MODE && value !== 1) running = false;
-    }
-    const word = (which) => get_register(which) << 8 | get_register(which + 1);
-
     // Frames
 
     const next = clock.createAlarm(go_on);
     function begin() {
-        if (get_register(INTERFACE) !== 0x22 || get_register(CLOCKS) !== 0x30) {
-            give_up('the HM01B0 is modelled with one data line, clock / 8, most significant bit first, gated PCLK only');
-        }
-        running = true;
         Object.assign(sent, { line: 0, at: -1 });
-        next.schedule(clock_period() * 8 * word(LINE_CLOCKS));
+        next.schedule(clock_period() * 8 * sensor.shape().clocks);
     }
     const by_pins = attached.camera.by === 'pins';
-    const scene = () => Math.floor(sent.frames / attached.camera.hold) % (frames.length / (WIDE * HIGH));
-    let pixels = null;
+    const scene = () => Math.floor(sensor.frames / attached.camera.hold) % (frames.length / SCENE);
+    let pixels = null, shape = null; // of the frame that is being sent
 
     /* The next byte, or the end of a line, or the dark lines between frames. */
     function go_on() {
@@ -133,7 +114,8 @@ export function attach_camera() {
             return;
         }
         if (sent.line === 0 && sent.at === -1) {
-            pixels = frames.subarray(scene() * WIDE * HIGH);
+            shape = need(() => sensor.shape());
+            pixels = sensor.frame(frames.subarray(scene() * SCENE));
             receives = machine.enabled;
             step_in_the_dark();
             vsync.setInputValue(true);
@@ -143,8 +125,8 @@ export function attach_camera() {
             href.setInputValue(true);
             sent.at = 0;
         }
-        if (sent.at < WIDE) {
-            const byte = pixels[sent.line * WIDE + sent.at];
+        if (sent.at < shape.wide) {
+            const byte = pixels[sent.line * shape.wide + sent.at];
             if (by_pins) {
                 next.schedule(period);
                 send_bit(byte >> 7 - bit & 1, period);
@@ -158,16 +140,16 @@ export function attach_camera() {
         }
         href.setInputValue(false);
         sent.at = -1;
-        const dark = 8 * (word(LINE_CLOCKS) - WIDE);
-        if (++sent.line < HIGH) {
+        const dark = 8 * (shape.clocks - shape.wide);
+        if (++sent.line < shape.high) {
             next.schedule(dark * period);
             return;
         }
         vsync.setInputValue(false);
-        tell({ frame: sent.frames & 0xff, scene: scene() });
-        sent.frames++;
+        tell({ frame: sensor.frames & 0xff, scene: scene() });
+        sensor.frames++;
         sent.line = 0;
-        next.schedule((dark + 8 * word(LINE_CLOCKS) * (word(FRAME_LINES) - HIGH)) * period);
+        next.schedule((dark + 8 * shape.clocks * (shape.lines - shape.high)) * period);
     }
 
     // The chip's end of the line
