@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from baretorch.emulators import open_machine, qemu
+from baretorch.emulators.npu.device import CUSTOM_DMA, Variant
 from baretorch.emulators.qemu_npu import Beside
 from baretorch.emulators.run import Run, run_on
 from baretorch.emulators.types import DeviceFault
@@ -77,10 +79,46 @@ def test_the_npu_answers_as_the_graph_means(compiled: Compiled, image: Image) ->
     check(compiled, image)
 
 
-def test_corstone_320_with_its_u85(tmp_path: Path) -> None:
-    """QEMU's core starts elsewhere, and its NPU's interrupt is one of the subsystem's own."""
+@pytest.fixture(scope="module")
+def with_u85(tmp_path_factory: pytest.TempPathFactory) -> tuple[Compiled, Image]:
     made = compiled_for("corstone-320")
-    check(made, build_image(made, tmp_path))
+    return made, build_image(made, tmp_path_factory.mktemp("u85"))
+
+
+def test_corstone_320_with_its_u85(with_u85: tuple[Compiled, Image]) -> None:
+    """QEMU's core starts elsewhere, and its NPU's interrupt is one of the subsystem's own."""
+    check(*with_u85)
+
+
+def test_a_branch_to_nowhere_ends_in_words(with_u85: tuple[Compiled, Image], tmp_path: Path) -> None:
+    compiled, image = with_u85
+    commands = constants_of(compiled)[0]
+    other = with_word(with_word(commands, 0, 0x4100), 1, 0xFFFF_FFF0)
+    with pytest.raises(DeviceFault) as fault:
+        ran(compiled, damaged(image, compiled, tmp_path, commands, other, hidden=True))
+    assert "the NPU branched to where no command is" in fault.value.render()
+    assert "status 0x00000200" in fault.value.render()
+
+
+def test_a_u85_with_other_ports_is_refused(with_u85: tuple[Compiled, Image], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weight decoders and custom DMA may differ; a stream depends on the number of AXI ports."""
+    found = qemu._npu
+
+    def beside(variant: Variant) -> Callable[[Board], Beside | None]:
+        def made(board: Board) -> Beside | None:
+            npu = found(board)
+            assert npu is not None
+            npu.device.variant = variant
+            return npu
+
+        return made
+
+    monkeypatch.setattr(qemu, "_npu", beside(Variant(config=CUSTOM_DMA | 0x3000)))
+    check(*with_u85)
+    monkeypatch.setattr(qemu, "_npu", beside(Variant(config=0x400)))
+    with pytest.raises(DeviceFault) as fault:
+        ran(*with_u85)
+    assert "AXI ports 0x20000518 instead of 0x20000118" in fault.value.render()
 
 
 def check(compiled: Compiled, image: Image) -> None:
@@ -142,7 +180,9 @@ def test_another_npu_is_refused(compiled: Compiled, image: Image, monkeypatch: p
     monkeypatch.setattr(qemu, "_npu", smaller)
     with pytest.raises(DeviceFault) as fault:
         ran(compiled, image)
-    assert "the NPU is not the one that the model was compiled for" in fault.value.render()
+    said = fault.value.render()
+    assert "the NPU is not the one that the model was compiled for" in said
+    assert "MACs per cycle 0x00001807 instead of 0x00003008" in said
 
 
 @pytest.mark.slow
@@ -152,7 +192,7 @@ def test_one_that_never_ends_is_given_up(compiled: Compiled, image: Image, monke
     def stuck(board: Board) -> Beside | None:
         beside = found(board)
         assert beside is not None
-        beside.device._stuck = True
+        beside.device.variant = Variant(stuck=True)
         return beside
 
     monkeypatch.setattr(qemu, "_npu", stuck)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
+from baretorch.emulators.npu.device import Variant
 from baretorch.emulators.run import run_on
 from baretorch.emulators.types import DeviceFault
 from baretorch.emulators.unicorn import UnicornMachine
@@ -130,7 +131,7 @@ def test_a_bus_error(machine: UnicornMachine, image: tuple[Compiled, Image]) -> 
 
 def test_a_timeout(machine: UnicornMachine, image: tuple[Compiled, Image]) -> None:
     assert machine.npu is not None
-    machine.npu.device._stuck = True
+    machine.npu.device.variant = Variant(stuck=True)
     assert "did not end in time" in said(machine, image[0])
 
 

@@ -76,7 +76,7 @@ class _Copy:
 class Beside:
     """The NPU beside a QEMU that is going to be started with `options`, and with `files` open."""
 
-    def __init__(self, accelerator: Accelerator, place: Place, machine: str, stuck: bool = False) -> None:
+    def __init__(self, accelerator: Accelerator, place: Place, machine: str) -> None:
         ours, theirs = socket.socketpair()
         our_lines, their_lines = socket.socketpair()
         self._stub, self._lines = GdbClient(ours), our_lines
@@ -90,7 +90,7 @@ class Beside:
         self._place, self._machine = place, machine
         self._copies = [_Copy(self._stub, origin, size) for origin, size in place.banks]
         banks = [Bank(origin, copy.region) for (origin, _), copy in zip(place.banks, self._copies, strict=True)]
-        self.device = Device(accelerator, banks, stuck)
+        self.device = Device(accelerator, banks)
         self._raised = False
         self._last = 0.0  # when it was last touched
 

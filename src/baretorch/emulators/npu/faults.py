@@ -10,7 +10,8 @@ class Kind(Enum):
 
     PARSE = "illegal command"  # STATUS says so, and the NPU stops
     BUS = "bus error"  # the same
-    DECODER = "weight decoder fault"  # the same
+    DECODER = "weight decoder fault"  # the same, but the U85 has no bit for it
+    BRANCH = "branch fault"  # the same, U85 only
     MODEL = "not modelled"  # the hardware may know better; here it ends the run
     STRICT = "unsafe stream"  # the hardware would go on, and compute something that depends on chance
 

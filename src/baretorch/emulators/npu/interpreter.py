@@ -62,6 +62,9 @@ def run_stream(
             elif what is Do.KERNEL_WAIT:
                 queues.wait_kernel(command.parameter)
             elif what is Do.BRANCH:
+                target = command.carries >> 16
+                if target % 4 or target >= len(words):
+                    raise Fault(Kind.BRANCH, f"a branch to {target:#x} in a stream of {len(words):#x} bytes")
                 raise Fault(Kind.MODEL, "a branch in a command stream")
     except Fault as fault:
         raise fault.placed(at, _layer(layers, at)) from None

@@ -6,6 +6,7 @@
 #include "npu.h"
 
 #define NPU(offset) BT_REG(BT_NPU_BASE + (offset))
+#define ID NPU(0x00u)
 #define STATUS NPU(0x04u)
 #define CMD NPU(0x08u)
 #define RESET NPU(0x0cu)
@@ -14,6 +15,7 @@
 #define QREAD NPU(0x18u)
 #define QCONFIG NPU(0x1cu)
 #define QSIZE NPU(0x20u)
+#define PROT NPU(0x24u)
 #define CONFIG NPU(0x28u)
 #define REGIONCFG NPU(0x3cu)
 #define AXI_LIMIT(i) NPU(0x40u + 4u * (i)) /* U55, U65: four kinds of access; on the U85 these are MEM_ATTR */
@@ -25,8 +27,13 @@
 #define STATUS_IRQ (1u << 1)
 #define STATUS_RESETTING (1u << 3)
 #define STATUS_END (1u << 5)
+#define STATUS_FAULTS 0x394u /* those of `causes` */
 #define CMD_RUN 1u
 #define CMD_CLEAR_IRQ 2u
+#define CMD_GATING 0xcu /* of clock and power; a reset enables both, and the application may change them */
+#define PROT_LEVELS 3u
+#define SECURE_AND_PRIVILEGED 1u /* as we are */
+#define ARCHITECTURE(id) ((id) >> 28)
 #define PRODUCT(config) ((config) >> 28)
 #define U85 2u
 
@@ -49,14 +56,25 @@
 
 void bt_npu_sleep(void);
 
-static const struct {
-    uint32_t bit;
+typedef struct {
+    uint32_t bits;
     const char *text;
-} causes[] = {
+} named;
+
+static const named causes[] = {
     {1u << 2, "read or wrote where nothing answers"},
     {1u << 4, "found a command that it does not know"},
-    {1u << 7, "found a fault in what it decodes"},
+    {1u << 7, "found a fault in what it decodes"}, /* U55, U65 */
     {1u << 8, "found a memory error that it cannot correct"},
+    {1u << 9, "branched to where no command is"}, /* U85 */
+};
+
+/* What Arm's driver compares. Bits for SHRAM, weight decoders, custom DMA and functional safety may differ. */
+static const named config_fields[] = {
+    {0xf0000000u, "product"},
+    {0x0000000fu, "MACs per cycle"},
+    {0x000000f0u, "command stream version"},
+    {0x00000700u, "AXI ports"}, /* U85 */
 };
 
 __attribute__((noreturn)) static void end(void)
@@ -79,6 +97,19 @@ __attribute__((noreturn)) static void failed(const char *what, uint32_t status)
     end();
 }
 
+__attribute__((noreturn)) static void differs(const char *what, const char *name, uint32_t found, uint32_t needed)
+{
+    bt_print("\nFAULT: the ");
+    bt_print(what);
+    bt_print("\n");
+    bt_print(name);
+    bt_print(" ");
+    bt_print_hex(found);
+    bt_print(" instead of ");
+    bt_print_hex(needed);
+    end();
+}
+
 static uint32_t crc_of(uint32_t crc, const void *data, uint32_t bytes)
 {
     const uint8_t *byte = data;
@@ -89,8 +120,24 @@ static uint32_t crc_of(uint32_t crc, const void *data, uint32_t bytes)
     return crc;
 }
 
-/* Before a stream is first started since the reset, it and its weights must be what was compiled: the NPU would compute
- * something else without a word. A model with more regions than are remembered is looked at every time. */
+static void check_npu(uint32_t needed)
+{
+    static const char other[] = "NPU is not the one that the model was compiled for";
+    const uint32_t config = CONFIG, id = ID;
+    const uint32_t is_u85 = PRODUCT(needed) == U85;
+    for (uint32_t i = 0; i < 3u + is_u85; i++) {
+        if (((config ^ needed) & config_fields[i].bits) != 0) {
+            differs(other, config_fields[i].text, config, needed);
+        }
+    }
+    if (ARCHITECTURE(id) != 1u + is_u85) { /* streams need no particular minor version of it */
+        differs(other, "architecture", ARCHITECTURE(id), 1u + is_u85);
+    }
+}
+
+/* Before a stream is first started since the reset, it must be for this NPU, and it and its weights must be what was
+ * compiled: the NPU would compute something else without a word. A model with more regions than are remembered is looked
+ * at every time. */
 static void check(const bt_npu_job *job, const int32_t *commands, const void *weights)
 {
     static const int32_t *whole[KNOWN];
@@ -100,13 +147,10 @@ static void check(const bt_npu_job *job, const int32_t *commands, const void *we
             return;
         }
     }
+    check_npu(job->config);
     const uint32_t crc = ~crc_of(crc_of(BT_CRC_BEGIN, commands, job->command_bytes), weights, job->weight_bytes);
     if (crc != job->crc) {
-        bt_print("\nFAULT: the commands or weights for the NPU are damaged\nchecksum ");
-        bt_print_hex(crc);
-        bt_print(" instead of ");
-        bt_print_hex(job->crc);
-        end();
+        differs("commands or weights for the NPU are damaged", "checksum", crc, job->crc);
     }
     if (i < KNOWN) {
         whole[i] = commands;
@@ -133,13 +177,23 @@ static void flush_cache(void)
     __asm__ volatile("dsb" : : : "memory");
 }
 
+/* Keeps the gating as it is. */
+static void command(uint32_t what)
+{
+    CMD = (CMD & CMD_GATING) | what;
+}
+
 static void set_up(uint32_t config)
 {
-    RESET = 1u; /* secure and privileged, as we are */
+    RESET = SECURE_AND_PRIVILEGED;
     for (uint32_t looks = 0; (STATUS & STATUS_RESETTING) != 0; looks++) {
         if (looks == RESET_LOOKS) {
             failed("does not come out of reset", STATUS);
         }
+    }
+    const uint32_t levels = PROT & PROT_LEVELS;
+    if (levels != SECURE_AND_PRIVILEGED) {
+        differs("NPU did not become secure and privileged", "PROT", levels, SECURE_AND_PRIVILEGED);
     }
     for (uint32_t i = 0; i < 4u; i++) {
         AXI_LIMIT(i) = PRODUCT(config) == U85 ? (i < 2u ? 0u : U85_EXTERNAL) : U55_LIMITS;
@@ -169,7 +223,7 @@ static int ended(void)
         bt_alarm_wakes(0); /* else it stays pending, and the core awake */
         late = bt_alarm_rang();
     }
-    CMD = CMD_CLEAR_IRQ;
+    command(CMD_CLEAR_IRQ);
     bt_unmask_interrupts();
     bt_alarm_stop();
 #else
@@ -177,22 +231,29 @@ static int ended(void)
     while ((STATUS & STATUS_IRQ) == 0 && !late) {
         late = bt_counter_read() - start > BT_COUNTER_HZ / 1000u * LIMIT_MS;
     }
-    CMD = CMD_CLEAR_IRQ;
+    command(CMD_CLEAR_IRQ);
 #endif
     return !late;
+}
+
+static const char *cause(uint32_t status, int in_time)
+{
+    for (uint32_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        if ((status & causes[i].bits) != 0) {
+            return causes[i].text;
+        }
+    }
+    return in_time ? "stopped before the end" : "did not end in time";
 }
 
 void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *const *regions)
 {
     static int ready;
-    if (CONFIG != job->config) {
-        failed("is not the one that the model was compiled for", CONFIG);
-    }
+    check(job, commands, regions[BT_NPU_WEIGHTS]);
     if (!ready) {
         set_up(job->config);
         ready = 1;
     }
-    check(job, commands, regions[BT_NPU_WEIGHTS]);
     QBASE = (uint32_t)(uintptr_t)commands;
     QSIZE = job->command_bytes;
     for (uint32_t i = 0; i < BT_NPU_REGIONS; i++) {
@@ -203,16 +264,11 @@ void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *cons
         BASEP(i) = base;
     }
     flush_cache();
-    CMD = CMD_RUN;
+    command(CMD_RUN);
     const int in_time = ended();
     const uint32_t status = STATUS;
-    for (unsigned i = 0; i < sizeof causes / sizeof causes[0]; i++) {
-        if ((status & causes[i].bit) != 0) {
-            failed(causes[i].text, status);
-        }
-    }
-    if (!in_time || (status & STATUS_END) == 0) {
-        failed(in_time ? "stopped before the end" : "did not end in time", status);
+    if (!in_time || (status & (STATUS_FAULTS | STATUS_END)) != STATUS_END) {
+        failed(cause(status, in_time), status);
     }
     flush_cache();
 }
