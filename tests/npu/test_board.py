@@ -97,7 +97,7 @@ def test_a_branch_to_nowhere_ends_in_words(with_u85: tuple[Compiled, Image], tmp
     with pytest.raises(DeviceFault) as fault:
         ran(compiled, damaged(image, compiled, tmp_path, commands, other, hidden=True))
     assert "the NPU branched to where no command is" in fault.value.render()
-    assert "status 0x00000200" in fault.value.render()
+    assert "status 0x00000202" in fault.value.render()
 
 
 def test_a_u85_with_other_ports_is_refused(with_u85: tuple[Compiled, Image], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,3 +274,17 @@ def test_faults_of_the_u85() -> None:
 def test_a_memory_error_is_in_status() -> None:
     board = Board(kept("conv-ethos-u65-512"), Variant(ecc=True))
     assert board.run() & 0xFFFF == npu.ECC_FAULT | npu.IRQ
+
+
+def test_power_is_cut_when_it_is_idle() -> None:
+    """Not after a reset until CMD is written, not while it runs, not before its interrupt is cleared."""
+    board = Board(kept("conv-ethos-u65-512"), Variant(cuts_power=True))
+    status = board.run()
+    assert status & npu.END and board.npu.read(npu.STATUS) == status and board.npu.read(npu.QSIZE)
+    board.npu.write(npu.CMD, npu.GATING | npu.CLEAR_IRQ)
+    assert board.npu.read(npu.STATUS) == 0 and board.npu.read(npu.QSIZE) == 0
+    with pytest.raises(Misuse, match="was not reset since power-up"):
+        board.npu.write(npu.CMD, npu.GATING | npu.RUN)
+    board.set_up()
+    board.npu.write(npu.CMD, npu.CLOCK_GATING)
+    assert board.npu.read(npu.QSIZE), "without power gating it keeps its registers"

@@ -32,7 +32,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> tuple[Compiled, Image]:
 
 
 def outcome(compiled: Compiled, image: Image, variant: Variant = USUAL, gating: int | None = None) -> str:
-    """Return "right" if an image on such a chip answers as the graph does, else what it or the chip reports.
+    """Return "right" if an image on such a chip answers as the graph does and keeps gating, else what went wrong.
 
     `gating`: an application sets this in CMD between two runs.
     """
@@ -47,10 +47,11 @@ def outcome(compiled: Compiled, image: Image, variant: Variant = USUAL, gating: 
         if gating is not None:
             machine.npu.device.write(npu.CMD, gating)
             run = run_on(machine, compiled.graph, inputs)
-            assert machine.npu.device.read(npu.CMD) == gating
     except DeviceFault as fault:
         return fault.render()
     assert machine.npu.device.runs >= 2
+    if (left := machine.npu.device.read(npu.CMD)) != (npu.GATING if gating is None or variant.cuts_power else gating):
+        return f"CMD is left at {left:#x}"
     return "right" if np.array_equal(run.outputs[0], want) else "wrong"
 
 
@@ -89,12 +90,19 @@ def test_levels_that_the_npu_does_not_get(prot: int, image: tuple[Compiled, Imag
 
 def test_a_memory_error(image: tuple[Compiled, Image]) -> None:
     said = outcome(*image, Variant(ecc=True))
-    assert "the NPU found a memory error that it cannot correct" in said and "status 0x00000100" in said
+    assert "the NPU found a memory error that it cannot correct" in said and "status 0x00000102" in said
 
 
 @pytest.mark.parametrize("gating", [0, npu.CLOCK_GATING, npu.POWER_GATING, npu.GATING])
 def test_gating_stays_as_it_is(gating: int, image: tuple[Compiled, Image]) -> None:
     assert outcome(*image, gating=gating) == "right"
+
+
+@pytest.mark.parametrize("gating", [npu.POWER_GATING, npu.GATING])
+def test_power_that_is_cut_between_runs(gating: int, image: tuple[Compiled, Image]) -> None:
+    """The driver sets the NPU up again, and leaves power gating as it was."""
+    assert outcome(*image, Variant(cuts_power=True)) == "right"
+    assert outcome(*image, Variant(cuts_power=True), gating) == "right"
 
 
 def mutated(monkeypatch: pytest.MonkeyPatch, folder: Path, old: str, new: str) -> tuple[Compiled, Image]:
@@ -113,6 +121,7 @@ def mutated(monkeypatch: pytest.MonkeyPatch, folder: Path, old: str, new: str) -
     return built(56, folder / "image")
 
 
+CUTS = Variant(cuts_power=True)
 RESET_WAIT = "(STATUS & STATUS_RESETTING) != 0;"
 
 
@@ -120,19 +129,21 @@ RESET_WAIT = "(STATUS & STATUS_RESETTING) != 0;"
     ("old", "new", "variant", "said"),
     [
         (
-            "    command(CMD_RUN);",
+            "    CMD = powered | CMD_RUN;",
             "    CMD = CMD_RUN;",
             USUAL,
-            "CMD = 0x1 changes clock and power gating from 0xc to 0x0",
+            "CMD = 0x1 changes clock and power gating from 0x4 to 0x0",
         ),
         (
-            "    command(CMD_CLEAR_IRQ);\n    bt_un",
-            "    CMD = CMD_CLEAR_IRQ;\n    bt_un",
+            "    CMD = gating | CMD_CLEAR_IRQ;\n    bt_un",
+            "    CMD = (gating & 0u) | CMD_CLEAR_IRQ;\n    bt_un",
             USUAL,
             "CMD = 0x2 changes clock",
         ),
-        ("CMD_GATING 0xcu", "CMD_GATING 0x4u", USUAL, "from 0xc to 0x4"),
+        ("CMD_GATING 0xcu", "CMD_GATING 0x4u", USUAL, "CMD is left at 0x4"),
         ("0xf0000000u", "0xffffffffu", Variant(config=npu.CUSTOM_DMA), "the NPU is not the one"),
+        ("= gating & ~CMD_POWER_GATING;", "= gating;", CUTS, "was not reset since power-up"),
+        ("!ready || (PROT & PROT_LEVELS) != SECURE_AND_PRIVILEGED", "!ready", CUTS, "was not reset since power-up"),
         (RESET_WAIT, "0;", USUAL, "PROT 0x00000000 instead of 0x00000001"),
         ("RESET = SECURE_AND_PRIVILEGED", "RESET = 0u", USUAL, "the NPU did not become secure and privileged"),
         ("    QBASE = ", "    QREAD = ", USUAL, "no register at 0x018 to be written"),

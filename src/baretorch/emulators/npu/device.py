@@ -86,6 +86,7 @@ class Variant:
     id: int | None = None  # its ID
     prot: int | None = None  # its PROT after each reset, whatever the driver demands
     ecc: bool = False  # its internal memory fails
+    cuts_power: bool = False  # its power is cut as soon as it is idle, if power gating is enabled
 
 
 class Device:
@@ -108,6 +109,13 @@ class Device:
         self._state = State.IDLE
         self._gating = GATING
         self._fresh = False
+        self._powered = True  # until CMD is written
+
+    def _cut_power(self) -> None:
+        idle = not self.busy and not self._powered and not self._status & IRQ
+        if self.variant.cuts_power and idle and self._gating & POWER_GATING:
+            self._reset(0)
+            self._status, self._fresh = 0, True
 
     @property
     def irq(self) -> bool:
@@ -124,6 +132,7 @@ class Device:
         return self._state is State.SEEN_RUNNING
 
     def read(self, offset: int) -> int:
+        self._cut_power()
         if offset == STATUS:
             return self._read_status()
         readable = self._values | {
@@ -155,6 +164,7 @@ class Device:
             raise Misuse(f"{value:#x} at {offset:#05x} has bits that are read-only, reserved or not modelled")
         if self._status & RESETTING and offset != RESET:
             raise Misuse(f"the register at {offset:#05x} is written before the NPU's reset has ended")
+        self._cut_power()
         if offset == CMD:
             self._command(value)
         elif offset == RESET:
@@ -176,7 +186,7 @@ class Device:
         gating = value & GATING
         if value & (RUN | CLEAR_IRQ) and gating != self._gating:
             raise Misuse(f"CMD = {value:#x} changes clock and power gating from {self._gating:#x} to {gating:#x}")
-        self._gating = gating
+        self._gating, self._powered = gating, False
         self._status &= ~(value & HISTORY | (IRQ if value & CLEAR_IRQ else 0))
         if not value & RUN or self.busy:
             return

@@ -30,6 +30,7 @@
 #define STATUS_FAULTS 0x394u /* those of `causes` */
 #define CMD_RUN 1u
 #define CMD_CLEAR_IRQ 2u
+#define CMD_POWER_GATING 8u
 #define CMD_GATING 0xcu /* of clock and power; a reset enables both, and the application may change them */
 #define PROT_LEVELS 3u
 #define SECURE_AND_PRIVILEGED 1u /* as we are */
@@ -177,12 +178,6 @@ static void flush_cache(void)
     __asm__ volatile("dsb" : : : "memory");
 }
 
-/* Keeps the gating as it is. */
-static void command(uint32_t what)
-{
-    CMD = (CMD & CMD_GATING) | what;
-}
-
 static void set_up(uint32_t config)
 {
     RESET = SECURE_AND_PRIVILEGED;
@@ -210,48 +205,53 @@ static void set_up(uint32_t config)
     }
 }
 
-/* Whether it ended in time. */
-static int ended(void)
+/* Waits for the end, or for too long; returns STATUS. */
+static uint32_t end_status(uint32_t gating)
 {
+    uint32_t status;
     int late = 0;
 #ifdef BT_NPU_IRQ
     bt_alarm_start(LIMIT_MS);
     bt_mask_interrupts();
-    while ((STATUS & STATUS_IRQ) == 0 && !late) {
+    while (((status = STATUS) & STATUS_IRQ) == 0 && !late) {
         bt_alarm_wakes(1);
         bt_npu_sleep();
         bt_alarm_wakes(0); /* else it stays pending, and the core awake */
         late = bt_alarm_rang();
     }
-    command(CMD_CLEAR_IRQ);
+    CMD = gating | CMD_CLEAR_IRQ;
     bt_unmask_interrupts();
     bt_alarm_stop();
 #else
     const uint32_t start = bt_counter_read();
-    while ((STATUS & STATUS_IRQ) == 0 && !late) {
+    while (((status = STATUS) & STATUS_IRQ) == 0 && !late) {
         late = bt_counter_read() - start > BT_COUNTER_HZ / 1000u * LIMIT_MS;
     }
-    command(CMD_CLEAR_IRQ);
+    CMD = gating | CMD_CLEAR_IRQ;
 #endif
-    return !late;
+    return status;
 }
 
-static const char *cause(uint32_t status, int in_time)
+static const char *cause(uint32_t status)
 {
     for (uint32_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         if ((status & causes[i].bits) != 0) {
             return causes[i].text;
         }
     }
-    return in_time ? "stopped before the end" : "did not end in time";
+    return (status & STATUS_IRQ) != 0 ? "stopped before the end" : "did not end in time";
 }
 
 void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *const *regions)
 {
     static int ready;
     check(job, commands, regions[BT_NPU_WEIGHTS]);
-    if (!ready) {
+    /* Where power gating is enabled, an idle NPU may lose its power, and with it what was set up. */
+    const uint32_t gating = CMD & CMD_GATING, powered = gating & ~CMD_POWER_GATING;
+    CMD = powered;
+    if (!ready || (PROT & PROT_LEVELS) != SECURE_AND_PRIVILEGED) {
         set_up(job->config);
+        CMD = powered;
         ready = 1;
     }
     QBASE = (uint32_t)(uintptr_t)commands;
@@ -264,11 +264,11 @@ void bt_npu_run(const bt_npu_job *job, const int32_t *commands, const void *cons
         BASEP(i) = base;
     }
     flush_cache();
-    command(CMD_RUN);
-    const int in_time = ended();
-    const uint32_t status = STATUS;
-    if (!in_time || (status & (STATUS_FAULTS | STATUS_END)) != STATUS_END) {
-        failed(cause(status, in_time), status);
+    CMD = powered | CMD_RUN;
+    const uint32_t status = end_status(powered);
+    if ((status & (STATUS_FAULTS | STATUS_END)) != STATUS_END) {
+        failed(cause(status), status);
     }
+    CMD = gating;
     flush_cache();
 }
