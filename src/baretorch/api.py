@@ -84,8 +84,9 @@ class Model:
         return self._image
 
     def run(self, *inputs: Any) -> Answer:
-        """Run on the emulated chip, which stays up between calls. Takes tensors or arrays; gives arrays. They hold real
-        numbers, also where the image itself takes and gives int8."""
+        """Run on the emulated chip, which stays up between calls. Takes tensors or arrays; returns arrays. Where the
+        image stores int8 or int16 with a scale, float32 holds real numbers, which are quantized, and an array of the
+        stored type holds stored values, which are used unchanged. Outputs are real numbers."""
         return self._running()(*inputs)
 
     def reset(self) -> None:

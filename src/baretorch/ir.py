@@ -117,6 +117,11 @@ class Tensor:
         return self.value or self.name
 
     @property
+    def is_quantized(self) -> bool:
+        """Whether it stores real numbers as int8 or int16, with the scale and zero point of `quant`."""
+        return self.quant is not None and self.dtype in (DType.INT8, DType.INT16)
+
+    @property
     def count(self) -> int:
         return prod(self.shape)
 
@@ -256,9 +261,8 @@ class Port:
 
     @property
     def dtype(self) -> DType:
-        """Of what the caller has: real numbers, also where the tensor holds them as int8."""
-        t = self.tensor
-        return DType.FLOAT32 if t.dtype is DType.INT8 and t.quant is not None else t.dtype
+        """The type of the caller's values: float32 where the tensor is quantized, else the tensor's own type."""
+        return DType.FLOAT32 if self.tensor.is_quantized else self.tensor.dtype
 
     def to_memory(self, x: Array) -> Array:
         """The caller's array as the tensor has it, contiguous."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, interpret
+from baretorch.ir import Array, Graph, interpret
 from baretorch.passes.order import PASSES, stages
 
 
@@ -90,7 +90,7 @@ def _differences(layer: Layer) -> list[LayerDifference]:
     have = interpret(graph, layer.inputs)
     found = []
     for name, want in zip(graph.outputs, layer.outputs, strict=True):
-        steps = graph[name].quant is not None and graph[name].dtype in (DType.INT8, DType.INT16)
+        steps = graph[name].is_quantized
         apart = np.abs(have[name].astype(np.float64) - want.astype(np.float64))
         largest = float(apart.max(initial=0))
         scale = 1.0 if steps else float(np.abs(want.astype(np.float64)).max(initial=0)) or 1.0

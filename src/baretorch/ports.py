@@ -1,4 +1,9 @@
-"""What a Graph's caller gives and gets: tensors or arrays of any library in, arrays out, as their shapes are there."""
+"""The caller's values and the stored values of a Graph's inputs and outputs.
+
+A quantized port stores int8 or int16 (`Tensor.is_quantized`). The dtype of the caller's array decides what it means:
+float32 holds real numbers, which are quantized with saturation; the stored type holds stored values, which are used
+unchanged. Outputs are always real numbers. All other ports have one type, which is both.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, Graph, Tensor
+from baretorch.ir import Array, DType, Graph, Port, Tensor
 from baretorch.ops.arithmetic import dequantize, quantize
 
 Answer: TypeAlias = Array | tuple[Array, ...]
@@ -24,20 +29,29 @@ class Runner(Protocol):
 
 
 def arranged(graph: Graph, inputs: Sequence[Any], who: str = "run()") -> list[Array]:
-    """The caller's tensors or arrays, checked, in the memory order of the C interface."""
+    """Return the caller's tensors or arrays, checked, in the memory order of the C interface. Values of a quantized
+    input are real numbers or stored values, as the caller has them; `stored` and `real_inputs` accept both."""
     if len(inputs) != len(graph.inputs):
         raise CompileError(f"{who}: the model takes {len(graph.inputs)} input(s), {len(inputs)} were given")
     arrays = []
     for x, port in zip(inputs, graph.takes(), strict=True):
         array = as_array(x)
-        if array.shape != port.shape or array.dtype != port.dtype.numpy:
+        if array.shape != port.shape or array.dtype not in (port.dtype.numpy, port.tensor.dtype.numpy):
             raise CompileError(
                 f"input {port.tensor.name}{'' if who == 'run()' else f' of {who}'} has the wrong shape or type",
                 have=f"{array.dtype}{list(array.shape)}",
-                need=f"{port.dtype.label}{list(port.shape)}",
+                need=_accepted(port),
             )
         arrays.append(port.to_memory(array))
     return arrays
+
+
+def _accepted(port: Port) -> str:
+    """Describe the arrays that an input accepts."""
+    whole = f"{port.dtype.label}{list(port.shape)}"
+    if not port.tensor.is_quantized:
+        return whole
+    return f"{whole} of real numbers, or {port.tensor.dtype.label}{list(port.shape)} of stored values"
 
 
 def as_array(x: Any) -> Array:
@@ -54,28 +68,33 @@ def restored(graph: Graph, outputs: Sequence[Array]) -> Answer:
 
 
 def stored(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
-    """Real inputs as the graph takes them: quantized where it takes int8."""
+    """Return the inputs as the graph stores them."""
     return [as_stored(graph[n], x) for n, x in zip(graph.inputs, inputs, strict=True)]
 
 
+def real_inputs(graph: Graph, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the inputs as real numbers."""
+    return tuple(as_real(graph[n], x) for n, x in zip(graph.inputs, inputs, strict=True))
+
+
 def real(graph: Graph, outputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The graph's outputs as real numbers: dequantized where it gives int8."""
+    """Return the outputs as real numbers."""
     return tuple(as_real(graph[n], y) for n, y in zip(graph.outputs, outputs, strict=True))
 
 
-def as_stored(t: Tensor, real: Array) -> Array:
-    """Real numbers as the tensor holds them."""
-    if t.quant is None or t.dtype not in (DType.INT8, DType.INT16):
-        return real
+def as_stored(t: Tensor, values: Array) -> Array:
+    """Return values as the tensor stores them: real numbers are quantized, stored values are returned unchanged."""
+    if t.quant is None or not t.is_quantized or values.dtype == t.dtype.numpy:
+        return values
     to = np.int8 if t.dtype is DType.INT8 else np.int16
-    return quantize(real, t.quant.scale[0], t.quant.zero_point[0], to)
+    return quantize(values, t.quant.scale[0], t.quant.zero_point[0], to)
 
 
-def as_real(t: Tensor, stored: Array) -> Array:
-    """What the tensor holds as real numbers."""
-    if t.quant is None or t.dtype not in (DType.INT8, DType.INT16):
-        return stored
-    return dequantize(stored, t.quant.scale[0], t.quant.zero_point[0])
+def as_real(t: Tensor, values: Array) -> Array:
+    """Return values as real numbers: stored values are dequantized, real numbers are returned unchanged."""
+    if t.quant is None or not t.is_quantized or values.dtype != t.dtype.numpy:
+        return values
+    return dequantize(values, t.quant.scale[0], t.quant.zero_point[0])
 
 
 def entries(graph: Graph) -> list[tuple[int, int, str]]:

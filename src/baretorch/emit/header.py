@@ -10,7 +10,6 @@ from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
 from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
 from baretorch.escape import comment
-from baretorch.ir import DType
 from baretorch.plan.schedule import Executor
 from baretorch.plan.types import InArena
 
@@ -105,9 +104,9 @@ def _held(names: Names) -> str:
 
 
 def _scale(method: Method, port: Port) -> str:
-    """How int8 at the border stands for real numbers."""
+    """Define the scale and zero point of a quantized port."""
     t = tensor_of(method, port)
-    if t.dtype is not DType.INT8 or t.quant is None:
+    if t.quant is None or not t.is_quantized:
         return ""
     return (
         f"\n#define {port.macro}_SCALE {literal(t.quant.scale[0])} /* real = scale * (stored - zero point) */"

@@ -21,7 +21,7 @@ TOLERANCE = 1e-3  # of the largest magnitude: how far fp32 on two machines may b
 
 
 class Session:
-    """A booted image. Inputs and outputs are real numbers, also where it takes int8."""
+    """A booted image. Inputs are real numbers or stored values (see `ports.py`), outputs real numbers."""
 
     def __init__(self, machine: Machine, graph: Graph) -> None:
         self.machine = machine

@@ -18,7 +18,7 @@ from baretorch.escape import c_prefix
 from baretorch.frontends import Source
 from baretorch.frontends.model_file import import_file
 from baretorch.ir import Array, Graph, interpret
-from baretorch.ports import arranged, real, stored
+from baretorch.ports import arranged, real, real_inputs, stored
 from baretorch.report.sweep import Sweep, Trace, value_of
 
 
@@ -73,7 +73,7 @@ def _elsewhere(
     """The sweep of a model that is no nn.Module: its own runtime is asked, or else the graph."""
     if not samples:
         raise CompileError("sweep() gives no inputs", at=model)
-    inputs = tuple(tuple(arranged(graph, sample, "sweep()")) for sample in samples)
+    inputs = tuple(real_inputs(graph, arranged(graph, sample, "sweep()")) for sample in samples)
     if source.eager is None:
         memory: dict[str, Array] = {}
         found = [interpret(graph, stored(graph, x), memory=memory) for x in inputs]

@@ -14,7 +14,7 @@ from baretorch.emit.c import c_type, float_literal, values
 from baretorch.emit.names import Method, Names, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
-from baretorch.ir import Array, DType, interpret
+from baretorch.ir import Array, interpret
 from baretorch.pipeline import Compiled
 from baretorch.ports import stored
 from baretorch.report.facts import TOLERANCE, is_int8
@@ -56,7 +56,7 @@ def example_of(compiled: Compiled) -> Example:
     if any(p.pulled for p in names.first.inputs):
         raise CompileError("a project gives its model whole inputs", have="--input rows", try_="leave it out")
     inputs = tuple(stored(compiled.graph, compiled.source.examples))
-    if is_int8(compiled.graph):
+    if is_int8(compiled.graph) or any(t.is_quantized for t in compiled.graph.of(compiled.graph.outputs)):
         return Example(names, inputs, _interpreted(compiled, inputs), 0.0, "the arithmetic of int8, bit for bit")
     answers, judge = _asked(compiled), compiled.source.library
     if answers is None:
@@ -189,6 +189,6 @@ def _check(port: str, data: Array, allowed: float) -> str:
 def _real(method: Method) -> str:
     port = method.outputs[0]
     tensor = method.plan.graph[port.operand.tensor]
-    if tensor.dtype is DType.INT8 and tensor.quant is not None:
+    if tensor.is_quantized:
         return f"{port.macro}_SCALE * (float)({port.name}_found[i] - {port.macro}_ZERO_POINT)"
     return f"(float){port.name}_found[i]"

@@ -16,6 +16,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array, Graph, Port
+from baretorch.ports import as_real
 
 CALIBRATION = "calibration.npz"  # what is used without --calibration
 EXAMPLES = "inputs.npz"
@@ -116,10 +117,15 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
 
 def _unscaled(x: Array, port: Port, path: Path) -> list[str]:
     """Whole numbers for a float input may be pixels that nobody scaled."""
-    if x.dtype.kind not in "iu" or port.dtype.numpy.kind != "f" or not x.size:
+    if x.dtype.kind not in "iu" or port.dtype.numpy.kind != "f" or not x.size or _is_stored(x, port):
         return []
     kind, name = x.dtype.name, port.tensor.name
     return [f"calibration: {path.name} has {kind} from {x.min()} to {x.max()} for {name}, which are taken as they are"]
+
+
+def _is_stored(x: Array, port: Port) -> bool:
+    """Whether an array holds stored values of a quantized input, not real numbers."""
+    return port.tensor.is_quantized and x.dtype == port.tensor.dtype.numpy
 
 
 def _load(path: Path) -> dict[str, Array]:
@@ -158,6 +164,8 @@ def _samples(x: Array, port: Port, path: Path) -> Array:
             have=f"{x.dtype.name}{list(x.shape)}",
             need=f"{port.dtype.label}[samples, {', '.join(map(str, shape))}]",
         )
+    if _is_stored(x, port):
+        return as_real(port.tensor, x)
     with np.errstate(all="ignore"):
         made = x.astype(port.dtype.numpy)
     if port.dtype.numpy.kind != "f" and not np.array_equal(made, x):

@@ -17,7 +17,7 @@ from baretorch.ir import Array, DType, Graph, Shape
 from baretorch.layerwise import Layer
 from baretorch.net import Reference
 from baretorch.options import Observer, Requant
-from baretorch.ports import Runner, arranged
+from baretorch.ports import Runner, arranged, real_inputs
 
 ODD_INPUTS = "inputs: inputs() has NaN or infinite values, which hide differences between answers"
 ODD_INT8 = (
@@ -137,10 +137,10 @@ def one_of(methods: Mapping[str, Any], wanted: str | None) -> str:
 
 
 def example_inputs(asked: Asked, graph: Graph) -> tuple[Array, ...]:
-    """The inputs that are asked for, or random ones, in the memory order of the C interface."""
+    """Return the inputs that are asked for, or random ones: real numbers in the memory order of the C interface."""
     if asked.inputs is None:
         return random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs))
-    return tuple(arranged(graph, asked.inputs, "inputs()"))
+    return real_inputs(graph, arranged(graph, asked.inputs, "inputs()"))
 
 
 def random_inputs(types: Iterable[tuple[Shape, DType]]) -> tuple[Array, ...]:

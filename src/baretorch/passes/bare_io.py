@@ -1,5 +1,5 @@
-"""`--io int8`: take and give int8 at the model's border, without quantize and dequantize; `--io float`: take and give
-float there, also where the model's file says int8."""
+"""Change the types of the model's inputs and outputs. `--io int8` removes quantize and dequantize at the border;
+`--io float` adds them where the model's file has int8 or int16 there."""
 
 from __future__ import annotations
 
@@ -60,18 +60,22 @@ def float_io(graph: Graph) -> Graph:
     after: list[Node] = []
     rename: dict[str, str] = {}
     for t in graph.of(graph.inputs):
-        if t.dtype is DType.INT8 and t.quant is not None:
-            stored = fresh(graph, new, f"{t.name}_int8")
+        if t.quant is not None and t.is_quantized:
+            stored = fresh(graph, new, f"{t.name}_{t.dtype.label}")
             new |= {stored: replace(t, name=stored), t.name: replace(t, dtype=DType.FLOAT32)}
-            before.append(Node(Quantize(t.quant.scale[0], t.quant.zero_point[0]), (t.name,), (stored,)))
+            (scale,), (zero,) = t.quant.scale, t.quant.zero_point
+            quantize: Op = Quantize(scale, zero) if t.dtype is DType.INT8 else Quantize16(scale)
+            before.append(Node(quantize, (t.name,), (stored,)))
             rename[t.name] = stored
     outputs = []
     for t in graph.of(graph.outputs):
         outputs.append(t.name)
-        if t.dtype is DType.INT8 and t.quant is not None:
+        if t.quant is not None and t.is_quantized:
             outputs[-1] = real = fresh(graph, new, f"{t.name}_real")
             new[real] = replace(t, name=real, dtype=DType.FLOAT32, data=None)
-            after.append(Node(Dequantize(t.quant.scale[0], t.quant.zero_point[0]), (t.name,), (real,)))
+            (scale,), (zero,) = t.quant.scale, t.quant.zero_point
+            dequantize: Op = Dequantize(scale, zero) if t.dtype is DType.INT8 else Dequantize16(scale)
+            after.append(Node(dequantize, (t.name,), (real,)))
     nodes = [replace(n, inputs=tuple(rename.get(x, x) for x in n.inputs)) for n in (*graph.nodes, *after)]
     return rebuilt(replace(graph, outputs=tuple(outputs)), [*before, *nodes], new.values()) if new else graph
 

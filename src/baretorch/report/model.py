@@ -12,7 +12,7 @@ from rich.table import Table
 from baretorch.errors import CompileError
 from baretorch.escape import line, markup
 from baretorch.frontends import Source
-from baretorch.ir import DType, Graph, Tensor
+from baretorch.ir import Graph, Tensor
 from baretorch.ops.delegate import Delegate
 from baretorch.plan.types import InArena, Plan
 from baretorch.report.lifetimes import Lifetimes
@@ -180,8 +180,8 @@ def _unknown_fit(board: Board, error: CompileError) -> dict[str, Any]:
 
 
 def _tensor_json(t: Tensor) -> dict[str, Any]:
-    """An input or output; int8 ones with what their values mean."""
+    """Describe an input or output; a quantized one with its scale and zero point."""
     known: dict[str, Any] = {"name": t.name, "dtype": t.dtype.label, "shape": list(t.shape)}
-    if t.dtype is DType.INT8 and t.quant is not None:
+    if t.quant is not None and t.is_quantized:
         known |= {"scale": t.quant.scale[0], "zero_point": t.quant.zero_point[0]}
     return known

@@ -12,15 +12,14 @@ from baretorch.errors import CompileError
 from baretorch.frontends.calibration import examples_of
 from baretorch.frontends.source import Asked, Source, example_inputs, one_of, random_inputs
 from baretorch.frontends.tflite import litert
-from baretorch.frontends.tflite.lowering import as_real, as_stored, is_kept, layer_name, stored_as
+from baretorch.frontends.tflite.lowering import is_kept, layer_name, stored_as
 from baretorch.frontends.tflite.schema import Subgraph, TfModel, TfTensor, read_model
 from baretorch.frontends.tflite.state import VARIABLES
 from baretorch.frontends.tflite.table import check_sizes, known_ahead, layer_graph, to_graph
-from baretorch.ir import Array, DType, Graph
+from baretorch.ir import Array, Graph
 from baretorch.layerwise import Layer
 from baretorch.net import Reference, own_reference, says_int8
-from baretorch.ops.arithmetic import dequantize, quantize
-from baretorch.ports import Answer, arranged, restored
+from baretorch.ports import Answer, arranged, as_real, real, restored, stored
 from baretorch.stopwatch import timed
 
 METHOD = "forward"
@@ -87,7 +86,7 @@ def load_tflite(asked: Asked) -> Source:
     if read.index:
         return source
     with timed("LiteRT"):
-        return _asked(source, _Runtime(data, read.model, subgraph), graph)
+        return _asked(source, _Runtime(data, read.model, subgraph, graph))
 
 
 @dataclass(frozen=True)
@@ -97,23 +96,26 @@ class _Runtime:
     data: bytes
     model: TfModel
     subgraph: Subgraph
+    graph: Graph
 
     def answers(self, inputs: Sequence[Array], runs: int) -> list[tuple[Array, ...]]:
+        """Return the outputs of several runs as real numbers."""
         interpreter = self.interpreter()
-        tensors = self.subgraph.tensors
-        given = self.given(inputs)
-        found = []
-        for _ in range(runs):
-            made = interpreter.run(given, self.subgraph.outputs)
-            found.append(tuple(_real(tensors[i], made[i]) for i in self.subgraph.outputs))
-        return found
+        return [self.run(interpreter, inputs) for _ in range(runs)]
+
+    def run(self, interpreter: litert.LiteRt, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Return the outputs of one run as real numbers."""
+        outputs = self.subgraph.outputs
+        made = interpreter.run(self.given(inputs), outputs)
+        return real(self.graph, [_from_file(self.subgraph.tensors[i], made[i]) for i in outputs])
 
     def interpreter(self) -> litert.LiteRt:
         return litert.LiteRt(self.data, [o.name for o in self.subgraph.operators])
 
     def given(self, inputs: Sequence[Array]) -> dict[int, Array]:
         tensors = self.subgraph.tensors
-        return {i: _bytes(tensors[i], x) for i, x in zip(self.subgraph.inputs, inputs, strict=True)}
+        values = stored(self.graph, inputs)
+        return {i: _for_file(tensors[i], x) for i, x in zip(self.subgraph.inputs, values, strict=True)}
 
     def layers(self, inputs: Sequence[Array]) -> Iterator[Layer]:
         """Every operator that computes something of what the run computes, with LiteRT's own inputs and outputs. What
@@ -135,18 +137,19 @@ class _Runtime:
                 layer_name(tensors[operator.outputs[0]]),
                 operator.name,
                 graph,
-                tuple(_stored(tensors[i], values[i]) for i in read),
-                tuple(_stored(tensors[i], values[i]) for i in operator.outputs),
+                tuple(_from_file(tensors[i], values[i]) for i in read),
+                tuple(_from_file(tensors[i], values[i]) for i in operator.outputs),
             )
 
 
-def _asked(source: Source, runtime: _Runtime, graph: Graph) -> Source:
+def _asked(source: Source, runtime: _Runtime) -> Source:
     """With LiteRT's answers; of a float model they are what every pass is held against."""
     try:
         first, again = runtime.answers(source.examples, 2)
     except CompileError as refusal:
         why = ", ".join((refusal.what, *refusal.have))
         return replace(source, notes=(*source.notes, f"nobody else was asked: {why}"))
+    graph = runtime.graph
     quantized = says_int8(graph)
     references: Mapping[str, Reference] = {}
     if not quantized:
@@ -161,21 +164,19 @@ def _asked(source: Source, runtime: _Runtime, graph: Graph) -> Source:
         references=references,
         quantized=first if quantized else None,
         layers=lambda: runtime.layers(source.examples),
-        eager=lambda: InLiteRt(runtime, graph),
+        eager=lambda: InLiteRt(runtime),
     )
 
 
 class InLiteRt:
     """The model in LiteRT itself, called as an image is."""
 
-    def __init__(self, runtime: _Runtime, graph: Graph) -> None:
-        self._runtime, self._graph = runtime, graph
+    def __init__(self, runtime: _Runtime) -> None:
+        self._runtime, self._graph = runtime, runtime.graph
         self.reset()
 
     def __call__(self, *inputs: Any) -> Answer:
-        subgraph = self._runtime.subgraph
-        made = self._interpreter.run(self._runtime.given(arranged(self._graph, inputs)), subgraph.outputs)
-        return restored(self._graph, [_real(subgraph.tensors[i], made[i]) for i in subgraph.outputs])
+        return restored(self._graph, self._runtime.run(self._interpreter, arranged(self._graph, inputs)))
 
     def reset(self) -> None:
         self._interpreter = self._runtime.interpreter()
@@ -188,35 +189,25 @@ def _examples(graph: Graph) -> tuple[Array, ...]:
     for t, x in zip(
         graph.of(graph.inputs), random_inputs((t.shape, t.dtype) for t in graph.of(graph.inputs)), strict=True
     ):
-        if t.dtype in (DType.INT8, DType.INT16) and t.quant is not None:
+        if t.is_quantized:
             limits = np.iinfo(t.dtype.numpy)
-            stored = rng.integers(limits.min, limits.max + 1, t.shape).astype(t.dtype.numpy)
-            x = dequantize(stored, t.quant.scale[0], t.quant.zero_point[0])
+            x = as_real(t, rng.integers(limits.min, limits.max + 1, t.shape).astype(t.dtype.numpy))
         found.append(x)
     return tuple(found)
 
 
-def _bytes(t: TfTensor, x: Array) -> Array:
-    """A real input as the file has it."""
-    quant = stored_as(t)
-    if quant is None:
-        return x.astype(t.type)
-    if quant.bits == 16:
-        return as_stored(quant).reference(x)[0]
-    stored = quantize(x, quant.scale[0], quant.zero_point[0])
-    return (stored.astype(np.int16) + 128).astype(np.uint8) if t.type == "uint8" else stored
+def _for_file(t: TfTensor, x: Array) -> Array:
+    """Convert what the Graph stores to what the file stores, which is uint8 for some int8."""
+    if stored_as(t) is not None and t.type == "uint8":
+        return (x.astype(np.int16) + 128).astype(np.uint8)
+    return x.astype(t.type)
 
 
-def _stored(t: TfTensor, x: Array) -> Array:
-    """What LiteRT holds, as the Graph has it: uint8 as int8, float16 as float32."""
+def _from_file(t: TfTensor, x: Array) -> Array:
+    """Convert what the file stores to what the Graph stores: uint8 to int8, float16 to float32."""
     if stored_as(t) is not None and t.type == "uint8":
         return (x.astype(np.int16) - 128).astype(np.int8)
     return x.astype(np.float32) if x.dtype == np.float16 else x
-
-
-def _real(t: TfTensor, x: Array) -> Array:
-    quant = stored_as(t)
-    return _stored(t, x) if quant is None else as_real(quant).reference(_stored(t, x))[0]
 
 
 def text(subgraph: Subgraph) -> str:
