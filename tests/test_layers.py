@@ -34,10 +34,11 @@ LAYERS: dict[str, str] = {
     "firmware.tools": "",
     "emulators.hooks": "errors firmware.cache firmware.tools",
     "emulators.npu": "emulators.hooks errors ir npu npu.accelerators",
+    "runtimes": "errors",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
     "frontends": "emulators.npu errors escape ir layerwise net npu npu.accelerators ops options outputs passes ports "
-    "stopwatch verify",
+    "runtimes stopwatch verify",
     "quantize": "errors frontends ir net ops options passes ports",
     "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,24 +16,23 @@ from baretorch.frontends.onnx.tensors import array_of, tensor_of
 from baretorch.ir import Array, Graph
 from baretorch.net import MOVE, Reference
 from baretorch.ports import Answer, arranged, restored
+from baretorch.runtimes.process import Crash, OpenModel
 
+LIBRARY = "onnxruntime"
 Run: TypeAlias = Callable[[dict[str, Array]], dict[str, Array]]
 
 
-def runtimes(model: Any) -> Iterator[tuple[Run, str]]:
-    """The model in each runtime that takes it, and the runtime's name."""
+def runtimes(model: Any, crashes: list[str] | None = None) -> Iterator[tuple[Run, str]]:
+    """Yield the model in each runtime that takes it, and the runtime's name. One that crashes is added to `crashes`."""
     names = [o.name for o in model.graph.output]
     try:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # not installed, or the file is newer than it, or it has no kernel
-        pass
-    else:
-        yield lambda feeds: dict(zip(names, session.run(names, feeds), strict=True)), "onnxruntime"
+        opened = OpenModel[str](LIBRARY, model.SerializeToString()) if find_spec(LIBRARY) else None
+    except Exception as error:  # the file is newer than it, or too large, or it has no kernel
+        opened = None
+        if crashes is not None and isinstance(error, Crash):
+            crashes.append(error.what)
+    if opened is not None:
+        yield lambda feeds: opened.run(feeds, names), LIBRARY
     try:
         reference = ReferenceEvaluator(model)
     except Exception:
@@ -76,12 +76,18 @@ class InRuntime:
         self._memory = {s.input.name: s.initial for s in self._interface.state}
 
 
-def reference_of(model: Any, interface: Interface, inputs: tuple[Array, ...]) -> tuple[Reference, str] | None:
-    """The model's answers, and whose they are; None if nobody answers."""
+def reference_of(
+    model: Any, interface: Interface, inputs: tuple[Array, ...], crashes: list[str]
+) -> tuple[Reference, str] | None:
+    """Return the model's answers, and whose they are; None if no runtime answers. Runtimes that crash are added to
+    `crashes`."""
     runs = 2 if interface.state else 1
-    for run, library in runtimes(model):
+    for run, library in runtimes(model, crashes):
         try:
             found = answers(run, interface, inputs, runs)
+        except Crash as crash:
+            crashes.append(crash.what)
+            continue
         except Exception:  # it takes the file and then fails
             continue
         return Reference(found, runs, _moved(model, interface, inputs, runs, run, library), inputs), library

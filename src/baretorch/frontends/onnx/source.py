@@ -54,7 +54,9 @@ def load_onnx(asked: Asked) -> Source:
             calls=len(model.graph.node),
             calls_are="ONNX node",
         )
-        answered = reference_of(model, interface, source.examples)
+        crashes: list[str] = []
+        answered = reference_of(model, interface, source.examples, crashes)
+        source = replace(source, notes=(*source.notes, *crashes))
         if answered is None:
             return replace(source, notes=(*source.notes, NOBODY))
         reference, library = answered

@@ -239,7 +239,7 @@ def lowered(
     given = []
     for index in inputs:
         t = subgraph.tensors[index]
-        quant = stored_as(t)
+        quant = _port_scale(t, "an input")
         stored = t.quant if quant is not None and quant.bits == 16 else quant
         dtype = DType.of("int16" if stored is not quant else "int8") if quant is not None else g.type_of(t)
         given.append(g.b.input(label(t), t.shape, dtype or DType.INT8, stored))
@@ -255,7 +255,7 @@ def lowered(
     made = []
     for index in outputs:
         t, out = subgraph.tensors[index], g.value(index)
-        quant = stored_as(t)
+        quant = _port_scale(t, "an output")
         g.b.origin = Origin(layer_name(t))
         made.append(out if quant is None else _stored(g, out, quant))
     state = [State(v.begin, v.now, v.initial) for v in g.variables.values()]
@@ -263,6 +263,14 @@ def lowered(
     labels = tuple(label(subgraph.tensors[i]) for i in outputs)
     whole = verify(replace(graph, labels=labels if len(set(labels)) == len(labels) else ()))
     return Lowered(whole, tuple(g.notes), tuple(g.hybrid))
+
+
+def _port_scale(t: TfTensor, role: str) -> Quant | None:
+    """Return how an input or output is stored. A weight in that place, which has several scales, is damage."""
+    quant = stored_as(t)
+    if quant is not None and quant.axis is not None:
+        raise damaged(f"{t} is {role} and has several scales")
+    return quant
 
 
 def _stored(g: TfliteLowering, x: str, quant: Quant) -> str:

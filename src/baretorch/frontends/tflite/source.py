@@ -20,10 +20,10 @@ from baretorch.ir import Array, Graph
 from baretorch.layerwise import Layer
 from baretorch.net import Reference, own_reference, says_int8
 from baretorch.ports import Answer, arranged, as_real, real, restored, stored
+from baretorch.runtimes.process import Refusal
 from baretorch.stopwatch import timed
 
 METHOD = "forward"
-LIBRARY = "LiteRT"
 HYBRID = ": float, though its weights are int8; LiteRT rounds its inputs as it runs, so that nobody else was asked"
 MISSING = 'LiteRT is not installed, so that nobody else was asked: pip install "baretorch[tflite]" brings it'
 
@@ -86,7 +86,11 @@ def load_tflite(asked: Asked) -> Source:
     if read.index:
         return source
     with timed("LiteRT"):
-        return _asked(source, _Runtime(data, read.model, subgraph, graph))
+        try:
+            return _asked(source, _Runtime(data, read.model, subgraph, graph))
+        except CompileError as error:
+            error.at = error.at or (str(asked.file),)
+            raise
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
     """With LiteRT's answers; of a float model they are what every pass is held against."""
     try:
         first, again = runtime.answers(source.examples, 2)
-    except CompileError as refusal:
+    except Refusal as refusal:  # a crash is an error: LiteRT is the judge of whether a file is sound
         why = ", ".join((refusal.what, *refusal.have))
         return replace(source, notes=(*source.notes, f"nobody else was asked: {why}"))
     graph = runtime.graph
@@ -160,7 +164,7 @@ def _asked(source: Source, runtime: _Runtime) -> Source:
         source,
         expected=first,
         expected_again=again,
-        library=LIBRARY,
+        library=litert.LIBRARY,
         references=references,
         quantized=first if quantized else None,
         layers=lambda: runtime.layers(source.examples),

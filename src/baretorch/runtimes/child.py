@@ -1,0 +1,120 @@
+"""The child process: opens models in a reference runtime and runs them, as messages on standard input ask for it.
+
+python -m baretorch.runtimes.child LIBRARY
+
+Only NumPy and the runtime are imported here, so that the process starts fast.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from baretorch.runtimes.frames import decode, encode
+
+Array: TypeAlias = npt.NDArray[Any]
+Key: TypeAlias = int | str  # of an input or output: LiteRT has numbers, ONNX has names
+
+WRONG = frozenset({"SUM"})  # LiteRT 2.3.0: its reference kernel returns -1 for int8; the optimized one is right
+
+
+class Model(Protocol):
+    """A model that a runtime has opened; it keeps its state from run to run."""
+
+    def run(self, inputs: dict[Any, Array], wanted: Sequence[Any]) -> list[Array]: ...
+
+
+class LiteRtModel:
+    """The first subgraph of a `.tflite`, with LiteRT's reference kernels. Its variables begin with zeros."""
+
+    def __init__(self, data: bytes, operators: Collection[str]) -> None:
+        from ai_edge_litert.interpreter import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+            Interpreter,
+            OpResolverType,
+        )
+
+        def opened(kernels: OpResolverType) -> Any:
+            interpreter = Interpreter(
+                model_content=data,
+                experimental_op_resolver_type=kernels,
+                experimental_preserve_all_tensors=True,
+            )
+            interpreter.allocate_tensors()
+            return interpreter
+
+        optimized = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        try:
+            self._interpreter = opened(optimized if WRONG.intersection(operators) else OpResolverType.BUILTIN_REF)
+        except (RuntimeError, ValueError):  # a few operators have no reference kernel
+            self._interpreter = opened(optimized)
+
+    def run(self, inputs: dict[int, Array], wanted: Sequence[int]) -> list[Array]:
+        for index, value in inputs.items():
+            self._interpreter.set_tensor(index, value)
+        self._interpreter.invoke()
+        return [self._interpreter.get_tensor(i) for i in wanted]
+
+
+class OnnxModel:
+    """An ONNX model in onnxruntime, on one thread."""
+
+    def __init__(self, data: bytes, operators: Collection[str]) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+    def run(self, inputs: dict[str, Array], wanted: Sequence[str]) -> list[Array]:
+        return [np.asarray(y) for y in self._session.run(list(wanted), inputs)]
+
+
+LIBRARIES: dict[str, type[LiteRtModel] | type[OnnxModel]] = {"LiteRT": LiteRtModel, "onnxruntime": OnnxModel}
+
+
+def main(library: str) -> None:
+    """Answer messages until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the runtime prints must not get between messages
+    models: dict[int, Model] = {}
+
+    def read(size: int) -> bytes:
+        data = sys.stdin.buffer.read(size)
+        if len(data) < size:
+            raise EOFError
+        return data
+
+    while True:
+        try:
+            header, arrays = decode(read)
+        except EOFError:
+            return
+        try:
+            answer = _answered(library, models, header, arrays)
+        except Exception as error:  # whatever the runtime raises: it does not take the model
+            text = str(error).splitlines() or [type(error).__name__]
+            answer = encode({"refused": [line[:300] for line in text[:3]]})
+        out.write(answer)
+        out.flush()
+
+
+def _answered(library: str, models: dict[int, Model], header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
+    for gone in header["closed"]:
+        models.pop(gone, None)
+    if header["ask"] == "open":
+        models[header["model"]] = LIBRARIES[library](arrays[0].tobytes(), header["operators"])
+        return encode({})
+    inputs: dict[Key, Array] = dict(zip(header["inputs"], arrays, strict=True))
+    return encode({}, models[header["model"]].run(inputs, header["wanted"]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
