@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ def rows_make_what_they_declare() -> Iterator[None]:
 
 
 def checked(target: str, row: Row) -> Callable[..., Result]:
+    @wraps(row.build)  # the number of arguments is checked, too
     def build(g: Lowering, *args: Any) -> Result:
         before = len(g.b.nodes)
         result = row.build(g, *args)

@@ -32,6 +32,7 @@ from baretorch.pipeline import optimized
 from baretorch.targets.boards import load_board
 from baretorch.text import parse, to_text
 from tests.fuzz.mutate import damaged_bytes, damaged_json, damaged_text, json_text
+from tests.fuzz.retype import retyped
 
 DATA = Path(__file__).parents[1] / "frontends" / "data"
 ETHOS_U = Path(__file__).parents[1] / "npu" / "executorch"
@@ -55,6 +56,8 @@ def ptes() -> tuple[bytes, ...]:
 
 def make_pte(rng: random.Random) -> bytes:
     base = rng.choice(ptes())
+    if rng.random() < 0.25:
+        return retyped(base, rng)
     size = int.from_bytes(base[16:24], "little")  # of the structure; behind it are weights, which are just bytes
     return damaged_bytes(base[:size], rng) + base[size:]
 

@@ -17,6 +17,7 @@ from baretorch.targets.boards import load_board
 from baretorch.text import parse
 from tests.cli.program import check_golden
 from tests.fuzz.readers import DATA, uf2s
+from tests.fuzz.retype import calls, with_arguments, with_kind
 
 SINE = (DATA / "sine.pte").read_bytes()
 UF2 = uf2s()[0]
@@ -39,6 +40,19 @@ def sizes(*numbers: int) -> bytes:
     return SINE.replace(old, struct.pack("<III", 2, *numbers))
 
 
+def other_types() -> bytes:
+    """A file in which the offset of a convolution is a bool."""
+    data = (DATA / "cortex_m.pte").read_bytes()
+    call = next(c for c in calls(data) if c.operator == "cortex_m::quantized_conv2d")
+    return with_kind(data, call, 6, 3)
+
+
+def other_count() -> bytes:
+    """The file, in which a matrix product has one argument less."""
+    call = next(c for c in calls(SINE) if c.operator == "aten::addmm")
+    return with_arguments(SINE, call, call.arguments[:1] + call.arguments[2:])
+
+
 def elf(*fields: int) -> bytes:
     """A 32-bit header for Arm that counts one section, at the offset and of the size that are given."""
     offset, entry = fields
@@ -55,6 +69,8 @@ TEXTS: dict[str, Callable[[], object]] = {
     "pte_large_sizes": lambda: pte(sizes(0x7FFFFFFF, 0x7FFFFFFF)),
     "pte_negative_sizes": lambda: pte(sizes(0xFFFFFFFF, 8)),
     "pte_other_sizes": lambda: pte(sizes(1, 9)),
+    "pte_other_types": lambda: pte(other_types()),
+    "pte_other_count": lambda: pte(other_count()),
     "uf2_empty": lambda: decode_uf2(b""),
     "uf2_cut": lambda: decode_uf2(UF2[:-100]),
     "uf2_magic": lambda: decode_uf2(patched(UF2, 512, 0)),

@@ -46,7 +46,7 @@ class OpenModel(Generic[Key]):
 
     def __init__(self, library: str, data: bytes, operators: Sequence[str] = ()) -> None:
         self._child, self._number = _open(library, data, operators)
-        self._closed = weakref.finalize(self, self._child.forget, self._number)
+        weakref.finalize(self, self._child.forget, self._number)
 
     def run(self, inputs: Mapping[Key, Array], wanted: Sequence[Key]) -> dict[Key, Array]:
         """Run the model once and return the wanted tensors."""

@@ -147,6 +147,7 @@ def avg_pool2d(
     kernel: Ints,
     stride: Ints,
     padding: Ints,
+    ceil_mode: bool,
     zero: int,
     factor: int,
     shift: int,
@@ -154,8 +155,19 @@ def avg_pool2d(
 ) -> str:
     if any(padding):
         raise CompileError("quantized_avg_pool2d: padding is not supported", have=f"padding {list(padding)}")
+    if ceil_mode and _has_partial_windows(g.shape(x)[-2:], pair(kernel), pair(stride)):
+        raise CompileError(
+            "quantized_avg_pool2d: ceil_mode is not supported where windows reach beyond the image",
+            have=f"{g[x]}, kernel {list(kernel)}, stride {list(stride)}",
+            try_="ceil_mode=False, or a size that the windows fill",
+        )
     m, left = multipliers([1 / max(prod(pair(kernel)), 1)])
     return g.nhwc(QAvgPool2d(pair(kernel), pair(stride), _stored(zero), int(m[0]), left, _stored(zero)), x)
+
+
+def _has_partial_windows(sizes: Ints, kernel: Ints, stride: Ints) -> bool:
+    """Whether windows of ceil_mode reach beyond the image; else they are those without it."""
+    return any(n < k or (n - k) % max(s, 1) for n, k, s in zip(sizes, kernel, stride, strict=True))
 
 
 def max_pool2d(

@@ -6,8 +6,10 @@ removes what cancels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,7 @@ def to_graph(program: AtenProgram) -> Graph:
         try:
             args = tuple(map(g.resolve, call.args))
             build = fft.row_of(call.target) if fft.is_complex(args) else _row(call.target).build
+            _check_count(call, build, args)
             _bind(g, call, build(g, *args))
         except CompileError as error:
             if not error.at:
@@ -115,6 +118,26 @@ def to_graph(program: AtenProgram) -> Graph:
     graph = replace(b.graph(inputs, outputs, state), labels=program.labels)
     orders = tuple(i.order for i in program.inputs)
     return verify(replace(graph, input_orders=orders, output_orders=program.output_orders))
+
+
+def _check_count(call: AtenCall, build: Callable[..., Result], args: Sequence[Any]) -> None:
+    """CompileError if the row does not have these arguments: another version of PyTorch may have another schema. Their
+    types were checked by PyTorch, or for a `.pte` by its reader."""
+    try:
+        _signature(build).bind(None, *args)
+    except TypeError as error:
+        known = list(_signature(build).parameters.values())[1:]
+        raise CompileError(
+            f"{call.target} is called with arguments of an unknown schema",
+            have=f"{call.target}({', '.join(map(show, call.args))})"[:200],
+            need=f"{call.target}({', '.join(p.name for p in known)})",
+            try_="export the model with the version of PyTorch that `pip install baretorch[torch]` installs",
+        ) from error
+
+
+@cache
+def _signature(build: Callable[..., Result]) -> Signature:
+    return signature(build)
 
 
 def _row(target: str) -> Row:

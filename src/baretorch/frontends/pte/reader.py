@@ -18,6 +18,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.frontends.pte.memory import PteMemory
+from baretorch.frontends.pte.operators import WORKSPACE, match
 from baretorch.frontends.pte.schema import (
     DelegateCall,
     Items,
@@ -34,14 +35,6 @@ from baretorch.ir import Array, DType, Shape
 from baretorch.npu.payload import SCRATCH, Payload, read_payload
 
 _FACTORIES = {"aten::full": 2, "aten::full_like": 2, "aten::arange": 3, "aten::scalar_tensor": 1}
-# Arguments that are room to work in: nothing is read from there, and kernels of ours have their own.
-_SCRATCH = {
-    "cortex_m::quantized_conv2d": (12,),
-    "cortex_m::quantized_depthwise_conv2d": (13,),
-    "cortex_m::quantized_transpose_conv2d": (13, 14),
-    "cortex_m::quantized_avg_pool2d": (7,),
-    "cortex_m::quantized_batch_matmul": (7,),
-}
 ETHOS_U = "EthosUBackend"
 MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
 
@@ -212,15 +205,14 @@ class _Reader:
                 need="state in mutable buffers",
                 try_="self.register_buffer(...) for what is remembered, and a new tensor for what is returned",
             )
-        scratch = _SCRATCH.get(call.operator, ())
-        inputs = tuple(None if n in scratch else self._argument(i) for n, i in enumerate(args))
+        inputs = self._inputs_of(call, args)
         if call.operator == "aten::copy_" and self._copies_all(args, results):
             self._memory.write(self.read(self.tensor_at(args[1], "what is copied")), results[0])
             return
         target, inputs = _normal(call.operator, inputs, results)
         if target == "aten::as_strided" and _keeps_elements([self.value_at(i) for i in args[:1]], inputs, results):
             target, inputs = "aten::view", (inputs[0], results[0].shape)
-        if target == "cortex_m::pad" and len(inputs) == 4:
+        if target == "cortex_m::pad":
             sides = _sides(self.value_at(args[0]), inputs[1], inputs[2], results[0])
             target, inputs = "aten::constant_pad_nd", (inputs[0], sides, inputs[3])
         names = tuple(self._write(t) for t in results)
@@ -323,18 +315,29 @@ class _Reader:
             )
         raise damaged(f"{call.operator} does not return its last arguments")
 
+    def _inputs_of(self, call: KernelCall, args: Sequence[int]) -> tuple[Arg, ...]:
+        """Return the arguments of a call in the order of its operator's newest schema. Those of an unknown operator are
+        not read: the error that names it needs none."""
+        kinds = [_kind(self.value_at(i)) for i in args]
+        matched = match(call.operator, call.overload, kinds, f"{call.operator} in {self._plan.name}")
+        if matched is None:
+            return ()
+        order = [(None if p.name in WORKSPACE else place, p.default) for p, place in matched.order()]
+        return tuple(default if place is None else self._argument(args[place]) for place, default in order)
+
     def _argument(self, index: int) -> Arg:
         value = self.value_at(index)
         if isinstance(value, TensorValue):
             return Ref(self.read(value))
         if isinstance(value, Items):
             self._program.spend(len(value.indices))
-            return tuple(None if i == -1 else self._element(i) for i in value.indices)
+            return tuple(None if i == -1 and value.of == "Tensor?" else self._item(i, value) for i in value.indices)
         return value
 
-    def _element(self, index: int) -> Arg:
-        if isinstance(self.value_at(index), Items):
-            raise damaged(f"v{index} is a list inside a list")
+    def _item(self, index: int, items: Items) -> Arg:
+        kind = _kind(self.value_at(index))
+        if kind != items.of.removesuffix("?"):
+            raise damaged(f"v{index} is {kind} in a list of {items.of}")
         return self._argument(index)
 
     def _write(self, tensor: TensorValue) -> str:
@@ -360,6 +363,18 @@ class _Reader:
         return np.ascontiguousarray(logical).reshape(tensor.shape)
 
 
+def _kind(value: Value) -> str:
+    """Return what kind of value it is, as schemas call it."""
+    match value:
+        case TensorValue():
+            return "Tensor"
+        case Items():
+            return f"{value.of}[]"
+        case tuple():
+            return f"{type(value[0]).__name__}[]" if value else "[]"
+    return "None" if value is None else type(value).__name__
+
+
 def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]) -> tuple[str, tuple[Arg, ...]]:
     """The operator's plain name, and its arguments in the order of the plain schema.
 
@@ -368,9 +383,9 @@ def _normal(operator: str, args: tuple[Arg, ...], results: Sequence[TensorValue]
     if operator == "executorch_prim::et_view":
         return "aten::view", args
     namespace, _, plain = operator.partition("::")
-    if operator == "dim_order_ops::_clone_dim_order" and len(args) == 3:
+    if operator == "dim_order_ops::_clone_dim_order":
         return "aten::clone", (args[0], args[2])
-    if plain in ("_to_dim_order_copy", "_to_copy") and len(args) == 3 and results:
+    if plain in ("_to_dim_order_copy", "_to_copy") and args and results:
         return "aten::to", (args[0], results[0].dtype.label, args[1], True, args[2])
     if namespace != "aten":
         return operator, args

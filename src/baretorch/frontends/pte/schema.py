@@ -80,9 +80,10 @@ class TensorValue:
 
 @dataclass(frozen=True)
 class Items:
-    """A list whose elements are values of their own, by index; -1 stands for None."""
+    """A list of values, by index; `of` is their kind: int, Tensor or Tensor?, of which -1 stands for None."""
 
     indices: tuple[int, ...]
+    of: str
 
 
 Value: TypeAlias = TensorValue | Items | bool | int | float | str | tuple[float, ...] | tuple[bool, ...] | None
@@ -261,13 +262,13 @@ def _value(index: int, kind: int, table: Table) -> Value:
         case 6:
             return table.text(0)
         case 7:
-            return Items(table.integers(0, "q"))
+            return Items(table.integers(0, "q"), "int")
         case 8:
             return table.reals(0, "d")
         case 9:
             return tuple(b != 0 for b in table.integers(0, "B"))
         case 10 | 11:
-            return Items(table.integers(0, "i"))
+            return Items(table.integers(0, "i"), "Tensor" if kind == 10 else "Tensor?")
     raise damaged(f"v{index} is of the unknown kind {kind}")
 
 
