@@ -19,7 +19,7 @@ from baretorch.frontends.aten.cortex_m import ROWS
 from baretorch.frontends.aten.program import AtenCall, AtenProgram, Ref
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte import operators
-from baretorch.frontends.pte.operators import match, parse
+from baretorch.frontends.pte.operators import find_schema, parse
 from baretorch.frontends.pte.reader import _read, read_pte_methods
 from baretorch.frontends.pte.schema import Items, KernelCall, Method, TensorValue, Value
 from baretorch.ir import interpret
@@ -160,13 +160,13 @@ def test_arguments_that_are_missing_or_exchanged(name: str) -> None:
 
 def test_the_error_names_types_and_schemas() -> None:
     with pytest.raises(CompileError) as refused:
-        match("cortex_m::quantized_avg_pool2d", "out", ["Tensor", "int[]", "int[]", "int[]", "str"], "here")
+        find_schema("cortex_m::quantized_avg_pool2d", "out", ["Tensor", "int[]", "int[]", "int[]", "str"], "here")
     text = refused.value.render()
     assert "cortex_m::quantized_avg_pool2d.out(Tensor, int[], int[], int[], str)" in text
     assert text.count("cortex_m::quantized_avg_pool2d.out(Tensor input, int[] kernel_size") == 3
     with pytest.raises(CompileError, match=r"the overload aten::add\.other is unknown"):
-        match("aten::add", "other", ["Tensor"], "here")
-    assert match("aten::unheard_of", "out", [], "here") is None
+        find_schema("aten::add", "other", ["Tensor"], "here")
+    assert find_schema("aten::unheard_of", "out", [], "here") is None
 
 
 @dataclass

@@ -93,7 +93,7 @@ class Matched:
         return [(p, places.get(p.name)) for p in self.newest.parameters]
 
 
-def match(operator: str, overload: str, kinds: Sequence[str], at: str) -> Matched | None:
+def find_schema(operator: str, overload: str, kinds: Sequence[str], at: str) -> Matched | None:
     """Return the schema of a call by the kinds of its arguments; CompileError if no known one fits, and None if no
     schema of the operator is known at all."""
     known = _schemas().get(operator)

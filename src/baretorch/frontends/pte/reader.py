@@ -18,7 +18,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenInput, AtenProgram, AtenState, Ref
 from baretorch.frontends.pte.memory import PteMemory
-from baretorch.frontends.pte.operators import WORKSPACE, match
+from baretorch.frontends.pte.operators import WORKSPACE, find_schema
 from baretorch.frontends.pte.schema import (
     DelegateCall,
     Items,
@@ -319,7 +319,7 @@ class _Reader:
         """Return the arguments of a call in the order of its operator's newest schema. Those of an unknown operator are
         not read: the error that names it needs none."""
         kinds = [_kind(self.value_at(i)) for i in args]
-        matched = match(call.operator, call.overload, kinds, f"{call.operator} in {self._plan.name}")
+        matched = find_schema(call.operator, call.overload, kinds, f"{call.operator} in {self._plan.name}")
         if matched is None:
             return ()
         order = [(None if p.name in WORKSPACE else place, p.default) for p, place in matched.order()]
