@@ -19,6 +19,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module, load
 from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.aten.table import to_graph
+from baretorch.frontends.pte import operators
 from baretorch.frontends.pte.reader import read_pte
 from baretorch.frontends.torch.read import read_plain
 from baretorch.ir import Array, DType, Graph, interpret
@@ -212,12 +213,10 @@ def reference(call: AtenCall, args: list[Any]) -> torch.Tensor:
     if call.target == "aten::view":
         return args[0].reshape(args[1])
     operator = getattr(torch.ops.cortex_m, call.target.removeprefix("cortex_m::")).default
-    for i, parameter in enumerate(operator._schema.arguments):
-        if "scratch" in parameter.name:
-            args[i] = torch.empty(0, dtype=torch.uint8)
-        if parameter.name == "dtype":
-            args[i] = torch.int8
-    return operator(*args)
+    newest = operators._schemas()[call.target][-1].parameters  # the installed version may lack some of them
+    given = {p.name: arg for p, arg in zip(newest, args, strict=True)}
+    given |= {name: torch.empty(0, dtype=torch.uint8) for name in operators.WORKSPACE} | {"dtype": torch.int8}
+    return operator(*(given[p.name] for p in operator._schema.arguments))
 
 
 def check_each_call(program: AtenProgram, x: torch.Tensor) -> torch.Tensor:
