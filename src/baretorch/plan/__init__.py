@@ -199,11 +199,9 @@ def _whole(
     def operand(name: str) -> Operand:
         view = storage[name]
         data = graph[view.buffer].data
-        return (
-            operand_of(graph[name], storage)
-            if data is None
-            else replace(constants.plain(view.buffer, data), tensor=name)
-        )
+        if data is None:
+            return operand_of(graph[name], storage)
+        return replace(constants.plain(view.buffer, data), tensor=name, offset=view.offset, size=graph[name].bytes)
 
     def initial(state: State) -> str | None:
         return constants.plain(f"{state.name}.initial", state.initial).storage if state.initial.any() else None

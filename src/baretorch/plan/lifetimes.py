@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -49,18 +50,18 @@ def lifetimes(
 
 
 def with_the_caller(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View]) -> frozenset[str]:
-    """The buffers of inputs that no step writes to, and of outputs that are such a buffer of their own and whole."""
+    """Return the buffers that the caller lends: inputs that no step writes and no output reads, and outputs that are a
+    whole buffer with no other output in it. All other inputs and outputs are copied to and from the arena."""
     written = {o.storage for step in steps for o in step.writes}
-    outputs = [storage[name] for name in graph.outputs]
-    shared = {place.buffer for place in outputs} | of_others(steps)
-    inputs = {name for name in graph.inputs if name not in written | shared}
+    held = Counter(storage[name].buffer for name in graph.outputs)
+    inputs = {name for name in graph.inputs if name not in written and name not in held}
     states = {s.name for s in graph.state} | {storage[s.next].buffer for s in graph.state}
     own = {
-        place.buffer
-        for name, place in zip(graph.outputs, outputs, strict=True)
-        if outputs.count(place) == 1 and graph[name].bytes == graph[place.buffer].bytes and place.buffer in written
+        buffer
+        for name in graph.outputs
+        if held[buffer := storage[name].buffer] == 1 and graph[name].bytes == graph[buffer].bytes and buffer in written
     }
-    return frozenset(inputs | own - states - set(graph.inputs) - of_others(steps)) - pulled(graph)
+    return frozenset(inputs | own - states - set(graph.inputs)) - of_others(steps) - pulled(graph)
 
 
 def of_others(steps: Sequence[Step]) -> set[str]:
