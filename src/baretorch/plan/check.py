@@ -14,6 +14,7 @@ from baretorch.ops.qsums import QFromSums
 from baretorch.plan.check_copies import check_copies
 from baretorch.plan.check_guards import check_guards
 from baretorch.plan.check_order import check_order
+from baretorch.plan.check_ports import check_ports
 from baretorch.plan.check_sums import check_sums
 from baretorch.plan.schedule import Executor, Step
 from baretorch.plan.types import Buffer, InArena, Plan
@@ -22,12 +23,10 @@ from baretorch.plan.types import Buffer, InArena, Plan
 def check_plan(plan: Plan) -> Plan:
     """No two live buffers share a byte, but where a step's kernel allows it; every operand lies in a live buffer, and
     all lie in the arena; what runs at the same time never touches the same byte, but to read it; what is copied during
-    the run is there when it is read."""
+    the run is there when it is read; inputs and outputs are as the caller needs them."""
     layout = plan.layout
     buffers = {b.name: b for b in layout.buffers}
-    written = {o.storage for step in plan.steps for o in step.writes}
-    if layout.lent & written & set(plan.graph.inputs):
-        raise InternalError("a step writes to the caller's input")
+    check_ports(plan)
     sizes = {bank.name: bank.size for bank in layout.banks}
     for b in layout.buffers:
         if b.offset < 0 or b.end > sizes[b.bank] or b.offset % b.align or b.align % 4:

@@ -69,9 +69,7 @@ def check_order(plan: Plan) -> None:
 
 def touches_of_copy(plan: Plan, copy: Copy) -> Iterator[Touch]:
     for o in (copy.source, copy.target):
-        place = plan.layout.place(o)
-        if isinstance(place, InArena):
-            yield Touch(place.bank, place.offset, 1, o.size, o.size, o is copy.target, copy.name)
+        yield from _touch(plan, o, o.size, o.size, o is copy.target, copy.name)
 
 
 def written_by(step: Step, o: Operand, t: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -111,12 +109,12 @@ def touches_of(plan: Plan, step: Step) -> Iterator[Touch]:
         yield Touch(place.bank, place.offset, 1, step.scratch.size, step.scratch.size, True, step.scratch.name)
 
 
-def _touch(plan: Plan, o: Operand, width: int, pitch: int, writes: bool) -> Iterator[Touch]:
+def _touch(plan: Plan, o: Operand, width: int, pitch: int, writes: bool, what: str = "") -> Iterator[Touch]:
     rows = -(-o.size // pitch) if pitch else 0
     match plan.layout.place(o):
         case InArena(bank, offset) if rows:
-            yield Touch(bank, offset, rows, width, pitch, writes, o.tensor)
+            yield Touch(bank, offset, rows, width, pitch, writes, what or o.tensor)
         case WithCaller(buffer, offset) if rows:
-            yield Touch(f"the caller's {buffer}", offset, rows, width, pitch, writes, o.tensor)
+            yield Touch(f"the caller's {buffer}", offset, rows, width, pitch, writes, what or o.tensor)
         case _:
             pass
