@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from baretorch.emit.c import unique
 from baretorch.escape import c_name, c_prefix, is_limit
@@ -66,9 +67,9 @@ class Method:
     def check(self) -> str:
         return f"{self.prefix}_check"
 
-    @property
+    @cached_property
     def callers(self) -> dict[str, Port]:
-        """What the caller gives: buffers that lie there, and inputs that come in rows."""
+        """The ports whose memory the caller lends, and inputs that come in rows, by their buffers."""
         return {p.operand.storage: p for p in self.ports if p.direct or p.pulled}
 
     def arena(self, bank: str) -> Arena:
