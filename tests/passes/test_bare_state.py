@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from baretorch.emit import emit
-from baretorch.ir import Builder, DType, Graph, Op, State, interpret
+from baretorch.ir import Builder, DType, Graph, Op, Quant, State, interpret
 from baretorch.ops.elementwise import Add
 from baretorch.ops.fixed_point import FromFixed, ToFixed
 from baretorch.ops.lookup import Lookup
 from baretorch.ops.move import Copy
 from baretorch.ops.quantize import Dequantize, Quantize
-from baretorch.passes.bare_io import bare_io
+from baretorch.passes.bare_io import bare_io, float_io
 from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.plan import make_plan
 from baretorch.targets.boards import load_board
@@ -82,3 +84,47 @@ def test_nor_is_one_of_an_int8_model() -> None:
     assert plan.arena == INITIAL.size
     text = emit("counter", {"forward": plan}).files["model.c"]
     assert "bt_lookup_ref(" in text and "bt_copy_ref(" not in text
+
+
+def exchanged() -> Graph:
+    """Return two states that change places; int8 reads only the second."""
+    b = Builder("exchanged")
+    first, second = (b.input(name, INITIAL.shape, DType.FLOAT32) for name in ("s", "t"))
+    y = b.add(Dequantize(0.125, 3), b.add(Lookup(), b.add(AS_MADE, second), b.const("table", TABLE)))
+    return verify(b.graph((), [y, b.add(Add(), first, y)], [State("s", "t", INITIAL), State("t", y, INITIAL)]))
+
+
+def test_state_that_another_state_takes_over_stays_float() -> None:
+    assert common_forms([exchanged()]) == {}
+    verify(bare_state(exchanged(), common_forms([exchanged()])))
+
+
+def test_an_int8_input_may_be_what_float_state_becomes() -> None:
+    b = Builder("taken")
+    x, state = b.input("x", INITIAL.shape, DType.FLOAT32), b.input("s", INITIAL.shape, DType.FLOAT32)
+    y = b.add(Dequantize(0.125, 3), b.add(Lookup(), b.add(AS_MADE, x), b.const("table", TABLE)))
+    read = b.add(AS_MADE, b.add(Copy(), state))
+    z = b.add(Dequantize(0.125, 3), b.add(Lookup(), read, b.const("other", TABLE[::-1].copy())))
+    graph = verify(bare_io(verify(b.graph([x], [y, z, x], [State(state, x, INITIAL)]))))
+    assert (graph["x"].dtype, graph["s"].dtype, graph.outputs[2]) == (DType.INT8, DType.FLOAT32, "x")
+    given, memory = np.array([5, -7, 100, 3], np.int8), dict[str, np.ndarray]()
+    first = interpret(graph, [given], memory=memory)
+    assert np.array_equal(first["x"], given)
+    np.testing.assert_array_equal(memory["s"], (given.astype(np.float32) - 3) * 0.125)
+    second = interpret(graph, [given], memory=memory)
+    assert np.array_equal(second[graph.outputs[1]], TABLE[::-1][given.astype(int) + 128])
+
+
+def test_a_float_input_may_be_what_int8_state_becomes() -> None:
+    """A file that is int8 at its border, with `--io float`."""
+    b = Builder("taken")
+    x, state = (b.input(name, (4,), DType.INT8) for name in ("x", "s"))
+    y = b.add(Lookup(), state, b.const("table", TABLE))
+    graph = verify(b.graph([x], [y], [State(state, x, np.zeros(4, np.int8))]))
+    quant = Quant((0.125,), (3,))
+    known = {n: replace(t, quant=quant) if t.data is None else t for n, t in graph.tensors.items()}
+    taking = verify(float_io(replace(graph, tensors=known)))
+    assert (taking["x"].dtype, taking["s"].dtype) == (DType.FLOAT32, DType.INT8)
+    memory = dict[str, np.ndarray]()
+    interpret(taking, [np.array([0.5, -1.0, 3.0, 0.0], np.float32)], memory=memory)
+    np.testing.assert_array_equal(memory["s"], [7, -5, 27, 3])

@@ -18,6 +18,7 @@ def bare_io(graph: Graph) -> Graph:
     new: dict[str, Tensor] = {}
     rename: dict[str, str] = {}
     nodes: list[Node] = list(graph.nodes)
+    state = list(graph.state)
     for name in graph.inputs:
         readers = uses.get(name, [])
         if graph[name].dtype is not DType.FLOAT32 or not readers:
@@ -34,10 +35,15 @@ def bare_io(graph: Graph) -> Graph:
             else:
                 nodes.remove(r)
                 rename[r.outputs[0]] = name
+        if any(s.next == name for s in state):  # which stays float
+            real = fresh(graph, new, f"{name}_real")
+            new[real] = replace(graph[name], name=real)
+            nodes.append(Node(Dequantize(quant.scale[0], quant.zero_point[0]), (name,), (real,)))
+            state = [replace(s, next=real) if s.next == name else s for s in state]
     outputs = []
     for name in graph.outputs:
         made = producer.get(name)
-        if graph[name].dtype is not DType.FLOAT32:
+        if graph[name].dtype is not DType.FLOAT32 or (name in graph.inputs and name in new):
             outputs.append(name)
         elif made is not None and isinstance(made.op, Dequantize):
             stored = made.inputs[0]
@@ -51,7 +57,7 @@ def bare_io(graph: Graph) -> Graph:
             outputs.append(narrow)
         else:
             raise _float_border(graph, f"output {name}", made)
-    return rebuilt(replace(graph, outputs=tuple(outputs)), nodes, new.values(), rename)
+    return rebuilt(replace(graph, outputs=tuple(outputs), state=tuple(state)), nodes, new.values(), rename)
 
 
 def float_io(graph: Graph) -> Graph:
@@ -77,7 +83,9 @@ def float_io(graph: Graph) -> Graph:
             dequantize: Op = Dequantize(scale, zero) if t.dtype is DType.INT8 else Dequantize16(scale)
             after.append(Node(dequantize, (t.name,), (real,)))
     nodes = [replace(n, inputs=tuple(rename.get(x, x) for x in n.inputs)) for n in (*graph.nodes, *after)]
-    return rebuilt(replace(graph, outputs=tuple(outputs)), [*before, *nodes], new.values()) if new else graph
+    state = tuple(replace(s, next=rename.get(s.next, s.next)) for s in graph.state)
+    whole = replace(graph, outputs=tuple(outputs), state=state)
+    return rebuilt(whole, [*before, *nodes], new.values()) if new else graph
 
 
 def _taken(x: Tensor, op: Op) -> Quant | None:
