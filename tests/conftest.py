@@ -16,7 +16,11 @@ os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbe
 os.environ.pop("MAKEFLAGS", None)  # of `make test`: a make that a test starts would ignore errors with its -i, too
 
 IMAGE = re.compile(r"\[([\w-]+-(?:speed|size))-")  # as tests/ops/test_emulated.py calls them
-SWEEPS = ("test_twenty_thousand[", "test_random_modules[")  # minutes each, with nothing in common
+SWEEPS = (
+    "test_twenty_thousand[",
+    "test_random_modules[",
+    "test_random_aliases[",
+)  # minutes each, with nothing in common
 LONGEST = ("tests/ops/test_cases.py", "tests/ops/", "tests/fuzz/", "tests/quantize/", "tests/emulators/")
 # Images of these tests fill their memory before each run. Others count bytes, or run commands in other processes.
 FILLED = (

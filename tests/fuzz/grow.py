@@ -77,6 +77,7 @@ class Grower:
             return
         made = scope[name]
         parts = list(made) if isinstance(made, (tuple, list)) else [made]
+        parts = [p.detach() if isinstance(p, torch.Tensor) else p for p in parts]
         if not all(isinstance(p, torch.Tensor) and 0 < p.numel() <= LARGEST for p in parts):
             return
         if not all(bool(torch.isfinite(p).all()) and float(p.abs().max()) < 100 for p in parts):

@@ -7,7 +7,7 @@ itself loses against double precision, int8 by what pt2e's int8 model loses; ima
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from tests.fuzz.program import Program
 
 RUNS = 2
 Answers = list[tuple[Array, ...]]  # of each run
+FOUND = Path("build/fuzz")  # where model files of wrong programs are left
 PORTS = 200  # of an image: the protocol counts inputs and outputs in a byte each
 
 
@@ -195,9 +196,9 @@ def outcome(program: Program, folder: Path, boards: Sequence[tuple[str, str]] = 
     return "right"
 
 
-def shrunk(program: Program, folder: Path, boards: Sequence[tuple[str, str]] = (), tries: int = 200) -> Program:
-    """The smallest program found that ends in the same wrong way."""
-    kind = _kind(outcome(program, folder, boards))
+def shrunk(program: Program, judge: Callable[[Program], str], tries: int = 200) -> Program:
+    """Return the smallest program found that ends in the same wrong way; `judge` is an `outcome`."""
+    kind = _kind(judge(program))
     best, going = program, True
     while going and tries > 0:
         going = False
@@ -212,7 +213,7 @@ def shrunk(program: Program, folder: Path, boards: Sequence[tuple[str, str]] = (
                         file["model"]()(*file["inputs"]())
                 except Exception:
                     continue  # it does not run in PyTorch
-                if _kind(outcome(smaller, folder, boards)) == kind:
+                if _kind(judge(smaller)) == kind:
                     best, going = smaller, True
                     break
     return best
@@ -221,3 +222,12 @@ def shrunk(program: Program, folder: Path, boards: Sequence[tuple[str, str]] = (
 def _kind(text: str) -> str:
     """What stays the same while a program shrinks: refusals and internal errors name layers and sizes."""
     return text.split(":")[0] if text.startswith("refused") else ":".join(text.split(":")[:2])
+
+
+def left(program: Program, error: str, judge: Callable[[Program], str]) -> str:
+    """Make a wrong program small, leave it as a model file, and say where."""
+    small = shrunk(program, judge)
+    FOUND.mkdir(parents=True, exist_ok=True)
+    path = FOUND / f"seed_{program.seed}.py"
+    path.write_text(small.source(f"tests/fuzz, seed {program.seed}: {error.splitlines()[0]}"))
+    return f"seed {program.seed}: {error}\nleft as {path}:\n{small.source()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from baretorch.errors import CompileError
 from baretorch.ops.functions import Tanh
 from tests.fuzz import ladder
 from tests.fuzz.grow import grow
-from tests.fuzz.ladder import Subject, Wrong, compiled, outcome, run_image, shrunk
+from tests.fuzz.ladder import Subject, Wrong, compiled, left, outcome, run_image, shrunk
 from tests.fuzz.program import Program, Statement
 
 EACH = 25  # programs of a batch, which share images
@@ -27,7 +28,6 @@ MORE = (
     *((INT8, "virt-rv32", "size"), (INT8, "mps2-an505", "size"), (FLOAT, "mps2-an386", "size")),
     *((FLOAT, "mps3-an547", "size"), (FLOAT, "mps2-an385-v6m", "size"), (FLOAT, "virt-rv32", "size")),
 )
-FOUND = Path("build/fuzz")  # where model files of wrong programs are left
 
 
 @pytest.mark.parametrize("batch", [b if b < QUICK else pytest.param(b, marks=pytest.mark.slow) for b in range(BATCHES)])
@@ -61,12 +61,7 @@ def _shares(subjects: Sequence[Subject]) -> list[list[Subject]]:
 
 
 def _told(program: Program, error: str, folder: Path, boards: Sequence[tuple[str, str]]) -> str:
-    """Make it small, leave it as a model file, and say where."""
-    small = shrunk(program, folder / "shrink", boards)
-    FOUND.mkdir(parents=True, exist_ok=True)
-    path = FOUND / f"seed_{program.seed}.py"
-    path.write_text(small.source(f"tests/fuzz, seed {program.seed}: {error.splitlines()[0]}"))
-    return f"seed {program.seed}: {error}\nleft as {path}:\n{small.source()}"
+    return left(program, error, partial(outcome, folder=folder / "shrink", boards=boards))
 
 
 def test_programs_have_all_kinds_of_statements() -> None:
@@ -100,7 +95,7 @@ def test_a_wrong_rung_is_noticed_and_the_program_shrinks(monkeypatch: pytest.Mon
     true = Tanh.reference
     monkeypatch.setattr(Tanh, "reference", lambda self, *x: tuple(y * 1.01 for y in true(self, *x)))
     assert outcome(long, tmp_path) != "right"
-    small = shrunk(long, tmp_path)
+    small = shrunk(long, partial(outcome, folder=tmp_path))
     assert [s.code for s in small.statements] == ["v3 = torch.tanh(x0)"]
 
 
