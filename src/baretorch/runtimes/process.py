@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -50,9 +50,14 @@ class OpenModel(Generic[Key]):
 
     def run(self, inputs: Mapping[Key, Array], wanted: Sequence[Key]) -> dict[Key, Array]:
         """Run the model once and return the wanted tensors."""
-        header = {"ask": "run", "model": self._number, "inputs": list(inputs), "wanted": list(wanted)}
+        header = {"ask": "run", "model": self._number, "inputs": _plain(inputs), "wanted": _plain(wanted)}
         made = self._child.ask(header, list(inputs.values()))
         return dict(zip(wanted, (np.array(y) for y in made), strict=True))
+
+
+def _plain(keys: Iterable[Any]) -> list[Any]:
+    """Return the keys as Python's own numbers and texts: those of a FlatBuffer may be NumPy's."""
+    return [key.item() if isinstance(key, np.generic) else key for key in keys]
 
 
 class _Child:

@@ -133,7 +133,7 @@ def test_a_model_that_nobody_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def fails(feeds: dict[str, Array]) -> dict[str, Array]:
         raise ValueError("not today")
 
-    def some(model: Any) -> Iterator[tuple[runtime.Run, str]]:
+    def some(model: Any, crashes: list[str]) -> Iterator[tuple[runtime.Run, str]]:
         yield fails, "onnxruntime"
         if answering:
             yield lambda feeds: {"y": feeds["x"], "h_next": feeds["h"]}, "onnx.reference"

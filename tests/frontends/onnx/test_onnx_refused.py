@@ -53,6 +53,7 @@ def recurrent(op: str, gates: int, times: int = 3, **attributes: Any) -> Any:
 REFUSED = {
     "pow_computed": one("Pow", {"x": [3], "k": [3]}, types={"x": INT64, "k": INT64, "y0": INT64}),
     "pow_negative": one("Pow", {"x": [3]}, {"k": np.float32(-2)}, INT),
+    "clip_limits": one("Clip", {"x": [3]}, {"lo": zeros(3)}),
     "cast": one("Cast", {"x": [3]}, types={"y0": TensorProto.DOUBLE}, to=TensorProto.DOUBLE),
     "bit_cast": one("BitCast", {"x": [3]}, types={"y0": TensorProto.INT32}, opset=26, to=TensorProto.INT32),
     "mean_of_integers": one("ReduceMean", {"x": [3]}, types=INT),

@@ -124,6 +124,8 @@ def clip(g: OnnxLowering, call: Call) -> str:
     for i in (1, 2):
         name = call.input(i)
         data = None if name is None else g[name].data
+        if name is not None and g[name].count != 1:
+            raise CompileError("Clip: a limit is not a single number", have=str(g[name]))
         limits.append(name if name is None or data is None or not is_float(g, x) else float(data.reshape(())))
     lo, hi = (wide(g, t) if isinstance(t, str) else t for t in limits)
     if lo is None and hi is None:
