@@ -88,7 +88,7 @@ def test_torch_logs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     logger.addHandler(handler)
     before = logging.root.manager.disable
     try:
-        with pytest.raises(CompileError, match="forward\\(\\) failed: RuntimeError"):
+        with pytest.raises(CompileError, match="cannot export this model"):
             export_module(torch.nn.Linear(4, 2), (torch.ones(1, 5),))
     finally:
         logger.removeHandler(handler)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,13 @@ def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
         return _elsewhere(model, source, graph, [_tuple(s) for s in sweep()], truth)
 
     from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
+    from baretorch.frontends.torch.snapshot import copied_module
 
     samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:
         raise CompileError("sweep() gives no inputs", at=model)
     inputs, expected_all, truths = [], [], []
-    module = getattr(deepcopy(torch.module) if graph.state else torch.module, source.method)
+    module = getattr(copied_module(torch.module) if graph.state else torch.module, source.method)
     for sample in samples:
         arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
         if [(a.shape, a.dtype) for a in arrays] != [(a.shape, a.dtype) for a in source.examples]:

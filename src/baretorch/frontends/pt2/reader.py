@@ -31,7 +31,8 @@ from baretorch.frontends.limits import ROOM
 from baretorch.frontends.pt2.archive import Archive, damaged
 from baretorch.frontends.pt2.program import Json, layer_name, refused, safe_program, tensor_sizes, unsafe
 from baretorch.frontends.pt2.shapes import check_shapes
-from baretorch.frontends.torch.export import flat_inputs, quiet, read_exported, reason
+from baretorch.frontends.torch.export import flat_inputs, read_exported, reason
+from baretorch.frontends.torch.notices import quiet
 from baretorch.frontends.torch.read import table_name
 from baretorch.frontends.unsound import TRY_AGAIN
 from baretorch.ports import as_array

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any
 
 import torch
 
 from baretorch.frontends.torch.export import run_module
+from baretorch.frontends.torch.snapshot import copied_module
 from baretorch.ir import Graph
 from baretorch.ports import Answer, arranged, restored
 
@@ -31,4 +31,4 @@ class InPyTorch:
         return restored(self._graph, run_module(self._method, arguments, orders))
 
     def reset(self) -> None:
-        self._method = getattr(deepcopy(self._module) if self._graph.state else self._module, self._name)
+        self._method = getattr(copied_module(self._module) if self._graph.state else self._module, self._name)

@@ -6,16 +6,9 @@ Operators that the ATen table knows stay whole; the rest is decomposed by torch'
 from __future__ import annotations
 
 import inspect
-import io
-import logging
 import operator
-import os
-import sysconfig
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
-from copy import copy, deepcopy
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -23,7 +16,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import BOUND, AtenProgram
 from baretorch.frontends.aten.table import TABLE
-from baretorch.frontends.model_file import said, shown
+from baretorch.frontends.model_file import shown
 from baretorch.frontends.torch.names import plain_names
 from baretorch.ir import Array
 from baretorch.net import Reference, check
@@ -38,7 +31,10 @@ except ImportError as error:
         try_='pip install "baretorch[torch]"',
     ) from error
 
+from baretorch.frontends.torch.attributes import check_attributes
+from baretorch.frontends.torch.calls import call, evaluating, flat_tensors, types, user_line
 from baretorch.frontends.torch.constants import evaluate, products_as_layers
+from baretorch.frontends.torch.notices import quiet
 from baretorch.frontends.torch.plain import (
     answers,
     as_array,
@@ -49,12 +45,6 @@ from baretorch.frontends.torch.plain import (
     writes,
 )
 from baretorch.frontends.torch.read import read_plain, table_name
-
-# Whose lines are not the user's: Baretorch, torch and the standard library, beside all that is in site-packages.
-_FOREIGN = tuple(
-    f"{folder}{os.sep}"
-    for folder in (Path(__file__).parents[1], Path(torch.__file__).parent, sysconfig.get_path("stdlib"))
-)
 
 # What is done to a plain program before it is read or quantized, by what it is called where it goes wrong.
 STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
@@ -68,22 +58,30 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
     """torch.export of the module in eval mode, with torch's reasons turned into an error of ours."""
     if not isinstance(module, torch.nn.Module):
         raise CompileError("model() does not return an nn.Module", have=type(module).__name__, need="a torch.nn.Module")
-    if not isinstance(module, torch.fx.GraphModule):  # an exported module has no modes
-        module = module.eval()
     try:
-        with quiet(), torch.no_grad():
+        with quiet(), torch.no_grad(), evaluating(module):
             return plain_names(torch.export.export(_as_forward(module, method), tuple(inputs)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        with quiet():
-            _run(getattr(_copied(module), method), inputs, method)  # if PyTorch cannot run it, export is not to blame
         raise CompileError(
             "torch.export cannot export this model",
             have=reason(error),
-            at=_user_line(error),
+            at=user_line(error),
             try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
         ) from error
+
+
+def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
+    """CompileError if the methods change what only the module itself remembers. Return whether they change any plain
+    attribute at all."""
+    if not isinstance(module, torch.nn.Module) or isinstance(module, torch.jit.ScriptModule):
+        return False
+
+    def run(method: str, inputs: Sequence[Any]) -> Any:
+        return call(getattr(module, method), inputs, method)
+
+    return check_attributes(module, {m: tuple(x) for m, x in methods.items()}, run)
 
 
 def _as_forward(module: Any, method: str) -> Any:
@@ -121,7 +119,7 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
     except TypeError as error:
         raise CompileError(
             f"{of} does not fit {method}()",
-            have=[_types(inputs), str(error)],
+            have=[types(inputs), str(error)],
             need=f"a tuple of tensors for {method}{signature}",
         ) from error
 
@@ -145,7 +143,7 @@ def reference_of(callable_: Any, program: Any, inputs: Sequence[Any]) -> Referen
     """What a model gives for the inputs: twice, if its functional program has state. It is called as it is."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
     name = getattr(callable_, "__name__", "forward")
-    found = (flat_inputs((_run(callable_, inputs, name),)) for _ in range(runs))
+    found = (flat_inputs((call(callable_, inputs, name),)) for _ in range(runs))
     return Reference(
         tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
@@ -215,12 +213,12 @@ def to_numpy(tensor: Any, order: Sequence[int]) -> Array:
 
 def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
     """The tensors among the inputs, in the order torch.export sees them."""
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(tuple(inputs)) if isinstance(leaf, torch.Tensor)]
+    return flat_tensors(tuple(inputs))
 
 
 def run_module(callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]]) -> tuple[Array, ...]:
     """PyTorch eager's answer, flattened, each output in the order of the C interface."""
-    result = _run(callable_, inputs, getattr(callable_, "__name__", "forward"))
+    result = call(callable_, inputs, getattr(callable_, "__name__", "forward"))
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
 
@@ -230,73 +228,6 @@ def has_odd_values(inputs: Sequence[Any]) -> bool:
     return any(x.is_floating_point() and not bool(torch.isfinite(x).all()) for x in flat_inputs(inputs))
 
 
-def _run(callable_: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any:
-    """What a method returns; what it raises is the user's to fix."""
-    try:
-        with torch.no_grad():
-            return callable_(*inputs)
-    except (KeyboardInterrupt, CompileError):
-        raise
-    except BaseException as error:
-        raise CompileError(
-            f"{name}() failed: {said(error)}",
-            at=_user_line(error),
-            have=f"inputs {_types(inputs)}",
-            need="a model that PyTorch can run with these inputs",
-            try_="float32 inputs: x.float()" if any(x.dtype is torch.float64 for x in flat_inputs(inputs)) else None,
-        ) from error
-
-
-def _copied(module: Any) -> Any:
-    """A copy whose state may change, if it can be copied."""
-    try:
-        return deepcopy(module)
-    except Exception:
-        return module
-
-
-def _types(inputs: Sequence[Any]) -> str:
-    """What the inputs are, in a line: (float32[1, 4], {'mask': bool[4]})."""
-    text = str(torch.utils._pytree.tree_map(_Type, tuple(inputs)))
-    return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-class _Type:
-    """The type and shape of a tensor, as text."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        x = self.value
-        return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" if isinstance(x, torch.Tensor) else shown(x)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """torch's own notices, and the program it prints where export fails, are not the user's business."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # torch's handlers have their own standard error
-    try:
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
-
-
 def reason(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
-
-
-def _user_line(error: BaseException) -> str | None:
-    """The deepest line of the traceback that is the user's."""
-    found = None
-    trace = error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(("<", *_FOREIGN)) and not {"site-packages", "dist-packages"} & set(Path(file).parts):
-            found = f"{Path(file).name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return found

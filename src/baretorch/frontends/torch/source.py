@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -26,28 +26,38 @@ def from_module(module: Any, inputs: Sequence[Any], name: str) -> Source:
 def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str, method: str | None = None) -> Source:
     """An nn.Module and example inputs for each of its methods."""
     from baretorch.frontends.torch import export as torch_export
+    from baretorch.frontends.torch.notices import collected
 
     method = one_of(methods, method)
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     odd = torch_export.has_odd_values(methods[method])
-    return replace(_source(name, method, exported(module, methods)), warnings=(ODD_INPUTS,) if odd else ())
+    with collected() as heard:
+        source = _source(name, method, exported(module, methods))
+    return replace(source, warnings=((ODD_INPUTS,) if odd else ()) + tuple(heard))
 
 
 def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
     """What torch.export makes of each method of a module."""
     from baretorch.frontends.torch import export as torch_export
+    from baretorch.frontends.torch.snapshot import copied_module, restored
 
-    programs = {m: torch_export.export_module(module, x, m) for m, x in methods.items()}
+    changes = torch_export.check_module(module, methods)
+    module = copied_module(module) if changes else module  # the user's own stays as it is
+    programs = {}
+    for m, x in methods.items():
+        with restored(module) if changes else nullcontext():  # torch leaves its fake tensors in it
+            programs[m] = torch_export.export_module(module, x, m)
     return Torch(module, methods, programs, *_plain(programs, methods, module))
 
 
 def load_pt2(asked: Asked) -> Source:
     """A file of torch.export.save."""
     from baretorch.frontends.pt2.reader import example_inputs, given_inputs, load_pt2, read_pt2, told
+    from baretorch.frontends.torch.notices import collected
 
     asked.need_fixed("a .pt2")
-    with timed("model"):
+    with timed("model"), collected() as heard:
         read, samples = load_pt2(asked.file, asked.trust)
         program = read_pt2(read, asked.file, asked.name)
         if not asked.trust:
@@ -56,7 +66,8 @@ def load_pt2(asked: Asked) -> Source:
         methods = {} if args is None else {"forward": args}
         programs = {"forward": read}
         plain, references = told(asked.file, lambda: _plain(programs, methods, read.module(check_guards=False)))
-        return _source(asked.name, "forward", Torch(None, methods, programs, plain, references), str(asked.file))
+        source = _source(asked.name, "forward", Torch(None, methods, programs, plain, references), str(asked.file))
+        return replace(source, warnings=tuple(heard))
 
 
 def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
@@ -105,11 +116,12 @@ def _plain(
 ) -> tuple[dict[str, Any], dict[str, Reference]]:
     """The plain program of each method, and the module's answers, which it was checked with."""
     from baretorch.frontends.torch import export as torch_export
+    from baretorch.frontends.torch.snapshot import copied_module
 
     made = {m: torch_export.functional(e) for m, e in exported.items()}
     state = any(program.graph_signature.buffers_to_mutate for program in made.values())
     references = {
-        m: torch_export.reference_of(getattr(deepcopy(module) if state else module, m), made[m], x)
+        m: torch_export.reference_of(getattr(copied_module(module) if state else module, m), made[m], x)
         for m, x in methods.items()
     }
     return torch_export.plain_programs(made, {m: (methods[m], references[m]) for m in methods}), references

@@ -12,7 +12,7 @@ from torchao.quantization.pt2e import move_exported_model_to_eval, move_exported
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
 from baretorch.errors import CompileError
-from baretorch.frontends.torch.export import flat_inputs
+from baretorch.frontends.torch.export import check_module, flat_inputs
 from baretorch.frontends.torch.norms import fold_norms
 from baretorch.frontends.torch.plain import copied, evaluation_answers
 from baretorch.net import Reference, check
@@ -29,6 +29,7 @@ def prepare_qat(module: Any, inputs: Sequence[Any], keep_float: Sequence[str] = 
             have=", ".join(str(list(x.shape)) for x in flat_inputs(inputs)),
             need="two or more samples along the first dimension",
         )
+    check_module(module, {"forward": inputs})
     batch = torch.export.Dim.AUTO
     shapes = torch.utils._pytree.tree_map(lambda x: {0: batch}, tuple(inputs))
     quantizer = Int8Quantizer(keep_float)

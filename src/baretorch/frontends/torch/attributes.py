@@ -1,0 +1,322 @@
+"""Find attributes that a model changes when it is called, and refuse those whose change an image would lose.
+
+`torch.export` keeps changes of registered buffers only. What `forward` assigns to any other attribute is gone after
+the call, without an error. Such a model is accepted only where it makes no difference to any later call:
+
+- the attribute is always assigned before it is read, as `self.last_attention = weights` is; or
+- it is a cache: only the first call assigns it, to a value that does not depend on the inputs, and the model gives the
+  same results with it and without it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from baretorch.errors import CompileError
+from baretorch.frontends.torch.calls import LineTracer, flat_tensors, place, types
+from baretorch.frontends.torch.plain import as_array
+from baretorch.frontends.torch.snapshot import Change, Snapshot, Watch, equal_value, frozen
+from baretorch.frontends.variations import COUNT, variations
+from baretorch.ir import Array
+
+MOST = 4  # attributes that an error names
+_OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parent))  # reads of __dict__ here are not the user's
+_Key = tuple[int, str]  # the id of a module or class, and the name of an attribute
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A method of the module, with one set of inputs."""
+
+    method: str
+    inputs: tuple[Any, ...]
+    turn: int  # 0 for the example inputs, then 1 and 2
+
+
+@dataclass
+class _Calls:
+    """What a sequence of calls returned and changed."""
+
+    results: list[tuple[Array, ...] | CompileError] = field(default_factory=list)
+    changed: dict[_Key, Change] = field(default_factory=dict)  # but registered buffers
+    late: set[_Key] = field(default_factory=set)  # what changes after each method was called once
+    values: list[tuple[_Key, Any]] = field(default_factory=list)  # of attributes, after each call that changed them
+
+
+Run = Callable[[str, tuple[Any, ...]], Any]  # calls a method of the module; what the user's code raises is CompileError
+
+
+def check_attributes(module: nn.Module, methods: Mapping[str, tuple[Any, ...]], run: Run) -> bool:
+    """CompileError if calls of the methods change attributes that are not registered buffers, where that matters.
+
+    Return whether they change any. The module is left as it was found. Each method is called with three sets of inputs.
+    """
+    before = Snapshot(module)
+    try:
+        calls = list(_calls(methods))
+        together = _called(module, before, calls, run)
+        if together.changed:
+            before.restore()
+            with _watching(together.changed.values()) as reads:
+                apart = _called(module, before, calls, run, reads)
+            alive = [change for key, change in together.changed.items() if key in reads.alive]
+            lost = [c for c in alive if not _is_cache(c, calls, together, apart)]
+            if not all(map(_same, together.results, apart.results)):
+                lost = lost or alive or list(together.changed.values())
+            if lost:
+                raise _lost(before, calls, lost, run)
+        before.restore()
+        again = _called(module, before, calls[:1], run)
+        if not _same(together.results[0], again.results[0]):
+            raise _remembers_elsewhere(calls[0].method)
+        return bool(together.changed)
+    finally:
+        before.restore()
+
+
+def _calls(methods: Mapping[str, tuple[Any, ...]]) -> Iterator[_Call]:
+    """Three calls of each method, with three sets of inputs."""
+    for turn in range(1 + COUNT):
+        for name, inputs in methods.items():
+            yield _Call(name, varied_inputs(inputs, turn - 1) if turn else tuple(inputs), turn)
+
+
+def varied_inputs(inputs: Sequence[Any], which: int) -> tuple[Any, ...]:
+    """Return other inputs of the same structure, shapes and types."""
+    given = flat_tensors(tuple(inputs))
+    other = iter(variations([as_array(x) for x in given])[which])
+    return tuple(
+        torch.utils._pytree.tree_map(
+            lambda x: _like(next(other), x) if isinstance(x, torch.Tensor) else x, tuple(inputs)
+        )
+    )
+
+
+def _like(array: Array, example: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(example).copy_(torch.from_numpy(array))
+
+
+@contextmanager
+def _seeded(number: int) -> Iterator[None]:
+    """Let a model that draws random numbers draw the same ones for the same number; the user's generator stays."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(number)
+        yield
+
+
+def _called(
+    module: nn.Module, before: Snapshot, calls: Sequence[_Call], run: Run, reads: _Reads | None = None
+) -> _Calls:
+    """Call after call, each with registered buffers as the one before left them. With `reads` other attributes have
+    their first values again before each call, as in an image."""
+    found, settled = _Calls(), None
+    for number, each in enumerate(calls):
+        if reads is not None:
+            before.restore(state=False)
+            reads.written.clear()
+        elif each.turn and settled is None:
+            settled = Snapshot(module)
+        try:
+            with _seeded(number):
+                result = run(each.method, each.inputs)
+            found.results.append(tuple(as_array(x) for x in flat_tensors(result)))
+        except CompileError as error:
+            if reads is None and each.turn == 0:
+                raise
+            found.results.append(error)
+        changes = [change for change in before.changes() if not change.is_state]
+        found.changed = {change.key: change for change in changes} | found.changed
+        found.values += ((change.key, frozen(change.now())) for change in changes)
+        found.late |= {change.key for change in settled.changes()} if settled is not None else set()
+    return found
+
+
+def _is_cache(change: Change, calls: Sequence[_Call], together: _Calls, apart: _Calls) -> bool:
+    """Whether only the first calls assign an attribute, and to the same value whatever the inputs are."""
+    if change.table or isinstance(change.owner, type) or change.key in together.late:
+        return False
+    first, *others = [value for found in (together, apart) for key, value in found.values if key == change.key]
+    return _varied(calls, apart) and all(equal_value(first, other) for other in others)
+
+
+def _varied(calls: Sequence[_Call], found: _Calls) -> bool:
+    """Whether each method that takes tensors was called with two different sets of inputs at least."""
+    given: dict[str, list[list[Array]]] = {}
+    for each, result in zip(calls, found.results, strict=True):
+        if not isinstance(result, CompileError):
+            given.setdefault(each.method, []).append([as_array(x) for x in flat_tensors(each.inputs)])
+    return all(
+        not sets[0] or any(not all(map(np.array_equal, sets[0], other)) for other in sets[1:])
+        for sets in given.values()
+    )
+
+
+def _same(a: tuple[Array, ...] | CompileError, b: tuple[Array, ...] | CompileError) -> bool:
+    """Whether two results are the same but for rounding."""
+    if isinstance(a, CompileError) or isinstance(b, CompileError):
+        return isinstance(a, CompileError) and isinstance(b, CompileError)
+    return len(a) == len(b) and all(x.shape == y.shape and _close(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _close(a: Array, b: Array) -> bool:
+    largest = float(np.abs(np.where(np.isfinite(b), b, 0)).max(initial=0))
+    return bool(np.allclose(a, b, rtol=0, atol=1e-6 * largest, equal_nan=True))
+
+
+def _remembers_elsewhere(method: str) -> CompileError:
+    return CompileError(
+        f"{method}() gives another result when it is called again with the same inputs",
+        have="no attribute of the model explains it",
+        need="results that depend on the inputs, the parameters and registered buffers only",
+        try_=[
+            'self.register_buffer("NAME", tensor) for what the model keeps in a global variable or a closure',
+            "inputs of the model for random numbers and for the time",
+        ],
+    )
+
+
+@dataclass
+class _Reads:
+    """Attributes that a call has written so far, and those that some call read before it wrote them."""
+
+    written: set[_Key] = field(default_factory=set)
+    alive: set[_Key] = field(default_factory=set)
+
+
+@contextmanager
+def _watching(changed: Iterable[Change]) -> Iterator[_Reads]:
+    """Record reads and writes of attributes that change, by a class around that of each module that has some."""
+    reads, classes = _Reads(), list[tuple[nn.Module, type]]()
+    names: dict[int, set[str]] = {}
+    owners: dict[int, Any] = {}
+    for change in changed:
+        if change.table or not isinstance(change.owner, nn.Module):
+            reads.alive.add((id(change.owner), change.name))  # parameters and class attributes: taken to be read
+        else:
+            names.setdefault(id(change.owner), set()).add(change.name)
+            owners[id(change.owner)] = change.owner
+    try:
+        for key, module in owners.items():
+            before = type(module)
+            try:
+                module.__class__ = _watched(before, names[key], reads)
+                classes.append((module, before))
+            except TypeError:  # its layout is not Python's: taken to be read
+                reads.alive |= {(key, name) for name in names[key]}
+        yield reads
+    finally:
+        for module, before in classes:
+            module.__class__ = before
+
+
+def _watched(cls: Any, names: set[str], reads: _Reads) -> Any:
+    """The class, whose instances tell when these attributes are read and written."""
+
+    def __getattribute__(self: Any, name: str) -> Any:
+        if name in names and (id(self), name) not in reads.written:
+            reads.alive.add((id(self), name))
+        elif name == "__dict__" and not sys._getframe(1).f_code.co_filename.startswith(_OURS):
+            reads.alive.update((id(self), n) for n in names)
+        return cls.__getattribute__(self, name)
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        cls.__setattr__(self, name, value)
+        if name in names:
+            reads.written.add((id(self), name))
+
+    made = {"__getattribute__": __getattribute__, "__setattr__": __setattr__, "__module__": cls.__module__}
+    return type(cls)(cls.__name__, (cls,), {**made, "__qualname__": cls.__qualname__})
+
+
+def _lost(before: Snapshot, calls: Sequence[_Call], lost: Sequence[Change], run: Run) -> CompileError:
+    """The error that names the attributes, and where they are changed."""
+    first, told = lost[0], lost[:MOST]
+    found = [_line(before, calls, change, run) for change in told]
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return CompileError(
+        f"{found[0][0]}() changes {_titled(first)}{more}, {_why(first)}",
+        at=[place(change.path, line) or "" for change, (_, line) in zip(told, found, strict=True)],
+        have=[f"{change.path}: {_shown(change)}" for change in told],
+        need="everything that the model remembers from call to call in registered buffers of fixed shape",
+        try_=list(dict.fromkeys(hint for change in told for hint in _hints(change))),
+    )
+
+
+def _titled(change: Change) -> str:
+    if isinstance(change.owner, type):
+        return change.path
+    kind = {"_parameters": "the parameter ", "_buffers": "the buffer "}.get(change.table, "")
+    return f"{kind}self.{change.path}"
+
+
+def _why(change: Change) -> str:
+    if change.table != "_buffers":
+        return "which is not a registered buffer: the change would be lost"
+    if isinstance(change.before, torch.Tensor) and change.exists:
+        return "whose shape and type must stay as they are"
+    return "which must have its shape from the beginning"
+
+
+def _shown(change: Change) -> str:
+    before = _described(change.before) if change.existed else "not there"
+    after = _described(change.after) if change.exists else "not there"
+    return (
+        f"{before}, with another value after a call" if before == after else f"{before} before a call, {after} after it"
+    )
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, (tuple, list)) and len(value) > 8:
+        return f"a {type(value).__name__} of {len(value)}"
+    return types([value])[1:-2]
+
+
+def _hints(change: Change) -> Iterator[str]:
+    """How to register what an attribute holds."""
+    value = change.after if change.exists else change.before
+    tensors = flat_tensors(value)
+    if isinstance(value, torch.Tensor):
+        yield f'in __init__: self.register_buffer("{change.name}", {_begin(change.before, value)})'
+    elif isinstance(value, (bool, int, float)):
+        begin = change.before if isinstance(change.before, (bool, int, float)) else 0
+        yield f'in __init__: self.register_buffer("{change.name}", torch.tensor({begin!r}))'
+    elif isinstance(value, tuple) and 0 < len(value) == len(tensors):
+        each = (f'self.register_buffer("{change.name}_{i}", {_begin(None, t)})' for i, t in enumerate(tensors))
+        yield f"in __init__: {', '.join(each)}"
+        names = ", ".join(f"self.{change.name}_{i}" for i in range(len(tensors)))
+        yield f"in forward: {names} instead of self.{change.name}"
+    else:
+        yield f'in __init__: self.register_buffer("NAME", torch.zeros(…)) for each tensor that self.{change.name} holds'
+
+
+def _begin(before: Any, after: torch.Tensor) -> str:
+    """The first value of a buffer, as Python."""
+    if isinstance(before, torch.Tensor) and before.any():
+        return "…"
+    dtype = "" if after.dtype is torch.float32 else f", dtype={after.dtype}"
+    return f"torch.zeros({', '.join(map(str, after.shape)) or '()'}{dtype})"
+
+
+def _line(before: Snapshot, calls: Sequence[_Call], change: Change, run: Run) -> tuple[str, str | None]:
+    """The method and the user's line that change an attribute."""
+    before.restore()
+    for number, each in enumerate(calls):
+        watch = Watch(change)
+        tracer = LineTracer(watch.differs)
+        try:
+            with _seeded(number), tracer:
+                run(each.method, each.inputs)
+        except CompileError:
+            continue
+        if watch.differs():
+            return each.method, tracer.found
+    return calls[0].method, None
