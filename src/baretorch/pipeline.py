@@ -25,6 +25,7 @@ from baretorch.firmware.build import build, check_watchdog
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source, load
 from baretorch.frontends.checked import check_passes
+from baretorch.frontends.consecutive import Calls
 from baretorch.frontends.offer import Arguments
 from baretorch.ir import DType, Graph
 from baretorch.net import says_int8
@@ -323,13 +324,15 @@ def build_image(
     )
 
 
-def run_image(compiled: Compiled, image: Image) -> Run:
-    """Run the example inputs on the emulated chip."""
+def run_image(compiled: Compiled, image: Image, calls: Calls | None = None) -> Run:
+    """Run the example inputs on the emulated chip, and the other inputs of `calls` after them."""
     need_server(compiled.options.app)
     machine = open_machine(image, compiled.c.run, compiled.options.emulator, timed=True)
     try:
         with blaming(compiled, image):
-            return run_on(machine, compiled.graph, stored(compiled.graph, compiled.source.examples))
+            graph = compiled.graph
+            others = [stored(graph, x) for x in calls.others] if calls else []
+            return run_on(machine, graph, stored(graph, compiled.source.examples), others=others)
     finally:
         machine.close()
 

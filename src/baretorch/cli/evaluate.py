@@ -9,6 +9,7 @@ import click
 
 from baretorch.cli.flags import MEMORY, flags, gathered, model_argument
 from baretorch.cli.verb import Answer, Body, board_option, stages, verb
+from baretorch.errors import USER_ERROR
 from baretorch.options import Io, Observer, Options, Requant
 
 if TYPE_CHECKING:
@@ -77,4 +78,4 @@ def evaluate(
             raise CompileError("--float: the model is quantized already", try_="leave out --float: it is int8 as it is")
         with blaming(compiled):
             found = evaluated(compiled, task, opener(stage), stage.show, port, target_samples)
-    return Answer(found.to_json(), evaluation_screen(found))
+    return Answer(found.to_json(), evaluation_screen(found), USER_ERROR if found.wrong else 0)

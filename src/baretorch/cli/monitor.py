@@ -11,6 +11,7 @@ import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, console, stages, verb
+from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,6 +53,7 @@ def monitor(
     from baretorch.emulators import choose_emulator
     from baretorch.explore.sweep import read_sweep, stream
     from baretorch.pipeline import blaming
+    from baretorch.report.facts import wrong_answers
     from baretorch.report.sweep import Trace, need_matplotlib, write_png
 
     if port and options.emulator:
@@ -80,8 +82,9 @@ def monitor(
     if png and trace.x:
         write_png(trace, title, Path(png))
     data = {"model": compiled.graph.name, "board": compiled.board.name, "where": port or machine.name}
-    data |= trace.to_json() | {"png": png if trace.x else None}
-    return Answer(data, _summary(trace, png))
+    wrong = wrong_answers(compiled, trace.answers, trace.right)
+    data |= trace.to_json() | {"png": png if trace.x else None, "warnings": [wrong] if wrong else []}
+    return Answer(data, _summary(trace, png, wrong), USER_ERROR if wrong else 0)
 
 
 @contextmanager
@@ -137,7 +140,7 @@ def _plot(trace: Trace, total: int, height: int) -> RenderableType:
     return Group(Plot([curve, answers], height, y_range=y_range), _line(trace))
 
 
-def _summary(trace: Trace, png: str | None) -> str:
+def _summary(trace: Trace, png: str | None, wrong: str | None) -> str:
     from baretorch.escape import markup
     from baretorch.report.numbers import figure
 
@@ -147,6 +150,8 @@ def _summary(trace: Trace, png: str | None) -> str:
     if trace.max_error_truth is not None:
         lines.append(f"largest error against truth {figure(trace.max_error_truth)}")
     lines.append(f"largest error against {trace.sweep.reference} {figure(trace.max_error)}")
+    if wrong:
+        lines.append(f"[bold yellow]warning:[/] {markup(wrong)}")
     if png:
         lines.append(f"[cyan]{markup(png)}[/]")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ import click
 
 from baretorch.cli.flags import BUILD, COMPILE, CORES, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, out_option, stages, verb
+from baretorch.errors import USER_ERROR
 
 if TYPE_CHECKING:
     from baretorch.options import Options
@@ -33,6 +34,7 @@ def run(
     from baretorch.cli.work import built_image, compiled_model
     from baretorch.emulators import choose_emulator
     from baretorch.explore.one_core import on_one_core
+    from baretorch.frontends.consecutive import consecutive_calls
     from baretorch.pipeline import run_image
     from baretorch.report.facts import compare
     from baretorch.report.tables import run_screen
@@ -45,9 +47,10 @@ def run(
             image = built_image(compiled, out, stage)
         stage("emulate")
         with timed("emulate"):
-            answer = run_image(compiled, image)
+            calls = consecutive_calls(compiled.source, compiled.graph)
+            answer = run_image(compiled, image, calls)
         with timed("compare"):
-            facts = compare(compiled, image, answer)
+            facts = compare(compiled, image, answer, calls)
             if answer.cores is not None:
                 facts = replace(facts, one_core=on_one_core(compiled))
-    return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts))
+    return Answer({**facts.to_json(), "tool_seconds": seconds}, run_screen(facts), USER_ERROR if facts.mismatch else 0)

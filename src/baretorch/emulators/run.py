@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from baretorch.ir import Array, Graph
 
 @dataclass(frozen=True)
 class Run:
-    """One set of inputs through a running image, twice: `outputs` and figures are of the second call."""
+    """One set of inputs through a running image, twice: `outputs` and figures are of the second call. `others` are the
+    outputs of calls after it, with other inputs."""
 
     emulator: str
     first: tuple[Array, ...]
@@ -29,10 +30,17 @@ class Run:
     emulator_cycles: int | None = None  # by the emulator's own table; ours is in report/cycles.py
     flash: tuple[FlashReads, ...] | None = None  # what was read from flash; None if that costs nothing, or is not known
     trace: Trace | None = None  # what a cluster did when
+    others: tuple[tuple[Array, ...], ...] = ()
 
 
-def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: float = 120.0) -> Run:
-    """Run the example inputs twice on the machine; the second call is the one that counts."""
+def run_on(
+    machine: Machine,
+    graph: Graph,
+    inputs: Sequence[Array],
+    timeout: float = 120.0,
+    others: Sequence[Sequence[Array]] = (),
+) -> Run:
+    """Run the example inputs twice on the machine, then each set of `others`; the figures are of the second call."""
     link = Link(machine)
     link.hello(c_prefix(graph.name))
     first = call(link, graph, inputs, timeout)
@@ -41,7 +49,8 @@ def run_on(machine: Machine, graph: Graph, inputs: Sequence[Array], timeout: flo
     same = (np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(first, outputs, strict=True))
     if not graph.state and not all(same):
         raise InternalError("the image gave two answers to the same inputs")
-    return measured(machine, reply, first, outputs)
+    run = measured(machine, reply, first, outputs)  # before another call: a machine tells of its last one
+    return replace(run, others=tuple(call(link, graph, x, timeout) for x in others))
 
 
 def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: tuple[Array, ...]) -> Run:

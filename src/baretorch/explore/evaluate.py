@@ -10,12 +10,13 @@ from typing import Any
 from baretorch.emulators.session import Checker, Recorder, Session
 from baretorch.emulators.types import Machine
 from baretorch.frontends.model_file import Evaluate
+from baretorch.ir import Array
 from baretorch.options import Options
 from baretorch.passes.to_int8 import float_layers
 from baretorch.pipeline import Compiled, compile_graphs
 from baretorch.ports import Answer, Runner
 from baretorch.report.evaluation import Column, Evaluation
-from baretorch.report.facts import is_int8
+from baretorch.report.facts import is_int8, wrong_answers
 from baretorch.targets.boards import load_board
 
 Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
@@ -57,8 +58,10 @@ def evaluated(
     fp32 = bool(source.float_graphs) or source.quantized is None
     dtype = "int8" if is_int8(graph) else "fp32"
     columns, library, count = [], source.library, 0
+    right: Recorder | None = None
     if source.eager is not None:  # else there is nobody else to ask
-        original = _Watched(source.eager(), library, 0, show)
+        right = Recorder(source.eager())
+        original = _Watched(right, library, 0, show)
         columns.append(_measured(library.lower(), f"{library} fp32" if fp32 else library, task, original))
         count = original.count
 
@@ -68,6 +71,7 @@ def evaluated(
     recorder = Recorder(session)
     on_host = _measured("host", f"{dtype} on the host", task, _Watched(recorder, "host", count, show))
     session.close()
+    wrong = _wrong(compiled, recorder, right) if right is not None and not source.float_graphs else None
 
     total = len(recorder.answers)
     every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
@@ -75,7 +79,24 @@ def evaluated(
     checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
     on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, show))
     session.close()
-    return Evaluation(compiled, port or session.machine.name, total, checker.ran, (*columns, on_host, on_target))
+    where = port or session.machine.name
+    return Evaluation(compiled, where, total, checker.ran, (*columns, on_host, on_target), wrong)
+
+
+def _wrong(compiled: Compiled, found: Recorder, right: Recorder) -> str | None:
+    """In words, that the host's answers are not the original's, to all inputs that both were given."""
+    pairs = [
+        (_memory(compiled, have), _memory(compiled, want))
+        for a, b, have, want in zip(found.inputs, right.inputs, found.answers, right.answers, strict=False)
+        if a == b
+    ]
+    return wrong_answers(compiled, [have for have, _ in pairs], [want for _, want in pairs])
+
+
+def _memory(compiled: Compiled, answer: Answer) -> tuple[Array, ...]:
+    """An answer, in the memory order of the C interface."""
+    made = answer if isinstance(answer, tuple) else (answer,)
+    return tuple(port.to_memory(y) for port, y in zip(compiled.graph.gives(), made, strict=True))
 
 
 def _measured(key: str, title: str, task: Evaluate, run: Runner) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
 from baretorch.escape import c_prefix
 from baretorch.frontends import Source
+from baretorch.frontends.consecutive import in_graph
 from baretorch.frontends.model_file import import_file
 from baretorch.ir import Array, Graph, interpret
 from baretorch.ports import arranged, real, real_inputs, stored
@@ -22,7 +24,15 @@ from baretorch.report.sweep import Sweep, Trace, value_of
 
 
 def read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
-    """The sweep() and truth() of a model file, or just the example inputs."""
+    """The sweep() and truth() of a model file, or just the example inputs; with what an int8 graph of ours gives."""
+    sweep = _read_sweep(model, source, graph)
+    if not source.float_graphs:
+        return sweep
+    ask = in_graph(graph)
+    return replace(sweep, exact=tuple(ask(x) for x in sweep.inputs))
+
+
+def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
     shapes = [graph[name].shape for name in graph.outputs]
     if not shapes or 0 in shapes[0]:
         raise CompileError(

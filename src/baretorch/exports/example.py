@@ -14,6 +14,7 @@ from baretorch.emit.c import c_type, float_literal, values
 from baretorch.emit.names import Method, Names, make_names
 from baretorch.emit.spell import banner
 from baretorch.errors import CompileError
+from baretorch.frontends.consecutive import reference_of
 from baretorch.ir import Array, interpret
 from baretorch.pipeline import Compiled
 from baretorch.ports import stored
@@ -77,11 +78,8 @@ def _asked(compiled: Compiled) -> tuple[tuple[Array, ...], ...] | None:
         return None
     answers = [source.expected]
     if graph.state and source.eager is not None:
-        model, takes, gives = source.eager(), graph.takes(), graph.gives()
-        given = [port.from_memory(x) for port, x in zip(takes, source.examples, strict=True)]
-        found = [model(*given) for _ in range(STEPS)]
-        each = [y if isinstance(y, tuple) else (y,) for y in found]
-        answers = [tuple(p.to_memory(y) for p, y in zip(gives, ys, strict=True)) for ys in each]
+        ask = reference_of(source, graph)[0]()
+        answers = [ask(source.examples) for _ in range(STEPS)]
     elif graph.state and source.expected_again is not None:
         answers.append(source.expected_again)
     types = [tensor.dtype.numpy for tensor in graph.of(graph.outputs)]

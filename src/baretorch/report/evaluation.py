@@ -38,6 +38,11 @@ class Evaluation:
     samples: int
     target_samples: int
     columns: tuple[Column, ...]
+    wrong: str | None = None  # in words, that the answers are not those of the model's own library
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.compiled.source.warnings, *([self.wrong] if self.wrong else []))
 
     def to_json(self) -> dict[str, Any]:
         graph = self.compiled.graph
@@ -51,7 +56,7 @@ class Evaluation:
             "metrics": {c.key: {name: number(value) for name, value in c.metrics.items()} for c in self.columns},
             "seconds": {c.key: round(c.seconds, 3) for c in self.columns},
             "float_layers": float_layers(graph),
-            "warnings": list(self.compiled.source.warnings),
+            "warnings": list(self.warnings),
         }
 
 
@@ -62,7 +67,7 @@ def evaluation_screen(evaluation: Evaluation) -> RenderableType:
         "",
         _covered(evaluation),
         *(f"in float: {markup(name)}" for name in float_layers(evaluation.compiled.graph)),
-        *(Text.assemble(("warning: ", "bold yellow"), w) for w in evaluation.compiled.source.warnings),
+        *(Text.assemble(("warning: ", "bold yellow"), w) for w in evaluation.warnings),
     )
 
 

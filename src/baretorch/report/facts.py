@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from baretorch.report.numbers import figure
 from baretorch.report.units import units_json
 
 if TYPE_CHECKING:
+    from baretorch.frontends.consecutive import Calls
     from baretorch.pipeline import Compiled
     from baretorch.quantize.accuracy import LayerAccuracy
 
@@ -63,6 +65,9 @@ class RunFacts:
     layers: tuple[LayerAccuracy, ...] = ()  # int8: what each layer loses against float
     layerwise: Layerwise | None = None  # of a quantized file: each layer beside that of the file's own runtime
     one_core: OneCore | None = None  # of a model on two cores: what it takes on one
+    calls: int = 2  # consecutive calls that were compared
+    rejected: str | None = None  # why the reference rejects an input that was made of the examples
+    wrong: str | None = None  # in words, that the answers are not the reference's
 
     @cached_property
     def time(self) -> Time | None:
@@ -79,23 +84,34 @@ class RunFacts:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know before trusting the figures."""
-        return (*warnings_of(self.compiled), *self._inaccurate())
+        return (*warnings_of(self.compiled), *self._fewer_calls(), *self._inaccurate())
 
     @property
     def other_warnings(self) -> tuple[str, ...]:
         """The same without layers that stay float, for where those are listed."""
-        return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *self._inaccurate())
+        own = (*self._fewer_calls(), *self._inaccurate())
+        return (*self.compiled.source.warnings, *npu_warnings(self.compiled.partition), *own)
+
+    @property
+    def mismatch(self) -> bool:
+        """Whether the image gives other answers than the reference."""
+        return bool(self._inaccurate())
+
+    def _fewer_calls(self) -> tuple[str, ...]:
+        if self.rejected is None:
+            return ()
+        return (f"calls: {self.calls} were compared; {self.reference} rejects another input ({self.rejected})",)
 
     def _inaccurate(self) -> tuple[str, ...]:
+        if self.wrong is not None:
+            return (self.wrong,)
         int8, steps = is_int8(self.compiled.graph), self.max_lsb or 0.0
         tolerance = INT8_TOLERANCE if int8 else TOLERANCE
         judged = int8 and self.compiled.source.float_graphs  # by those who quantized it
-        if judged or self.max_error <= tolerance * self.largest or 0 < steps <= FEW_STEPS:
+        fits = self.max_error <= tolerance * self.largest or 0 < steps <= FEW_STEPS
+        if self.calls > 2 or judged or fits:  # more calls were judged together
             return ()
-        return (
-            f"inaccurate: the largest error {self.max_error:.3g} is more than {tolerance:g} of the largest "
-            f"expected value {self.largest:.3g} of {self.reference}",
-        )
+        return (_inaccuracy(self.max_error, tolerance, self.largest, self.reference),)
 
     def to_json(self) -> dict[str, Any]:
         """The object of `run --json`; figures that are not known are null."""
@@ -109,6 +125,7 @@ class RunFacts:
             "stack_peak": run.stack_peak,
             "reference": self.reference,
             "max_error": number(self.max_error),
+            "calls": self.calls,
             "warnings": list(self.warnings),
             "max_lsb": self.max_lsb,
             "float_layers": float_layers(self.compiled.graph),
@@ -116,6 +133,13 @@ class RunFacts:
             "layerwise": self.layerwise.to_json() if self.layerwise else None,
             "outputs": [finite(o) for o in run.outputs],
         }
+
+
+def _inaccuracy(error: float, limit: float, largest: float, reference: str) -> str:
+    return (
+        f"inaccurate: the largest error {error:.3g} is more than {limit:g} of the largest expected value {largest:.3g} "
+        f"of {reference}"
+    )
 
 
 def cores_json(cores: Cores, alone: OneCore | None) -> dict[str, Any]:
@@ -193,8 +217,9 @@ def image_files(image: Image) -> dict[str, Path]:
     return {kind: path for kind, path in pairs if path is not None}
 
 
-def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
-    """Compare the image's answers with the model's own, or with the interpreted graph where it cannot be asked."""
+def compare(compiled: Compiled, image: Image, run: Run, calls: Calls | None = None) -> RunFacts:
+    """Compare the image's answers with the model's own, or with the interpreted graph where it cannot be asked; with
+    `calls`, those to other inputs as well."""
     first, again = compiled.source.expected, compiled.source.expected_again
     reference = compiled.source.library
     if first is None or again is None:
@@ -206,7 +231,57 @@ def compare(compiled: Compiled, image: Image, run: Run) -> RunFacts:
     error = max(largest_error(first_real, first), largest_error(again_real, again))
     lsb = _lsb(compiled, first_real)
     own = (error, largest_magnitude(again), lsb, _layers(compiled), _layerwise(compiled))
-    return RunFacts(compiled, image, run, reference, *own)
+    facts = RunFacts(compiled, image, run, reference, *own)
+    return facts if calls is None else _with_calls(facts, calls)
+
+
+def _with_calls(facts: RunFacts, calls: Calls) -> RunFacts:
+    """The same with the answers to other inputs. Those of a model that we quantized are compared with its int8 graph:
+    what int8 costs is measured with data, and not with inputs that are made up."""
+    compiled = facts.compiled
+    answers = [real(compiled.graph, y) for y in (facts.run.first, facts.run.outputs, *facts.run.others)]
+    wrong = wrong_answers(compiled, answers, calls.expected)
+    facts = replace(
+        facts,
+        calls=len(answers),
+        rejected=calls.rejected,
+        wrong=wrong if wrong is not None and not calls.explains(answers) else None,
+    )
+    if compiled.source.float_graphs:
+        return facts
+    pairs = list(zip(answers, calls.expected, strict=True))
+    steps = round(max(_steps(compiled, have, want) for have, want in pairs), 3)
+    return replace(
+        facts,
+        max_error=max(largest_error(have, want) for have, want in pairs),
+        largest=max(map(largest_magnitude, calls.expected)),
+        max_lsb=None if facts.max_lsb is None else max(facts.max_lsb, steps),
+    )
+
+
+def wrong_answers(
+    compiled: Compiled, answers: Sequence[tuple[Array, ...]], expected: Sequence[tuple[Array, ...]]
+) -> str | None:
+    """In words, that answers are not those of the reference: its own library, or the int8 graph of a model that we
+    quantized. Rounding may decide an answer otherwise in one of a hundred calls."""
+    graph, ours = compiled.graph, bool(compiled.source.float_graphs)
+    exact = not is_int8(graph) or (ours and not float_layers(graph) and not compiled.partitions)
+    limit = TOLERANCE if exact else INT8_TOLERANCE
+    largest = max(map(largest_magnitude, expected), default=0.0)
+    errors = [
+        error
+        for have, want in zip(answers, expected, strict=True)
+        if (error := largest_error(have, want)) > limit * largest
+        and (exact or not 0 < _steps(compiled, have, want) <= FEW_STEPS)
+    ]
+    if len(errors) <= len(answers) // 100:
+        return None
+    return _inaccuracy(max(errors), limit, largest, _reference(compiled))
+
+
+def _reference(compiled: Compiled) -> str:
+    source = compiled.source
+    return "the int8 graph" if source.float_graphs else source.library if source.eager else "the graph"
 
 
 def _layerwise(compiled: Compiled) -> Layerwise | None:
@@ -234,17 +309,20 @@ def is_int8(graph: Graph) -> bool:
 def _lsb(compiled: Compiled, outputs: tuple[Array, ...]) -> float | None:
     """The largest difference from the quantized reference, in steps of each output's scale."""
     reference = compiled.source.quantized
-    if reference is None:
-        return None
+    return None if reference is None else round(_steps(compiled, outputs, reference), 3)
+
+
+def _steps(compiled: Compiled, outputs: tuple[Array, ...], expected: tuple[Array, ...]) -> float:
+    """The largest difference between outputs that have scales, in steps of these."""
     producer = compiled.graph.producer()
     worst = 0.0
-    for name, have, want in zip(compiled.graph.outputs, outputs, reference, strict=True):
+    for name, have, want in zip(compiled.graph.outputs, outputs, expected, strict=True):
         quant = compiled.graph[name].quant
         made = producer.get(name)
         scale = quant.scale[0] if quant else made.op.scale if made and isinstance(made.op, Dequantize) else None
         if scale is not None:
             worst = max(worst, largest_error((have,), (want,)) / scale)
-    return round(worst, 3)
+    return worst
 
 
 def largest_magnitude(arrays: tuple[Array, ...]) -> float:

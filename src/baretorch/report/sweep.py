@@ -25,6 +25,7 @@ class Sweep:
     expected: tuple[Answers, ...]
     truth: tuple[float, ...] | None
     reference: str  # "PyTorch", or "the graph" where there is no PyTorch model
+    exact: tuple[Answers, ...] | None = None  # what the image must give, if that is not `expected`: int8 by ourselves
 
     def x(self, index: int) -> float:
         """Where an input stands in a plot: its value if it is one number, else its place in the order."""
@@ -41,14 +42,22 @@ class Trace:
     predicted: list[float] = field(default_factory=list)
     truth: list[float] = field(default_factory=list)
     max_error: float = 0.0
+    answers: list[Answers] = field(default_factory=list)
 
     def add(self, index: int, outputs: Answers) -> None:
         at = index % len(self.sweep.inputs)
+        self.answers.append(outputs)
         self.x.append(self.sweep.x(index))
         self.predicted.append(value_of(outputs[0]))
         if self.sweep.truth is not None:
             self.truth.append(self.sweep.truth[at])
         self.max_error = max(self.max_error, largest_error(outputs, self.sweep.expected[at]))
+
+    @property
+    def right(self) -> list[Answers]:
+        """What the image must give for each input so far."""
+        known = self.sweep.exact or self.sweep.expected
+        return [known[i % len(known)] for i in range(len(self.answers))]
 
     @property
     def max_error_truth(self) -> float | None:

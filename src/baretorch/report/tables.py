@@ -157,11 +157,21 @@ def _speed(table: Table, facts: RunFacts) -> None:
         _time(table, facts.time, chip)
     if facts.run.emulator_cycles is not None:
         table.add_row("  cycles", f"{facts.run.emulator_cycles:,}", "exact" if is_exact(chip) else _beside(facts))
-    table.add_row("  max error", facts.error_words, f"against {facts.reference}")
+    table.add_row("  max error", facts.error_words, f"against {facts.reference}{_calls(facts)}")
     if facts.layerwise is not None:
         table.add_row("  by layer", f"{facts.layerwise.largest} LSB", markup(facts.layerwise.words))
     if facts.layers:
         _accuracy(table, facts)
+
+
+def _calls(facts: RunFacts) -> str:
+    """How many calls the figure is of; for a model that we quantized, how many gave what its graph says."""
+    if facts.calls == 2:
+        return ""
+    calls = f"{facts.calls} calls with {facts.calls - 1} inputs"
+    if facts.compiled.source.float_graphs:
+        return "" if facts.mismatch else f"; {calls} match the int8 graph"
+    return f", {calls}"
 
 
 def _beside(facts: RunFacts) -> str:

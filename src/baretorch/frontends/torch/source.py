@@ -97,7 +97,8 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
     def eager() -> Runner:
         from baretorch.frontends.torch.eager import InPyTorch
 
-        return InPyTorch(torch.module, method, torch.inputs[method], graphs[method])
+        module = torch.module or torch.exported[method].module(check_guards=False)
+        return InPyTorch(module, method, torch.inputs[method], graphs[method])
 
     return replace(
         source,
@@ -107,7 +108,7 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
         library="PyTorch",
         quantized=expected if program.quantized else None,
         references=known,
-        eager=eager if torch.module is not None else None,
+        eager=eager,
     )
 
 

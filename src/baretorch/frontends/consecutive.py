@@ -1,0 +1,109 @@
+"""Consecutive calls of a model with different inputs, and the answers that are right.
+
+The example inputs come first, twice, because figures are those of a second call. Two other sets of inputs follow, with
+state carried on. A model that forgets what it should remember, or the other way round, then gives a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from baretorch.errors import CompileError
+from baretorch.frontends.source import Source
+from baretorch.frontends.variations import variations
+from baretorch.ir import Array, Graph, interpret
+from baretorch.net import MOVE, Reference, difference
+from baretorch.ports import real, stored
+
+Inputs = tuple[Array, ...]  # in the memory order of the C interface, as real numbers
+Ask = Callable[[Inputs], tuple[Array, ...]]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Inputs of consecutive calls, with the answers of the `library` to them. The reference rejected other inputs if
+    `rejected` says why."""
+
+    inputs: tuple[Inputs, ...]
+    expected: tuple[tuple[Array, ...], ...]
+    library: str
+    begin: Callable[[], Ask]  # the reference, with nothing remembered
+    rejected: str | None = None
+
+    @property
+    def others(self) -> tuple[Inputs, ...]:
+        """The inputs after the two calls with the example."""
+        return self.inputs[2:]
+
+    def explains(self, answers: Sequence[tuple[Array, ...]]) -> bool:
+        """Whether answers differ no more than those of the reference do if the inputs change in their last bits."""
+        flat = tuple(y for ys in self.expected for y in ys)
+        reference = Reference(flat, len(self.inputs), self._moved)
+        return difference([y for ys in answers for y in ys], reference) is None
+
+    def _moved(self, seed: int) -> tuple[Array, ...]:
+        rng, ask = np.random.default_rng(seed), self.begin()
+
+        def move(x: Array) -> Array:
+            if seed == 0 or x.dtype.kind not in "fc":
+                return x
+            return np.asarray(x * (1 + MOVE * rng.uniform(-1, 1, x.shape)), x.dtype)
+
+        return tuple(y for x in self.inputs for y in ask(tuple(map(move, x))))
+
+
+def consecutive_calls(source: Source, graph: Graph) -> Calls:
+    """Ask the reference of a model. That is its own library; for a model that Baretorch quantized, and where there is
+    none, it is the compiled graph."""
+    begin, library = reference_of(source, graph)
+    accepted, rejected = [source.examples] * 2, None
+    ask = begin()
+    known = (source.expected, source.expected_again)
+    if graph.state or source.float_graphs or known[0] is None or known[1] is None:
+        answers = [ask(x) for x in accepted]
+    else:
+        answers = [known[0], known[1]]
+    for other in variations(source.examples):
+        try:
+            answers.append(ask(other))
+            accepted.append(other)
+        except CompileError as error:
+            rejected = error.what
+            ask = begin()
+            for x in accepted:
+                ask(x)
+    return Calls(tuple(accepted), tuple(answers), library, begin, rejected)
+
+
+def reference_of(source: Source, graph: Graph) -> tuple[Callable[[], Ask], str]:
+    """How to begin a sequence of calls of what is right for a compiled graph, and its name."""
+    if source.eager is None or source.float_graphs:
+        return lambda: in_graph(graph), "the graph"
+    eager = source.eager
+
+    def begin() -> Ask:
+        run, takes, gives = eager(), graph.takes(), graph.gives()
+
+        def ask(inputs: Inputs) -> tuple[Array, ...]:
+            found = run(*(port.from_memory(x) for port, x in zip(takes, inputs, strict=True)))
+            made = found if isinstance(found, tuple) else (found,)
+            return tuple(port.to_memory(y) for port, y in zip(gives, made, strict=True))
+
+        return ask
+
+    return begin, source.library
+
+
+def in_graph(graph: Graph) -> Ask:
+    """The graph itself, interpreted; state is carried on."""
+    memory: dict[str, Array] = {}
+
+    def ask(inputs: Inputs) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            found = interpret(graph, stored(graph, inputs), memory=memory)
+        return real(graph, [found[name] for name in graph.outputs])
+
+    return ask
