@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from pathlib import Path
@@ -139,7 +139,7 @@ class Model:
 
 def compile(
     model: Any,
-    inputs: Sequence[Any] | None = None,
+    inputs: Any = None,
     *,
     board: str,
     name: str = "model",
@@ -147,10 +147,11 @@ def compile(
     **options: Any,
 ) -> Model:
     """Compile a model with example inputs, an nn.Module or a callable of tinygrad, or a model file (.py, .pt2, .pte,
-    .onnx), for a board. With `int8` or `calibration`, inputs of the kind it will see, or a file of them, it is
-    quantized; a model file brings its own. The options below are those of the command line, with the same words;
-    `keep_float` is a list of layers, `place` a dict of layers and banks. A .py file runs; nothing in the others does,
-    unless `trust` says so. Calibration that does not fit is a Python warning, too."""
+    .onnx), for a board. `inputs` is a tuple of tensors, a single tensor, or a dict by the names of parameters. With
+    `int8` or `calibration`, inputs of the kind it will see, or a file of them, it is quantized; a model file brings its
+    own. The options below are those of the command line, with the same words; `keep_float` is a list of layers, `place`
+    a dict of layers and banks. A .py file runs; nothing in the others does, unless `trust` says so. Calibration that
+    does not fit is a Python warning, too."""
     if calibration is not None:
         options |= {"int8": True}
     if isinstance(calibration, (str, Path)):

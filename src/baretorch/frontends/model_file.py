@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -87,14 +88,67 @@ def load_model_file(
         elif is_module(model) or is_tinygrad(model):
             methods = _methods(path, file, model, asked)
         else:
-            raise CompileError(
-                "model() does not return a model",
-                at=path.name,
-                have=type(model).__name__,
-                need="a torch.nn.Module, a callable of tinygrad, or the path of a model file",
-            )
+            raise no_model(model, "model() returns", path.name)
         calibration = _calibration(path, file, asked) if hasattr(file, "calibration") else None
-    return model, {n: tuple(x) if isinstance(x, (tuple, list)) else (x,) for n, x in methods.items()}, calibration
+    return model, {n: as_inputs(x, model, n) for n, x in methods.items()}, calibration
+
+
+def no_model(model: Any, who: str, at: str | None = None) -> CompileError:
+    """The error for something that is not a model; `who` brought it."""
+    tensors = list(model.values()) if isinstance(model, dict) else []
+    if tensors and all(hasattr(t, "shape") for t in tensors):
+        return CompileError(
+            f"{who} a state_dict, which has weights but no layers",
+            at=at,
+            have=f"{type(model).__name__} with {', '.join(map(repr, list(model)[:3]))}{' …' if len(model) > 3 else ''}",
+            need="a torch.nn.Module",
+            try_="net = Net(); net.load_state_dict(state_dict); and then net",
+        )
+    return CompileError(
+        f"{who} {_article(model)}, which is not a model",
+        at=at,
+        have=shown(model),
+        need="a torch.nn.Module, a callable of tinygrad, or the path of a model file",
+    )
+
+
+def _article(value: Any) -> str:
+    name = type(value).__name__
+    return "nothing" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def as_inputs(inputs: Any, model: Any, method: str = "forward", who: str = "inputs()") -> tuple[Any, ...]:
+    """The arguments of a method. A tuple or a list has one for each, a dict has them by the names of parameters;
+    anything else is the only one, also a dict for a method that takes one argument."""
+    if isinstance(inputs, (tuple, list)):
+        return tuple(inputs)
+    if not isinstance(inputs, dict):
+        return (inputs,)
+    function = getattr(model, method, model)
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return (inputs,)
+    if inputs and set(inputs) <= set(parameters):
+        try:
+            bound = inspect.signature(function).bind(**inputs)
+        except TypeError as error:
+            raise _misnamed(inputs, method, function, who) from error
+        if bound.kwargs:
+            raise _misnamed(inputs, method, function, who)
+        return bound.args
+    if len(parameters) == 1:
+        return (inputs,)
+    raise _misnamed(inputs, method, function, who)
+
+
+def _misnamed(inputs: dict[Any, Any], method: str, function: Any, who: str) -> CompileError:
+    return CompileError(
+        f"{who} has a dict that does not fit {method}()",
+        have=f"the keys {', '.join(map(repr, inputs))}",
+        need=f"the parameters of {method}{inspect.signature(function)}, by their names and without gaps",
+        try_="a tuple of tensors, in the order of the parameters",
+    )
 
 
 def is_tinygrad(model: Any) -> bool:
@@ -304,8 +358,14 @@ def _home(module: ModuleType) -> str:
 
 def _call(path: Path, file: ModuleType, name: str, asked: Arguments) -> Any:
     function: Callable[..., Any] | None = getattr(file, name, None)
-    if hasattr(file, name) and not callable(function):
-        raise CompileError(f"{name} is not a function", at=path.name, have=shown(function), need=f"def {name}(): …")
+    if hasattr(file, name) and (not callable(function) or is_module(function)):
+        raise CompileError(
+            f"{name} is {_article(function)}, not a function",
+            at=path.name,
+            have=f"{name} = {shown(function)}",
+            need=f"def {name}(): …",
+            try_=f"call it another name, and: def {name}(): return NAME",
+        )
     if function is None:
         raise CompileError(
             f"{path} has no function {name}()",
@@ -332,11 +392,33 @@ def _user_error(path: Path, what: str, error: BaseException) -> CompileError:
     return CompileError(
         f"{what} failed: {said(error)}",
         at=f"{path.name}:{line}" if line else str(path),
-        try_=f'pip install "baretorch[{missing}]"' if missing in EXTRAS else None,
+        try_=f'pip install "baretorch[{missing}]"' if missing in EXTRAS else _remedy(error),
     )
+
+
+# What to do about an exception of torch in the user's functions: a pattern for its text, and remedies.
+REMEDIES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "Weights only load failed|Can't get attribute .* on <module '__main__'",
+        (
+            "save weights, not the module: torch.save(net.state_dict(), 'net.pt')",
+            "in model(): net = Net(); net.load_state_dict(torch.load('net.pt')); return net",
+            "torch.load(path, weights_only=False) runs code from the file: only if you made it yourself",
+        ),
+    ),
+    (
+        "Attempting to deserialize object on a CUDA device|Torch not compiled with CUDA|Found no NVIDIA driver",
+        ("torch.load(path, map_location='cpu')", "leave out .cuda() and .to('cuda'): the model is compiled on the CPU"),
+    ),
+)
+
+
+def _remedy(error: BaseException) -> tuple[str, ...] | None:
+    return next((remedies for pattern, remedies in REMEDIES if re.search(pattern, str(error))), None)
 
 
 def said(error: BaseException) -> str:
     """An exception's type and the first line of its text."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # torch writes in bold
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

@@ -4,12 +4,12 @@ tinygrad's, or that of another file, which it names. Neither library is imported
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from baretorch.frontends.model_file import is_tinygrad, load_model_file
+from baretorch.frontends.model_file import as_inputs, is_module, is_tinygrad, load_model_file, no_model
 from baretorch.frontends.source import Asked, Source
 from baretorch.frontends.tinygrad.source import from_methods as from_tinygrad
 from baretorch.frontends.torch.source import from_methods as from_torch
@@ -31,9 +31,11 @@ def load_python(asked: Asked, load_named: Callable[[Asked], Source]) -> Source:
         return replace(_from_methods(model)(model, methods, asked.name, asked.method), calibration=calibration)
 
 
-def from_object(model: Any, inputs: Sequence[Any], name: str) -> Source:
+def from_object(model: Any, inputs: Any, name: str) -> Source:
     """What model() of such a file may return, an nn.Module or a callable of tinygrad, with example inputs."""
-    return _from_methods(model)(model, {"forward": tuple(inputs)}, name)
+    if not is_module(model) and not is_tinygrad(model):
+        raise no_model(model, "compile() is given")
+    return _from_methods(model)(model, {"forward": as_inputs(inputs, model, who="compile()")}, name)
 
 
 def _from_methods(model: Any) -> Callable[..., Source]:

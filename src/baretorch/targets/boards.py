@@ -51,6 +51,13 @@ _LINKER_WORDS = """
 """
 
 
+# What to do for boards that have no TOML here: by the beginning of their names.
+IN_SDKS = {
+    "esp32c": "`baretorch project MODEL --sdk esp-idf --board virt-rv32 --out DIR` writes a project for ESP-IDF",
+    "esp": "`baretorch project MODEL --sdk esp-idf --board host --out DIR` writes a project for ESP-IDF",
+}
+
+
 def board_names() -> tuple[str, ...]:
     """The boards that come with Baretorch, sorted."""
     return tuple(sorted(path.stem for path in BOARDS.glob("*.toml")))
@@ -61,7 +68,8 @@ def load_board(name_or_path: str) -> Board:
     path = Path(name_or_path)
     if path.suffix != ".toml":
         if name_or_path not in board_names():
-            unknown("board", name_or_path, board_names(), at=None)
+            near = next((text for prefix, text in IN_SDKS.items() if name_or_path.lower().startswith(prefix)), None)
+            unknown("board", name_or_path, board_names(), at=None, try_=near)
         path = BOARDS / f"{name_or_path}.toml"
     return _board(path)
 

@@ -130,11 +130,11 @@ def short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
-def unknown(what: str, value: str, known: Sequence[str], at: str | None) -> NoReturn:
+def unknown(what: str, value: str, known: Sequence[str], at: str | None, try_: str | None = None) -> NoReturn:
     near = difflib.get_close_matches(value, known, n=1)
     raise CompileError(
         f"unknown {what} {short(repr(value))}",
         at=at,
         need=f"one of: {', '.join(known)}",
-        try_=f"did you mean {near[0]!r}?" if near else None,
+        try_=try_ or (f"did you mean {near[0]!r}?" if near else None),
     )

@@ -108,7 +108,14 @@ def same(g: Lowering, x: str, *_: Any) -> str:
 
 def dropout(g: Lowering, x: str, p: float, train: bool) -> str:
     if train:
-        raise CompileError("dropout is in training mode", try_="call model.eval() before returning the model")
+        raise CompileError(
+            f"dropout with p={p:g} is in training mode: it drops values at random",
+            need="a dropout that is off in eval mode, in which the model is compiled",
+            try_=[
+                "nn.functional.dropout(x, training=self.training), or an nn.Dropout layer",
+                "model.eval() before torch.export.export, if it is a .pt2",
+            ],
+        )
     return x
 
 

@@ -39,6 +39,7 @@ from baretorch.frontends.aten import (
     volumes,
 )
 from baretorch.frontends.aten import order as ordered
+from baretorch.frontends.aten.instead import instead_of, usual_name
 from baretorch.frontends.aten.program import Arg, AtenCall, AtenProgram, Ref, refs, show
 from baretorch.frontends.aten.rows import Row, Scales
 from baretorch.frontends.lowering import UNFIT, Complex, Lowering, Result
@@ -164,11 +165,11 @@ def _bind(g: AtenLowering, call: AtenCall, result: Result) -> None:
 
 
 def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileError:
-    names = sorted({call.target.removeprefix("aten::") for call in calls})
+    names = sorted({usual_name(call.target) for call in calls})
     at: list[str] = []
     for call in calls:
         layer = str(program.layer(call))
-        line = f"{call.target.removeprefix('aten::')}: {layer}" if layer else ""
+        line = f"{usual_name(call.target)}: {layer}" if layer else ""
         if line and line not in at:
             at.append(line)
     if "native_dropout" in names:  # what dropout becomes beside a batch_norm that trains
@@ -182,20 +183,8 @@ def _unsupported(program: AtenProgram, calls: Sequence[AtenCall]) -> CompileErro
     return CompileError(
         f"{len(names)} {some} not supported: {', '.join(names)}",
         at=at,
-        try_=[*(INSTEAD[n] for n in names if n in INSTEAD), "`baretorch ops` lists what is supported"],
+        try_=[*dict.fromkeys(filter(None, map(instead_of, names))), "`baretorch ops` lists what is supported"],
     )
-
-
-# What to write instead of an operator that cannot be compiled.
-INSTEAD = {
-    "nonzero": "instead of nonzero: torch.where(mask, x, 0): shapes must be known before the image is built",
-    "masked_select": "instead of x[mask]: torch.where(mask, x, 0): shapes must be known before the image is built",
-    "unique": "instead of unique: nothing; shapes must be known before the image is built",
-    "quantized_decomposed::choose_qparams": "instead of dynamic quantization: calibrated scales (is_dynamic=False)",
-    "randn": "instead of random numbers in the model: pass them as an input",
-    "rand": "instead of random numbers in the model: pass them as an input",
-    "bernoulli": "instead of random numbers in the model: pass them as an input",
-}
 
 
 TABLE: dict[str, Row] = {

@@ -64,6 +64,8 @@ def _failed(error: BaseException, inputs: Sequence[Any], name: str, module: Any)
         if misfit is not None:
             have.append(said(error))
             what, hint = f"{f'layer {path}' if path else 'the model'} {misfit[0]}", misfit[1]
+    if any(isinstance(x, dict) for x in inputs) and "dict" in str(error):
+        hint = hint or "tensors instead of a dict, or a dict whose keys are the names of the parameters"
     floats = {x.dtype for x in flat_tensors(tuple(inputs))} & {torch.float64, torch.float16, torch.bfloat16}
     return CompileError(
         what,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -64,12 +65,39 @@ def export_module(module: Any, inputs: Sequence[Any], method: str = "forward") -
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise CompileError(
-            "torch.export cannot export this model",
-            have=reason(error),
-            at=user_line(error),
-            try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
-        ) from error
+        raise _not_exported(error) from error
+
+
+# What torch.export rejects: a pattern for its reason, what it means, and what to write instead.
+REJECTED: tuple[tuple[str, str, str], ...] = (
+    (
+        r"Could not guard on data-dependent expression|\.item\(\) .*data-dependent",
+        "forward() branches on the value of a tensor, which is not known before the model runs",
+        "torch.where(condition, a, b) computes both sides; torch.cond(condition, f, g, (x,)) only one of them",
+    ),
+    (
+        r"Could not extract specialized integer|Cannot cast .* to a number|data-dependent",
+        "forward() makes a Python number of a tensor, to use it as a size or an index",
+        "an index that is a tensor, as in x.index_select(1, i), and sizes that are constants",
+    ),
+    (
+        r"\.numpy\(\) is not supported|Converting FunctionalTensor to numpy|numpy",
+        "forward() leaves PyTorch for NumPy, where torch.export cannot follow",
+        "functions of torch instead of those of NumPy; what does not depend on inputs belongs into __init__",
+    ),
+)
+
+
+def _not_exported(error: BaseException) -> CompileError:
+    for pattern, what, remedy in REJECTED:
+        if re.search(pattern, str(error)):
+            return CompileError(what, at=user_line(error), have=reason(error), try_=remedy)
+    return CompileError(
+        "torch.export cannot export this model",
+        have=reason(error),
+        at=user_line(error),
+        try_="replace Python control flow on tensor values by torch.where, and shapes by constants",
+    )
 
 
 def check_module(module: Any, methods: Mapping[str, Sequence[Any]]) -> bool:
@@ -108,9 +136,13 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
                 need="a tuple of tensors",
                 try_="torch.from_numpy(x)" if isinstance(x, np.ndarray) else None,
             )
-        if x.layout is not torch.strided or x.device.type == "meta":
-            kind = "meta" if x.device.type == "meta" else str(x.layout).removeprefix("torch.")
-            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors, with values")
+        if x.layout is not torch.strided:
+            kind = str(x.layout).removeprefix("torch.")
+            raise CompileError(f"{of} gives a {kind} tensor", need="dense tensors", try_="x.to_dense()")
+        if x.device.type != "cpu":
+            raise _elsewhere(f"{of} gives a tensor", x.device, f"torch.randn({list(x.shape)})", "x.cpu()")
+    if isinstance(module, torch.nn.Module):
+        _check_weights(module)
     if not isinstance(module, torch.nn.Module) or isinstance(module, (torch.fx.GraphModule, torch.jit.ScriptModule)):
         return
     signature = inspect.signature(getattr(module, method))
@@ -122,6 +154,50 @@ def check_inputs(module: Any, inputs: Sequence[Any], method: str, of: str) -> No
             have=[types(inputs), str(error)],
             need=f"a tuple of tensors for {method}{signature}",
         ) from error
+
+
+def batch_notes(module: Any, inputs: Sequence[Any], method: str) -> tuple[str, ...]:
+    """A note if the inputs are a batch: the first of them alone gives the first of the results."""
+    given = flat_inputs(inputs)
+    sizes = {x.shape[0] if x.dim() > 1 else 1 for x in given}
+    if len(sizes) != 1 or sizes <= {0, 1} or isinstance(module, torch.fx.GraphModule):
+        return ()
+    (size,) = sizes
+    function = getattr(module, method)
+    one = torch.utils._pytree.tree_map(lambda x: x[:1] if isinstance(x, torch.Tensor) else x, tuple(inputs))
+    try:
+        all_results, first = (flat_tensors(call(function, x, method)) for x in (inputs, one))
+    except CompileError:  # it takes no other size
+        return ()
+    pairs = list(zip(all_results, first, strict=True)) if len(first) == len(all_results) else []
+    if not pairs or not all(a.dim() and a.shape == (size, *b.shape[1:]) and _close(a[:1], b) for a, b in pairs):
+        return ()
+    return (f"inputs: a batch of {size}, so that each run computes {size} results; x[:1] compiles the model for one",)
+
+
+def _close(a: Any, b: Any) -> bool:
+    return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-6, equal_nan=True))
+
+
+def _check_weights(module: Any) -> None:
+    """CompileError for weights that are not there, or not in this computer's memory."""
+    for name, t in (*module.named_parameters(), *module.named_buffers()):
+        if isinstance(t, torch.nn.parameter.UninitializedTensorMixin):
+            raise CompileError(
+                f"{name} has no shape yet: its layer is lazy",
+                at=name.rpartition(".")[0] or None,
+                need="a model with its weights",
+                try_="call the model once with the example inputs, and load its weights",
+            )
+        if t.device.type != "cpu":
+            raise _elsewhere(f"{name} is", t.device, "net.load_state_dict(…, assign=True)", "net.cpu()")
+
+
+def _elsewhere(what: str, device: Any, values: str, moved: str) -> CompileError:
+    """The error for a tensor on another device; the meta device has no values."""
+    if device.type == "meta":
+        return CompileError(f"{what} on the meta device, which has no values", need="tensors with values", try_=values)
+    return CompileError(f"{what} on {device}", need="tensors on the CPU", try_=moved)
 
 
 def plain_programs(programs: Mapping[str, Any], known: Mapping[str, tuple[Sequence[Any], Reference]]) -> dict[str, Any]:

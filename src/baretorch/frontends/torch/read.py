@@ -176,6 +176,16 @@ def _input(node: Any) -> AtenInput:
 
 
 def _shape(value: Any, node: Any) -> tuple[int, ...]:
+    if any(str(d).startswith("u") for d in value.shape if not isinstance(d, int)):  # how torch calls unknown sizes
+        name = table_name(node.target).removeprefix("aten::") if node.op == "call_function" else node.name
+        what = "x[mask]" if name == "index" else name
+        raise CompileError(
+            f"{what}: the shape of the result depends on the values of a tensor",
+            at=str(origin_of(node)) or None,
+            have=f"the shape [{', '.join(map(str, value.shape))}]",
+            need="fixed shapes: every byte is planned before the image is built",
+            try_="torch.where(mask, x, 0), or x * mask, which keep the shape; topk for a fixed number of values",
+        )
     if any(not isinstance(d, int) for d in value.shape):
         raise CompileError(
             f"{node.name} has a dynamic shape {list(map(str, value.shape))}",

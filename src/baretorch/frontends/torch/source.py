@@ -27,14 +27,17 @@ def from_methods(module: Any, methods: Mapping[str, tuple[Any, ...]], name: str,
     """An nn.Module and example inputs for each of its methods."""
     from baretorch.frontends.torch import export as torch_export
     from baretorch.frontends.torch.notices import collected
+    from baretorch.frontends.torch.plain import writes
 
     method = one_of(methods, method)
     for m, x in methods.items():
         torch_export.check_inputs(module, x, m, "inputs()" if m == "forward" else f"methods() of {m!r}")
     odd = torch_export.has_odd_values(methods[method])
     with collected() as heard:
-        source = _source(name, method, exported(module, methods))
-    return replace(source, warnings=((ODD_INPUTS,) if odd else ()) + tuple(heard))
+        made = exported(module, methods)
+        source = _source(name, method, made)
+    notes = () if writes(made.plain[method]) else torch_export.batch_notes(made.module, methods[method], method)
+    return replace(source, warnings=((ODD_INPUTS,) if odd else ()) + tuple(heard), notes=(*source.notes, *notes))
 
 
 def exported(module: Any, methods: Mapping[str, tuple[Any, ...]]) -> Torch:
