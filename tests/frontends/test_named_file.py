@@ -83,7 +83,7 @@ def test_verbs(verb: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("'nets/other.pte'", "model() returns 'nets/other.pte', and there is no such file"),
         ("'net.py'", "model() returns 'net.py', which is a Python file again"),
-        ("3", "model() does not return a model"),
+        ("3", "model() returns an int, which is not a model"),
     ],
 )
 def test_what_model_may_not_return(text: str, what: str, file: Path) -> None:

@@ -97,12 +97,13 @@ def no_model(model: Any, who: str, at: str | None = None) -> CompileError:
     """The error for something that is not a model; `who` brought it."""
     tensors = list(model.values()) if isinstance(model, dict) else []
     if tensors and all(hasattr(t, "shape") for t in tensors):
+        torch = all(type(t).__module__.partition(".")[0] == "torch" for t in tensors)
         return CompileError(
             f"{who} a state_dict, which has weights but no layers",
             at=at,
             have=f"{type(model).__name__} with {', '.join(map(repr, list(model)[:3]))}{' …' if len(model) > 3 else ''}",
-            need="a torch.nn.Module",
-            try_="net = Net(); net.load_state_dict(state_dict); and then net",
+            need=f"a {'torch.nn.Module' if torch else 'callable'} that has these weights",
+            try_="net = Net(), then net.load_state_dict(state_dict), then net itself" if torch else None,
         )
     return CompileError(
         f"{who} {_article(model)}, which is not a model",
