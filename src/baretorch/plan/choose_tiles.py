@@ -79,7 +79,8 @@ def without_copies(
         tiles = [Tile(step, Phase(tuple(on_cores(step, storage, constants, team)))) for step in some]
         phases = tuple(tile.phase for tile in (together(tiles) if meanwhile else tiles))
         schedule = Schedule(phases, team.cores)
-        found.append((not (team.shapes and some is asked), modelled(schedule, None)[-1], schedule, constants))
+        end = max(modelled(schedule, None), default=0.0)  # a model of views alone has no phases
+        found.append((not (team.shapes and some is asked), end, schedule, constants))
     return ((schedule, constants) for *_, schedule, constants in sorted(found, key=lambda one: one[:2]))
 
 

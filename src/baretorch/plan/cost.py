@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from baretorch.ir import Tensor
 from baretorch.ops.kernel import Call, Kernel
+from baretorch.ops.qlinear import QLinear
 from baretorch.ops.qsums import QSums
 
 
@@ -57,13 +59,23 @@ def cycles(call: Call[Any], kernel: Kernel[Any]) -> float:
         products, outputs = made * products, made * outputs
     found = CALL + rates.product * products + rates.output * outputs + rates.input * x.count + rates.pixel * pixels
     if rates.window and kernel.scratch(call):  # else windows are read where they are
-        sums = isinstance(call.op, QSums)
-        pool, weight = (1, call.inputs[2]) if sums else (prod(call.op.pool), call.inputs[1])
+        pool, weight = _windows(call)
         each = rates.window if weight.shape[-1] >= 8 else 3 * rates.window + THIN / weight.shape[-1]
         if weight.shape[-1] < x.shape[-1]:  # pixels are brought one by one
             each += APART / weight.shape[-1]
         found += pixels * pool * prod(weight.shape[1:]) * each
     return found
+
+
+def _windows(call: Call[Any]) -> tuple[int, Tensor]:
+    """Return the windows per output pixel and the weights of a layer that a convolution's kernel computes."""
+    match call.op:
+        case QSums():
+            return 1, call.inputs[2]
+        case QLinear():  # of several rows, which are its pixels
+            return 1, call.inputs[1]
+        case op:
+            return prod(op.pool), call.inputs[1]
 
 
 def _depthwise(call: Call[Any]) -> float:
