@@ -368,9 +368,9 @@ def step_key(step: Step) -> object:
 
 
 def _used(weight: Tensor) -> bytes:
-    """How many fours of each row are not zero: some kernels leave the others out."""
+    """How many fours of each row are not zero: some kernels leave the others out. Tables have no rows."""
     data = weight.data
-    if data is None or not data.shape or data.shape[-1] % FOUR:
+    if data is None or data.ndim < 2 or not data.size or data.shape[-1] % FOUR:
         return b""
     return np.asarray(data.reshape(len(data), -1, FOUR).any(axis=2).sum(axis=1), np.int32).tobytes()
 
