@@ -17,6 +17,7 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import Offer
 from baretorch.ir import Builder, DType, Graph, Quant, with_data
+from baretorch.ops.elementwise import Add
 from baretorch.ops.linear import Linear
 from baretorch.options import DEFAULT, Compiler, Options
 from baretorch.quantize.config import Precision, changed, read_config, scales_of
@@ -94,17 +95,18 @@ def test_what_costs_otherwise_is_another_search(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_weights_may_have_any_name(tmp_path: Path) -> None:
-    """Also those of parameters of NumPy's functions."""
+    """Also those of parameters of NumPy's functions. Scalars stay scalars."""
     b, names = Builder(), ("file", "allow_pickle", "a/b", "../c", "é.npy")
     y = b.input("x", (1, 2), DType.FLOAT32)
     for name in names:
         y = b.add(Linear(), y, b.const(name, np.eye(2, dtype=np.float32) * len(name)))
+    y = b.add(Add(), y, b.const("scalar", np.float32(3.0)))
     whole = b.graph(["x"], [y])
     write_config(Variant(Choice(), whole, {}, {}), {"x": Quant((0.5,), (3,))}, tmp_path, "pico")
     config = read_config(str(tmp_path / "tuned.toml"))
     blank = {n: with_data(t, np.zeros_like(t.data)) for n, t in whole.tensors.items() if t.data is not None}
     again = changed(replace(whole, tensors={**whole.tensors, **blank}), config)
-    for name in names:
+    for name in (*names, "scalar"):
         np.testing.assert_array_equal(again[name].data, whole[name].data)  # type: ignore[arg-type]
     assert scales_of(whole, config) == {"x": Quant((0.5,), (3,))}
 

@@ -377,4 +377,4 @@ def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, ab
     with zipfile.ZipFile(folder / "tuned.npz", "w", zipfile.ZIP_DEFLATED) as parts:  # savez() takes not every name
         for name, data in {**weights, **as_stored(scales)}.items():
             with parts.open(f"{name}.npy", "w") as part:
-                np.lib.format.write_array(part, np.ascontiguousarray(data), allow_pickle=False)
+                np.lib.format.write_array(part, np.asarray(data, order="C"), allow_pickle=False)
