@@ -27,6 +27,7 @@ LAYERS: dict[str, str] = {
     "ops": "errors ir targets.features",
     "text": "errors escape ir ops verify",
     "ports": "errors ir ops",
+    "ties": "ir ops",
     "passes": "errors ir ops verify",
     "units": "ir ops targets targets.features",
     "npu": "errors ir npu.accelerators ops options passes targets",
@@ -44,16 +45,16 @@ LAYERS: dict[str, str] = {
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors firmware.cache firmware.tools options outputs targets",
     "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ports "
-    "targets",
+    "targets ties",
     "devices": "emulators errors firmware targets",
     "on_host": "emit errors firmware firmware.cache ir options plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs passes plan ports "
     "quantize stopwatch targets text verify",
     "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs passes pipeline plan "
-    "ports quantize targets targets.features text units version",
+    "ports quantize targets targets.features text ties units version",
     "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options passes pipeline plan "
-    "ports report targets",
+    "ports report targets ties",
     "tune": "emulators errors escape firmware frontends ir net on_host ops options passes pipeline plan ports quantize "
     "report targets targets.features version",
     "exports": "debug emit emulators errors firmware frontends ir npu npu.accelerators ops options pipeline ports "

@@ -76,7 +76,7 @@ def evaluated(
     total = len(recorder.answers)
     every = 1 if graph.state or target_samples is None else max(1, total // target_samples)
     session = Session(opened(compiled, port), graph)
-    checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name)
+    checker = Checker(session, recorder, every, dtype == "int8" and not float_layers(graph), name, graph)
     on_target = _measured("target", f"{dtype} on {name}", task, _Watched(checker, name, total, show))
     session.close()
     where = port or session.machine.name

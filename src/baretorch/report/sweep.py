@@ -44,14 +44,15 @@ class Trace:
     max_error: float = 0.0
     answers: list[Answers] = field(default_factory=list)
 
-    def add(self, index: int, outputs: Answers) -> None:
+    def add(self, index: int, outputs: Answers, judged: Answers | None = None) -> None:
+        """Add the outputs for an input; `judged` are compared with what was expected, by default the same."""
         at = index % len(self.sweep.inputs)
         self.answers.append(outputs)
         self.x.append(self.sweep.x(index))
         self.predicted.append(value_of(outputs[0]))
         if self.sweep.truth is not None:
             self.truth.append(self.sweep.truth[at])
-        self.max_error = max(self.max_error, largest_error(outputs, self.sweep.expected[at]))
+        self.max_error = max(self.max_error, largest_error(judged or outputs, self.sweep.expected[at]))
 
     @property
     def right(self) -> list[Answers]:

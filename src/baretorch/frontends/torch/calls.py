@@ -17,6 +17,7 @@ from torch import nn
 from baretorch.errors import CompileError
 from baretorch.frontends.model_file import said, shown
 from baretorch.frontends.torch.notices import listening
+from baretorch.frontends.torch.ties import FirstOfEquals
 
 # Whose lines are not the user's: Baretorch, torch and the standard library.
 _FOREIGN = tuple(
@@ -46,7 +47,7 @@ def call(callable_: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any
     """Return what a method returns. What it raises is the user's to fix."""
     module = getattr(callable_, "__self__", callable_)
     try:
-        with torch.no_grad(), evaluating(module), listening():
+        with torch.no_grad(), evaluating(module), listening(), FirstOfEquals():
             return callable_(*inputs)
     except (KeyboardInterrupt, CompileError):
         raise

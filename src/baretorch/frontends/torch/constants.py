@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from baretorch.frontends.torch.plain import attribute, is_random, is_tensor, writes
+from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.passes.fold_constants import LARGEST
 
 aten = torch.ops.aten
@@ -143,7 +144,7 @@ def _computed(node: Node, values: dict[Node, Any]) -> Any:
         return values[a] if a in values else torch.empty(val.shape, dtype=val.dtype)  # only its shape matters
 
     args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), given)
-    with torch.no_grad():
+    with torch.no_grad(), FirstOfEquals():
         made = node.target(*args, **kwargs)
     return torch.zeros_like(made) if "empty" in _name(node) else made
 

@@ -18,6 +18,7 @@ import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from baretorch.frontends.torch.control_flow import flatten
+from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.ir import Array
 from baretorch.net import MOVE
 
@@ -181,7 +182,7 @@ def _moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed
 
 
 def _runs(callable_: Any, inputs: Sequence[Any], runs: int) -> tuple[Array, ...]:
-    with torch.no_grad():
+    with torch.no_grad(), FirstOfEquals():
         results = [torch.utils._pytree.tree_leaves(callable_(*inputs)) for _ in range(runs)]
     return tuple(as_array(leaf) for r in results for leaf in r if isinstance(leaf, torch.Tensor))
 

@@ -1,0 +1,82 @@
+"""Equal elements in PyTorch, whose order it leaves open: the first comes first, as in our operators.
+
+torch.topk, sort without `stable`, kthvalue, median, nanmedian and mode return any of the indices of equal elements, and
+which one depends on the algorithm: after a ReLU, where many elements are 0, it is seldom the first. No comparison can
+undo that, as later layers may have used the index. So whenever the original model computes the answers that ours are
+compared with, these operators choose as ours do. The values are the same, and every index is one that PyTorch might
+have returned. argmax, argmin, and max and min along a dimension are documented to return the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+
+class FirstOfEquals(TorchDispatchMode):  # type: ignore[misc]
+    """Let operators that may choose among equal elements order them by their index; mode takes the last of them."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        own = _ORDERED.get(func)
+        if own is not None and args[0].dim():
+            return own(*args, **given)
+        with self:  # in inference mode, operators arrive that are made of others
+            made = func.decompose(*args, **given)
+        return func(*args, **given) if made is NotImplemented else made
+
+
+def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+    values, indices = _sort(x, dim, largest)
+    return values.narrow(dim, 0, k).contiguous(), indices.narrow(dim, 0, k).contiguous()
+
+
+def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool | None = True) -> Any:
+    return aten.sort.stable(x, stable=True, dim=dim, descending=descending)
+
+
+def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    values, indices = _sort(x, dim)
+    at = torch.full_like(indices.narrow(dim, 0, 1), k - 1)
+    return _taken(values, at, dim, keepdim), _taken(indices, at, dim, keepdim)
+
+
+def _median(x: Any, dim: int, keepdim: bool = False, quiet: bool = False) -> tuple[Any, Any]:
+    """Take the first NaN if there is one and NaN counts."""
+    values, indices = _sort(x, dim)
+    numbers = (x == x).sum(dim, keepdim=True)
+    at = (numbers - 1).clamp(min=0) // 2
+    at = at if quiet else torch.where(numbers < x.shape[dim], numbers, at)
+    return _taken(values, at, dim, keepdim), _taken(indices, at, dim, keepdim)
+
+
+def _nanmedian(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+    return _median(x, dim, keepdim, quiet=True)
+
+
+def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    values, indices = aten.mode.default(x, dim, True)
+    equal = x == values
+    last = x.shape[dim] - 1 - equal.flip(dim).to(torch.uint8).argmax(dim, keepdim=True)
+    at = torch.where(equal.any(dim, keepdim=True), last, indices)
+    return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
+
+
+def _taken(x: Any, at: Any, dim: int, keepdim: bool) -> Any:
+    return x.gather(dim, at) if keepdim else x.gather(dim, at).squeeze(dim)
+
+
+_ORDERED: dict[Any, Callable[..., tuple[Any, Any]]] = {
+    aten.topk.default: _topk,
+    aten.sort.default: _sort,
+    aten.sort.stable: _sort,
+    aten.kthvalue.default: _kthvalue,
+    aten.median.dim: _median,
+    aten.nanmedian.dim: _nanmedian,
+    aten.mode.default: _mode,
+}
