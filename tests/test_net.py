@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from baretorch import pipeline
 from baretorch.errors import InternalError
@@ -206,3 +209,62 @@ def test_a_model_may_return_its_state() -> None:
     source = from_module(Sums(), (torch.ones(2),), "sums")
     assert source.expected is not None and source.expected_again is not None
     assert [float(y[0][0]) for y in (source.expected, source.expected_again)] == [1, 2]
+
+
+# --- more than float32 can hold ------------------------------------------------------------------------------
+
+
+class Applied(nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], Any], gain: float = 1.0) -> None:
+        super().__init__()
+        self.function, self.gain = function, nn.Parameter(torch.full((16,), gain))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x) * self.gain[0]
+
+
+HUGE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "layer_norm": lambda x: F.layer_norm(x, (16,)),
+    "group_norm": lambda x: F.group_norm(x, 2),
+    "instance_norm": F.instance_norm,
+    "rms_norm": lambda x: F.rms_norm(x, (16,)),
+    "var": lambda x: x.var(-1),
+    "std": lambda x: x.std(-1),
+    "norm": lambda x: x.norm(dim=-1),
+    "normalize": lambda x: F.normalize(x, dim=-1),
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(1),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "cosine_similarity": lambda x: F.cosine_similarity(x[:, :1], x[:, 1:], -1),
+    "cdist": lambda x: torch.cdist(x, x),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "hardswish": F.hardswish,
+}
+
+
+@pytest.mark.parametrize("scale", [1e20, 3e37, 1e-30, 1e-42])
+@pytest.mark.parametrize("name", HUGE)
+def test_what_overflows_in_pytorch_is_no_fault_of_ours(name: str, scale: float) -> None:
+    """Squares of 1e20 are infinite in PyTorch's float32, and our references compute in float64."""
+    x = torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * scale
+    pipeline.optimized_methods(from_module(Applied(HUGE[name]), (x,), "net"))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "normalize"])
+def test_a_wrong_pass_is_found_also_where_pytorch_overflows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * 1e20
+    source = from_module(Applied(HUGE[name], 3.0), (x,), "net")
+    monkeypatch.setattr(pipeline, "PASSES", (doubling, *pipeline.PASSES))
+    with pytest.raises(WrongStep, match="the pass doubling"):
+        pipeline.optimized_methods(source)
+
+
+def test_double_precision_excuses_no_other_number() -> None:
+    """Only a number that is the one of float32 or of float64 is right."""
+    want, exact = np.array([0.0, 1.0], np.float32), np.array([2.5, 1.0])
+    own = replace(reference(want), exact=lambda: (exact,))
+    for have, right in (([0.0, 1.0], True), ([2.5, 1.0], True), ([1.2, 1.0], False), ([2.5, 1.1], False)):
+        assert (difference((np.array(have, np.float32),), own) is None) is right
+    large = replace(reference(np.array([np.nan], np.float32)), exact=lambda: (np.array([1e40]),))
+    assert difference((np.array([np.inf], np.float32),), large) is None
+    assert difference((np.array([1.0], np.float32),), large) is not None

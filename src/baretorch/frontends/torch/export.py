@@ -39,6 +39,7 @@ from baretorch.frontends.torch.notices import quiet
 from baretorch.frontends.torch.plain import (
     answers,
     as_array,
+    exact_answers,
     is_random,
     moved_answers,
     unlifted,
@@ -224,6 +225,7 @@ def reference_of(callable_: Any, program: Any, inputs: Sequence[Any]) -> Referen
         tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
         lambda seed: moved_answers(unlifted(program), inputs, runs, seed),
+        exact=lambda: exact_answers(unlifted(program), inputs, runs),
     )
 
 

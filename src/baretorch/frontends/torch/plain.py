@@ -18,6 +18,7 @@ import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from baretorch.frontends.torch.control_flow import flatten
+from baretorch.frontends.torch.double import InDouble
 from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.ir import Array
 from baretorch.net import MOVE
@@ -164,6 +165,15 @@ def moved_answers(
 ) -> tuple[Array, ...]:
     """The answers where every number of inputs, parameters and buffers is another in its last bits, but at seed 0."""
     return _moved(module, _Unrounded(module).run if unrounded else module, inputs, runs, seed)
+
+
+def exact_answers(module: GraphModule, inputs: Sequence[Any], runs: int) -> tuple[Array, ...] | None:
+    """The answers in double precision; None if the program cannot be computed so."""
+    try:
+        with InDouble():
+            return answers(module, inputs, runs)
+    except Exception:  # of torch: an operator that knows float32 only
+        return None
 
 
 def _moved(module: GraphModule, run: Any, inputs: Sequence[Any], runs: int, seed: int) -> tuple[Array, ...]:
