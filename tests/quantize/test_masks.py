@@ -64,6 +64,14 @@ class Whole(nn.Module):
 
 BOOL = PADDED.reshape(1, 8)
 FLOAT = torch.zeros(1, 8).masked_fill(BOOL, -INF)
+LATER = torch.triu(torch.ones(8, 8, dtype=torch.bool), 1)  # a causal mask
+
+
+def twice(first: float, second: float) -> nn.Module:
+    """Attention with a causal mask and a mask of keys."""
+    return Scores(lambda s, m: s.masked_fill(LATER, first).masked_fill(m, second))
+
+
 CASES: dict[str, tuple[nn.Module, torch.Tensor]] = {
     "heads": (Heads(False), BOOL),
     "heads that give weights": (Heads(True), BOOL),
@@ -74,6 +82,15 @@ CASES: dict[str, tuple[nn.Module, torch.Tensor]] = {
     "sum": (Scores(lambda s, m: s + m), FLOAT),
     "sum of the least number": (Scores(lambda s, m: s + m * torch.finfo(torch.float32).max), -1.0 * BOOL),
     "sum of a constant": (Scores(lambda s, m: s * m + FLOAT), torch.ones(1, 8)),
+    "two masks of -1e4": (twice(-1e4, -1e4), BOOL),
+    "two masks of -1e8": (twice(-1e8, -1e8), BOOL),
+    "two masks of -inf": (twice(-INF, -INF), BOOL),
+    "two masks of different numbers": (twice(-INF, -1e4), BOOL),
+    "three masks": (Scores(lambda s, m: s.masked_fill(LATER, -1e9).masked_fill(m, -1e9).masked_fill(m, -INF)), BOOL),
+    "sum, then masked_fill": (
+        Scores(lambda s, m: (s + torch.zeros(8, 8).masked_fill(LATER, -INF)).masked_fill(m, -INF)),
+        BOOL,
+    ),
     "whole, truth": (Whole(lambda m: ~m), BOOL),
     "whole, given": (Whole(lambda m: m), FLOAT),
     "whole, made": (Whole(lambda m: torch.zeros(1, 8).masked_fill(m, -INF).expand(8, 8)), BOOL),

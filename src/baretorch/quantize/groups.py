@@ -16,11 +16,12 @@ from baretorch.ir import Array, DType, Graph, Node, Quant
 from baretorch.ops import int8_rule, scaled
 from baretorch.ops.elementwise import Elementwise
 from baretorch.ops.layout import Pad, Permute
+from baretorch.ops.logic import Where
 from baretorch.ops.qelementwise import element_by_element, scales_and_shifts
 from baretorch.ops.scaled import FIXED, Scaled
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.to_int8 import mask_tensors
-from baretorch.quantize.observers import Masked, Meant, Scores
+from baretorch.quantize.observers import ABSENT, NEGLIGIBLE, Masked, Meant, Scores
 from baretorch.quantize.spectra import around_spectra
 
 
@@ -128,6 +129,18 @@ class _Walk:
             self._offer(values, _through(node, self.scores[out]))
         elif out in self.scores and scaled(node.op) is Scaled.SUM:
             self._offer(values, Masked())
+        elif out in self.scores and isinstance(node.op, Where):
+            self._offer([name for name in values if self._may_be_masked(name)], Masked(far=NEGLIGIBLE))
+
+    def _may_be_masked(self, name: str) -> bool:
+        """Whether scores may hold minus infinity before the mask that they meet next: a second mask does that."""
+        node = self.makers.get(name)
+        if node is None or not isinstance(node.op, Where):
+            return node is not None and scaled(node.op) is Scaled.SUM
+        return any(
+            data is not None and data.dtype == np.float32 and bool((data < ABSENT).any())
+            for data in (self.graph[n].data for n in node.inputs)
+        )
 
     def _offer(self, values: list[str], meant: Meant) -> None:
         """To each value that is nothing but scores, to all its readers."""
@@ -136,7 +149,8 @@ class _Walk:
                 self.scores.setdefault(name, meant)
 
     def _takes_scores(self, node: Node) -> bool:
-        through = scaled(node.op) is Scaled.SUM or (scaled(node.op) is Scaled.ALIKE and len(node.inputs) == 1)
+        alike = scaled(node.op) is Scaled.ALIKE and len(node.inputs) == 1
+        through = alike or scaled(node.op) is Scaled.SUM or isinstance(node.op, Where)
         return scaled(node.op) is Scaled.SOFTMAX or (node.outputs[0] in self.scores and through)
 
     # Groups.

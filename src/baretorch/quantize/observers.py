@@ -169,15 +169,17 @@ class Meant:
 
 @dataclass(frozen=True)
 class Masked(Meant):
-    """Of a tensor in which minus infinity, or nearly so, means that something takes no part, as a summand of scores has
-    it: what it puts out of the way needs not go farther."""
+    """The values of a tensor in which minus infinity, or nearly so, means that something takes no part. What is masked
+    needs to be `far` below all other values, and no farther: more for a summand of scores than for scores."""
+
+    far: float = field(default=BESIDE, kw_only=True)
 
     def of(self, x: Array) -> Array:
         near = x[x >= ABSENT]
         if near.size == x.size:
             return x
         lowest = min(float(near.min(initial=0.0)), 0.0)
-        return np.append(near, np.float32(lowest - BESIDE))
+        return np.append(near, np.float32(lowest - self.far))
 
     def finite(self, x: Array) -> Array:
         return np.maximum(x, np.float32(ABSENT))
