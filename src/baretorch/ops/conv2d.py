@@ -133,7 +133,7 @@ class Conv2d(Op):
         return replace(self, lo=lo, hi=hi)
 
     def takes_affine(self) -> bool:
-        return (self.lo, self.hi) == (-inf, inf) and self.pool == (1, 1)
+        return (self.lo, self.hi) == (-inf, inf) and self.pool == (1, 1) and not self.half
 
 
 def cut_convolution(op: Conv2d | QConv2d, inputs: Sequence[Tensor], axis: int, start: int, stop: int) -> Piece | None:

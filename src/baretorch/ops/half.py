@@ -13,8 +13,6 @@ from baretorch.ir import Array
 from baretorch.ops import cut
 from baretorch.ops.kernel import Call, Kernel, Packed, apart, data_of
 
-LARGEST = float(np.finfo(np.float16).max)  # 65504
-
 
 def nearest(weight: Array) -> Array:
     """The same in float16, ties to even."""

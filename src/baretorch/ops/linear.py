@@ -62,7 +62,7 @@ class Linear(Op):
         return replace(self, lo=lo, hi=hi)
 
     def takes_affine(self) -> bool:
-        return (self.lo, self.hi) == (-inf, inf)
+        return (self.lo, self.hi) == (-inf, inf) and not self.half  # halves are final
 
 
 def _params(call: Call[Linear]) -> Params:

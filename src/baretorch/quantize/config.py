@@ -28,7 +28,7 @@ import numpy as np
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import LISTS, Arguments, is_number
 from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
-from baretorch.ops import half, int4
+from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.layout import Permute, Reshape
@@ -39,6 +39,7 @@ from baretorch.ops.recurrent import Recurrent
 from baretorch.ops.reduce import Mean
 from baretorch.ops.softmax import Softmax
 from baretorch.passes.prune import without
+from baretorch.quantize.float16 import has_float_weights, in_float16
 from baretorch.quantize.observers import SMALLEST, per_channel
 
 LARGEST = 1 << 20  # bytes of a file that people write
@@ -260,6 +261,7 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
     chosen: dict[int, tuple[str, Precision]] = {}
+    halves: dict[int, list[Node]] = {}
     for layer, (precision, made) in layers.items():
         if precision not in FITS:
             continue
@@ -277,7 +279,7 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
                 continue
             chosen[i] = (layer, precision)
             if precision is Precision.FLOAT16:
-                nodes[i] = _in_float16(graph, nodes[i], layer)
+                halves[i] = in_float16(graph, nodes[i], tensors)
                 continue
             if precision in (Precision.INT4, Precision.INT4G32):
                 x, weight, *rest = nodes[i].inputs
@@ -292,6 +294,7 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
                 quant = tensors[name].quant
                 if quant is not None:
                     tensors[name] = replace(tensors[name], quant=replace(quant, bits=16))
+    nodes = [made for i, node in enumerate(nodes) for made in halves.get(i, [node])]
     for node in nodes:  # what only moves values of 16 bits has as many
         quants = [tensors[n].quant for n in (*node.inputs, *node.outputs)]
         wide = all(q is not None and q.bits == 16 and q == quants[-1] for q in quants[:-1])
@@ -361,29 +364,11 @@ def _of_pixels(graph: Graph, node: Node) -> bool:
     return _has_weights(graph, node) and (isinstance(op, Linear) or pointwise)
 
 
-def _has_floats(graph: Graph, node: Node) -> bool:
-    return isinstance(node.op, (Linear, Conv2d)) and graph[node.inputs[1]].data is not None
-
-
-def _in_float16(graph: Graph, node: Node, layer: str) -> Node:
-    op, weight = node.op, graph[node.inputs[1]]
-    assert isinstance(op, (Linear, Conv2d)) and weight.data is not None
-    largest = float(np.abs(weight.data).max(initial=0.0))
-    if not np.isfinite(half.nearest(weight.data)).all():
-        raise CompileError(
-            f"--config: {layer!r} = 'float16': a weight is too large for it",
-            have=f"{weight.name}: {largest:g}",
-            need=f"at most {half.LARGEST:g}",
-            try_=f"{layer!r} = 'float'",
-        )
-    return replace(node, op=replace(op, half=True))
-
-
 FITS = {
     Precision.INT4: _has_weights,
     Precision.INT4G32: _of_pixels,
     Precision.INT16: _in_int16,
-    Precision.FLOAT16: _has_floats,
+    Precision.FLOAT16: has_float_weights,
 }
 
 
