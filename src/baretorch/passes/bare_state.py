@@ -5,7 +5,7 @@ rounded, ahead of time instead of by the first run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from baretorch.ir import Graph, Node, Op, Quant, State
@@ -14,12 +14,14 @@ from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.passes.rewrite import rebuilt
 
 
-def common_forms(graphs: Iterable[Graph]) -> dict[str, Op]:
+def common_forms(graphs: Collection[Graph]) -> dict[str, Op]:
     """The states that all methods of a model store alike, and how: they lie in the same place for all."""
     forms: dict[str, set[Op | None]] = {}
     for graph in graphs:
         for state in graph.state:
             forms.setdefault(state.name, set()).update(_forms(graph, state))
+    for line in _lines([s for graph in graphs for s in graph.state]):
+        forms |= dict.fromkeys(line, set[Op | None]().union(*(forms[name] for name in line)))
     return {name: form for name, found in forms.items() if len(found) == 1 for form in found if form is not None}
 
 
@@ -43,7 +45,7 @@ def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
         for reader in uses.get(state.name, ()):
             nodes.remove(reader)
             rename[reader.outputs[0]] = state.name
-        after = state.next if state.next == state.name else producer[state.next].inputs[0]
+        after = producer[state.next].inputs[0] if state.next in producer else state.next  # else a state itself
         states.append(State(state.name, after, initial))
     return rebuilt(replace(graph, state=tuple(states)), nodes, new.values(), rename)
 
@@ -55,10 +57,20 @@ def _forms(graph: Graph, state: State) -> set[Op | None]:
     }
     if state.name in graph.outputs or any(other.next == state.name for other in graph.state if other is not state):
         found.add(None)
-    if state.next != state.name:
+    if state.next not in {s.name for s in graph.state}:
         made = graph.producer().get(state.next)
         found.add(_stored(made.op) if made is not None else None)
     return found
+
+
+def _lines(states: Sequence[State]) -> list[set[str]]:
+    """States grouped into delay lines: where one takes over the value of another, both store the same bits."""
+    lines = {s.name: {s.name} for s in states}
+    for state in states:
+        if state.next in lines:
+            joined = lines[state.name] | lines[state.next]
+            lines |= dict.fromkeys(joined, joined)
+    return list({id(line): line for line in lines.values()}.values())
 
 
 def _stored(op: Op) -> Op | None:
