@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import baretorch
 from baretorch.frontends import Int8, Source, from_module
+from baretorch.ir import DType
 from baretorch.options import Observer
+from baretorch.pipeline import optimized_methods
 from baretorch.quantize.source import quantized
 from tests.models import seeded
 
@@ -177,3 +180,154 @@ def test_what_is_cut_off_the_answer_itself_counts() -> None:
     assert first.startswith("accuracy: the int8 answer to the example inputs has") and first.endswith(
         "comes from linear"
     )
+
+
+def samples(count: int, *shape: int) -> list[torch.Tensor]:
+    draw = torch.Generator().manual_seed(1)
+    return [torch.randn(shape, generator=draw) for _ in range(count)]
+
+
+def accuracy(source: Source) -> list[str]:
+    return [w for w in source.warnings if w.startswith("accuracy")]
+
+
+class Spiking(nn.Module):
+    """Leaky integrate-and-fire neurons: a threshold, a reset, and a slow average of spikes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken, self.given = nn.Linear(16, 32), nn.Linear(32, 4)
+        self.register_buffer("potential", torch.zeros(1, 32))
+        self.register_buffer("average", torch.zeros(1, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        potential = 0.9 * self.potential + self.taken(x.abs())
+        spikes = (potential > 1.0).float()
+        self.potential.copy_(potential - spikes)
+        self.average.copy_(0.95 * self.average + self.given(spikes))
+        return self.average.clone()
+
+
+class StateSpace(nn.Module):
+    """A diagonal state-space model: each state decays at a rate of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken, self.given = nn.Linear(16, 16), nn.Linear(16, 4)
+        self.register_buffer("decay", torch.linspace(0.9, 0.999, 16))
+        self.register_buffer("hidden", torch.zeros(1, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.hidden.copy_(self.decay * self.hidden + self.taken(x))
+        return self.given(self.hidden)
+
+
+class Kalman(nn.Module):
+    """The filter of a single number: the gain falls from call to call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("state", torch.zeros(1, 16))
+        self.register_buffer("variance", torch.ones(1, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        variance = self.variance + 1e-4
+        gain = variance / (variance + 0.05)
+        self.state.copy_(self.state + gain * (x - self.state))
+        self.variance.copy_((1 - gain) * variance)
+        return self.state.clone()
+
+
+@pytest.mark.parametrize("make", [Spiking, StateSpace, Kalman])
+def test_noise_that_adds_up_in_state_is_a_warning(make: type[nn.Module]) -> None:
+    """A few calls show nothing, or little: the model is called many times in a row."""
+    torch.manual_seed(0)
+    (warning,) = accuracy(int8(make(), samples(1, 1, 16)[0], samples(16, 1, 16)))
+    assert " to the example inputs has " in warning or "over 128 calls in a row" in warning
+    assert make is Kalman or "over 128 calls in a row" in warning
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.given = nn.GRUCell(16, 16), nn.Linear(16, 4)
+        self.register_buffer("hidden", torch.zeros(1, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.hidden.copy_(self.cell(x, self.hidden))
+        return self.given(self.hidden)
+
+
+def test_state_that_forgets_rounding_is_no_news() -> None:
+    torch.manual_seed(0)
+    assert accuracy(int8(Remembers(), samples(1, 1, 16)[0], samples(16, 1, 16))) == []
+
+
+def test_a_layer_that_stays_float_is_not_judged_as_int8() -> None:
+    """A softmax over so many numbers has no int8 form: all of them would be 0."""
+    source = int8(nn.Softmax(-1), torch.randn(1, 140_000), [torch.randn(1, 140_000)])
+    graph = optimized_methods(source)["forward"]
+    assert not any(t.dtype is DType.INT8 and t.data is None and t.holds == "softmax" for t in graph.tensors.values())
+    assert source.warnings == ()
+    assert source.quantized is not None and source.expected is not None
+    np.testing.assert_allclose(source.quantized[0], source.expected[0], rtol=0.1)
+
+
+def test_a_single_wrong_answer_counts() -> None:
+    """All answers are right but one, which is on the wrong side of a step: the average has more than 15 dB."""
+
+    class Step(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.where(x.sum(-1) > 0, 1.0, 0.3)
+
+    data = [torch.full((1, 8), (-1.0) ** i + i / 64) for i in range(30)]
+    near = torch.full((1, 8), 0.0005)
+    (warning,) = accuracy(int8(Step(), data[0], [*data, near]))
+    assert warning.startswith("accuracy: the worst int8 answer to the calibration data has 0.")
+
+
+def test_each_output_is_judged_by_itself() -> None:
+    """The first is large and good, the second depends on which number is the largest."""
+
+    class Largest(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows = nn.Linear(16, 16)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            x = self.rows(x)
+            return 100 * x, torch.where(x == x.amax(-1, keepdim=True), 1.0, 0.0)
+
+    torch.manual_seed(2)
+    data = samples(16, 1, 2, 16)
+    assert len(accuracy(int8(Largest(), data[0], data))) == 1
+
+
+def test_an_argmin_that_chooses_an_entry_is_a_comparison() -> None:
+    class Nearest(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows, self.book = nn.Linear(16, 8), nn.Embedding(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            book = self.book.weight
+            far = (book**2).sum(-1) - 2 * self.rows(x) @ book.T
+            return self.book(far.argmin(-1))
+
+    torch.manual_seed(0)
+    data = samples(16, 1, 16)
+    warnings = accuracy(int8(Nearest(), data[0], data))
+    assert len(warnings) == 1 and warnings[0].startswith("accuracy: numbers are compared in argmin"), warnings
+
+
+def test_samples_that_hardly_show_how_large_others_are() -> None:
+    """Powers of a number vary so much that other samples are far larger than these."""
+
+    class Power(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.exp(3 * x)
+
+    data = samples(16, 1, 12)
+    (warning,) = accuracy(int8(Power(), data[1], data))
+    assert warning.startswith("accuracy: 16 calibration samples hardly show how large values are")
+    assert accuracy(int8(nn.Sigmoid(), data[1], data)) == []

@@ -4,7 +4,7 @@ which is that many times too large, is divided."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,30 +13,35 @@ from baretorch.ir import Array, DType, Graph, Node, Tensor, fresh
 from baretorch.ops.elementwise import Add, Sub
 from baretorch.ops.functions import Abs
 from baretorch.ops.logic import Comparison, Eq, Le, Lt
+from baretorch.ops.scan import ArgMax
 from baretorch.passes.rewrite import rebuilt
-from baretorch.quantize.accuracy import sqnr_db
 from baretorch.quantize.watch import Runner, watching
 
 WIDER = 16
 
 
-def compared(graph: Graph) -> dict[Node, float]:
-    """The comparisons of rounded numbers in a noted graph, each with how far rounding may move its two sides."""
+def compared(graph: Graph, noise: Mapping[str, float] | None = None) -> dict[Node, float]:
+    """Return the comparisons of rounded numbers in a noted graph, each with how far rounding may move its two sides.
+    `noise` is the measured error of tensors, which may exceed their own rounding: it counts as that of larger steps."""
     steps = {name: max(t.quant.scale) for name, t in graph.tensors.items() if t.quant is not None}
+    for name, error in (noise or {}).items():
+        steps[name] = max(steps.get(name, 0.0), error * 12**0.5)
     found = {}
     for node in graph.nodes:
         far = [steps.get(name, 0.0) for name in node.inputs]
         for name in node.outputs:
             steps.setdefault(name, max(far, default=0.0))
-        if isinstance(node.op, Comparison) and any(far) and graph[node.inputs[0]].dtype is DType.FLOAT32:
+        if isinstance(node.op, (Comparison, ArgMax)) and any(far) and graph[node.inputs[0]].dtype is DType.FLOAT32:
             found[node] = sum(far) / 2
     return found
 
 
-def expected_db(graph: Graph, inputs: Sequence[Sequence[Array]], runner: Runner) -> float | None:
-    """The signal to noise that comparisons leave of the answer, over many inputs like these; None if that is all."""
-    signal = noise = 0.0
-    sides = (moved(graph, WIDER), moved(graph, -WIDER))
+def expected_noise(
+    graph: Graph, far: Mapping[Node, float], inputs: Sequence[Sequence[Array]], runner: Runner
+) -> dict[str, float]:
+    """Return the power of the noise that comparisons leave in each output, in the average of many inputs like these."""
+    noise = dict.fromkeys(graph.outputs, 0.0)
+    sides = (moved(graph, far, WIDER), moved(graph, far, -WIDER))
     with (
         watching(graph, graph.outputs, runner) as exact,
         watching(sides[0], graph.outputs, runner) as up,
@@ -46,16 +51,17 @@ def expected_db(graph: Graph, inputs: Sequence[Sequence[Array]], runner: Runner)
             wants = exact(given)
             for has in (up(given), down(given)):
                 for name in graph.outputs:
-                    if graph[name].dtype is DType.FLOAT32:
+                    if graph[name].dtype in (DType.FLOAT32, DType.BOOL):
                         want, got = (np.nan_to_num(x[name].astype(np.float64)) for x in (wants, has))
-                        signal += float(np.square(want).sum())
-                        noise += float(np.square(got - want).sum()) / WIDER
-    return sqnr_db(signal, noise)
+                        noise[name] += float(np.square(got - want).sum()) / (len(sides) * WIDER)
+    return noise
 
 
-def moved(graph: Graph, far: float) -> Graph:
-    """The graph whose comparisons see one side moved so many times as far as rounding may. What is closer is equal."""
-    wide, new, nodes = compared(graph), dict[str, Tensor](), list[Node]()
+def moved(graph: Graph, wide: Mapping[Node, float], far: float) -> Graph:
+    """Return the graph whose comparisons see one side moved `far` times as far as rounding may. What is closer is
+    equal. An argmax sees all its numbers moved at random."""
+    new, nodes = dict[str, Tensor](), list[Node]()
+    rng = np.random.default_rng(int(far > 0))
 
     def tensor(like: Tensor, suffix: str, data: Array | None = None) -> str:
         name = fresh(graph, new, f"{like.name}_{suffix}")
@@ -64,7 +70,14 @@ def moved(graph: Graph, far: float) -> Graph:
         return name
 
     def parts(node: Node) -> Iterator[Node]:
-        y, (a, b) = graph[node.outputs[0]], node.inputs
+        y, a = graph[node.outputs[0]], node.inputs[0]
+        if isinstance(node.op, ArgMax):
+            around = rng.uniform(-1, 1, graph[a].shape) * far * wide[node]
+            a_moved = tensor(graph[a], "moved")
+            yield Node(Add(), (a, tensor(graph[a], "far", around.astype(np.float32))), (a_moved,))
+            yield replace(node, inputs=(a_moved,))
+            return
+        b = node.inputs[1]
         ordered = isinstance(node.op, (Lt, Le))
         by = tensor(y, "far", np.array((far if ordered else abs(far)) * wide[node], np.float32))
         if ordered:

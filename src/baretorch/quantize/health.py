@@ -3,64 +3,123 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
+from math import sqrt
 
 import numpy as np
 
-from baretorch.ir import Array, DType, Graph, Node, Quant
+from baretorch.ir import Array, DType, Graph, Node, Quant, interpret
+from baretorch.passes.order import FLOAT, PASSES
+from baretorch.ports import as_real
 from baretorch.quantize.accuracy import sqnr_db
-from baretorch.quantize.comparisons import compared, expected_db
+from baretorch.quantize.comparisons import compared, expected_noise
 from baretorch.quantize.groups import Wanted
 from baretorch.quantize.observers import Meant
 from baretorch.quantize.simulate import simulated
+from baretorch.quantize.unseen import SHARE, Ranges, cut_outputs, splits_of, watched_groups
 from baretorch.quantize.watch import Runner, watching
+from baretorch.verify import verify
 
 LEAST_DB = 15.0  # of the answer against float; below, a user should know
+WORST_DB = 3.0  # of a single answer, against the average power of its output; below, most of it is noise
 SATURATED = 0.05  # of a tensor's values at an end of int8, where float has larger ones
 CUT_DB = 20.0  # of a tensor against what is cut off it; above, that is hardly heard
-JUDGED = 8  # samples at most, beside the example inputs
+CALLS = 128  # calls that a model with state is judged by: rounding adds up in state from call to call
+UNSEEN_DB = 12.0  # of the answer to other inputs, which is an estimate: it may be 3 dB off
+ENOUGH = 8  # samples that show how much others may differ from them
 NAMED = 3  # layers at most
 CLEAN_DB = 60.0  # more than int8 gives; what is as good has no noise
 
 
 @dataclass(frozen=True)
 class Health:
-    """What the rounding model answers to the example inputs, and warnings about it."""
+    """The answer of the rounding model to the example inputs, the signal to noise ratio of the worst output over the
+    calibration data, and warnings."""
 
     answers: tuple[Array, ...]
+    db: float
     warnings: tuple[str, ...]
 
 
 def judged(
-    graph: Graph, wanted: Wanted, examples: Sequence[Array], samples: Sequence[Sequence[Array]], runner: Runner
+    graph: Graph,
+    wanted: Wanted,
+    examples: Sequence[Array],
+    samples: Sequence[Sequence[Array]],
+    count: int,
+    runner: Runner,
 ) -> Health:
-    """A noted graph beside itself without rounding, on the example inputs and some of the samples."""
-    chosen = samples[:: -(-len(samples) // JUDGED)] if samples else ()
-    example, all_ = _Sums(), _Sums()
-    rounding = simulated(graph)
-    noted = [n for n, t in graph.tensors.items() if t.quant is not None and t.data is None]
-    pairs = {n: rounding.rounded.get(n, n) for n in (*noted, *graph.outputs)}
-    states = {s.name for s in graph.state}
-    pairs = {n: r for n, r in pairs.items() if n not in states or n in graph.outputs}
-    answers: tuple[Array, ...] = ()
-    with (
-        watching(graph, list(pairs), runner) as exact,
-        watching(rounding.graph, list(pairs.values()), runner) as rounded,
-    ):
-        for given in (examples, *chosen):
-            first = not answers
+    """Compare a noted graph in float with the int8 graph that it compiles to, on the example inputs and the samples. A
+    model with state is called many times in a row: with all samples, again and again."""
+    int8 = _compiled(graph)
+    pairs = _pairs(graph, int8)
+    calls = [examples, *samples]
+    if graph.state:
+        calls = [examples, *islice(cycle(samples or [examples]), max(CALLS - 1, len(samples)))]
+    example, data, all_, unseen = _Sums(), _Sums(), _Sums(), _Sums()
+    stored = {n for n, other in pairs.items() if int8[other].dtype is not DType.FLOAT32}
+    ranges, right = Ranges(watched_groups(wanted.groups, stored)), list[dict[str, Array]]()
+    with watching(graph, list(pairs), runner) as exact, watching(int8, list(pairs.values()), runner) as rounded:
+        for i, given in enumerate(calls):
             wants, has = exact(given), rounded(given)
-            sums = (example, all_) if first else (all_,)
-            for some in sums:
-                for name, again in pairs.items():
-                    some.add(name, wants[name], has[again])
+            if i <= len(samples):
+                ranges.see(wants)
+                right.append({name: np.array(wants[name]) for name in graph.outputs})
+            for sums in (all_, *([data] if i <= len(samples) else []), *([example] if i == 0 else [])):
+                for name, other in pairs.items():
+                    sums.add(name, wants[name], as_real(int8[other], has[other]))
                 for group in wanted.groups:
                     for name, meant in group.seen.items():
-                        some.see(graph, name, meant, wants[name], has[pairs[name]])
-            if first:
-                answers = tuple(np.array(has[pairs[n]]) for n in graph.outputs)
-    noisy = (*_noisy(graph, example, all_),)
-    return Health(answers, (*(noisy or _uncertain(graph, (examples, *chosen), runner)), *_clipped(graph, all_)))
+                        if name in pairs and int8[pairs[name]].dtype is not DType.FLOAT32:
+                            sums.see(graph, name, meant, wants[name], as_real(int8[pairs[name]], has[pairs[name]]))
+    row = f" over {len(calls)} calls in a row, with state carried on"
+    shown = [(example, " to the example inputs"), (data, " to the calibration data"), (all_, row)]
+    noisy = (*_noisy(graph, shown if graph.state else shown[:2]),)
+    expected = data
+    if not noisy:
+        calls = calls[: 1 + len(samples)]
+        for i, has in cut_outputs(graph, ranges, calls, runner) if len(samples) >= ENOUGH else ():
+            for name in graph.outputs:
+                unseen.add(name, right[i][name], has[name])
+        share = SHARE / splits_of(graph) * len(calls) / (1 + count)
+        expected = data.plus({name: share * noise for name, noise in unseen.error.items()})
+        noisy = (*_unseen(graph, expected, count),)
+    if not noisy:
+        noisy = (*_uncertain(graph, data, expected, calls, runner),)
+    warnings = (*noisy, *_clipped(graph, all_))
+    db = min((min(all_.db(name), expected.db(name)) for name in graph.outputs), default=CLEAN_DB)
+    return Health(_answers(graph, pairs, int8, examples), db, warnings)
+
+
+def _compiled(graph: Graph) -> Graph:
+    """The graph that a noted graph compiles to."""
+    for step in PASSES[len(FLOAT) :]:
+        graph = step(graph)
+    return verify(graph)
+
+
+def _pairs(graph: Graph, int8: Graph) -> dict[str, str]:
+    """The tensors that have notes, and the outputs, each with the tensor of the compiled graph that holds it."""
+    holders = {t.holds: n for n, t in int8.tensors.items() if t.dtype is DType.FLOAT32 and t.data is None}
+    holders |= {t.holds: n for n, t in int8.tensors.items() if t.dtype is not DType.FLOAT32 and t.data is None}
+    states = {s.name for s in graph.state}
+    noted = [n for n, t in graph.tensors.items() if t.quant is not None and t.data is None and n not in states]
+    found = {n: holders[graph[n].holds] for n in noted if graph[n].holds in holders}
+    same = {n: other for n, other in found.items() if int8[other].shape == graph[n].shape}
+    return same | dict(zip(graph.outputs, int8.outputs, strict=True))
+
+
+def _answers(graph: Graph, pairs: Mapping[str, str], int8: Graph, examples: Sequence[Array]) -> tuple[Array, ...]:
+    """The answer of float that is rounded where the compiled graph is int8."""
+    stays = {n for n, other in pairs.items() if int8[other].dtype is DType.FLOAT32 and n not in graph.outputs}
+    made = {t.holds for t in int8.tensors.values() if t.dtype is not DType.FLOAT32}
+    stays |= {n for n in graph.outputs if graph[n].holds not in made}
+    tensors = {n: replace(t, quant=None) if n in stays else t for n, t in graph.tensors.items()}
+    rounding = simulated(replace(graph, tensors=tensors)).graph
+    with np.errstate(all="ignore"):  # what overflows is reported by those who look at the values
+        values = interpret(rounding, examples)
+    return tuple(values[name] for name in rounding.outputs)
 
 
 @dataclass
@@ -95,15 +154,20 @@ class _Sums:
 
     signal: dict[str, float] = field(default_factory=dict)
     error: dict[str, float] = field(default_factory=dict)
+    worst: dict[str, float] = field(default_factory=dict)  # the noise of a single call
+    count: dict[str, int] = field(default_factory=dict)
     seen: dict[str, _Seen] = field(default_factory=dict)
 
     def add(self, name: str, wanted: Array, have: Array) -> None:
-        if wanted.dtype != np.float32:
+        if wanted.dtype not in (np.float32, np.bool_):  # an index is not a quantity
             return
         both = np.isfinite(wanted) & np.isfinite(have)
         want, got = (np.where(both, x, 0.0).astype(np.float64) for x in (wanted, have))
+        error = _power(got - want)
+        self.count[name] = self.count.get(name, 0) + 1
         self.signal[name] = self.signal.get(name, 0.0) + _power(want)
-        self.error[name] = self.error.get(name, 0.0) + _power(got - want)
+        self.error[name] = self.error.get(name, 0.0) + error
+        self.worst[name] = max(self.worst.get(name, 0.0), error)
 
     def see(self, graph: Graph, name: str, meant: Meant, wanted: Array, have: Array) -> None:
         quant, real = graph[name].quant, meant.of(wanted)
@@ -111,9 +175,24 @@ class _Sums:
             self.seen.setdefault(name, _Seen()).add(real, have, quant)
 
     def db(self, name: str) -> float:
+        return self._ratio(name, self.error)
+
+    def plus(self, noise: Mapping[str, float]) -> _Sums:
+        """The same with more noise."""
+        return replace(self, error={name: error + noise.get(name, 0.0) for name, error in self.error.items()})
+
+    def rms(self, graph: Graph, name: str) -> float:
+        """The error of a single value, in the average."""
+        return sqrt(self.error[name] / max(1, self.count[name] * graph[name].count))
+
+    def worst_db(self, name: str) -> float:
+        """Of the worst answer, against the average power of all answers: a faint one may be noisy."""
+        return self._ratio(name, self.worst, self.count.get(name, 1))
+
+    def _ratio(self, name: str, errors: Mapping[str, float], count: int = 1) -> float:
         if name not in self.signal or self.signal[name] == 0:
             return CLEAN_DB
-        found = sqnr_db(self.signal[name], self.error[name])
+        found = sqnr_db(self.signal[name] / count, errors[name])
         return CLEAN_DB if found is None else min(found, CLEAN_DB)
 
 
@@ -121,30 +200,46 @@ def _power(x: Array) -> float:
     return float(np.square(x).sum())
 
 
-def _noisy(graph: Graph, example: _Sums, all_: _Sums) -> Iterator[str]:
-    """The answer is hardly the model's any more."""
-    for sums, of in ((example, "example inputs"), (all_, "calibration data")):
+def _noisy(graph: Graph, shown: Sequence[tuple[_Sums, str]]) -> Iterator[str]:
+    """Warn once if an output is hardly the model's any more: by the average of its answers, or by the worst one."""
+    for sums, to in shown:
         worst = min((sums.db(name) for name in graph.outputs), default=CLEAN_DB)
-        if worst < LEAST_DB:
+        single = min((sums.worst_db(name) for name in graph.outputs), default=CLEAN_DB)
+        if worst < LEAST_DB or single < WORST_DB:
             layers = ", ".join(_blamed(graph, sums)) or "the inputs"
+            answer = (worst, "the int8 answer") if worst < LEAST_DB else (single, "the worst int8 answer")
             yield (
-                f"accuracy: the int8 answer to the {of} has {worst:.1f} dB signal to noise against float; most noise "
-                f"comes from {layers}"
+                f"accuracy: {answer[1]}{to} has {answer[0]:.1f} dB signal to noise against float; most noise comes "
+                f"from {layers}"
             )
             return
 
 
-def _uncertain(graph: Graph, inputs: Sequence[Sequence[Array]], runner: Runner) -> Iterator[str]:
-    """The answer would not be the model's for other inputs, because it depends on which of two numbers is larger."""
-    found = compared(graph)
-    if not found:
+def _unseen(graph: Graph, expected: _Sums, count: int) -> Iterator[str]:
+    """Warn if the calibration data hardly shows how large values are."""
+    worst = min(map(expected.db, graph.outputs), default=CLEAN_DB)
+    if worst < UNSEEN_DB:
+        yield (
+            f"accuracy: {count} calibration samples hardly show how large values are; the int8 answer to other inputs "
+            f"has about {worst:.1f} dB signal to noise against float, and more samples would help"
+        )
+
+
+def _uncertain(
+    graph: Graph, data: _Sums, expected: _Sums, inputs: Sequence[Sequence[Array]], runner: Runner
+) -> Iterator[str]:
+    """Warn if the answer to other inputs is not the model's, because it depends on which of two numbers is larger."""
+    far = compared(graph, {name: data.rms(graph, name) for name in data.error})
+    if not far:
         return
-    db = expected_db(graph, inputs, runner)
-    if db is not None and db < LEAST_DB:
-        layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in found))
+    noise = expected_noise(graph, far, inputs, runner)
+    more = {name: max(0.0, noise[name] - data.error.get(name, 0.0)) for name in noise}  # some of it was measured
+    worst = min(map(expected.plus(more).db, graph.outputs), default=CLEAN_DB)
+    if worst < LEAST_DB:
+        layers = ", ".join(dict.fromkeys(_layer(graph, node.outputs[0]) for node in far))
         yield (
             f"accuracy: numbers are compared in {layers} that int8 hardly tells from each other; the int8 answer to "
-            f"other inputs has about {db:.1f} dB signal to noise against float"
+            f"other inputs has about {worst:.1f} dB signal to noise against float"
         )
 
 

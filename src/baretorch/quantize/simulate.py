@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,36 +23,50 @@ class Simulated:
     rounded: Mapping[str, str]
 
 
-def simulated(graph: Graph) -> Simulated:
-    new: dict[str, Tensor] = {}
-    nodes: list[Node] = []
-    rounded: dict[str, str] = {}
+# Takes a tensor and the tensors that are new so far, which it adds to; returns nodes that change the tensor's value
+# where it is made, and the name of the result. None: the value stays.
+Change: TypeAlias = Callable[[Tensor, dict[str, Tensor]], tuple[list[Node], str] | None]
 
-    def round_(name: str) -> None:
-        t = graph[name]
+
+def simulated(graph: Graph) -> Simulated:
+    """Return the graph with constants and values rounded as their notes say."""
+
+    def round_(t: Tensor, new: dict[str, Tensor]) -> tuple[list[Node], str] | None:
         if t.quant is None or t.dtype is not DType.FLOAT32:
-            return
+            return None
         scale, zero = t.quant.scale[0], t.quant.zero_point[0]
         wide = t.quant.bits == 16
         there: Op = Quantize16(scale / FINER) if wide else Quantize(scale, zero)
         back: Op = Dequantize16(scale / FINER) if wide else Dequantize(scale, zero)
-        stored, again = (fresh(graph, new, f"{name}_{suffix}") for suffix in ("steps", "rounded"))
+        stored, again = (fresh(graph, new, f"{t.name}_{suffix}") for suffix in ("steps", "rounded"))
         new[stored] = replace(t, name=stored, dtype=DType.INT16 if wide else DType.INT8)
         new[again] = replace(t, name=again)
-        nodes.append(Node(there, (name,), (stored,)))
-        nodes.append(Node(back, (stored,), (again,)))
-        rounded[name] = again
+        return [Node(there, (t.name,), (stored,)), Node(back, (stored,), (again,))], again
 
-    for name in (*graph.inputs, *(s.name for s in graph.state)):
-        round_(name)
+    constants = {t.name: replace(t, data=_rounded(t.data, t.quant)) for t in graph.constants() if t.data is not None}
+    return with_changes(replace(graph, tensors={**graph.tensors, **constants}), round_)
+
+
+def with_changes(graph: Graph, change: Change) -> Simulated:
+    """Return the graph in which all readers see changed values of inputs, state and results."""
+    new: dict[str, Tensor] = {}
+    nodes: list[Node] = []
+    rounded: dict[str, str] = {}
+
+    def add(names: Iterable[str]) -> None:
+        for name in names:
+            made = change(graph[name], new)
+            if made is not None:
+                nodes.extend(made[0])
+                rounded[name] = made[1]
+
+    add((*graph.inputs, *(s.name for s in graph.state)))
     for node in graph.nodes:
         nodes.append(replace(node, inputs=tuple(rounded.get(n, n) for n in node.inputs)))
-        for name in node.outputs:
-            round_(name)
-    constants = {t.name: replace(t, data=_rounded(t.data, t.quant)) for t in graph.constants() if t.data is not None}
+        add(node.outputs)
     made = replace(
         graph,
-        tensors={**graph.tensors, **constants, **new},
+        tensors={**graph.tensors, **new},
         nodes=tuple(nodes),
         outputs=tuple(rounded.get(n, n) for n in graph.outputs),
         state=tuple(replace(s, next=rounded.get(s.next, s.next)) for s in graph.state),

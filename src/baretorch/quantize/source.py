@@ -74,7 +74,7 @@ def quantized(source: Source, int8: Int8, samples: Iterable[Any] | None, runner:
     noted = with_precisions(in_float(noted, kept), layers)
     if int8.requant is Requant.NARROW:
         noted = with_narrow(noted)
-    health = judged(noted, chosen, source.examples, calibration.kept, runner)
+    health = judged(noted, chosen, source.examples, calibration.kept, calibration.count, runner)
     return replace(
         source,
         graphs={source.method: noted},
