@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from math import prod
 from typing import Any, ClassVar, TypeAlias
 
@@ -306,6 +307,11 @@ class Graph:
         """The outputs, as the caller sees them."""
         return _ports(self.of(self.outputs), self.output_orders)
 
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The tensors that are read after the run: outputs, and what state becomes."""
+        return frozenset((*self.outputs, *(s.next for s in self.state)))
+
     def producer(self) -> dict[str, Node]:
         return {name: node for node in self.nodes for name in node.outputs}
 
@@ -393,7 +399,7 @@ def interpret(
             raise InternalError(f"input {t} was given {value.dtype}{list(value.shape)}")
         values[name] = value
     last = {} if keep else {name: node for node in graph.nodes for name in node.inputs}
-    needed = {*graph.outputs, *(s.next for s in graph.state)}
+    needed = graph.kept
     for node in graph.nodes:
         results = node.op.reference(*(values[n] for n in node.inputs))
         for name, result in zip(node.outputs, results, strict=True):

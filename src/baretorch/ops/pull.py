@@ -41,8 +41,7 @@ def pulled(graph: Graph) -> set[str]:
     """The inputs that are only pulled from."""
     read = {name for node in graph.nodes if not isinstance(node.op, Pull) for name in node.inputs}
     asked = {name for node in graph.nodes if isinstance(node.op, Pull) for name in node.inputs}
-    kept = {*graph.outputs, *(s.next for s in graph.state)}
-    return asked & set(graph.inputs) - read - kept
+    return asked & set(graph.inputs) - read - graph.kept
 
 
 def _params(call: Call[Pull]) -> Params:

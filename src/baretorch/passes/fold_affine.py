@@ -76,7 +76,7 @@ def _foldable(graph: Graph, node: Node, uses: dict[str, list[Node]]) -> bool:
 
 def _read_once(graph: Graph, name: str, uses: dict[str, list[Node]]) -> bool:
     """One node reads it, and nothing is rounded to int8 in between."""
-    return name not in graph.outputs and len(uses.get(name, ())) == 1 and graph[name].quant is None
+    return name not in graph.kept and len(uses.get(name, ())) == 1 and graph[name].quant is None
 
 
 def _per_channel(graph: Graph, node: Node) -> Array | None:

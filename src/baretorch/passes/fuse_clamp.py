@@ -21,7 +21,7 @@ def fuse_clamp(graph: Graph) -> Graph:
         if not isinstance(node.op, Clamp) or (index := maker.get(node.inputs[0])) is None:
             return None
         (x,), (out,) = node.inputs, node.outputs
-        alone = len(uses[x]) == 1 and x not in graph.outputs and _same_scale(graph[x], graph[out])
+        alone = len(uses[x]) == 1 and x not in graph.kept and _same_scale(graph[x], graph[out])
         return nodes[index].op.clamped(node.op.lo, node.op.hi) if alone else None
 
     for node in graph.nodes:

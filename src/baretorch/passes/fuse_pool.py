@@ -20,7 +20,7 @@ def fuse_pool(graph: Graph) -> Graph:
     for node in graph.nodes:
         x = node.inputs[0] if node.inputs else ""
         index = conv.get(x)
-        free = index is not None and len(uses[x]) == 1 and x not in graph.outputs
+        free = index is not None and len(uses[x]) == 1 and x not in graph.kept
         free = free and graph[x].quant in (None, graph[node.outputs[0]].quant)  # no int8 rounding in between
         if index is not None and free and isinstance(node.op, MaxPool2d) and _tiles(node.op):
             (out,) = node.outputs

@@ -191,7 +191,7 @@ class _Walk:
         if x not in self.lazy:
             return False
         shape, to = self.tensor(x).shape, self.graph[node.outputs[0]].shape
-        if len(to) != 2 or to[0] != shape[0] or self.lazy[x][1][0] != 0 or node.outputs[0] in self.graph.outputs:
+        if len(to) != 2 or to[0] != shape[0] or self.lazy[x][1][0] != 0 or node.outputs[0] in self.graph.kept:
             return False
         return all(
             r.op.by_column and r.inputs[0] == node.outputs[0] and self.graph[r.inputs[1]].data is not None

@@ -42,7 +42,7 @@ def note_scales(graph: Graph) -> Graph:
     views = [n for n in nodes if isinstance(n.op, (Permute, Reshape))]
     for node in reversed(views):
         x = rename.get(node.inputs[0], node.inputs[0])
-        if len(uses.get(x, ())) > 1 or x in graph.outputs:
+        if len(uses.get(x, ())) > 1 or x in graph.kept:
             continue  # the others may see it in another scale
         _share(graph, noted, noted.get(node.outputs[0], graph[node.outputs[0]]).quant, x)
     for node in views:
@@ -59,7 +59,7 @@ def _seen_whole(graph: Graph, maker: Node | None, readers: Sequence[Node], x: st
         return False
     if maker and (isinstance(maker.op, Clamp) or scaled(maker.op) in (Scaled.SOFTMAX, Scaled.UNIT)):
         return False
-    return any(reader.op != op for reader in readers) or x in {*graph.outputs, *(s.next for s in graph.state)}
+    return any(reader.op != op for reader in readers) or x in graph.kept
 
 
 def _narrower(

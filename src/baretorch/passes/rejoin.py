@@ -41,7 +41,7 @@ class _Parts:
     def __post_init__(self) -> None:
         self.makers = self.graph.producer()
         self.readers = self.graph.uses()
-        self.kept = {*self.graph.outputs, *(s.next for s in self.graph.state)}
+        self.kept = self.graph.kept
 
     def part(self, name: str, op: Op | type[Op]) -> Node | None:
         """The node that makes a tensor, if it is such a one, and nobody else reads the tensor or has a scale for it."""

@@ -82,7 +82,7 @@ def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[N
     axis = slices[0].axis
     taken = sum(s.stop - s.start for s in slices)
     alike = len(slices) == len(readers) and all((s.axis, s.step) == (axis, 1) for s in slices)
-    if not alike or taken > graph[x].shape[axis] or x in graph.outputs:
+    if not alike or taken > graph[x].shape[axis] or x in graph.kept:
         return None
     views: list[tuple[Op, int]] = []
     rows = 1
@@ -98,7 +98,7 @@ def _cut(graph: Graph, x: str, producer: dict[str, Node], uses: dict[str, list[N
                 return None
             axis, factor = found
             rows *= factor
-        if len(uses[before]) != 1 or before in graph.outputs:
+        if len(uses[before]) != 1 or before in graph.kept:
             return None
         node = producer.get(before)
     if node is None or not isinstance(node.op, Linear) or axis != len(graph[node.outputs[0]].shape) - 1:

@@ -160,7 +160,7 @@ def _floats(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, InFloat]
 
 def mask_tensors(graph: Graph) -> set[str]:
     """Tensors that only say which keys take part in attention: no number is lost or won there."""
-    read = {*graph.outputs, *(s.next for s in graph.state)}
+    read = set(graph.kept)
     masks: set[str] = set()
     for node in reversed(graph.nodes):
         if masks.issuperset(node.outputs) and read.isdisjoint(node.outputs):

@@ -81,8 +81,7 @@ def _reads_alone(block: Segment, graph: Graph) -> bool:
     """Whether a block is all that reads an input of the model."""
     (name,) = entries(graph, block)
     others = (n for n in graph.nodes if name in n.inputs and not any(n is own for own in block))
-    kept = {*graph.outputs, *(s.next for s in graph.state)}
-    return name in graph.inputs and name not in kept and not any(others)
+    return name in graph.inputs and name not in graph.kept and not any(others)
 
 
 def _about(choice: _Choice, plan: Plan, whole: Plan) -> Bands:

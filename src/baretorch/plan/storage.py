@@ -85,4 +85,4 @@ def _of_npu(graph: Graph) -> set[str]:
 def _last_reads(graph: Graph) -> dict[str, int]:
     """The last node that reads each tensor; what is read after the run counts as read by the node after the last."""
     last = {name: time for time, node in enumerate(graph.nodes) for name in node.inputs}
-    return last | dict.fromkeys((*graph.outputs, *(s.next for s in graph.state)), len(graph.nodes))
+    return last | dict.fromkeys(graph.kept, len(graph.nodes))
