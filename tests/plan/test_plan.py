@@ -21,6 +21,7 @@ from baretorch.ops.functions import Tanh
 from baretorch.ops.layout import Reshape
 from baretorch.ops.linear import Linear
 from baretorch.ops.move import Cat, Change, Slice, SliceScatter
+from baretorch.options import Options
 from baretorch.pipeline import compile_source, optimized
 from baretorch.plan import check_plan, make_plan
 from baretorch.plan.offsets import lower_bound, place
@@ -246,6 +247,21 @@ def test_the_check_finds_state_that_is_read_too_late() -> None:
     with pytest.raises(InternalError, match="reads s after its state has changed"):
         turned = Schedule(plan.phases[::-1])
         check_plan(replace(plan, schedule=turned, layout=replace(plan.layout, buffers=buffers)))
+
+
+@pytest.mark.parametrize(
+    "board, options", [("host", Options()), ("pico", Options(cores=2)), ("arduino-uno", Options())]
+)
+def test_state_may_become_a_constant(board: str, options: Options) -> None:
+    """As in self.state.zero_()."""
+    b = Builder("again")
+    x, s = (b.input(name, (4,), DType.FLOAT32) for name in ("x", "s"))
+    y, next_ = b.add(Add(), x, s), b.const("c", np.arange(4, dtype=np.float32))
+    plan = make_plan(b.graph([x], [y], [State(s, next_, np.full(4, 0.5, np.float32))]), load_board(board), options)
+    kept: dict[str, np.ndarray] = {}
+    given = np.ones(4, np.float32)
+    np.testing.assert_array_equal(simulate(plan, [given], kept)[0], given + 0.5)
+    np.testing.assert_array_equal(simulate(plan, [given], kept)[0], given + np.arange(4))
 
 
 class Tied(nn.Module):

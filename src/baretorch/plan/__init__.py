@@ -151,7 +151,7 @@ def _whole(
     if board.chip.cluster is not None:  # tiles need not be searched for what cannot be stored
         _need_flash({c.name: c.data.nbytes for c in constants.known.values()}, board)
     wished = wishes(graph, storage, board, options.place, of_others(steps))
-    steps, storage = renewed(graph, steps, storage, board.chip.cpu, wished.of)
+    steps, storage = renewed(graph, steps, storage, board.chip.cpu, constants, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
 

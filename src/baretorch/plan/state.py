@@ -14,7 +14,7 @@ from baretorch.ir import Graph, Node, State, fresh
 from baretorch.ops.kernel import Call
 from baretorch.ops.move import Copy
 from baretorch.plan.schedule import Operand, Step, View
-from baretorch.plan.select import operand_of, select_kernel
+from baretorch.plan.select import Constants, make_step, select_kernel
 from baretorch.plan.storage import views
 from baretorch.targets.types import Cpu
 
@@ -41,10 +41,15 @@ def settled(graph: Graph) -> Graph:
 
 
 def renewed(
-    graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], cpu: Cpu, elsewhere: Collection[str] = ()
+    graph: Graph,
+    steps: Sequence[Step],
+    storage: Mapping[str, View],
+    cpu: Cpu,
+    constants: Constants,
+    elsewhere: Collection[str] = (),
 ) -> tuple[list[Step], dict[str, View]]:
     """The steps that leave every state with its next value, and where tensors lie then. Buffers that the user wants
-    elsewhere stay what they are."""
+    elsewhere stay what they are. A constant that state becomes is added to `constants`."""
     near = [s for s in graph.state if storage[s.next].buffer not in elsewhere]
     moved = {storage[s.next].buffer: s.name for s in near if _in_place(graph, steps, storage, s)}
 
@@ -63,7 +68,8 @@ def renewed(
         )
         for step in steps
     ]
-    return done + [_update(graph, s, lying, cpu) for s in graph.state if lying[s.next].buffer != s.name], lying
+    late = [s for s in graph.state if lying[s.next].buffer != s.name]
+    return done + [_update(graph, s, lying, cpu, constants) for s in late], lying
 
 
 def _in_place(graph: Graph, steps: Sequence[Step], storage: Mapping[str, View], state: State) -> bool:
@@ -91,9 +97,8 @@ def _may_meet(step: Step, old: str, new: str) -> bool:
     return True
 
 
-def _update(graph: Graph, state: State, storage: Mapping[str, View], cpu: Cpu) -> Step:
+def _update(graph: Graph, state: State, storage: Mapping[str, View], cpu: Cpu, constants: Constants) -> Step:
     """The step at the end of a run that gives the state its next value."""
     call = Call(Copy(), (graph[state.next],), (graph[state.name],))
-    kernel = select_kernel(call, cpu)
-    operands = tuple(operand_of(graph[n], storage) for n in (state.next, state.name))
-    return Step(kernel, call, (Node(call.op, (state.next,), (state.name,)),), kernel.params(call), operands)
+    node = Node(call.op, (state.next,), (state.name,))
+    return make_step(node, call, select_kernel(call, cpu), constants, storage)
