@@ -64,7 +64,7 @@ class _Walk:
     def __post_init__(self) -> None:
         graph = self.graph
         self.uses, self.makers = graph.uses(), graph.producer()
-        self.ends = {*graph.outputs, *(s.next for s in graph.state)}
+        self.ends = graph.kept
         apart = self.kept | mask_tensors(graph) | around_spectra(graph)
         self.nodes = [n for n in graph.nodes if not apart.intersection(n.outputs) and self._has_form(n)]
         self.forms = {n.outputs[0] for n in self.nodes}
@@ -217,13 +217,15 @@ class _Walk:
         graph = self.graph
         constants = [data for name in names for data in self.constants.get(name, ())]
         constants += [Masked().of(data) for name in names if (data := graph[name].data) is not None]
-        constants += [s.initial for s in graph.state if s.name in names]
         after = {s.name: s.next for s in graph.state}
+        passed = {state for name in names for state in _states_before(name, after)}
+        constants += [s.initial for s in graph.state if s.name in passed]
         scores = {name: self.scores[name] for name in names if name in self.scores}
         if len(scores) == len(names):
             seen = {name: meant for name, meant in scores.items() if isinstance(meant, Scores)} or scores
         else:
-            roots = {after.get(n, n) for n in names if graph[n].data is None and not self._implied(n, first)}
+            free = [n for n in names if graph[n].data is None and not self._implied(n, first)]
+            roots = {after[held[-1]] if (held := _states_before(n, after)) else n for n in free}
             seen = dict.fromkeys(sorted(roots - set(after)), Meant())
         return Group(tuple(names), self.fixed.get(first), seen, tuple(constants))
 
@@ -267,6 +269,15 @@ class _Walk:
     def _join(self, one: str, other: str) -> None:
         """Into the group of the first."""
         self.parent[self._first(other)] = self._first(one)
+
+
+def _states_before(name: str, after: Mapping[str, str]) -> list[str]:
+    """Return a state and the states that its value has been in before, which a delay line has several of."""
+    held: list[str] = []
+    while name in after and name not in held:
+        held.append(name)
+        name = after[name]
+    return held
 
 
 def _through(node: Node, meant: Meant) -> Meant:
