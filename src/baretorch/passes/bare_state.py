@@ -55,7 +55,7 @@ def _forms(graph: Graph, state: State) -> set[Op | None]:
     found: set[Op | None] = {
         r.op if isinstance(r.op, (Quantize, ToFixed)) else None for r in graph.uses().get(state.name, ())
     }
-    if state.name in graph.outputs or any(other.next == state.name for other in graph.state if other is not state):
+    if state.name in graph.outputs:
         found.add(None)
     if state.next not in {s.name for s in graph.state}:
         made = graph.producer().get(state.next)
