@@ -17,7 +17,9 @@ LAYERS: dict[str, str] = {
     "escape": "",
     "stopwatch": "",
     "errors": "escape",
-    "outputs": "errors",
+    "inputs": "",
+    "ownership": "errors inputs",
+    "outputs": "errors ownership",
     "options": "errors",
     "targets.features": "",
     "npu.accelerators": "",
@@ -30,7 +32,7 @@ LAYERS: dict[str, str] = {
     "ties": "ir ops",
     "passes": "errors ir ops verify",
     "units": "ir ops targets targets.features",
-    "npu": "errors ir npu.accelerators ops options passes targets",
+    "npu": "errors ir npu.accelerators ops options outputs passes targets",
     "firmware.cache": "",
     "firmware.tools": "",
     "emulators.hooks": "errors firmware.cache firmware.tools",
@@ -38,8 +40,8 @@ LAYERS: dict[str, str] = {
     "runtimes": "errors",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
-    "frontends": "emulators.npu errors escape ir layerwise net npu npu.accelerators ops options outputs passes ports "
-    "runtimes stopwatch verify",
+    "frontends": "emulators.npu errors escape ir layerwise net npu npu.accelerators ops options outputs ownership "
+    "passes ports runtimes stopwatch verify",
     "quantize": "errors frontends ir net ops options passes ports",
     "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
@@ -48,22 +50,23 @@ LAYERS: dict[str, str] = {
     "targets ties",
     "devices": "emulators errors firmware targets",
     "on_host": "emit errors firmware firmware.cache ir options plan quantize targets",
-    "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs passes plan ports "
-    "quantize stopwatch targets text verify",
+    "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs ownership passes plan "
+    "ports quantize stopwatch targets text verify",
     "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
-    "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs passes pipeline plan "
-    "ports quantize targets targets.features text ties units version",
-    "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options passes pipeline plan "
-    "ports report targets ties",
-    "tune": "emulators errors escape firmware frontends ir net on_host ops options passes pipeline plan ports quantize "
-    "report targets targets.features version",
-    "exports": "debug emit emulators errors firmware frontends ir npu npu.accelerators ops options pipeline ports "
-    "report targets version",
-    "api": "emulators errors escape explore firmware frontends on_host options pipeline ports quantize report targets",
+    "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs ownership passes "
+    "pipeline plan ports quantize targets targets.features text ties units version",
+    "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options outputs passes pipeline "
+    "plan ports report targets ties",
+    "tune": "emulators errors escape firmware frontends inputs ir net on_host ops options outputs ownership passes "
+    "pipeline plan ports quantize report targets targets.features version",
+    "exports": "debug emit emulators errors firmware frontends inputs ir npu npu.accelerators ops options outputs "
+    "ownership pipeline ports report targets version",
+    "api": "emulators errors escape explore firmware frontends on_host options outputs pipeline ports quantize report "
+    "targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
-    "cli": "debug devices emulators errors escape explore exports firmware frontends options outputs pipeline plan "
-    "report stopwatch studio targets targets.features tune units version",
+    "cli": "debug devices emulators errors escape explore exports firmware frontends options outputs ownership "
+    "pipeline plan report stopwatch studio targets targets.features tune units version",
     "__main__": "cli",
 }
 

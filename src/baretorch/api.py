@@ -9,10 +9,7 @@ int8 = baretorch.compile(net, (example,), board="pico2w", calibration=samples)
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -28,6 +25,7 @@ from baretorch.firmware.app import need_server
 from baretorch.firmware.types import Image
 from baretorch.on_host import on_host
 from baretorch.options import OPTIONS, read_options
+from baretorch.outputs import scratch_of
 from baretorch.ports import Answer, Runner
 from baretorch.quantize.source import quantized
 from baretorch.report.facts import is_int8, warnings_of
@@ -50,7 +48,7 @@ class Model:
     compiled: pipeline.Compiled
     _image: Image | None = None
     _session: Session | None = None
-    _folder: weakref.finalize[..., Model] | None = None  # removes the temporary one
+    _remove: Callable[[], object] | None = None  # removes the temporary folder
 
     def __repr__(self) -> str:
         graph, memory = self.compiled.graph, self.memory
@@ -77,8 +75,7 @@ class Model:
         """The image for the board, in `folder` or in a temporary one."""
         if self._image is None or folder is not None:
             if folder is None:
-                folder = tempfile.mkdtemp(prefix="baretorch-")
-                self._folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+                folder, self._remove = scratch_of(self)
             self._stop()
             self._image = pipeline.build_image(self.compiled, Path(folder))
         return self._image
@@ -120,9 +117,9 @@ class Model:
     def close(self) -> None:
         """End the emulation, and remove the temporary folder that build() made. What runs later is built again."""
         self._stop()
-        if self._folder is not None:
-            self._folder()
-            self._folder = self._image = None
+        if self._remove is not None:
+            self._remove()
+            self._remove = self._image = None
 
     def _stop(self) -> None:
         if self._session is not None:

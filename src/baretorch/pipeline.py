@@ -10,7 +10,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from baretorch.emit import CFiles, emit
 from baretorch.emulators import open_machine
@@ -33,7 +32,8 @@ from baretorch.npu.partition import Partition
 from baretorch.npu.use import delegated
 from baretorch.on_host import on_host
 from baretorch.options import DEFAULT, CodeIn, Input, Io, Options, Units, Weights
-from baretorch.outputs import check_file, check_files, graph_text
+from baretorch.outputs import put_all, scratch, staged
+from baretorch.ownership import graph_text
 from baretorch.passes.bare_io import bare_io, float_io
 from baretorch.passes.bare_state import bare_state, common_forms
 from baretorch.passes.order import FLOAT, PASSES, stages
@@ -116,16 +116,8 @@ def _stages(graph: Graph, trace: Path | None = None) -> list[tuple[str, Graph]]:
     """The graph before and after each pass, by the pass's name."""
     found = stages(graph, PASSES)
     if trace is not None:
-        try:
-            trace.mkdir(parents=True, exist_ok=True)
-            for i, (name, stage) in enumerate(found):
-                file = trace / f"{i:02}_{name}.txt"
-                check_file(file, graph_text, "--trace")
-                file.write_text(to_text(stage, data=False), "utf-8")
-        except OSError as error:
-            raise CompileError(
-                f"cannot write to {trace}", have=str(error), try_="another folder with --trace"
-            ) from error
+        texts = {f"{i:02}_{name}.txt": to_text(stage, data=False) for i, (name, stage) in enumerate(found)}
+        put_all(trace, texts, "--trace", graph_text)
     return found
 
 
@@ -206,8 +198,8 @@ def _emitted(
 
 def _code_bytes(compiled: Compiled) -> int:
     """What the model's code takes in RAM: only a compiler knows. Where weights lie may change it a little."""
-    with timed("build"), TemporaryDirectory(prefix="baretorch-") as folder:
-        return build_image(compiled, Path(folder)).ram.code + SLACK
+    with timed("build"), scratch() as folder:
+        return build_image(compiled, folder).ram.code + SLACK
 
 
 def need_cores(board: Board, options: Options) -> None:
@@ -284,14 +276,7 @@ def compile_graph(source: Source, graph: Graph, board: Board, options: Options =
 
 def write_c(compiled: Compiled, folder: Path) -> tuple[Path, ...]:
     """Write the C files below `folder`; gives all paths written."""
-    paths = []
-    check_files(folder, [folder / name for name in compiled.c.files])
-    for name, text in compiled.c.files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-        paths.append(path)
-    return tuple(paths)
+    return put_all(folder, compiled.c.files)
 
 
 def build_image(
@@ -299,11 +284,23 @@ def build_image(
     folder: Path,
     progress: Callable[[str, int, int], None] | None = None,
     debug: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> Image:
-    """C files, runtime and board -> an image in `folder`; with `debug` its ELF tells debuggers about its source."""
-    write_c(compiled, folder)
-    check_file(folder / "glue.c")
-    (folder / "glue.c").write_text(compiled.c.glue, "utf-8")
+    """Compile the C files, the runtime and the board's code to an image in `folder`; with `debug` its ELF has debug
+    information. `more` are text files that appear in the folder together with the image."""
+    with staged(folder) as work:
+        image = _built(compiled, work, progress, debug, {"glue.c": compiled.c.glue, **(more or {})})
+    return image.moved_to(folder)
+
+
+def _built(
+    compiled: Compiled,
+    folder: Path,
+    progress: Callable[[str, int, int], None] | None,
+    debug: bool,
+    more: Mapping[str, str],
+) -> Image:
+    put_all(folder, {**compiled.c.files, **more})
     sources = [folder / name for name in (*compiled.c.sources, "glue.c")]
     return build(
         compiled.graph.name,
@@ -349,8 +346,8 @@ def blaming(compiled: Compiled, image: Image | None = None) -> Iterator[None]:
         if fault.addresses and image is not None:
             fault.have = (*_layer_that_ran(compiled, image, fault), *fault.have)
         elif fault.addresses:
-            with TemporaryDirectory(prefix="baretorch-") as folder:
-                again = build_image(compiled, Path(folder))
+            with scratch() as folder:
+                again = build_image(compiled, folder)
                 fault.have = (*_layer_that_ran(compiled, again, fault), *fault.have)
         raise
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.cli.work import staged
 from baretorch.errors import CompileError
+from baretorch.outputs import staged
 from tests.cli.program import baretorch, check_golden, copy_model
 
 

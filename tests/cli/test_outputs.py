@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 import baretorch as api
-from baretorch.cli.work import staged
 from baretorch.errors import CompileError
-from baretorch.outputs import Mark, check_file, graph_text, png, pte
+from baretorch.outputs import staged
+from baretorch.ownership import Mark, check_file, graph_text, png, pte
 from tests.cli.program import baretorch, check_golden, copy_model
 
 OURS = "/* model: interface\n * Made by Baretorch 0.1.0 for host. */\n"

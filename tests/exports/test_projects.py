@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from errno import ENOSPC
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from baretorch.options import Optimize, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.ports import stored
 from baretorch.targets.boards import load_board
+from tests.pipes import ending
 
 ROOT = Path(__file__).parents[2]
 ZOO = ROOT / "zoo"
@@ -351,22 +353,38 @@ def test_what_is_not_there_any_more_goes(tmp_path: Path) -> None:
     assert sorted(p.name for p in folder.iterdir()) == [RECORD, "main.c", "mine.c"] and outside.exists()
 
 
+def full_after(count: int) -> Callable[[int], None]:
+    """A disk that is full after some files."""
+    left = iter(range(count))
+
+    def fsync(file: int) -> None:
+        if next(left, None) is None:
+            raise OSError(ENOSPC, "No space left on device")
+
+    return fsync
+
+
 def test_all_files_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk leaves the project as it was."""
     write(tmp_path, {"main.c": "a", "m/model.c": "b"}, force=False)
     (tmp_path / "main.c").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    write_text = Path.write_text
-
-    def full(path: Path, *arguments: Any) -> int:
-        if path.name == "model.c":
-            raise OSError(ENOSPC, "No space left on device")
-        return write_text(path, *arguments)
-
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "fsync", full_after(2))
     with pytest.raises(CompileError, match="cannot write to"):
         write(tmp_path, {"main.c": "c", "m/model.c": "d"}, force=True)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_record_of_others_stays(tmp_path: Path) -> None:
+    """A pipe is not read either."""
+    os.mkfifo(tmp_path / RECORD)
+    with ending(tmp_path / RECORD), pytest.raises(CompileError, match=rf"{RECORD} is not a file that Baretorch made"):
+        write(tmp_path, {"main.c": "a"}, force=True)
+    (tmp_path / RECORD).unlink()
+    (tmp_path / RECORD).write_text("notes")
+    with pytest.raises(CompileError, match=rf"{RECORD} is not a file that Baretorch made"):
+        write(tmp_path, {"main.c": "a"}, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == [RECORD]
 
 
 def test_a_folder_behind_a_link(tmp_path: Path) -> None:

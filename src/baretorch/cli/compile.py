@@ -29,7 +29,8 @@ def compile_(
     """Write the model as C files."""
     from pathlib import Path
 
-    from baretorch.cli.work import compiled_model, staged
+    from baretorch.cli.work import compiled_model
+    from baretorch.outputs import staged
     from baretorch.pipeline import write_c
     from baretorch.report.facts import warnings_of
     from baretorch.report.tables import c_screen

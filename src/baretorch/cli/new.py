@@ -11,6 +11,7 @@ from baretorch.cli.flags import takes
 from baretorch.cli.verb import Answer, verb
 
 if TYPE_CHECKING:
+    from baretorch.errors import CompileError
     from baretorch.options import Options
 
 KINDS = ("mlp", "cnn")
@@ -28,33 +29,34 @@ def new(as_json: bool, file: str, kind: str | None, model: str | None, options: 
 
     With --from it names a model that is there already, whose calibration data and task it can hold.
     """
+    import os
     import shlex
 
     from baretorch.errors import CompileError
     from baretorch.escape import markup
+    from baretorch.outputs import create
 
     if kind and model:
         raise click.UsageError("--kind and --from exclude each other")
     path = Path(file)
     if path.suffix != ".py":
         raise CompileError(f"{file} is not a Python file", need="a name that ends with .py", try_=f"{file}.py")
-    if path.exists():
-        raise CompileError(f"{file} exists already", try_="another name; it is left as it is")
+    if os.path.lexists(path):
+        raise _exists(file)
     text = _starter(file, kind or "mlp") if model is None else _for_model(file, model, options)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("x", encoding="utf-8")
-        try:
-            with stream:
-                stream.write(text)
-        except OSError:  # a full disk
-            path.unlink()
-            raise
-    except OSError as error:
-        raise CompileError(f"cannot write {file}", have=str(error)) from error
+        create(path, text)
+    except FileExistsError:
+        raise _exists(file) from None
     following = f"baretorch run {shlex.quote(file)} --board pico2w"
     data = {"file": file, **({"from": model} if model else {"kind": kind or "mlp"}), "next": following}
     return Answer(data, f"wrote {markup(file)}; now try\n  {markup(following)}")
+
+
+def _exists(file: str) -> CompileError:
+    from baretorch.errors import CompileError
+
+    return CompileError(f"{file} exists already", try_="another name; it is left as it is")
 
 
 def _starter(file: str, kind: str) -> str:

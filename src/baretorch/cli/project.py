@@ -37,12 +37,12 @@ SDK_NAMES = (
 def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: bool, options: Options) -> Answer:
     """Write a project for an SDK: the model as its kind of library, and a program that runs and checks it."""
     from pathlib import Path
-    from tempfile import TemporaryDirectory
 
     from baretorch.cli.work import compiled_model
     from baretorch.exports import BY_NAME, figures_of, need_board
     from baretorch.exports import project as files_of
     from baretorch.exports.files import need_folder, write
+    from baretorch.outputs import scratch
     from baretorch.pipeline import build_image
     from baretorch.report.facts import warnings_of
     from baretorch.report.tables import project_screen
@@ -52,8 +52,8 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     with stages(as_json) as stage:
         compiled = compiled_model(model, board, options.for_own_build(), stage)
         stage("build, for the figures")
-        with TemporaryDirectory() as folder:
-            figures = figures_of(compiled, build_image(compiled, Path(folder), stage.build))
+        with scratch() as folder:
+            figures = figures_of(compiled, build_image(compiled, folder, stage.build))
         files = files_of(compiled, BY_NAME[sdk], figures)
         kept = write(Path(out), files, force)
     data = {

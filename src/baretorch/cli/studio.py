@@ -47,11 +47,10 @@ def studio(
     Without MODEL it is a small network that reads handwritten digits. The page is served on this computer, for this
     computer alone, until Ctrl-C.
     """
-    import tempfile
     import webbrowser
-    from pathlib import Path
 
     from baretorch.emulators import choose_emulator
+    from baretorch.outputs import scratch
     from baretorch.studio.server import StudioServer
 
     if port and options.emulator:
@@ -60,9 +59,9 @@ def studio(
         raise click.UsageError("--port needs MODEL: the one that was flashed")
     if not port:
         choose_emulator(board, options.emulator)
-    with tempfile.TemporaryDirectory(prefix="baretorch-studio-", ignore_cleanup_errors=True) as folder:
+    with scratch("baretorch-studio-") as folder:
         with stages(as_json) as stage:
-            tabs = make_tabs(model, board, port, options, Path(folder), stage)
+            tabs = make_tabs(model, board, port, options, folder, stage)
         server = StudioServer(tabs, http_port)
         click.echo(f"{server.url}\nCtrl-C ends it.", err=as_json)
         try:
@@ -126,7 +125,6 @@ def live_model(model: str, board: Board, port: str | None, options: Options, fol
         source = compiled.source
         swept = read_sweep(model, source, compiled.graph).inputs if model.partition("::")[0].endswith(".py") else ()
         work = folder / str(next(numbers))
-        work.mkdir(parents=True)
         stage("build")
         return Made(compiled, build_image(compiled, work, stage.build), (source.examples, *source.samples, *swept))
 

@@ -118,16 +118,17 @@ def tune(
     a TOML for --config, and confirmed on the emulated board. Where the file has train(model), it makes up for what was
     left out.
     """
-    from baretorch.cli.work import compiled_model, opener, staged
+    from baretorch.cli.work import compiled_model, opener
     from baretorch.emulators import choose_emulator
     from baretorch.explore.evaluate import evaluated
     from baretorch.frontends.model_file import load_evaluate, load_offer, load_train
     from baretorch.frontends.offer import Arguments
     from baretorch.options import Weights
+    from baretorch.outputs import staged, write_scratch
     from baretorch.pipeline import read
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
     from baretorch.tune.benches import Benches
-    from baretorch.tune.database import driver_url
+    from baretorch.tune.database import driver_url, own_database
     from baretorch.tune.study import import_optuna
     from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
     from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
@@ -167,9 +168,7 @@ def tune(
         if (before := made_for(folder)) not in (None, about):
             tuner.notes.append(f"{folder / 'tuned.toml'} was for {before}, and is replaced")
         with staged(folder) as work:
-            url = storage or f"sqlite:///{folder / 'study.db'}"
-            if not storage:
-                folder.mkdir(parents=True, exist_ok=True)
+            url = storage or own_database(folder)
             study = tuner.study(url, join)
             stage("plain int8")
             plain = bench.variant(Choice(arguments=offer.default))
@@ -224,6 +223,6 @@ def tune(
             )
             said = replace(options, config=str(folder / "tuned.toml")).command(board.name, "run")
             again = said.replace("MODEL", shlex.quote(model), 1)
-            (work / "tuned.html").write_text(tuning_page(tuning, again), "utf-8")
+            write_scratch(work / "tuned.html", tuning_page(tuning, again))
             files = [str(folder / p.name) for p in sorted(work.iterdir())]
     return Answer(tuning.to_json() | {"files": files}, tuning_screen(tuning, files, again))

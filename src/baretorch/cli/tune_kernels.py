@@ -39,7 +39,8 @@ def tune_kernels(as_json: bool, model: str, board: Board, by: str, options: Opti
     from baretorch.cli.work import read_model
     from baretorch.emulators import choose_emulator
     from baretorch.explore.kernel_search import search
-    from baretorch.outputs import check_file
+    from baretorch.outputs import put
+    from baretorch.ownership import check_file
     from baretorch.plan.choices import read_choices, to_json
     from baretorch.report.kernels import kernels_screen
 
@@ -57,10 +58,7 @@ def tune_kernels(as_json: bool, model: str, board: Board, by: str, options: Opti
         source = read_model(model, options, stage)
         found = search(source, board, options, by, stage.show)
     new = {choice.key: choice for choice in (*others, *found.choices)}
-    try:
-        path.write_text(to_json(new.values()), "utf-8")
-    except OSError as error:
-        raise CompileError(f"cannot write {path}", have=str(error), try_=elsewhere) from error
+    put(path, to_json(new.values()))
     return Answer(
         found.to_json() | {"model": source.name, "board": board.name, "by": by, "file": str(path)},
         kernels_screen(source.name, board, found, by, path),

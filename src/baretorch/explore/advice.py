@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from baretorch.emit import emit
@@ -15,6 +13,7 @@ from baretorch.ops.delegate import Delegate
 from baretorch.ops.fft import Fft, Irfft, Rfft, points
 from baretorch.ops.kernel import Call
 from baretorch.options import Buffers, Input, Io, Optimize, Options, Units
+from baretorch.outputs import scratch
 from baretorch.passes.to_int8 import could_be_int8
 from baretorch.pipeline import build_image, compile_graph, with_io
 from baretorch.plan import make_plan
@@ -151,9 +150,9 @@ def _code_for_size(case: _Case) -> int | None:
     team = compiled.board.chip.cluster is not None
     c = emit(compiled.source.name, compiled.plans, Optimize.SIZE, compiled.source.method, blank=True, team=team)
     small = replace(compiled, c=c, options=replace(case.options, optimize=Optimize.SIZE))
-    with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
+    with scratch() as folder:
         try:
-            return build_image(small, Path(folder)).flash.model_code
+            return build_image(small, folder).flash.model_code
         except CompileError:  # more code than the board holds
             return None
 

@@ -7,11 +7,9 @@ what is measured for one is an estimate for the others, and where it is a close 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, sqrt
-from pathlib import Path
 
 from baretorch.emit import emit
 from baretorch.errors import CompileError
@@ -21,6 +19,7 @@ from baretorch.frontends import Source
 from baretorch.ir import Graph
 from baretorch.ops.delegate import Delegate
 from baretorch.options import Input, Io, Optimize, Options, UseNpu
+from baretorch.outputs import scratch
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized_methods, run_image, with_io
 from baretorch.plan import make_plan
 from baretorch.plan.banks import ARENA
@@ -194,8 +193,8 @@ class Fitter:
     def _build(self, compiled: Compiled) -> _Built:
         board, chip = compiled.board.name, compiled.board.chip
         self.progress(f"build for {board}")
-        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            image = build_image(compiled, Path(folder))
+        with scratch() as folder:
+            image = build_image(compiled, folder)
             elf = read_elf(image.elf.read_bytes())
         flash, data = (needed(compiled.board, elf, bank) for bank in (chip.code, chip.data))
         return _Built(board, flash, data - chip.stack_bytes, image.flash.weights)
@@ -205,8 +204,8 @@ class Fitter:
         graphs = {name: with_io(graph, trial.options.io) for name, graph in graphs.items()}
         compiled = compile_graphs(source, graphs, trial.board, trial.options)
         self.progress(f"run on {trial.board.name}")
-        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            image = build_image(compiled, Path(folder))
+        with scratch() as folder:
+            image = build_image(compiled, folder)
             return time_of(image, run_image(compiled, image))
 
     def _rows(self, tried: Sequence[Trial]) -> Iterator[str]:

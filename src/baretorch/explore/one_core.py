@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 from baretorch.errors import InternalError
+from baretorch.outputs import scratch
 from baretorch.pipeline import Compiled, build_image, compile_graphs, run_image
 from baretorch.report.facts import OneCore
 
@@ -15,8 +14,8 @@ def on_one_core(compiled: Compiled) -> OneCore:
     """Build it for one core and run it."""
     options = replace(compiled.options, cores=1, core=0)
     alone = compile_graphs(compiled.source, compiled.graphs, compiled.board, options)
-    with tempfile.TemporaryDirectory() as folder:
-        image = build_image(alone, Path(folder))
+    with scratch() as folder:
+        image = build_image(alone, folder)
         run = run_image(alone, image)
     if run.instructions is None:
         raise InternalError("an emulator that counts several cores does not count one")

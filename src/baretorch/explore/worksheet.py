@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from baretorch.errors import CompileError
 from baretorch.firmware.fit import roomy
 from baretorch.frontends import Source
 from baretorch.ir import Graph
 from baretorch.options import Options
+from baretorch.outputs import scratch
 from baretorch.pipeline import build_image, compile_graph
 from baretorch.report.worksheet import Worksheet, make_worksheet
 from baretorch.targets.types import Board
@@ -26,7 +24,7 @@ def find_worksheet(
     """The worksheet of the graph on a board, or why there is none: no compiler, no kernel."""
     try:
         compiled = compile_graph(source, graph, planning_board(board), options.for_sizes())
-        with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-            return make_worksheet(board, build_image(compiled, Path(folder)))
+        with scratch() as folder:
+            return make_worksheet(board, build_image(compiled, folder))
     except CompileError as error:
         return board, error

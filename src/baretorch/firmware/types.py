@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from baretorch.targets.types import Board
@@ -48,3 +48,12 @@ class Image:
     symbols: dict[str, int]  # address of each global symbol, Thumb bit cleared
     cores: int = 1  # that it uses
     run_stack: int | None = None  # a bound on what a call of the run function needs
+
+    def moved_to(self, folder: Path) -> Image:
+        """Return the image after all of its files were moved to another folder."""
+
+        def there(path: Path | None) -> Path | None:
+            return folder / path.name if path else None
+
+        elf, map_ = folder / self.elf.name, folder / self.map.name
+        return replace(self, elf=elf, map=map_, bin=there(self.bin), hex=there(self.hex), uf2=there(self.uf2))

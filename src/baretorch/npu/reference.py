@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from io import BytesIO
 
 import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array
 from baretorch.npu.tools import find
+from baretorch.outputs import scratch, write_scratch
 
 PROGRAM = "tosa_reference_model"
 LONGEST = 600  # seconds
@@ -30,11 +30,12 @@ def run(file: bytes, inputs: Mapping[str, Array], outputs: Sequence[str]) -> lis
     def files(names: Sequence[str]) -> str:
         return ",".join(f"{name}.npy" for name in names)
 
-    with tempfile.TemporaryDirectory(prefix="baretorch-tosa-") as name:
-        folder = Path(name)
-        (folder / "graph.tosa").write_bytes(file)
+    with scratch("baretorch-tosa-") as folder:
+        write_scratch(folder / "graph.tosa", file)
         for each, x in inputs.items():
-            np.save(folder / f"{each}.npy", x)
+            saved = BytesIO()
+            np.save(saved, x)
+            write_scratch(folder / f"{each}.npy", saved.getvalue())
         words = [str(program), "--tosa_file=graph.tosa", "--tosa_level=NONE"]
         words += [f"--flatbuffer_dir={folder}", f"--output_dir={folder}"]
         words += [f"--ifm_name={','.join(inputs)}", f"--ifm_file={files(list(inputs))}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from baretorch.errors import CompileError
 from baretorch.npu.payload import Payload, read_payload
 from baretorch.npu.tools import VARIABLE, find
+from baretorch.outputs import scratch, write_scratch
 from baretorch.targets.types import Npu
 
 OLDEST = (5, 2, 0)  # before, streams were seen that compute something else
@@ -52,9 +52,8 @@ def raw(tosa: bytes, npu: Npu) -> bytes:
 def _made(tosa: bytes, npu: Npu, *how: str) -> tuple[bytes, int]:
     """The file that Vela writes, and the cycles that it estimates."""
     vela = _program()
-    with tempfile.TemporaryDirectory(prefix="baretorch-vela-") as name:
-        folder = Path(name)
-        (folder / "region.tosa").write_bytes(tosa)
+    with scratch("baretorch-vela-") as folder:
+        write_scratch(folder / "region.tosa", tosa)
         words = [str(vela), "region.tosa", "--output-dir", "out", "--output-format", "raw"]
         words += ["--accelerator-config", npu.accelerator, "--config", "Arm/vela.ini"]
         words += ["--system-config", npu.system_config, "--memory-mode", npu.memory_mode]

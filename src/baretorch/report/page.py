@@ -3,16 +3,13 @@ style and the little script are files in template/."""
 
 from __future__ import annotations
 
-import os
 import shlex
-import tempfile
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from baretorch.errors import CompileError
-from baretorch.outputs import check_file
+from baretorch.outputs import put
 from baretorch.report.cluster_page import cluster_sections
 from baretorch.report.cycles import core_source, flash_source
 from baretorch.report.findings import Figure, Peak, Report, Row, layer_of
@@ -57,17 +54,9 @@ def make_page(report: Report) -> str:
 
 
 def write_page(report: Report, path: Path) -> None:
-    """Whole or not at all: a page that was there stays as it is until the new one is complete."""
+    """Write the page; an older one stays as it is until the new one is complete."""
     text = make_page(report)
-    check_file(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
-            whole = Path(folder) / path.name
-            whole.write_text(text, "utf-8")
-            os.replace(whole, path)
-    except OSError as error:
-        raise CompileError(f"cannot write {path}", have=str(error), try_="another file with --out") from error
+    put(path, text)
 
 
 def _about(report: Report) -> Html:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.ir import Array
-from baretorch.outputs import check_file, png
+from baretorch.outputs import put
+from baretorch.ownership import png
 from baretorch.report.facts import largest_error, number
 
 Answers = tuple[Array, ...]
@@ -114,13 +115,6 @@ def write_png(trace: Trace, title: str, path: Path) -> None:
     below.plot(x, y - line, color="tab:blue")
     below.set_ylabel("error")
     below.set_xlabel("input")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    check_file(path, png, "--png")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(part, dpi=120, format="png")
-        part.replace(path)
-    except OSError as error:
-        raise CompileError(f"cannot write {path}", have=str(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
+    picture = BytesIO()
+    figure.savefig(picture, dpi=120, format="png")
+    put(path, picture.getvalue(), png, "--png")

@@ -6,9 +6,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError
+from baretorch.outputs import opened
+from baretorch.ownership import anything, check_file, sqlite
 
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
 SECONDS = 10  # for a server to answer
@@ -49,6 +52,16 @@ PROBLEMS = (
         "HOST:PORT as other computers see it; the server must listen to more than its own",
     ),
 )
+
+
+def own_database(folder: Path) -> str:
+    """Return the address of the database in an output folder; CompileError if one of its files is not ours."""
+    path = folder / "study.db"
+    with opened(folder):  # it is there before SQLite looks for it
+        check_file(path, sqlite)
+        for suffix in ("-journal", "-wal", "-shm"):
+            check_file(path.with_name(path.name + suffix), anything)
+    return f"sqlite:///{path}"
 
 
 def driver_url(url: str) -> str:

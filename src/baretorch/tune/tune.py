@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from baretorch.errors import CompileError
 from baretorch.escape import line
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends.offer import Arguments
+from baretorch.inputs import read_file
 from baretorch.ir import Graph, Quant
 from baretorch.on_host import on_host
+from baretorch.outputs import write_scratch
 from baretorch.quantize.config import Precision, as_stored
 from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step, or_no_number, shown
@@ -362,8 +365,8 @@ def _told(board: Board) -> str:
 
 def made_for(folder: Path) -> str | None:
     """What the file there answers; None if there is none."""
-    with suppress(OSError, ValueError), open(folder / "tuned.toml", encoding="utf-8") as file:
-        first = file.readline(LONGEST)
+    with suppress(OSError, ValueError):
+        first = read_file(folder / "tuned.toml", LONGEST).decode("utf-8", "ignore").partition("\n")[0]
         return line(first.removeprefix(MADE_FOR).strip()) if first.startswith(MADE_FOR) else None
     return None
 
@@ -371,10 +374,12 @@ def made_for(folder: Path) -> str | None:
 def write_config(variant: Variant, scales: Mapping[str, Quant], folder: Path, about: str) -> None:
     """tuned.toml, and tuned.npz with all that was computed in float: others may round the same otherwise."""
     text = variant.config(folder / "tuned.npz").to_toml()
-    (folder / "tuned.toml").write_text(f"{MADE_FOR}{line(about)}\n{text}", "utf-8")
+    write_scratch(folder / "tuned.toml", f"{MADE_FOR}{line(about)}\n{text}")
     constants = {t.name: t.data for t in variant.graph.constants() if t.data is not None}
     weights = {n: x for n, x in constants.items() if x.dtype == np.float32 and np.isfinite(x).all()}
-    with zipfile.ZipFile(folder / "tuned.npz", "w", zipfile.ZIP_DEFLATED) as parts:  # savez() takes not every name
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as parts:  # savez() takes not every name
         for name, data in {**weights, **as_stored(scales)}.items():
             with parts.open(f"{name}.npy", "w") as part:
                 np.lib.format.write_array(part, np.asarray(data, order="C"), allow_pickle=False)
+    write_scratch(folder / "tuned.npz", packed.getvalue())

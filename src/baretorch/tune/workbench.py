@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from baretorch.net import says_int8
 from baretorch.on_host import on_host
 from baretorch.ops.int4 import GROUP
 from baretorch.options import Options
+from baretorch.outputs import scratch
 from baretorch.passes.order import FLOAT, stages
 from baretorch.passes.prune import Channels, channels, without
 from baretorch.pipeline import Compiled, build_image, compile_graphs, optimized, run_image, with_io
@@ -264,8 +264,8 @@ class Workbench:
             compiled, fits = self._compiled(graph, roomy(self.board)), False
         key = (compiled.c.files["model.c"], compiled.plan.weight_bytes())
         if key not in self._costs:
-            with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-                self._costs[key] = self._measured(compiled, Path(folder), fits)
+            with scratch() as folder:
+                self._costs[key] = self._measured(compiled, folder, fits)
         return self._costs[key]
 
     def _compiled(self, graph: Graph, board: Board) -> Compiled:

@@ -7,11 +7,9 @@ propagated. ExecuTorch's default path would transpose the weight of every linear
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +18,8 @@ from baretorch.errors import CompileError
 from baretorch.frontends.pte.host import differences, importing_executorch
 from baretorch.frontends.source import Torch
 from baretorch.net import check
-from baretorch.outputs import check_file, pte
+from baretorch.outputs import put
+from baretorch.ownership import pte
 
 Methods: TypeAlias = Mapping[str, Sequence[Any]]  # the example inputs of each
 
@@ -127,13 +126,4 @@ def _usual_strides(x: Any) -> Any:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    check_file(path, pte)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError as error:
-        raise CompileError(f"cannot write {path}", have=str(error)) from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    put(path, data, pte, parents=False)

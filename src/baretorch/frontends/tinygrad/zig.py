@@ -8,10 +8,10 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from baretorch.outputs import scratch, write_scratch
 
 # As tinygrad calls clang, without what Zig adds: its loader knows no debug information.
 FLAGS = (
@@ -34,9 +34,9 @@ def use_zig(module: ModuleType) -> None:
 
 
 def _compile(compiler: Any, source: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        kernel, made = Path(folder) / "kernel.c", Path(folder) / "kernel.o"
-        kernel.write_text(source)
+    with scratch() as folder:
+        kernel, made = folder / "kernel.c", folder / "kernel.o"
+        write_scratch(kernel, source)
         command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, *compiler.args, str(kernel), "-o", str(made)]
         subprocess.run(command, check=True, capture_output=True)
         return made.read_bytes()
