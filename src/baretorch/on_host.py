@@ -7,7 +7,6 @@ they need not be compiled. No sum and product are one operation, so that every x
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,10 +18,11 @@ from baretorch.emit import KERNELS, emit
 from baretorch.emit.names import Names, make_names
 from baretorch.emit.watched import watched_c
 from baretorch.errors import CompileError, InternalError
-from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.toolchain import Toolchain, find_toolchain
 from baretorch.ir import Array, Graph
 from baretorch.options import Buffers, Optimize, Options
+from baretorch.outputs import scratch, write_scratch
 from baretorch.plan import make_plan
 from baretorch.quantize.watch import Run, interpreted
 from baretorch.targets.boards import load_board
@@ -55,8 +55,8 @@ def on_host(graph: Graph) -> Iterator[Run]:
         return
     plans = {"forward": make_plan(graph, board, Options(buffers=Buffers.CALLER))}
     names = make_names("watched", plans)
-    with tempfile.TemporaryDirectory(prefix="baretorch-") as folder:
-        program = _built(tools, names, emit("watched", plans, Optimize.SIZE, blank=True).files, Path(folder))
+    with scratch() as folder:
+        program = _built(tools, names, emit("watched", plans, Optimize.SIZE, blank=True).files, folder)
         process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             yield _Process(graph, process, names)
@@ -99,19 +99,19 @@ class _Process:
 def _built(tools: Toolchain, names: Names, files: Mapping[str, str], folder: Path) -> Path:
     """Compiles and links. Kernels are the same for every model, so their objects are kept."""
     for name, text in {**files, "watched.c": watched_c(names)}.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
+        write_scratch(folder / name, text)
     own = (*FLAGS, *(() if tools.name == "gcc" else ("-fno-sanitize=undefined", "-g0")))
     common = [text for name, text in sorted(files.items()) if name.startswith("kernels/") and name.endswith(".h")]
-    objects = []
+    objects = list[str]()
     for name in files:
         if name.startswith("kernels/") and name.endswith(".c") and (KERNELS / name.removeprefix("kernels/")).exists():
-            kept = cache_folder() / "watched" / f"{fingerprint(tools.version, *own, name, files[name], *common)}.o"
-            if not kept.exists():
-                made = folder / "kernel.o"
-                tools.make((*own, f"-I{folder}", "-c", name, "-o", made.name), folder)
-                keep(made, kept)
-            objects.append(str(kept))
+            made, key = f"{len(objects)}.o", fingerprint(tools.version, *own, name, files[name], *common)
+            if kept := recall("watched", key):
+                write_scratch(folder / made, kept["kernel.o"])
+            else:
+                tools.make((*own, f"-I{folder}", "-c", name, "-o", made), folder)
+                remember("watched", key, {"kernel.o": (folder / made).read_bytes()})
+            objects.append(made)
     sources = ("model.c", "watched.c", str(HARNESS / "watch.c"))
     tools.make((*own, f"-I{folder}", f"-I{HARNESS}", *sources, *objects, "-o", "watched"), folder)
     return folder / "watched"

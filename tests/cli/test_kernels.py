@@ -17,7 +17,7 @@ BOARD = ("--board", "mps2-an386")
 
 
 def test_a_search_and_what_it_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_search, "cache_folder", lambda: folder / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     model = copy_model("tiny", folder)
     first = baretorch("tune-kernels", model, *BOARD, "--json").json()
     assert first["file"] == "tiny.kernels.json"
@@ -68,7 +68,7 @@ def test_the_file_may_be_gone_when_warnings_are_asked_for(folder: Path) -> None:
 
 def test_a_chip_whose_file_changed_is_measured_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The C is the same, the cycles need not be."""
-    monkeypatch.setattr(kernel_search, "cache_folder", lambda: folder / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     (folder / "mine.toml").write_text((BOARDS / "cluster8.toml").read_text().replace('"cluster8"', '"mychip"'))
     chip = (BOARDS / "chips" / "cluster8.toml").read_text()
     search = ("tune-kernels", copy_model("tiny", folder), "--board", "mine.toml", "--cores", "1", "--json")

@@ -54,9 +54,9 @@ class Place:
         return found
 
     def left(self) -> list[str]:
-        """Files and folders, but for the cache's whole objects."""
+        """Files and folders, but for whole entries of the cache."""
         made = [p for folder in (self.work, self.temporary, self.cache) for p in folder.rglob("*")]
-        kept = {".o", ".su", ".so"}
+        kept = {".entry", ".so"}
         return [str(p) for p in made if not (p.is_relative_to(self.cache) and (p.is_dir() or p.suffix in kept))]
 
 

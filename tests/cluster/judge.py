@@ -13,7 +13,7 @@ from pathlib import Path
 from baretorch.emulators.cluster.library import HERE, SOURCES
 from baretorch.emulators.cluster.simulator import Simulator
 from baretorch.emulators.hooks import shared_library
-from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.cache import fingerprint, recall_program, remember_program
 
 RTL = "pythondata_cpu_cv32e40p"
 LEFT_OUT = ("tb_wrapper", "tracer")
@@ -57,11 +57,12 @@ def _built() -> Path:
     source = Path(spec.origin).parent / "system_verilog"
     texts = (path.read_bytes() for path in (*sorted(source.rglob("*.sv")), JUDGE, *sorted(HERE.glob("*.h"))))
     version = _run(["verilator", "--version"], source)
-    library = cache_folder() / "judge" / f"judge-{fingerprint(version, *VERILATOR, *COMPILER, *texts)}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            keep(_compiled(source, Path(folder)), library)
-    return library
+    key = fingerprint(version, *VERILATOR, *COMPILER, *texts)
+    known = recall_program(f"judge-{key}.so", key)
+    if known is not None:
+        return known
+    with tempfile.TemporaryDirectory() as folder:
+        return remember_program(f"judge-{key}.so", key, _compiled(source, Path(folder)).read_bytes())
 
 
 def _compiled(source: Path, folder: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from baretorch.emulators import hooks
 from baretorch.emulators.npu import judge
-from baretorch.firmware.cache import cache_folder, fingerprint
+from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.ir import Array, Graph, interpret
 from baretorch.npu import reference
 from baretorch.npu.payload import Payload
@@ -27,15 +27,14 @@ class Judgement:
 
     def __call__(self, region: Graph, payload: Payload) -> None:
         """WrongStream if it does not compute the region."""
-        stamp = cache_folder() / "npu" / fingerprint(*_identity(region, payload))
-        if stamp.exists():
+        key = fingerprint(*_identity(region, payload))
+        if recall("npu", key) is not None:
             return
         samples = judge.random_inputs(region, RANDOM)
         if self.examples is not None:
             samples.append([self._values[name] for name in region.inputs])
         judge.judge(region, payload, samples)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
+        remember("npu", key, {})
 
     @cached_property
     def _values(self) -> Mapping[str, Array]:

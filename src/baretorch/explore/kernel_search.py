@@ -13,16 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from baretorch.explore.tile_search import Progress, search_tiles
-from baretorch.firmware.cache import cache_folder, fingerprint
+from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.toolchain import find_toolchain
 from baretorch.frontends import Source
 from baretorch.ops import kernels_of
 from baretorch.ops.kernel import Call
 from baretorch.options import Options
+from baretorch.outputs import scratch, write_scratch
 from baretorch.pipeline import Compiled, build_image, compile_graphs, compile_source, run_image
 from baretorch.plan.choices import ANY, PLANNED, Choice, Cost, Row, Shape, Tiling, Way, layer_of, to_json
 from baretorch.plan.cores import cluster, cuts_of
@@ -74,7 +74,7 @@ class Bench:
 
     def compiled_with(self, rows: Iterable[Row]) -> Compiled:
         path = self.folder / "kernels.json"
-        path.write_text(to_json(rows), "utf-8")
+        write_scratch(path, to_json(rows))
         options = replace(self.options, kernels=str(path))
         return compile_graphs(self.source, self.plain.graphs, self.board, options)
 
@@ -83,20 +83,19 @@ class Bench:
         tools = (self.board.name, self.compiler, str(options.emulator), str(options.code), str(options.optimize))
         files = (c.glue, *(c.files[name] for name in sorted(c.files)))
         texts = (text.replace(str(self.folder), "") for text in files)
-        kept = cache_folder() / "kernels" / f"{fingerprint(*tools, self.facts, *texts)}.json"
-        found = _kept(kept)
+        key = fingerprint(*tools, self.facts, *texts)
+        found = _kept(recall("kernels", key))
         if found is None:
             self.built += 1
             found = self._run(compiled)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(_to_json(found), "utf-8")
+            remember("kernels", key, {"measured.json": _to_json(found).encode()})
         else:
             self.known += 1
         return found
 
     def _run(self, compiled: Compiled) -> Measured:
-        with TemporaryDirectory(prefix="baretorch-") as folder:
-            image = build_image(compiled, Path(folder))
+        with scratch() as folder:
+            image = build_image(compiled, folder)
             run = run_image(compiled, image)
             if self.board.chip.cluster is not None:
                 assert run.emulator_cycles is not None and run.instructions is not None
@@ -113,8 +112,8 @@ class Bench:
 
 def search(source: Source, board: Board, options: Options, by: str, progress: Progress) -> Searched:
     """The best kernel for each kind of layer, by `cycles` or `instructions`."""
-    with TemporaryDirectory(prefix="baretorch-") as folder:
-        bench = Bench(source, board, options, Path(folder))
+    with scratch() as folder:
+        bench = Bench(source, board, options, folder)
         slots = {layer: ways for layer, ways in _slots(bench) if len(ways) > 1}
         first = {layer: ways[0] for layer, ways in slots.items()}
         before = bench.measured(bench.compiled(first))
@@ -237,11 +236,13 @@ def _to_json(found: Measured) -> str:
     return json.dumps({"whole": [found.whole.cycles, found.whole.instructions], "layers": layers, "arena": found.arena})
 
 
-def _kept(path: Path) -> Measured | None:
-    """What was measured before; None if that is not known, or damaged."""
+def _kept(entry: Mapping[str, bytes] | None) -> Measured | None:
+    """Return what was measured before; None if it is not known, or was written by another version."""
+    if entry is None:
+        return None
     try:
-        said = json.loads(path.read_text("utf-8"))
+        said = json.loads(entry["measured.json"])
         layers = {str(layer): Cost(*map(int, cost)) for layer, cost in said["layers"].items()}
         return Measured(Cost(*map(int, said["whole"])), layers, int(said["arena"]))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -15,7 +12,7 @@ from time import sleep
 from baretorch.errors import CompileError, InternalError
 from baretorch.firmware.app import app_sources, never_called, wrong_app
 from baretorch.firmware.boot import sign_boot2
-from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.cache import fingerprint, recall, remember
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import Elf, read_elf
 from baretorch.firmware.fit import misfit, roomy
@@ -29,7 +26,8 @@ from baretorch.firmware.tools import stop_tools
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
 from baretorch.options import CodeIn, Optimize
-from baretorch.outputs import check_files
+from baretorch.outputs import opened, ready_folder, scratch, write_scratch
+from baretorch.ownership import check_files
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME, runtime_sources
@@ -99,9 +97,7 @@ def build(
     if code is CodeIn.RAM:
         _check_slow(board)
     tools = replace(find_toolchain(board, toolchain), debug=debug)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as temporary:
-        work = Path(temporary)
+    with scratch(".build-", ready_folder(folder)) as work:
         files = _Files(work, name)
         runtime = runtime_sources(board, used, watchdog is not None, app=bool(own))
         header = board_header(board, checked, used, watchdog, app=bool(own))
@@ -136,9 +132,9 @@ def build(
         )
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
-        check_files(folder, list(done.values()))
-        for path in files.made():
-            os.replace(path, done[path.name])
+        with opened(folder) as target:
+            check_files(folder, list(done.values()))
+            target.write({path.name: path for path in files.made()})
     return Image(
         name=name,
         board=board,
@@ -231,7 +227,7 @@ def _compile(
     progress: Progress | None,
 ) -> list[Path]:
     """Object files in a fixed order, so that the same input links to the same bytes."""
-    (work / "bt_board.h").write_text(header, "utf-8")
+    write_scratch(work / "bt_board.h", header)
     shared = [header, *(p.read_text() for p in sorted((*RUNTIME.rglob("*.h"), *KERNELS.glob("*.h"))))]
 
     def make(unit: _Unit) -> str:
@@ -270,18 +266,14 @@ def _give_up(pool: ThreadPoolExecutor, jobs: Sequence[Future[str]]) -> None:
 def _compile_once(tools: Toolchain, unit: _Unit, includes: Sequence[Path], shared: Sequence[str]) -> None:
     """Takes the object from the user's cache, or compiles it and puts it there."""
     key = fingerprint(tools.version, *tools.compile_flags(unit.optimize), unit.source.read_bytes(), *shared)
-    kept = cache_folder() / "objects" / f"{key}.o"
-    pairs = [(kept, unit.output), (kept.with_suffix(".su"), unit.output.with_suffix(".su"))]
-    if not kept.exists():
+    kept = recall("objects", key)
+    if kept is None:
         tools.compile(unit.source, unit.output, includes, unit.optimize)
-        with suppress(OSError):  # nowhere to keep it: the next build makes it again
-            for there, here in reversed(pairs):  # the object last: where it is, the rest is
-                if here.exists():
-                    keep(here, there)
+        made = (unit.output.with_suffix(suffix) for suffix in (".o", ".su"))
+        remember("objects", key, {path.suffix: path.read_bytes() for path in made if path.exists()})
         return
-    for there, here in pairs:
-        if there.exists():
-            keep(there, here)
+    for suffix, data in kept.items():
+        write_scratch(unit.output.with_suffix(suffix), data)
 
 
 def _link(
@@ -300,15 +292,15 @@ def _link(
         if complaint is not None:
             raise InternalError(f"{tools.name} does not link the program\n{complaint}")
         return read_elf(measured.read_bytes())
-    files.script.write_text(linker_script(board, cores, in_ram), "utf-8")
+    write_scratch(files.script, linker_script(board, cores, in_ram))
     complaint = tools.link(objects, files.script, files.elf, files.map)
     if complaint is not None:
-        files.script.write_text(linker_script(roomy(board), cores, in_ram), "utf-8")
+        write_scratch(files.script, linker_script(roomy(board), cores, in_ram))
         raise _link_error(board, tools, files, objects, complaint, app)
     raw = files.elf.read_bytes()
     if board.chip.boot == "boot2":
         raw = sign_boot2(raw)
-        files.elf.write_bytes(raw)
+        write_scratch(files.elf, raw)
     return read_elf(raw)
 
 
@@ -327,10 +319,10 @@ def _link_error(
 
 def _write_formats(board: Board, elf: Elf, files: _Files) -> None:
     chunks = loaded(elf)
-    files.bin.write_bytes(encode_bin(chunks))
-    files.hex.write_text(encode_hex(chunks, elf.entry))
+    write_scratch(files.bin, encode_bin(chunks))
+    write_scratch(files.hex, encode_hex(chunks, elf.entry))
     if board.chip.uf2_family is not None:
-        files.uf2.write_bytes(encode_uf2(chunks, board.chip.uf2_family))
+        write_scratch(files.uf2, encode_uf2(chunks, board.chip.uf2_family))
 
 
 def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -> tuple[int, int, int]:

@@ -1,22 +1,29 @@
-"""The user's cache folder: object files that come out the same every time."""
+"""The user's cache folder: what is compiled or measured once, and is the same every time.
+
+An entry is one file: a line with the SHA-256 of the rest, a line of JSON with names and sizes, and the files' bytes.
+One that is damaged, such as by a power cut, counts as absent and is made again.
+"""
 
 from __future__ import annotations
 
-import atexit
 import hashlib
+import json
 import os
-import shutil
-import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from baretorch.errors import CompileError
+from baretorch.inputs import read_file
+from baretorch.outputs import ready_folder, scratch_of, store
+
 
 def cache_folder() -> Path:
-    """The cache; where none can be, a folder that this process alone has."""
+    """Return the cache, or a folder of this process alone where there can be none."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
-        folder = (Path(base) if base else Path.home() / ".cache") / "baretorch"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = ready_folder((Path(base) if base else Path.home() / ".cache") / "baretorch")
     except (OSError, RuntimeError):  # RuntimeError: there is no home
         return _own_folder()
     return folder if os.access(folder, os.W_OK | os.X_OK) else _own_folder()
@@ -24,13 +31,11 @@ def cache_folder() -> Path:
 
 @cache
 def _own_folder() -> Path:
-    folder = tempfile.mkdtemp(prefix="baretorch-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    return scratch_of(fingerprint)[0]
 
 
 def fingerprint(*parts: str | bytes) -> str:
-    """A name for what these parts make. The lengths keep ("ab", "c") from ("a", "bc")."""
+    """Return a key for what these parts make. The lengths keep ("ab", "c") from ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
@@ -38,15 +43,47 @@ def fingerprint(*parts: str | bytes) -> str:
     return digest.hexdigest()[:32]
 
 
-def keep(source: Path, target: Path) -> Path:
-    """Copies a file so that `target` is whole or absent, also when several processes do it at once."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent)
+def recall(kind: str, key: str) -> dict[str, bytes] | None:
+    """Return the files of an entry by name, or None if there is none that is whole."""
     try:
-        os.close(handle)
-        shutil.copy(source, name)
-        os.replace(name, target)
-    except BaseException:  # a full disk, or somebody who does not want to wait
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
+        checksum, _, rest = read_file(_entry(kind, key)).partition(b"\n")
+    except OSError:
+        return None
+    if hashlib.sha256(rest).hexdigest().encode() != checksum:
+        return None
+    index, _, data = rest.partition(b"\n")
+    files, at = {}, 0
+    for name, size in json.loads(index).items():
+        files[name] = data[at : at + size]
+        at += size
+    return files
+
+
+def remember(kind: str, key: str, files: Mapping[str, bytes]) -> None:
+    """Keep files under a key. Where they cannot be kept they are made again the next time."""
+    index = json.dumps({name: len(data) for name, data in files.items()}).encode()
+    rest = b"\n".join((index, b"".join(files.values())))
+    with suppress(CompileError, OSError):
+        store(_entry(kind, key), hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest)
+
+
+def recall_program(name: str, key: str) -> Path | None:
+    """Return a program or library of the cache that is used where it is, or None if there is none that is whole."""
+    path, known = cache_folder() / "programs" / name, recall("programs", key)
+    try:
+        whole = known is not None and hashlib.sha256(read_file(path)).digest() == known["sha256"]
+    except OSError:
+        return None
+    return path if whole else None
+
+
+def remember_program(name: str, key: str, data: bytes) -> Path:
+    """Keep a program or library, and return where it is."""
+    path = cache_folder() / "programs" / name
+    store(path, data, 0o777)
+    remember("programs", key, {"sha256": hashlib.sha256(data).digest()})
+    return path
+
+
+def _entry(kind: str, key: str) -> Path:
+    return cache_folder() / kind / f"{key}.entry"

@@ -18,10 +18,11 @@ from functools import cache
 from pathlib import Path
 
 from baretorch.errors import CompileError, InternalError
-from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.cache import cache_folder, fingerprint, recall, remember
 from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.tools import run_tool
 from baretorch.options import Compiler, Optimize
+from baretorch.outputs import scratch, write_scratch
 from baretorch.targets.types import Board, Cpu
 
 NAMES = tuple(map(str, Compiler))
@@ -135,7 +136,7 @@ class Toolchain:
                 *(f"-l{name}" for name in self.cpu.libraries),
             ]
         else:
-            support = keep(_compiler_rt(self), output.parent / "compiler_rt.o")
+            support = write_scratch(output.parent / "compiler_rt.o", _compiler_rt(self))
             emulation = ("-m", _LLD_EMULATION[self.cpu.elf_machine])
             lazy = ("--start-lib", support.name, "--end-lib")
             command = [*self.linker, *emulation, "-T", script.name, *common, *names, *lazy]
@@ -218,30 +219,34 @@ def _version(compiler: str) -> str:
     return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
-def _compiler_rt(toolchain: Toolchain) -> Path:
-    """Zig's support routines (soft float, 64-bit division …) for this CPU, one section each; built once, then kept."""
+def _compiler_rt(toolchain: Toolchain) -> bytes:
+    """Return Zig's support routines (soft float, 64-bit division …) for this CPU, one section each, built once."""
     zig = Path(toolchain.compiler[0])
     target = [f for f in toolchain.cpu.zig or () if not f.startswith("-mabi")]  # build-obj takes it from the features
-    kept = cache_folder() / "compiler_rt" / f"{fingerprint(toolchain.version, *target)}.o"
-    if not kept.exists():
-        made = kept.with_suffix(f".{os.getpid()}.o")
-        made.parent.mkdir(parents=True, exist_ok=True)
-        source = zig.parent / "lib" / "compiler_rt.zig"
-        shape = ("-O", "ReleaseSmall", "-ffunction-sections", "-fdata-sections", "-fno-unwind-tables", "-fstrip")
-        try:
-            run = _run([str(zig), "build-obj", str(source), *target, *shape, f"-femit-bin={made.name}"], made.parent)
-            if run.returncode:
-                raise InternalError(f"zig does not build compiler_rt for {toolchain.cpu.name}\n{run.stderr}")
-            os.replace(made, kept)
-        finally:
-            made.unlink(missing_ok=True)
-    return kept
+    key = fingerprint(toolchain.version, *target)
+    if kept := recall("compiler_rt", key):
+        return kept["compiler_rt.o"]
+    source = zig.parent / "lib" / "compiler_rt.zig"
+    shape = ("-O", "ReleaseSmall", "-ffunction-sections", "-fdata-sections", "-fno-unwind-tables", "-fstrip")
+    with scratch() as folder:
+        made = folder / "compiler_rt.o"
+        run = _run([str(zig), "build-obj", str(source), *target, *shape, f"-femit-bin={made.name}"], folder)
+        if run.returncode:
+            raise InternalError(f"zig does not build compiler_rt for {toolchain.cpu.name}\n{run.stderr}")
+        data = made.read_bytes()
+    remember("compiler_rt", key, {made.name: data})
+    return data
 
 
 def _run(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    zig = str(cache_folder() / "zig")
-    environment = os.environ | {"LC_ALL": "C", "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
-    return run_tool(command, folder, environment)
+    """Run a compiler. Zig does not notice a damaged object in its cache: objects go to a cache for one command, and one
+    that fails is run again without the cache that has Zig's libraries."""
+    with scratch() as empty:
+        environment = os.environ | {"LC_ALL": "C", "ZIG_LOCAL_CACHE_DIR": str(empty)}
+        run = run_tool(command, folder, environment | {"ZIG_GLOBAL_CACHE_DIR": str(cache_folder() / "zig")})
+        if run.returncode and "zig" in Path(command[0]).name and "ld.lld" not in command and "-c" not in command:
+            run = run_tool(command, folder, environment | {"ZIG_GLOBAL_CACHE_DIR": str(empty)})
+    return run
 
 
 def _complaint(run: subprocess.CompletedProcess[str]) -> str | None:

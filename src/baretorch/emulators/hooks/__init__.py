@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from baretorch.errors import InternalError
-from baretorch.firmware.cache import cache_folder, fingerprint, keep
+from baretorch.firmware.cache import fingerprint, recall_program, remember_program
 from baretorch.firmware.tools import run_tool
+from baretorch.outputs import scratch
 
 HERE = Path(__file__).parent
 FLAGS = ("-std=gnu99", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -31,8 +31,10 @@ def _made(paths: list[Path], kind: tuple[str, ...], libraries: tuple[str, ...], 
     compiler = _compiler()
     files = (path.read_bytes() for path in (*paths, *sorted(paths[0].parent.glob("*.h"))))
     name = fingerprint(*compiler, *FLAGS, *kind, *libraries, platform.system(), platform.machine(), *files)
-    made = cache_folder() / "hooks" / f"{paths[0].stem}-{name}{suffix}"
-    return made if made.exists() else _compile((*compiler, *FLAGS, *kind), paths, libraries, made)
+    file = f"{paths[0].stem}-{name}{suffix}"
+    return recall_program(file, name) or remember_program(
+        file, name, _compiled((*compiler, *FLAGS, *kind), paths, libraries)
+    )
 
 
 def _compiler() -> tuple[str, ...]:
@@ -40,11 +42,9 @@ def _compiler() -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", "ziglang", "cc")
 
 
-def _compile(command: tuple[str, ...], sources: list[Path], libraries: tuple[str, ...], target: Path) -> Path:
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / target.name
-        run = run_tool([*command, *map(str, sources), *libraries, "-o", str(made)], Path(folder))
+def _compiled(command: tuple[str, ...], sources: list[Path], libraries: tuple[str, ...]) -> bytes:
+    with scratch() as folder:
+        run = run_tool([*command, *map(str, sources), *libraries, "-o", "made"], folder)
         if run.returncode:
             raise InternalError(f"{sources[0].name} does not compile\n{run.stderr}")
-        made.chmod(0o755)
-        return keep(made, target)
+        return (folder / "made").read_bytes()
