@@ -52,7 +52,7 @@ LAYERS: dict[str, str] = {
     "on_host": "emit errors firmware firmware.cache ir options outputs plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs ownership passes plan "
     "ports quantize stopwatch targets text verify",
-    "debug": "devices emit emulators errors firmware ir pipeline plan ports targets",
+    "debug": "devices emit emulators errors escape firmware ir ownership pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs ownership passes "
     "pipeline plan ports quantize targets targets.features text ties units version",
     "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options outputs passes pipeline "
@@ -65,7 +65,7 @@ LAYERS: dict[str, str] = {
     "targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
-    "cli": "debug devices emulators errors escape explore exports firmware frontends options outputs ownership "
+    "cli": "debug devices emulators errors escape explore exports firmware frontends inputs options outputs ownership "
     "pipeline plan report stopwatch studio targets targets.features tune units version",
     "__main__": "cli",
 }

@@ -80,6 +80,26 @@ def c_string(text: str) -> str:
     return '"' + "".join(_c_char(byte) for byte in text.encode("utf-8", "surrogatepass")) + '"'
 
 
+def gdb_path(text: str) -> str:
+    """Return the last argument of a line of a gdb script, such as a path; ValueError if gdb has no way to write it: a
+    line break would begin another command, and a backslash at the end would continue with the next line."""
+    if any(c in text for c in "\n\r\0") or text.endswith("\\") or text != text.strip() or text.startswith(("-", "|")):
+        raise ValueError(f"{text!r} cannot be written in a gdb script")
+    return text
+
+
+def gdb_quoted(text: str) -> str:
+    """Return an argument of a gdb command that takes several, in quotes; ValueError if gdb has no way to write it."""
+    return '"' + gdb_path(f"{text}.")[:-1].replace("\\", r"\\").replace('"', r"\"") + '"'
+
+
+def reported(text: str | bytes, most: int = 200) -> str:
+    """Return what a device, a drive or a tool reported, as plain text on one line: no control characters, no changes of
+    writing direction, and not more than `most` characters."""
+    shown = line(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+    return shown if len(shown) <= most else f"{shown[:most]}…"
+
+
 def c_name(text: str) -> str:
     """An identifier of C that is no keyword and no macro: those of Baretorch and of most headers are in capitals, which
     become small letters here, and what else is ours begins with bt_."""

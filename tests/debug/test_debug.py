@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import socket
@@ -21,16 +22,18 @@ from baretorch.debug.servers import debug_emulator, emulated, openocd, probed
 from baretorch.debug.session import fed, find_gdb, has_python, run_gdb, start_commands
 from baretorch.emulators import rp2040js
 from baretorch.errors import CompileError
+from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.firmware.types import Image
 from baretorch.frontends import Int8, Source
 from baretorch.ir import Array, Builder, DType, Graph
 from baretorch.ops.functions import Tanh
 from baretorch.ops.linear import Linear
 from baretorch.options import Compiler, Optimize, Options
+from baretorch.outputs import put_all
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
-from tests.cli.program import baretorch, copy_model
+from tests.cli.program import baretorch, check_golden, copy_model
 
 ZOO = Path(__file__).parents[2] / "zoo"
 pytestmark = pytest.mark.skipif(not shutil.which("gdb-multiarch"), reason="gdb-multiarch is not installed")
@@ -57,7 +60,7 @@ def debugged(model: Compiled, image: Image, emulator: str, script: str, folder: 
     """What gdb prints."""
     commands, start = folder / "script.gdb", folder / "start.gdb"
     commands.write_text(script)
-    About(model).write(image.elf.parent)
+    put_all(image.elf.parent, About(model).files())
     gdb = find_gdb(image.board)
     with emulated(image, model.c.run, emulator, folder) as server, fed(model, server) as feeder:
         start.write_text(start_commands(model, image.elf.parent, server, python))
@@ -190,7 +193,7 @@ def test_a_fault_is_seen_where_it_happens(board: str, emulator: str, fault: str,
     files["model.c"] = body[:at] + "*(volatile int *)0xf0000000 = 1;\n    " + body[at:]
     broken = replace(model, c=replace(model.c, files=files))
     image = pipeline.build_image(broken, tmp_path / "image", debug=True)
-    About(model).write(image.elf.parent)
+    put_all(image.elf.parent, About(model).files())
     (tmp_path / "s.gdb").write_text("continue\nbacktrace\ncontinue\n")
     with emulated(image, model.c.run, emulator, tmp_path) as server, fed(broken, server) as feeder:
         (tmp_path / "b.gdb").write_text(start_commands(broken, image.elf.parent, server, True))
@@ -253,7 +256,7 @@ def test_a_board_with_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     board = replace(load_board("mps2-an386"), pyocd_target="cortex_m")
     model = compiled(board)
     image = pipeline.build_image(model, tmp_path / "image", debug=True)
-    About(model).write(image.elf.parent)
+    put_all(image.elf.parent, About(model).files())
     with socket.create_server(("localhost", 0)) as free:
         console = free.getsockname()[1]
     program = tmp_path / "pyocd"
@@ -319,3 +322,62 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (["--probe", "pyocd"], ["--port", "/dev/x"]):
         assert baretorch("debug", "tiny.py", "--board", "pico", "--script", "s.gdb", *wrong).code == 2
     assert baretorch("debug", "tiny.py", "--board", "pico", "--json").code == 2
+
+
+@pytest.mark.parametrize("name", ["debug.json", "debug.hex", "debug.gdb"])
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+def test_files_of_others_stay(name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.gdb").write_text("quit\n")
+    Path("precious").write_text("precious")
+    Path("out").mkdir()
+    target = Path("out") / name
+    if kind == "link":
+        target.symlink_to("../precious")
+    elif kind == "pipe":
+        os.mkfifo(target)
+    else:
+        target.write_text('{"mine": 1}')
+    before = target.lstat()
+    model = copy_model("tiny", tmp_path)
+    result = baretorch("debug", model, "--board", "mps2-an386", "--out", "out", "--script", "s.gdb")
+    check_golden(f"error_debug_{kind}", result.err.replace(name, "FILE"))
+    assert result.code == 1 and Path("precious").read_text() == "precious"
+    assert (target.lstat().st_ino, target.lstat().st_size) == (before.st_ino, before.st_size)
+
+
+def test_a_folder_whose_name_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gdb would run the second line of a path."""
+    folder = tmp_path / "x\nshell touch PWNED #"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    Path("s.gdb").write_text("quit\n")
+    model = copy_model("tiny", folder)
+    result = baretorch("debug", model, "--board", "mps2-an386", "--script", "s.gdb")
+    check_golden("error_debug_folder", result.err.replace(str(tmp_path), "PLACE"))
+    assert result.code == 1 and not list(tmp_path.rglob("PWNED"))
+    result = baretorch("debug", model, "--board", "mps2-an386", "--script", "s.gdb", "--out", str(tmp_path / 'o u"t'))
+    assert result.code == 0, result.err
+    assert not list(tmp_path.rglob("PWNED"))
+
+
+def test_names_in_a_model_are_no_commands() -> None:
+    b = Builder("net")
+    x = b.input("x\nshell touch a", (1, 4), DType.FLOAT32)
+    h = b.add(Tanh(), x, name="one\nshell touch b")
+    graph = b.graph([x], [b.add(Tanh(), h, name="two\\")])
+    source = Source("net", {"forward": graph}, (np.zeros((1, 4), np.float32),))
+    model = pipeline.compile_graph(source, graph, load_board("pico"))
+    assert not re.search(r"shell|\\$", plain_commands(About(model)), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", ["/a\nshell id", "/a\rb", "/a\0", "/a\\", "| id", "-v", " x", "x "])
+def test_paths_that_gdb_cannot_be_given(path: str) -> None:
+    with pytest.raises(ValueError):
+        gdb_path(path)
+
+
+def test_paths_in_quotes() -> None:
+    assert gdb_quoted('/a b"c\\') == '"/a b\\"c\\\\"'
+    with pytest.raises(ValueError):
+        gdb_quoted("/a\nb")

@@ -36,36 +36,39 @@ def debug(
     """gdb at the running model, with breakpoints by layer and tensors by name."""
     import subprocess
     from pathlib import Path
-    from tempfile import TemporaryDirectory
 
-    from baretorch.cli.work import built_image, compiled_model
+    from baretorch.cli.work import built_image, compiled_model, image_folder
     from baretorch.debug.about import About
     from baretorch.debug.servers import debug_emulator, emulated, probed
-    from baretorch.debug.session import START, fed, find_gdb, has_python, run_gdb, start_commands
+    from baretorch.debug.session import START, check_folder, fed, find_gdb, has_python, run_gdb, start_commands
     from baretorch.errors import CompileError
+    from baretorch.inputs import need_regular
     from baretorch.options import UseNpu
+    from baretorch.outputs import put, scratch
 
     if bool(probe) != bool(port):
         raise click.UsageError("--probe and --port go together: a probe to debug with, a port for the model's inputs")
     if as_json and script is None:
         raise click.UsageError("--json needs --script: gdb cannot have the terminal then")
-    if script is not None and not Path(script).is_file():
-        raise CompileError(f"there is no file {script}", need="commands for gdb, one per line")
+    if script is not None:
+        try:
+            need_regular(Path(script))
+        except (OSError, ValueError) as error:
+            have = None if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
+            raise CompileError(f"there is no file {script}", have=have, need="commands for gdb, one per line") from None
     emulator = "" if probe else debug_emulator(board, options.emulator)
     gdb = find_gdb(board)
     with stages(as_json) as stage:
         # The emulated NPU stands at the very door of QEMU that gdb takes.
         compiled = compiled_model(model, board, replace(options, npu=UseNpu.OFF), stage)
-        image = built_image(compiled, out, stage, debug=True)
-    folder = image.elf.parent
-    About(compiled).write(folder)
-    with TemporaryDirectory() as socket:
-        there = (
-            probed(image, probe, port) if probe and port else emulated(image, compiled.c.run, emulator, Path(socket))
-        )
+        folder = image_folder(compiled, out)
+        check_folder(folder)
+        image = built_image(compiled, out, stage, debug=True, more=About(compiled).files())
+    with scratch() as socket:
+        there = probed(image, probe, port) if probe and port else emulated(image, compiled.c.run, emulator, socket)
         with there as server, fed(compiled, server) as feeder:
             start = folder / START
-            start.write_text(start_commands(compiled, folder, server, has_python(gdb)), "utf-8")
+            put(start, start_commands(compiled, folder, server, has_python(gdb)))
             captured = subprocess.PIPE if as_json else None
             code, text = run_gdb(gdb, image.elf, start, Path(script) if script else None, captured)
     if feeder.fault:

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from baretorch.emit.names import Method, make_names
 from baretorch.ir import Array, interpret
+from baretorch.ownership import MARK
 from baretorch.pipeline import Compiled
 from baretorch.plan.schedule import Operand
 from baretorch.plan.types import Buffer, InArena, Plan, WithCaller
@@ -63,10 +63,6 @@ class About:
         given = stored(self.compiled.graph, self.compiled.source.examples)
         return interpret(self.plan.graph, given, keep=True)
 
-    def write(self, folder: Path) -> None:
-        for name, text in self.files().items():
-            (folder / name).write_text(text, "utf-8")
-
     def files(self) -> dict[str, str]:
         """debug.json and debug.hex."""
         values, parts, at = self.values(), [], 0
@@ -94,7 +90,8 @@ class About:
             )
             parts.append(raw)
             at += len(raw)
-        return {FACTS: json.dumps({**self.layers(), "tensors": rows}, indent=1) + "\n", VALUES: b"".join(parts).hex()}
+        facts = {"about": f"{MARK}debug", **self.layers(), "tensors": rows}
+        return {FACTS: json.dumps(facts, indent=1) + "\n", VALUES: b"".join(parts).hex()}
 
     def layers(self) -> dict[str, object]:
         steps = zip(self.plan.steps, self.compiled.c.lines, strict=True)

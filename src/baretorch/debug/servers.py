@@ -8,18 +8,20 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from baretorch.devices.flash import pyocd_command
 from baretorch.devices.serial import SerialMachine
 from baretorch.emulators import choose_emulator
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
+from baretorch.escape import reported
 from baretorch.firmware.elf import ARM
 from baretorch.firmware.types import Image
 from baretorch.targets.boards import board_names, load_board
@@ -119,11 +121,14 @@ def probed(image: Image, probe: str, port: str) -> Iterator[Server]:
         number = free.getsockname()[1]
     command = pyocd(image.board, number) if probe == "pyocd" else openocd(image.board, number)
     begin = ("monitor reset halt", "load", "monitor reset halt", _stop_at_faults(image.board))
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    ) as server:
+    with (
+        tempfile.TemporaryFile() as said,  # a pipe that nobody reads would stop the server when it is full
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+        ) as server,
+    ):
         try:
-            _wait(lambda: _listens(number), probe, server)
+            _wait(lambda: _listens(number), probe, server, said)
             machine = SerialMachine(port, image.board.chip.uart.baud)
             yield Server(f"localhost:{number}", begin, machine, machine.close)
         finally:
@@ -160,11 +165,17 @@ def _listens(port: int) -> bool:
     return False
 
 
-def _wait(there: Callable[[], bool], who: str, server: subprocess.Popen[bytes] | None = None) -> None:
+def _wait(
+    there: Callable[[], bool],
+    who: str,
+    server: subprocess.Popen[bytes] | None = None,
+    said: IO[bytes] | None = None,
+) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not there():
-        if server is not None and server.poll() is not None and server.stderr is not None:
-            raise CompileError(f"{who} ended", have=server.stderr.read().decode(errors="replace").splitlines()[-5:])
+        if server is not None and server.poll() is not None and said is not None:
+            said.seek(0)
+            raise CompileError(f"{who} ended", have=[reported(line) for line in said.read().splitlines()[-5:]])
         if time.monotonic() > deadline:
             raise CompileError(f"{who} does not wait for gdb", have=f"nothing within {START_SECONDS:g} s")
         time.sleep(0.02)

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,10 @@ from baretorch.emulators.gdb_stub import DebuggerGone
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceHang
 from baretorch.errors import CompileError
+from baretorch.escape import gdb_path, gdb_quoted
 from baretorch.firmware.elf import ARM
 from baretorch.ir import Array
+from baretorch.ownership import MARK, check_file
 from baretorch.pipeline import Compiled
 from baretorch.ports import stored
 from baretorch.targets.runtime import RUNTIME
@@ -47,21 +49,24 @@ def find_gdb(board: Board) -> str:
 
 
 def has_python(gdb: str) -> bool:
-    done = subprocess.run([gdb, "-nx", "-batch", "-ex", "python print(6 * 7)"], capture_output=True, check=False)
+    command = [gdb, "-nx", "-batch", "-ex", "python print(6 * 7)"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return done.stdout.strip() == b"42"
 
 
 def start_commands(compiled: Compiled, folder: Path, server: Server, python: bool) -> str:
-    """debug.gdb: to the run function of the first run, with the model's commands there."""
+    """Return debug.gdb, which stops at the run function of the first run and defines the model's commands."""
     sources = [folder.resolve(), *sorted({p.parent for p in RUNTIME.rglob("*.c")})]
     about = About(compiled)
-    knows = [f"source {COMMANDS}", f"baretorch-model {folder.resolve() / FACTS}"] if python else [plain_commands(about)]
+    model = _written(folder.resolve() / FACTS)
+    knows = [f"source {_written(COMMANDS)}", f"baretorch-model {model}"] if python else [plain_commands(about)]
     lines = [
+        f"# {MARK}debug",
         "set pagination off",
         "set confirm off",
-        *(f"directory {_quoted(path)}" for path in reversed(sources)),
+        *(f"directory {_written(path, gdb_quoted)}" for path in reversed(sources)),
         *knows,
-        f"target remote {server.target}",
+        f"target remote {_written(Path(server.target))}",
         *server.begin,
         f"tbreak {about.method.run}_in",
         "continue",
@@ -69,8 +74,22 @@ def start_commands(compiled: Compiled, folder: Path, server: Server, python: boo
     return "\n".join(lines) + "\n"
 
 
-def _quoted(path: Path) -> str:
-    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def check_folder(folder: Path) -> None:
+    """Raise CompileError if gdb cannot be given files of this folder, or debug.gdb in it is not ours."""
+    _written(folder.resolve() / FACTS)
+    check_file(folder / START)
+
+
+def _written(path: Path, write: Callable[[str], str] = gdb_path) -> str:
+    try:
+        return write(str(path))
+    except ValueError:
+        raise CompileError(
+            "gdb cannot be given this path",
+            have=str(path),
+            need="a path without a line break",
+            try_="--out with another folder; TMPDIR names the folder for temporary files",
+        ) from None
 
 
 @dataclass
@@ -134,8 +153,9 @@ def fed(compiled: Compiled, server: Server) -> Iterator[Feeder]:
 
 def run_gdb(gdb: str, elf: Path, start: Path, script: Path | None, output: int | None = None) -> tuple[int, str]:
     """gdb at the terminal, or with a script until that ends; its exit code, and what it printed into a pipe."""
-    command = [gdb, "-q", "-nx", *(["-batch"] if script else []), str(elf), "-x", str(start)]
-    command += ["-x", str(script)] if script else []
+    files = [start, *([script] if script else [])]
+    command = [gdb, "-q", "-nx", *(["-batch"] if script else []), str(elf.absolute())]  # no name begins with a dash
+    command += [word for file in files for word in ("-x", str(file.absolute()))]
     before = signal.signal(signal.SIGINT, lambda *_: None)  # a Ctrl-C is for gdb
     try:
         done = subprocess.run(
