@@ -48,7 +48,7 @@ LAYERS: dict[str, str] = {
     "firmware": "errors firmware.cache firmware.tools options outputs ownership targets",
     "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ports "
     "targets ties",
-    "devices": "emulators errors firmware targets",
+    "devices": "emulators errors escape firmware inputs outputs targets",
     "on_host": "emit errors firmware firmware.cache ir options outputs plan quantize targets",
     "pipeline": "emit emulators errors firmware frontends ir net npu on_host options outputs ownership passes plan "
     "ports quantize stopwatch targets text verify",

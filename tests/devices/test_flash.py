@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import threading
 import time
@@ -21,6 +23,8 @@ from baretorch.firmware.chunks import Chunk
 from baretorch.firmware.types import FlashUse, Image, RamUse
 from baretorch.firmware.uf2 import encode_uf2
 from baretorch.targets.boards import board_names, load_board
+from tests.cli.program import baretorch
+from tests.pipes import ending
 
 PYOCD = """\
 #!{python}
@@ -210,11 +214,71 @@ def test_a_board_that_reboots_before_the_file_is_closed(tmp_path: Path) -> None:
     assert flash_uf2(an_image(tmp_path, "pico"), gone, seconds=0) == f"RPI-RP2 on {gone.folder}"
 
 
-def test_a_drive_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_drive_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     drive = a_drive(tmp_path / "drive", "RPI-RP2")
-    (drive / "toy.uf2").mkdir()
+    monkeypatch.setattr(module, "copy_to_drive", full)
     with pytest.raises(CompileError, match="cannot be written"):
         flash_uf2(an_image(tmp_path, "pico"), Drive(drive, "RPI-RP2"), seconds=0)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "file"])
+def test_what_others_have_on_the_drive_stays(kind: str, tmp_path: Path) -> None:
+    """A stick that calls itself a board may hold a link to a file of the user's."""
+    drive = a_drive(tmp_path / "drive", "RPI-RP2")
+    precious, target = tmp_path / "precious", drive / "toy.uf2"
+    precious.write_text("precious")
+    if kind == "link":
+        target.symlink_to(precious)
+    elif kind == "pipe":
+        os.mkfifo(target)
+    elif kind == "folder":
+        target.mkdir()
+    else:
+        target.write_text("notes")
+    before = target.lstat()
+    with pytest.raises(CompileError, match=r"toy\.uf2 is not a file that Baretorch made, and stays as it is"):
+        flash_uf2(an_image(tmp_path, "pico"), Drive(drive, "RPI-RP2"), seconds=0)
+    assert precious.read_text() == "precious"
+    assert (target.lstat().st_ino, target.lstat().st_size) == (before.st_ino, before.st_size)
+
+
+def test_an_older_image_on_the_drive_is_replaced(tmp_path: Path) -> None:
+    """Also where another name of the same file is elsewhere: that one stays."""
+    drive, image = a_drive(tmp_path / "drive", "RPI-RP2"), an_image(tmp_path, "pico")
+    other = tmp_path / "other.uf2"
+    other.write_bytes(b"UF2\nold")
+    (drive / "toy.uf2").hardlink_to(other)
+    with pytest.raises(CompileError, match="did not restart"):
+        flash_uf2(image, Drive(drive, "RPI-RP2"), seconds=0)
+    assert image.uf2 and (drive / "toy.uf2").read_bytes() == image.uf2.read_bytes()
+    assert other.read_bytes() == b"UF2\nold"
+
+
+def test_a_drive_with_a_pipe_for_its_description(tmp_path: Path) -> None:
+    """Nothing waits for what somebody may write to it, and a link is not followed to it either."""
+    for name in ("pipe", "link"):
+        (tmp_path / name).mkdir()
+    os.mkfifo(tmp_path / "pipe" / "INFO_UF2.TXT")
+    (tmp_path / "link" / "INFO_UF2.TXT").symlink_to(tmp_path / "pipe" / "INFO_UF2.TXT")
+    with ending(tmp_path / "pipe" / "INFO_UF2.TXT"):
+        assert uf2_drives([tmp_path / "pipe", tmp_path / "link"]) == ()
+
+
+def test_what_a_drive_calls_itself_is_plain_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No markup, no escape sequence, no change of the direction of writing, and no novel."""
+    odd = "RPI-RP2[/x][red]\x1b]0;title\x07\x1b[2J\u202e" + "long" * 5000
+    drive = a_drive(tmp_path / "drive", odd)
+    (found,) = uf2_drives([drive])
+    assert found.board_id.isprintable() and len(found.board_id) < 60
+    image = an_image(tmp_path, "pico")
+    monkeypatch.setattr(module, "copy_to_drive", lambda path, data: (drive / "INFO_UF2.TXT").unlink())
+    result = baretorch("flash", str(image.uf2), "--board", "pico", "--drive", str(drive))
+    assert result.code == 0, result.err
+    assert "RPI-RP2[/x][red]\\x1b]0;title" in result.out.replace("\n", "")
+    assert all(c.isprintable() or c == "\n" for c in result.out)
 
 
 def test_the_drive_of_another_chip(tmp_path: Path, mounted: list[Path]) -> None:

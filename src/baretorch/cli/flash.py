@@ -41,6 +41,7 @@ def flash(
     from pathlib import Path
 
     from baretorch.devices.flash import flash as put
+    from baretorch.escape import markup
 
     with stages(as_json) as stage:
         path = Path(model)
@@ -55,7 +56,7 @@ def flash(
         where = put(image, "uf2" if drive and method is None else method, [Path(drive)] if drive else None, port)
     file = str(path if path.suffix in IMAGES else image.uf2 or image.hex or image.elf)
     data = {"board": image.board.name, "file": file, "where": where}
-    return Answer(data, f"{file} is on {where}")
+    return Answer(data, f"{markup(file)} is on {markup(where)}")
 
 
 def _image(path: Path, board: Board) -> Image:
@@ -64,7 +65,8 @@ def _image(path: Path, board: Board) -> Image:
     from baretorch.firmware.types import FlashUse, Image, RamUse
 
     if not path.is_file():
-        raise CompileError(f"there is no file {path}", try_="`baretorch build` makes images")
+        have = "something that is not a file" if path.exists() else None
+        raise CompileError(f"there is no file {path}", have=have, try_="`baretorch build` makes images")
     return Image(
         name=path.stem,
         board=board,

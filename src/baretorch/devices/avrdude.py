@@ -7,6 +7,7 @@ import subprocess
 
 from baretorch.devices.serial import serial_ports
 from baretorch.errors import CompileError
+from baretorch.escape import reported
 from baretorch.firmware.types import Image
 
 SECONDS = 120
@@ -32,7 +33,7 @@ def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:
     except subprocess.TimeoutExpired:
         raise CompileError(f"avrdude did not end within {SECONDS} s", at=" ".join(command)) from None
     if run.returncode:
-        said = (run.stderr + run.stdout).strip().splitlines()[-5:]
+        said = [reported(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
         raise CompileError(
             f"avrdude could not flash board {board.name}",
             at=" ".join(command),

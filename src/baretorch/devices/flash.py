@@ -4,27 +4,32 @@ boot loader of an Arduino with avrdude."""
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from baretorch.devices.avrdude import REMEDY, find_avrdude, flash_avrdude
 from baretorch.devices.serial import Port, find_port, no_port, not_ours, serial_ports, touch
 from baretorch.errors import CompileError, InternalError
+from baretorch.escape import reported
 from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import check_uf2, decode_uf2
+from baretorch.inputs import read_file
+from baretorch.outputs import copy_to_drive
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.types import Board
 
 INFO = "INFO_UF2.TXT"
 # By UF2 family, as INFO_UF2.TXT has them.
 BOARD_IDS = {0xE48BFF56: "RPI-RP2", 0xE48BFF59: "RP2350", 0xE48BFF5A: "RP2350"}
+INFO_BYTES = 4096  # a boot loader's has about 60
+ID_CHARACTERS = 40
 REBOOT_SECONDS = 10.0
 DRIVE_SECONDS = 20.0  # for a drive to be there after a board was asked for it
 MOUNT_FOLDERS = ("/media/", "/run/media/", "/mnt/")
@@ -99,11 +104,11 @@ def uf2_drives(folders: Sequence[Path] | None = None) -> tuple[Drive, ...]:
     found = []
     for folder in _mounted() if folders is None else folders:
         try:
-            text = (folder / INFO).read_text(errors="replace")
+            text = read_file(folder / INFO, INFO_BYTES, follow=False).decode("utf-8", "replace")
         except OSError:
             continue
         fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-        found.append(Drive(folder, fields.get("Board-ID", "unknown")))
+        found.append(Drive(folder, reported(fields.get("Board-ID", "unknown"), ID_CHARACTERS)))
     return tuple(found)
 
 
@@ -157,16 +162,13 @@ def flash_uf2(image: Image, drive: Drive, seconds: float = REBOOT_SECONDS) -> st
     if image.uf2 is None:
         raise InternalError(f"the image of {image.board.name} has no UF2 file")
     try:
-        data = image.uf2.read_bytes()
+        data = read_file(image.uf2)
     except OSError as error:
         raise CompileError(f"cannot read {image.uf2}", have=str(error)) from None
     _check(data, image.board, image.uf2)
     target = drive.folder / image.uf2.name
     try:
-        with target.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        copy_to_drive(target, data)
     except OSError as error:
         if (drive.folder / INFO).exists():
             raise CompileError(f"the UF2 file cannot be written to {drive.folder}", have=str(error)) from None
@@ -213,10 +215,11 @@ def flash_pyocd(image: Image, program: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         raise CompileError("pyOCD did not end within 300 s", at=" ".join(command)) from None
     if run.returncode:
-        said = (run.stderr + run.stdout).strip().splitlines()[-5:]
+        said = [reported(line) for line in (run.stderr + run.stdout).strip().splitlines()[-5:]]
         raise CompileError(f"pyOCD could not flash board {board.name}", have=said, try_=_pyocd_remedy(said, target))
     reset = [*program, "reset", "--target", target]
-    subprocess.run(reset, capture_output=True, timeout=60)
+    with suppress(subprocess.TimeoutExpired):  # the image is on the board; the user can reset it
+        subprocess.run(reset, capture_output=True, timeout=60)
     return f"{target} through pyOCD"
 
 

@@ -14,6 +14,7 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from baretorch.emulators.types import Block, DeviceFault, DeviceHang
 from baretorch.errors import CompileError
+from baretorch.escape import reported
 from baretorch.targets.types import Board
 
 POLL_SECONDS = 0.02
@@ -40,13 +41,13 @@ class Port:
 
     def __str__(self) -> str:
         """Such that two boards of a kind can be told apart."""
-        return f"{self.device} ({', '.join(filter(None, (self.board or self.title, self.number)))})"
+        return f"{self.device} ({', '.join(map(reported, filter(None, (self.board or self.title, self.number))))})"
 
 
 def serial_ports() -> tuple[Port, ...]:
     """The ports there are; those on USB, where boards are, first."""
     found = [
-        Port(p.device, p.description or p.device, p.vid, _board(p), p.serial_number or None)
+        Port(p.device, reported(p.description or p.device), p.vid, _board(p), p.serial_number or None)
         for p in list_ports.comports()
     ]
     return tuple(sorted(found, key=lambda port: (not port.usb, port.device)))
