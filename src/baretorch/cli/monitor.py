@@ -93,8 +93,10 @@ def _display(trace: Trace, title: str, total: int, as_json: bool, plot: bool) ->
     if as_json:
         yield lambda: None
         return
+    from baretorch.escape import markup
+
     screen = console()
-    screen.print(title)
+    screen.print(markup(title))
     if not plot:
         yield lambda: screen.print(_line(trace))
         return

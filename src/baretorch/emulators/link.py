@@ -24,6 +24,7 @@ from baretorch.emulators.frames import (
 )
 from baretorch.emulators.types import DeviceFault, DeviceHang, Machine
 from baretorch.errors import CompileError
+from baretorch.escape import LONGEST, reported
 
 PROTOCOL_VERSION = 1
 ATTEMPTS = 4  # a frame lost or damaged this often is no accident
@@ -33,6 +34,8 @@ START_SECONDS = 30.0  # an emulator may have to start first, on a busy computer
 FAULT_SECONDS = 1.0  # for the rest of a fault message to arrive
 FAULT_BEGINS, FAULT_ENDS = "FAULT:", "END OF FAULT"
 HEARD_CHARACTERS = 2000  # of the device's text kept for error messages
+FAULT_LINES = 60  # of a fault message
+UNKNOWN_BYTES = 1 << 24  # of all outputs, where the caller does not know their sizes
 
 _HELLO = struct.Struct("<BBBBI")
 RESTARTED = 1  # of its flags
@@ -69,13 +72,20 @@ class _Damaged(Exception):
 class Link:
     """Asks a machine, waits for the answer, asks again if a frame was damaged or lost on the way.
 
-    A run whose answer was lost runs twice: a model with state then has seen its input twice.
+    A run whose answer was lost runs twice: a model with state then has seen its input twice. `outputs` are the byte
+    sizes that the model's outputs must have: what a device reports is not believed, and nothing larger is received.
     """
 
-    def __init__(self, machine: Machine, on_text: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        on_text: Callable[[str], None] | None = None,
+        outputs: Sequence[int] | None = None,
+    ) -> None:
         self.machine = machine
         self._on_text = on_text
-        self._decoder = Decoder(limit=0xFFFF)  # enough for a hello, which then says how long a reply can be
+        self._outputs = None if outputs is None else tuple(outputs)
+        self._decoder = Decoder(limit=0xFFFF)  # enough for a hello; it grows when the outputs' sizes are known
         self._seq = 0
         self._heard = ""
         self._restarted = False
@@ -88,7 +98,6 @@ class Link:
             seconds = seconds or self._patience
             frame = self._ask(HELLO, HELLO_REPLY, b"", seconds)
             self._hello = _parse_hello(frame.payload)
-            self._decoder.limit = max(self._decoder.limit, _RUN_REPLY.size + sum(self._hello.outputs))
         if model is not None and model != self._hello.model:
             raise CompileError(
                 "another model runs on the board",
@@ -96,7 +105,24 @@ class Link:
                 need=model,
                 try_="`baretorch flash` puts this model on the board",
             )
+        self._check_outputs(self._hello)
+        self._decoder.limit = max(self._decoder.limit, _RUN_REPLY.size + sum(self._hello.outputs))
         return self._hello
+
+    def _check_outputs(self, hello: Hello) -> None:
+        if self._outputs is not None and hello.outputs != self._outputs:
+            raise CompileError(
+                f"another version of {hello.model} runs on the board",
+                have=reported(f"outputs of {_bytes(hello.outputs)}"),
+                need=reported(f"outputs of {_bytes(self._outputs)}"),
+                try_="`baretorch flash` puts this version on the board",
+            )
+        if self._outputs is None and sum(hello.outputs) > UNKNOWN_BYTES:
+            raise DeviceFault(
+                "the device announces outputs that do not fit on it",
+                have=f"{sum(hello.outputs):,} bytes",
+                need=f"at most {UNKNOWN_BYTES:,} bytes",
+            )
 
     def run(self, inputs: Sequence[bytes], timeout: float = 60.0) -> Reply:
         """One call of the model. `timeout` is how long its answer may take, in seconds."""
@@ -105,15 +131,15 @@ class Link:
         if sizes != hello.inputs:
             raise CompileError(
                 f"{hello.model}: the inputs do not fit the image",
-                have=f"inputs of {_bytes(sizes)}",
-                need=f"inputs of {_bytes(hello.inputs)}",
+                have=reported(f"inputs of {_bytes(sizes)}"),
+                need=reported(f"inputs of {_bytes(hello.inputs)}"),
             )
         payload = self._ask(RUN, RUN_REPLY, b"".join(inputs), timeout).payload
         if len(payload) != _RUN_REPLY.size + sum(hello.outputs):
             raise DeviceFault(
                 f"{hello.model}: the answer has the wrong length",
                 have=f"{len(payload)} bytes",
-                need=f"{_RUN_REPLY.size} bytes and outputs of {_bytes(hello.outputs)}",
+                need=reported(f"{_RUN_REPLY.size} bytes and outputs of {_bytes(hello.outputs)}"),
             )
         ticks, stack_peak = _RUN_REPLY.unpack_from(payload)
         return Reply(_split(payload[_RUN_REPLY.size :], hello.outputs), ticks, stack_peak)
@@ -182,12 +208,14 @@ class Link:
                 )
             for frame in frames:
                 if frame.kind == ERROR_REPLY:
-                    text = frame.payload[1:].split(b"\0")[0].decode("utf-8", "replace")
+                    text = reported(frame.payload[1:].split(b"\0")[0])
                     if frame.payload[:1] == bytes([WRONG_INPUT]) and frame.seq == self._seq:
                         raise _wrong_input(text)
                     raise _Damaged(text)
                 if (frame.kind, frame.seq) == (reply, self._seq):
                     return frame
+            if time.monotonic() >= deadline:  # also of a device that never stops sending
+                raise DeviceHang("the device sends, and what it sends is not the answer")
 
     def _receive(self, deadline: float) -> list[Frame]:
         """The frames that arrived; text goes to `on_text`, a fault message is raised."""
@@ -204,28 +232,29 @@ class Link:
     def _hear(self, items: list[Frame | bytes]) -> None:
         for item in items:
             if isinstance(item, bytes):
-                self._hear_text(item)
-        if FAULT_BEGINS in self._heard:
-            raise self._fault()
+                before = self._heard
+                whole = before + self._hear_text(item)
+                if FAULT_BEGINS in whole:
+                    raise self._fault(whole[whole.index(FAULT_BEGINS) :])
 
-    def _hear_text(self, data: bytes) -> None:
+    def _hear_text(self, data: bytes) -> str:
         text = "".join(c if c.isprintable() or c in "\n\t" else "." for c in data.decode("ascii", "replace"))
         self._restarted |= RESTART_TEXT in self._heard[-len(RESTART_TEXT) :] + text
         self._heard = (self._heard + text)[-HEARD_CHARACTERS:]
         if self._on_text is not None:
             self._on_text(text)
+        return text
 
-    def _fault(self) -> DeviceFault:
-        """Listen to the end of the fault message."""
+    def _fault(self, message: str) -> DeviceFault:
+        """Listen to the end of a fault message, but not for ever."""
         deadline = time.monotonic() + FAULT_SECONDS
-        while FAULT_ENDS not in self._heard:
+        while FAULT_ENDS not in message and len(message) < HEARD_CHARACTERS and time.monotonic() < deadline:
             try:
-                data = self.machine.read(max(0.0, deadline - time.monotonic()))
+                message += self._hear_text(self.machine.read(max(0.0, deadline - time.monotonic())))
             except (DeviceHang, DeviceFault):
                 break
-            self._hear_text(data)
-        message = self._heard[self._heard.index(FAULT_BEGINS) :].split(FAULT_ENDS)[0]
-        first, *rest = message.strip().splitlines()
+        first, *rest = message[:HEARD_CHARACTERS].split(FAULT_ENDS)[0].strip().splitlines()
+        rest = rest[:FAULT_LINES]
         fault = DeviceFault(f"the device stopped: {first}", have=rest)
         rows = [line for line in rest if line.startswith(("pc ", "called from "))]
         fault.addresses = tuple(int(word, 16) for row in rows for word in re.findall("0x([0-9a-f]{8})", row))
@@ -233,7 +262,7 @@ class Link:
 
     def _heard_lines(self) -> list[str]:
         lines = self._heard.strip().splitlines()[-10:]
-        return [f"heard: {line}" for line in lines] or ["heard nothing"]
+        return [f"heard: {reported(line)}" for line in lines] or ["heard nothing"]
 
 
 def _wrong_input(name: str) -> CompileError:
@@ -259,11 +288,10 @@ def _parse_hello(payload: bytes) -> Hello:
         model, board, rest = payload[_HELLO.size + 4 * len(sizes) :].split(b"\0")
         if rest:
             raise ValueError
-        return Hello(
-            model.decode(), board.decode(), counter_hz, sizes[:inputs], sizes[inputs:], bool(flags & RESTARTED)
-        )
+        names = reported(model.decode(), LONGEST), reported(board.decode(), LONGEST)
+        return Hello(*names, counter_hz, sizes[:inputs], sizes[inputs:], bool(flags & RESTARTED))
     except (struct.error, ValueError):
-        raise DeviceFault("the device's hello makes no sense", have=payload.hex(" ")) from None
+        raise DeviceFault("the device's hello makes no sense", have=reported(payload.hex(" "))) from None
 
 
 def _split(data: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:

@@ -41,8 +41,7 @@ def run_on(
     others: Sequence[Sequence[Array]] = (),
 ) -> Run:
     """Run the example inputs twice on the machine, then each set of `others`; the figures are of the second call."""
-    link = Link(machine)
-    link.hello(c_prefix(graph.name))
+    link = greeted(machine, graph)
     first = call(link, graph, inputs, timeout)
     reply = link.run([np.ascontiguousarray(x).tobytes() for x in inputs], timeout)
     outputs = decode(graph, reply.outputs)
@@ -72,6 +71,13 @@ def measured(machine: Machine, reply: Reply, first: tuple[Array, ...], outputs: 
 
 def _last(calls: tuple[int, ...]) -> int | None:
     return calls[-1] if calls else None
+
+
+def greeted(machine: Machine, graph: Graph) -> Link:
+    """Return a link to the image; CompileError if it does not hold this model."""
+    link = Link(machine, outputs=[t.bytes for t in graph.of(graph.outputs)])
+    link.hello(c_prefix(graph.name))
+    return link
 
 
 def call(link: Link, graph: Graph, inputs: Sequence[Array], timeout: float = 60.0) -> tuple[Array, ...]:

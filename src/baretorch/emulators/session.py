@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.link import Hello, Link, Reply
-from baretorch.emulators.run import decode
+from baretorch.emulators.link import Hello, Reply
+from baretorch.emulators.run import decode, greeted
 from baretorch.emulators.types import DeviceFault, Machine
 from baretorch.errors import CompileError
-from baretorch.escape import c_prefix
 from baretorch.ir import Array, Graph
 from baretorch.ports import Answer, Runner, arranged, real, restored, stored
 from baretorch.ties import indices_of, up_to_ties
@@ -27,8 +26,7 @@ class Session:
     def __init__(self, machine: Machine, graph: Graph) -> None:
         self.machine = machine
         self._graph = graph
-        self._link = Link(machine)
-        self._link.hello(c_prefix(graph.name))
+        self._link = greeted(machine, graph)
 
     def __call__(self, *inputs: Any) -> Answer:
         return self.ask(*inputs)[0]

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from baretorch.emulators.link import Link
-from baretorch.emulators.run import call
+from baretorch.emulators.run import call, greeted
 from baretorch.emulators.types import Machine
 from baretorch.errors import CompileError
-from baretorch.escape import c_prefix
 from baretorch.frontends import Source
 from baretorch.frontends.consecutive import in_graph
 from baretorch.frontends.model_file import import_file
@@ -108,8 +106,7 @@ def stream(
     show: Callable[[], None],
 ) -> None:
     """Send input after input, and show each answer as it comes."""
-    link = Link(machine)
-    link.hello(c_prefix(graph.name))
+    link = greeted(machine, graph)
     due = time.monotonic()
     for i in range(total):
         inputs = trace.sweep.inputs[i % len(trace.sweep.inputs)]
