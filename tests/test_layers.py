@@ -42,7 +42,7 @@ LAYERS: dict[str, str] = {
     "layerwise": "ir passes",
     "frontends": "emulators.npu errors escape ir layerwise net npu npu.accelerators ops options outputs ownership "
     "passes ports runtimes stopwatch verify",
-    "quantize": "errors frontends ir net ops options passes ports",
+    "quantize": "errors frontends ir net ops options passes ports verify",
     "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors firmware.cache firmware.tools options outputs ownership targets",
@@ -55,7 +55,7 @@ LAYERS: dict[str, str] = {
     "debug": "devices emit emulators errors escape firmware ir ownership pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs ownership passes "
     "pipeline plan ports quantize targets targets.features text ties units version",
-    "explore": "emit emulators errors escape firmware firmware.cache frontends ir ops options outputs passes pipeline "
+    "explore": "emit emulators errors firmware firmware.cache frontends ir ops options outputs passes pipeline "
     "plan ports report targets ties",
     "tune": "emulators errors escape firmware frontends inputs ir net on_host ops options outputs ownership passes "
     "pipeline plan ports quantize report targets targets.features version",
