@@ -23,7 +23,7 @@ LAYERS: dict[str, str] = {
     "options": "errors",
     "targets.features": "",
     "npu.accelerators": "",
-    "targets": "errors escape npu.accelerators options targets.features",
+    "targets": "errors escape inputs npu.accelerators options targets.features",
     "ir": "errors",
     "verify": "errors ir",
     "ops": "errors ir targets.features",
@@ -40,10 +40,10 @@ LAYERS: dict[str, str] = {
     "runtimes": "errors",
     "net": "errors ir ops passes",
     "layerwise": "ir passes",
-    "frontends": "emulators.npu errors escape ir layerwise net npu npu.accelerators ops options outputs ownership "
-    "passes ports runtimes stopwatch verify",
-    "quantize": "errors frontends ir net ops options passes ports verify",
-    "plan": "errors ir ops options passes targets text units",
+    "frontends": "emulators.npu errors escape inputs ir layerwise net npu npu.accelerators ops options outputs "
+    "ownership passes ports runtimes stopwatch verify",
+    "quantize": "errors frontends inputs ir net ops options passes ports verify",
+    "plan": "errors inputs ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors firmware.cache firmware.tools options outputs ownership targets",
     "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ports "

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.inputs import need_regular
 from baretorch.ir import Array, Graph, Port
 from baretorch.ports import as_real
 
@@ -131,6 +132,7 @@ def _is_stored(x: Array, port: Port) -> bool:
 def _load(path: Path) -> dict[str, Array]:
     """The arrays of an .npz by name, or that of an .npy, which has none; nothing in it runs."""
     try:
+        need_regular(path)
         unpacked = _unpacked(path)
         if unpacked > MOST:
             raise ValueError(f"it unpacks to {unpacked:,} bytes; at most {MOST:,} are read, and fewer samples will do")

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import Arguments, Offer, read_offer, taken
 from baretorch.frontends.tinygrad.hook import watching
+from baretorch.inputs import special_kind
 
 EXTRAS = ("onnx", "tflite", "tinygrad", "torch")  # packages that come with an extra of their name
 Evaluate: TypeAlias = Callable[[Callable[..., Any]], dict[str, float]]
@@ -50,10 +51,19 @@ def need_file(path: str) -> Path:
     if not os.path.isfile(file):  # False also for a name that no file can have
         raise CompileError(
             f"there is no file {path}",
+            have=_instead(file),
             need="a Python model file, or an .onnx, .tflite, .pt2 or .pte file",
             try_="`baretorch new my_model.py` writes a model file to start from",
         )
     return file
+
+
+def _instead(file: Path) -> str | None:
+    """Return what has the name of a file and is not a file, or None if nothing has it."""
+    try:
+        return special_kind(os.stat(file).st_mode)
+    except (OSError, ValueError):
+        return None
 
 
 def import_file(path: Path) -> ModuleType:

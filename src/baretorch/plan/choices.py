@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from baretorch.errors import CompileError
+from baretorch.inputs import read_text
 from baretorch.ir import Graph
 from baretorch.ops import OPS
 from baretorch.ops.kernel import Call
@@ -227,7 +228,7 @@ def read_choices(path: Path) -> tuple[Row, ...]:
             raise CompileError(
                 f"{path}: too large for a file of kernels", have=f"{path.stat().st_size:,} bytes", need=_NEED
             )
-        said = json.loads(path.read_text("utf-8"))
+        said = json.loads(read_text(path))
     except OSError as error:
         raise CompileError(f"cannot read {path}", have=error.strerror or str(error), try_=_TRY) from error
     except (ValueError, RecursionError) as error:

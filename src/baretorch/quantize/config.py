@@ -27,6 +27,7 @@ import numpy as np
 
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import LISTS, Arguments, is_number
+from baretorch.inputs import need_regular, read_text
 from baretorch.ir import Array, DType, Graph, Node, Quant, Tensor, fresh, with_data
 from baretorch.ops import int4
 from baretorch.ops.conv2d import Conv2d
@@ -87,7 +88,7 @@ def read_config(path: str) -> Config:
     try:
         if file.stat().st_size > LARGEST:
             raise CompileError(f"--config {file.name}: it is too large", need=f"at most {LARGEST:,} bytes")
-        told = tomllib.loads(file.read_text("utf-8"))
+        told = tomllib.loads(read_text(file))
     except OSError as error:
         raise CompileError(f"--config: cannot read {path}", have=error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:  # also of numbers with too many digits
@@ -227,6 +228,7 @@ def _stored(path: Path, graph: Graph) -> dict[str, Array]:
     known = {t.name: t for t in graph.constants() if t.dtype is DType.FLOAT32}  # as tune writes them
     most = sum(t.bytes + HEADER for t in known.values()) + HEADER * len(graph.tensors)
     try:
+        need_regular(path)
         with zipfile.ZipFile(path) as parts:
             if sum(part.file_size for part in parts.infolist()) > most:
                 raise ValueError("it is larger than the model")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from baretorch.errors import CompileError
+from baretorch.inputs import read_text
 from baretorch.targets.runtime import RUNTIME
 
 T = TypeVar("T")
@@ -21,7 +22,7 @@ _TOML_KINDS = {str: "a string", int: "a whole number", list: "an array", dict: "
 
 def read(path: Path) -> Table:
     try:
-        rows = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = tomllib.loads(read_text(path))
     except FileNotFoundError:
         raise CompileError(f"no file {path}", try_="`baretorch boards` lists the boards that need no file") from None
     except (OSError, UnicodeDecodeError) as error:

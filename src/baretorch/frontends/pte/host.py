@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
+from baretorch.inputs import read_file
 from baretorch.ir import Array
 
 CALLS = 3  # of each method when it is compared with PyTorch, so that what a model remembers counts, too
@@ -47,7 +48,7 @@ class HostRuntime:
 def run_pte(path: str | Path, inputs: Sequence[Any], method: str = "forward") -> list[Array]:
     """The outputs of a method of a `.pte` file."""
     try:
-        data = Path(path).read_bytes()
+        data = read_file(Path(path))
     except OSError as error:
         raise CompileError(f"cannot read {path}", have=str(error)) from error
     return HostRuntime(data).run(inputs, method)
