@@ -49,6 +49,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool("cc", "program", "builds for board host, counts instructions", "apt-get install gcc"),
 )
 
+SECONDS = 60  # for a tool to report its version
+
 
 @verb("doctor")
 def doctor(as_json: bool) -> Answer:
@@ -94,6 +96,12 @@ def version(tool: Tool) -> str | None:
     path = shutil.which(tool.name)
     if path is None:
         return None
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace").stdout
+    try:
+        asked = [path, "--version"]
+        said = subprocess.run(
+            asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS
+        ).stdout
+    except (subprocess.TimeoutExpired, OSError):  # it waits for something, or cannot be run
+        return "unknown version"
     number = re.search(r"(?<=\s)\d+(\.\d+)+(?=\s|$)", f" {said.removeprefix('v')}")
     return number[0] if number else "unknown version"
