@@ -16,7 +16,7 @@ from baretorch.cli.verb import Stage
 from baretorch.errors import CompileError
 from baretorch.options import DEFAULT, Options
 from baretorch.studio.live import LiveModel
-from baretorch.studio.server import StudioServer, Tab
+from baretorch.studio.server import REQUEST_SECONDS, StudioServer, Tab
 from baretorch.targets.boards import load_board
 
 
@@ -47,8 +47,8 @@ def live(
 
 
 @contextmanager
-def served(*tabs: tuple[str, LiveModel]) -> Iterator[StudioServer]:
-    server = StudioServer({name: Tab(name, model) for name, model in tabs})
+def served(*tabs: tuple[str, LiveModel], request_seconds: float = REQUEST_SECONDS) -> Iterator[StudioServer]:
+    server = StudioServer({name: Tab(name, model) for name, model in tabs}, request_seconds=request_seconds)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -206,6 +206,37 @@ def test_many_silent_lines_take_only_so_many_threads(studio: StudioServer) -> No
         pytest.fail("no place became free")
 
 
+HEAD = "Host: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        ("", 1000),
+        (f"GET / HTTP/1.1\r\n{HEAD}A: ", 1000),
+        (f"POST /TOKEN/api/model/run HTTP/1.1\r\n{HEAD}Content-Length: 8\r\n\r\n", 7),
+    ],
+    ids=["line", "header", "body"],
+)
+def test_a_request_of_one_byte_now_and_then_ends(begin: str, more: int, tmp_path: Path) -> None:
+    """The limit is for the request, not for one read of it."""
+    with served(("model", live(PTE / "sine.pte", tmp_path)), request_seconds=0.3) as server:
+        server.tabs["model"].live.describe()  # compiled before
+        with socket.create_connection(server.server_address[:2], timeout=0.05) as line:
+            line.sendall(begin.replace("TOKEN", server.token).encode())
+            for i in range(400):
+                try:
+                    line.sendall(b"a" if i < more else b"")
+                    if line.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except ConnectionError:
+                    break
+            else:
+                pytest.fail("the connection was kept")
+
+
 def test_values_that_are_no_numbers(studio: StudioServer) -> None:
     for odd, told in ((np.nan, "nan"), (np.inf, None), (1e300, None)):
         answer = ask(studio, "api/model/run", np.array([odd]).tobytes())

@@ -18,7 +18,9 @@ from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from io import BufferedReader, RawIOBase
 from threading import BoundedSemaphore
+from time import monotonic
 from typing import Any
 
 from baretorch.errors import CompileError
@@ -27,9 +29,9 @@ from baretorch.studio.live import LiveModel, input_bytes, read_inputs
 
 ADDRESS = "127.0.0.1"
 OUR_HOSTS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?")
-REQUEST_SECONDS = 30.0  # for a request to arrive, so that one that never does holds nothing
+REQUEST_SECONDS = 30.0  # for a whole request to arrive, and for its answer to leave
 MOST_CONNECTIONS = 64  # at a time, each with a thread of its own; a browser opens six
-LINGER_SECONDS, LINGER_BYTES, LINGER_CHUNKS = 0.5, 1 << 16, 64
+LINGER_SECONDS, LINGER_BYTES, LINGER_CHUNKS = 0.5, 1 << 16, 64  # for all that is still received of a refused request
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -78,8 +80,9 @@ class StudioServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = MOST_CONNECTIONS  # with five, the sixth of a busy moment waits a second to try again
 
-    def __init__(self, tabs: Mapping[str, Tab], port: int = 0) -> None:
+    def __init__(self, tabs: Mapping[str, Tab], port: int = 0, request_seconds: float = REQUEST_SECONDS) -> None:
         self.tabs = tabs
+        self.request_seconds = request_seconds
         self.token = secrets.token_urlsafe(16)
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
         try:
@@ -112,12 +115,39 @@ class StudioServer(ThreadingHTTPServer):
         """A browser that hangs up is no event."""
 
 
+class _Timed(RawIOBase):
+    """Reads a connection until a deadline, however many reads that takes: one byte now and then extends nothing."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.deadline = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError("the request takes too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: StudioServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "baretorch", ""
-    timeout = REQUEST_SECONDS
     disable_nagle_algorithm = True  # else small answers wait for an acknowledgement
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._timed = _Timed(self.connection)
+        self.rfile = BufferedReader(self._timed)
+
+    def handle_one_request(self) -> None:
+        self._timed.deadline = monotonic() + self.server.request_seconds
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._serve("GET")
@@ -163,10 +193,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Hear a little more of what was refused: a line that is closed while the other side still writes loses what it
         was told."""
         self.wfile.flush()
-        self.connection.settimeout(LINGER_SECONDS)
+        deadline = monotonic() + LINGER_SECONDS
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
             for _ in range(LINGER_CHUNKS):
+                self.connection.settimeout(max(0.0, deadline - monotonic()))
                 if not self.connection.recv(LINGER_BYTES):
                     break
 
@@ -243,6 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")
+        self.connection.settimeout(self.server.request_seconds)  # for all of it: a browser may read slowly
         self.end_headers()
         self.wfile.write(body)
 
