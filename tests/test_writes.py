@@ -18,7 +18,6 @@ WRITER = "outputs.py"
 EXCEPTIONS = {
     ("cli/__init__.py", "open"): "the null device takes the place of a closed standard stream",
     ("cli/__init__.py", "os.open"): "the null device takes the place of a closed standard stream",
-    ("frontends/tflite/litert.py", "open"): "the null device takes what LiteRT prints",
     ("npu/reference.py", "np.save"): "into memory",
     ("tune/tune.py", "zipfile.ZipFile"): "into memory",
     ("tune/tune.py", "parts.open"): "a part of that",

@@ -89,7 +89,7 @@ class _Child:
         """Whether it can be asked; a forked process must not share the pipes of its parent."""
         return not self.ended and self._owner == os.getpid()
 
-    def open(self, data: bytes, operators: Sequence[str]) -> int:
+    def load(self, data: bytes, operators: Sequence[str]) -> int:
         with self._lock:
             self._opened += 1
             header = {"ask": "open", "model": self._opened, "operators": list(operators)}
@@ -172,7 +172,7 @@ def _open(library: str, data: bytes, operators: Sequence[str]) -> tuple[_Child, 
     child = _children.get(library)
     if child is None or not child.alive:
         child = _children[library] = _Child(library)
-    return child, child.open(data, operators)
+    return child, child.load(data, operators)
 
 
 def stop_all() -> None:
