@@ -40,7 +40,7 @@ from baretorch.passes.order import FLOAT, PASSES, stages
 from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.plan.weights import in_ram
-from baretorch.ports import stored
+from baretorch.ports import need_ports, stored
 from baretorch.quantize.config import read_config
 from baretorch.quantize.source import quantized
 from baretorch.stopwatch import timed
@@ -153,6 +153,8 @@ def compile_graphs(source: Source, graphs: Mapping[str, Graph], board: Board, op
     options = _with_cores(options, board)
     board = board.with_console(options.console)
     check_watchdog(board, options.watchdog)
+    for method, graph in graphs.items():
+        need_ports(graph, method)
     if options.check_inputs:
         _need_checkable(graphs, options)
     with timed("npu") if board.chip.npu else nullcontext():

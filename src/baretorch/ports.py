@@ -54,6 +54,27 @@ def _accepted(port: Port) -> str:
     return f"{whole} of real numbers, or {port.tensor.dtype.label}{list(port.shape)} of stored values"
 
 
+def need_ports(graph: Graph, method: str) -> None:
+    """CompileError if a method has no outputs, or no inputs, and no state either."""
+    inputs, outputs = (", ".join(map(str, graph.of(names))) for names in (graph.inputs, graph.outputs))
+    if not graph.outputs and not graph.state:
+        raise CompileError(
+            "the model has no outputs",
+            at=method,
+            have=f"inputs: {inputs}" if inputs else "no inputs either",
+            need="at least one output, or state that changes",
+            try_="return a tensor from forward(); in an .onnx or .tflite file, list a tensor among the graph's outputs",
+        )
+    if not graph.inputs and not graph.state:
+        raise CompileError(
+            "the model has no inputs, so its result is always the same",
+            at=method,
+            have=f"outputs: {outputs}",
+            need="at least one input, or state that changes",
+            try_="compute the result once on this computer, and store it as a constant array in the application",
+        )
+
+
 def as_array(x: Any) -> Array:
     """A tensor of PyTorch or tinygrad, or what NumPy knows, as an array."""
     x = x.detach() if hasattr(x, "detach") else x

@@ -8,7 +8,7 @@ from textwrap import wrap
 from baretorch.emit.c import c_type, literal
 from baretorch.emit.cores import uses_core1
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
+from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
 from baretorch.escape import comment
 from baretorch.plan.schedule import Executor
 from baretorch.plan.types import InArena
@@ -73,7 +73,7 @@ def _method(names: Names, method: Method) -> str:
 void {method.run}({parameters(method)});
 
 {elsewhere}
-{_offsets(method)}void {method.run}_in({arena_parameters(method)}, {parameters(method)});
+{_offsets(method)}void {method.run}_in({parameters_in(method)});
 {_check(method) if names.checked else ""}"""
 
 

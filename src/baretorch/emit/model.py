@@ -10,7 +10,7 @@ from textwrap import indent
 from baretorch.emit.c import c_type, literal, unique
 from baretorch.emit.cores import ask_core1, core1, helpers, job, meet, part, shares
 from baretorch.emit.names import Method, Names, Port
-from baretorch.emit.spell import arena_parameters, at, banner, input_parameters, parameters, tensor_of, word_count
+from baretorch.emit.spell import at, banner, input_parameters, parameters, parameters_in, tensor_of, word_count
 from baretorch.emit.streams import copying, headers
 from baretorch.escape import comment
 from baretorch.ir import DType
@@ -99,7 +99,7 @@ def _method(names: Names, method: Method, writer: _Writer) -> str:
         before = "".join(part(names, method, core.value, writer.body(method, core)) for core in others)
         begin = ask_core1(names, method)
         body += f"\n{meet(names, 0)}  {comment('all are done' if names.team else 'both are done')}"
-    return f"""{before}void {method.run}_in({arena_parameters(method)}, {parameters(method)})
+    return f"""{before}void {method.run}_in({parameters_in(method)})
 {{
 {unused}{copies_in}
 {begin}{body}

@@ -54,9 +54,9 @@ def declared(method: Method, port: Port) -> str:
     return f"{kind} *{port.name}" if port in method.outputs else f"const {kind} *{port.name}"
 
 
-def arena_parameters(method: Method) -> str:
-    """Those before them, where the caller gives the memory."""
-    return ", ".join(f"void *{a.parameter}" for a in method.arenas)
+def parameters_in(method: Method) -> str:
+    """The parameters of the function that runs in the caller's memory."""
+    return ", ".join([*(f"void *{a.parameter}" for a in method.arenas), *(declared(method, p) for p in method.ports)])
 
 
 def word_count(bytes_: int) -> int:

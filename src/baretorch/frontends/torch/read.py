@@ -46,12 +46,20 @@ def read_plain(module: Any, name: str, beside: Iterable[Any] = ()) -> AtenProgra
         elif node.op == "output":
             for value in node.args[0]:
                 if not isinstance(value, torch.fx.Node):
-                    raise CompileError(f"an output is {value!r}, not a tensor", need="tensors as outputs")
+                    raise CompileError(
+                        f"an output is {value!r}, not a tensor",
+                        need="tensors as outputs",
+                        try_="`return y` at the end of forward()" if value is None else f"torch.tensor({value!r})",
+                    )
                 outputs.append(names.get(value.name, value.name))
                 orders.append(_order(value.meta["val"]))
     state = [AtenState(names[node.args[0].name], names.get(node.args[1].name, node.args[1].name)) for node in written]
     if not outputs and not state:
-        raise CompileError("the model returns no tensors", need="at least one tensor as output")
+        raise CompileError(
+            "the model returns no tensors",
+            need="at least one tensor as output",
+            try_="`return y` at the end of forward()",
+        )
     used = {a.name for call in calls for a in refs(call.args)} | set(outputs)
     used |= {name for s in state for name in (s.name, s.next)}
     return AtenProgram(
