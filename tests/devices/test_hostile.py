@@ -20,12 +20,7 @@ from tests.devices.hostile import CASES, ENDLESS, NOTHING, answers, attached, he
 from tests.emulators.fake import FakeDevice
 
 GOOD = ("good", "nan", "text_between", "zero_hz")
-MODEL = """
-import torch
-from torch import nn
-def model(): return nn.Linear(1, 1).eval()
-def inputs(): return (torch.ones(1, 1),)
-"""
+PTE = Path(__file__).parents[1] / "frontends" / "data" / "sine.pte"
 
 
 @pytest.fixture(autouse=True)
@@ -137,17 +132,15 @@ def test_another_version_of_the_model() -> None:
 @pytest.mark.parametrize("name", ["hello_escapes_in_utf8", "error_escapes", "fault_escapes", "hello_other_outputs"])
 def test_monitor(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("sine.py").write_text(MODEL)
     with attached(CASES[name]) as port:
-        result = baretorch("monitor", "sine.py", "--board", "pico", "--port", port)
+        result = baretorch("monitor", str(PTE), "--board", "pico", "--port", port)
     assert result.code == 1, result.err
     assert all(c.isprintable() or c == "\n" for c in result.out + result.err)
 
 
 def test_a_port_whose_name_looks_like_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("sine.py").write_text(MODEL)
     with attached(CASES["good"]) as port:
         os.symlink(port, "[red]")
-        result = baretorch("monitor", "sine.py", "--board", "pico", "--port", "[red]", "--count", "1")
+        result = baretorch("monitor", str(PTE), "--board", "pico", "--port", "[red]", "--count", "1")
     assert result.out.startswith("sine on pico, on port [red]: 1 inputs\n"), result.err

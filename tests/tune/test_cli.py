@@ -72,7 +72,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "defaults.py").write_text("WIDTHS = 0.5, 1\n" + MODEL.replace("def model()", "def model(width)"))
     (tmp_path / "none.py").write_text("SIZES = ()\n" + MODEL)
     (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "study.db").write_text("SQLite format 4")
+    (tmp_path / "damaged" / "study.db").write_bytes(b"SQLite format 3\0" + bytes(200))
     return tmp_path
 
 
