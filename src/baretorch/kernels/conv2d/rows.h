@@ -28,7 +28,7 @@ BT_INLINE void bt_conv2d_row(const bt_conv2d_f32 *p, const float *x, const float
         int32_t whole = p->in_w - p->kernel_w - left; /* how far a whole window may move to the right */
         int32_t taps = (whole < 0 ? p->kernel_w + whole : p->kernel_w) - before;
         count = 1;
-        if (s.rows > 0 && taps == p->kernel_w) {
+        if (taps == p->kernel_w) {
             count = whole / p->stride_w + 1;
             count = count < end - from ? count : end - from;
         }
@@ -39,9 +39,11 @@ BT_INLINE void bt_conv2d_row(const bt_conv2d_f32 *p, const float *x, const float
             s.w_next = (p->kernel_h - s.rows) * p->kernel_w * depth;
             s.skipped = (above * p->kernel_w + before) * depth;
             sums(&s, x + (left + before) * p->in, weight, bias, y, count);
-        } else
+        } else {
+            count = 1; /* also where a run of windows would be whole */
             for (int32_t o = 0; o < p->out; o++)
                 y[o] = bias[o];
+        }
     }
 }
 
