@@ -18,20 +18,12 @@ from baretorch.plan.types import Plan
 PATTERNS = (0xFF, 0x5A)  # floats are NaN, and about 1.5e16; no byte of the one is a byte of the other
 
 FILL = """\
-#if defined(__AVR__)
-#define FILL_TABLE static const __flash
-#else
-#define FILL_TABLE static const
-#endif
-
 /* Fills all memory of the model that has no meaning before a run. */
 static void fill(void)
 {
-    FILL_TABLE struct { uint8_t *at; size_t bytes; } parts[] = { %(parts)s };
     static uint8_t pattern = %(second)d;
     pattern = (uint8_t)(pattern ^ %(change)d);
-    for (unsigned i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        __builtin_memset(parts[i].at, pattern, parts[i].bytes);
+%(parts)s
 }
 
 """
@@ -52,15 +44,19 @@ def filling(glue: str, names: Names, method: Method) -> str:
     assert glue.count(CALL) == 1, "glue.c has no place for the call of fill()"
     plans = [m.plan for m in names.methods.values()]
     parts = [
-        f"{{ (uint8_t *){arena.name} + {start}, {stop - start} }}"
+        f"    __builtin_memset((uint8_t *){arena.name} + {start}, pattern, {stop - start});"
         for arena in names.arenas
         for start, stop in meaningless(plans, arena.bank, arena.bytes)
     ]
-    parts += [f"{{ (uint8_t *)bt_memory_{p.name}, sizeof bt_memory_{p.name} }}" for p in method.outputs if p.direct]
+    parts += [
+        f"    __builtin_memset(bt_memory_{p.name}, pattern, sizeof bt_memory_{p.name});"
+        for p in method.outputs
+        if p.direct
+    ]
     if not parts:
         return glue
     first, second = PATTERNS
-    text = FILL % {"parts": ", ".join(parts), "second": second, "change": first ^ second}
+    text = FILL % {"parts": "\n".join(parts), "second": second, "change": first ^ second}
     return glue.replace(CALL, f"{text}{CALL}    fill();\n")
 
 
