@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope --no-loadscope
 TORCH := $(addprefix tests/,cli cluster debug emulators examples explore exports frontends firmware/test_app.py fuzz new_operator npu \
 	opinfo ops passes plan quantize report tune \
 	units zoo test_api.py test_blame.py test_check_inputs.py test_docs.py test_net.py test_ports.py test_road.py \
-	test_structure.py test_text.py test_two_cores.py)
+	test_structure.py test_text.py test_ties.py test_two_cores.py)
 # Of it what reads and quantizes models, for a CPU between the old one and this.
 READERS := $(addprefix tests/,frontends opinfo passes quantize zoo test_net.py test_road.py)
 OLD_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Nehalem

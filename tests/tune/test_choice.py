@@ -216,3 +216,14 @@ def test_of_equals_the_smallest_is_trained_and_chosen() -> None:
     assert trained(tuning.asked) == [30, 40, 50]
     assert {flash for flash, what in tuning.asked if what != "training"} == {30}
     assert tuning.best([*found, *better]).candidate.flash == 30
+
+
+def test_within_the_budgets_the_fastest_of_equals_is_chosen() -> None:
+    tuning = tuner(Budget(0.8, flash=17_000), {})
+    figures = {"slow": (16_000, 21.0), "fast": (16_900, 9.0), "large": (18_000, 1.0)}
+    found = []
+    for label, (flash, ms) in figures.items():
+        over = ("too large",) if flash > 17_000 else ()
+        candidate = Candidate(label, "", 0.9, flash, 0, 0, ms, over)
+        found.append(Winner(candidate, Variant(Choice(), cast(Graph, None), {}, {})))
+    assert tuning.best(found).candidate.label == "fast"

@@ -129,6 +129,7 @@ def tune(
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
     from baretorch.tune.benches import Benches
     from baretorch.tune.database import driver_url, own_database
+    from baretorch.tune.order import points
     from baretorch.tune.study import import_optuna
     from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
     from baretorch.tune.workbench import Choice, Variant, Workbench, need_tunable
@@ -160,8 +161,7 @@ def tune(
         source = bench.source
         stage("original")
         name, original = bench.original(metric)
-        drop = accuracy_drop / 100 if abs(original) <= 1 else accuracy_drop
-        budget = Budget(original - drop, flash, ram_budget, time, name)
+        budget = Budget(original - points(original, accuracy_drop), flash, ram_budget, time, name)
         about = f"{board.name}: {', '.join(f'{what} {words}' for what, words in budget.words())}"
         tuner = Tuner(benches, name, original, budget, stage.show, samples, sha256(Path(path).read_bytes()).hexdigest())
         folder = Path(out) if out else Path("build") / f"{source.name}-{board.name}-tuned"

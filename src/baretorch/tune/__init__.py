@@ -6,6 +6,7 @@ thin       weights that are left out in fours, where kernels can leave them out 
 refine     steps that may help the accuracy: rounding that makes up for itself, corrected biases
 retrain    a graph as an nn.Module, for the train() of a model file
 plan       how much each choice harms, and from that the choices that a search begins with
+order      which of two candidates is better
 study      the search, by any number of processes
 tune       all of it, up to the files
 """

@@ -26,6 +26,7 @@ from baretorch.report.numbers import figure
 from baretorch.report.tuning import Budget, Candidate, Step, or_no_number, shown
 from baretorch.targets.types import Board
 from baretorch.tune.benches import Benches
+from baretorch.tune.order import RESOLUTION, best_first, points
 from baretorch.tune.plan import LEAST, PARTS, Harm, Point, beginnings, chosen, even, find_harm, way, weights_of
 from baretorch.tune.refine import Grid, balanced, rounded
 from baretorch.tune.retrain import trained, why_untrained
@@ -206,7 +207,7 @@ class Tuner:
 
     def improved(self, winners: Sequence[Winner]) -> list[Winner]:
         """What training and other steps make of the best that meet all budgets but perhaps the accuracy's."""
-        every = sorted((w for w in winners if not w.candidate.over), key=_rank)
+        every = self._ranked([w for w in winners if not w.candidate.over])
         allowed = list({str(w.variant.choice): w for w in every}.values())
         better: list[Winner] = []
         train = self.bench.train
@@ -219,9 +220,9 @@ class Tuner:
             for i, winner in enumerate(allowed[:TRAINED]):
                 better += self._teach(winner, i)
         tried = [*allowed, *better]
-        best = min((self._smaller(tried) if self.smallest else []) or tried, key=_rank, default=None)
-        if best is None:
+        if not tried:
             return better
+        best = self._ranked((self._smaller(tried) if self.smallest else []) or tried)[0]
         steps = {"balanced channels": self._balanced, "rounding": self._rounded, "rounding and biases": self._biases}
         for what, change in steps.items():
             self.show(what, 0, 0)
@@ -296,13 +297,15 @@ class Tuner:
         return {name: grid for name, grid in self.bench_of(variant).grids(variant).items() if grid.bits == 4}
 
     def best(self, winners: Sequence[Winner]) -> Winner:
-        """With the highest accuracy that the budgets allow; the smallest, if only the accuracy is asked for."""
+        """The first of those that meet all budgets, in the order of `best_first`."""
         good = [w for w in winners if not w.candidate.over and self._keeps(w)]
         if not good:
             raise self._nothing([w.candidate for w in winners])
-        if self.smallest:
-            return min(good, key=lambda w: (w.candidate.flash, -w.candidate.accuracy))
-        return min(good, key=_rank)
+        return self._ranked(good, self.smallest)[0]
+
+    def _ranked(self, winners: Sequence[Winner], smallest: bool = False) -> list[Winner]:
+        equal = points(self.original, RESOLUTION)
+        return [winners[i] for i in best_first([w.candidate for w in winners], smallest, equal)]
 
     def confirmed(self, winners: list[Winner], confirm: Callable[[Variant], Confirmed]) -> tuple[Winner, Confirmed]:
         """The best that keeps its word when it is made of its file: layers in float may give a bit less on the target,
@@ -349,11 +352,6 @@ class Tuner:
             need=", ".join(f"{name} {words}" for name, words in self.budget.words()),
             try_=["more --trials, a larger --accuracy-drop, or more bytes or time", *teach],
         )
-
-
-def _rank(winner: Winner) -> tuple[float, int]:
-    """The most accurate first, and of equals the smallest."""
-    return -winner.candidate.accuracy, winner.candidate.flash
 
 
 def _told(board: Board) -> str:
