@@ -44,8 +44,8 @@ def likeness(net: nn.Module) -> Callable[[Any], dict[str, float]]:
     return evaluate
 
 
-def tuner(board: Board, budget: Budget) -> Tuner:
-    net = network()
+def tuner(board: Board, budget: Budget, net: nn.Module | None = None) -> Tuner:
+    net = network() if net is None else net
     torch.manual_seed(1)
     source = replace(from_module(net, (torch.randn(1, 16),), "net"), calibration=list(torch.randn(40, 1, 16)))
     bench = Workbench(source, board, Options(int8=True), likeness(net), "no train()")
@@ -87,3 +87,26 @@ def test_instructions_are_those_of_the_run(name: str, tmp_path: Path) -> None:
     run = run_image(compiled, build_image(compiled, tmp_path))
     assert run.instructions is not None
     assert 0.8 * run.instructions < bench.costs(graph).instructions <= run.instructions
+
+
+class Mixed(nn.Module):
+    """All kinds of layers that have constants of their own beside weights: tables, states, scales."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        kinds = (nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh, nn.Hardswish, nn.Hardsigmoid, nn.Mish, nn.ELU, nn.Softplus)
+        self.layers = nn.Sequential(*(layer for kind in kinds for layer in (nn.Linear(16, 16), kind())))
+        self.norm, self.attention = nn.LayerNorm(16), nn.MultiheadAttention(16, 2, batch_first=True)
+        self.lstm, self.gru = nn.LSTM(16, 8, batch_first=True), nn.GRU(8, 16, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(self.layers(x)).reshape(-1, 2, 8).repeat(1, 1, 2)
+        y = self.attention(y, y, y, need_weights=False)[0]
+        return torch.softmax(self.gru(self.lstm(y)[0])[0][:, -1], -1)
+
+
+def test_a_model_of_every_kind_of_layer_has_costs() -> None:
+    torch.manual_seed(0)
+    tuning = tuner(load_board("mps2-an386"), Budget(0.5), Mixed().eval())
+    found = tuning.measure(Suggested({"layers.0": Precision.INT4}, {}))
+    assert found.instructions > 16 * 16 * 9 and found.over[-1] < 0
