@@ -39,6 +39,8 @@ _LIMITS = re.compile(r"(U?INT\w*|S?SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC|CHAR|SHRT|
 _PLAIN = re.compile(r"[\w.]+")
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 GRAPH_NAME = rf"(?:{_PLAIN.pattern}|{_QUOTED})"  # a regular expression for what `graph_name` gives
+_BRACKET = re.compile(r"(\\*)\[([a-z#/@][^[]*?\])?")  # with the rest of a tag, if it is one to rich
+_NO_STYLE = "[none][/none]"  # no text, and an end to what could become a tag
 _GRAMMAR = frozenset(""",;=#()":\\ """)  # what the text form of a Graph has between names
 
 
@@ -53,10 +55,12 @@ def lines(text: str) -> str:
 
 
 def markup(text: str) -> str:
-    """Inside a text with rich's tags."""
-    from rich.markup import escape
-
-    return escape(line(text))
+    """Escape text that is part of rich's markup, whatever is around it. rich.markup.escape loses backslashes before
+    brackets and at the end, and leaves an open bracket that text after it can close."""
+    shown = _BRACKET.sub(_escaped_bracket, line(text))
+    body = shown.rstrip("\\")
+    backslashes = len(shown) - len(body)
+    return f"{body}{2 * backslashes * chr(92)}{_NO_STYLE}" if backslashes else shown  # a tag must follow them
 
 
 def html_text(text: str) -> str:
@@ -140,6 +144,14 @@ def parse_graph_name(text: str) -> str:
     if not re.fullmatch(GRAPH_NAME, text):
         raise ValueError(f"{text!r} is not a name")
     return str(ast.literal_eval(text)) if text.startswith('"') else text
+
+
+def _escaped_bracket(found: re.Match[str]) -> str:
+    """Escape one bracket: rich halves backslashes before a tag, and drops one before any other bracket."""
+    backslashes, tag = len(found[1]), found[2]
+    if tag:
+        return (2 * backslashes + 1) * "\\" + "[" + tag
+    return (backslashes + 1) * "\\" + "[" + _NO_STYLE
 
 
 def _visible(c: str) -> str:

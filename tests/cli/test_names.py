@@ -249,11 +249,15 @@ def test_a_missing_file_with_an_odd_name() -> None:
     check_golden("error_missing_odd", result.err)
 
 
-@given(st.text())
+@given(st.text() | st.text("\\\\[]/a= "))
 def test_markup_is_text(text: str) -> None:
+    """Whatever is around it."""
     from rich.text import Text
 
-    assert Text.from_markup(f"[bold]{escape.markup(text)}[/]").plain == escape.line(text)
+    shown = escape.line(text)
+    assert Text.from_markup(f"[bold]{escape.markup(text)}[/]").plain == shown
+    assert Text.from_markup(escape.markup(text)).plain == shown
+    assert Text.from_markup(f"{escape.markup(text)} ]").plain == f"{shown} ]"
 
 
 def test_every_name_of_these_is_used() -> None:
