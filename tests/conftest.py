@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests import sanitized
+
 os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbers run before they were compiled
 
 os.environ.pop("MAKEFLAGS", None)  # of `make test`: a make that a test starts would ignore errors with its -i, too
@@ -67,4 +69,11 @@ def fill_memory(request: pytest.FixtureRequest) -> Iterator[None]:
     from tests.patterns import filled_images
 
     with filled_images():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sanitized_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """C that tests compile for this computer, as images of board `host` and to calibrate, runs under sanitizers."""
+    with sanitized.host_programs(not request.node.nodeid.startswith(sanitized.PLAIN)):
         yield

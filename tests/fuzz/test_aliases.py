@@ -22,6 +22,7 @@ from tests.guarded import Fault
 EACH = 40  # programs of a batch, which share one C program
 BATCHES = 50
 QUICK = 1  # batches of `make test`
+BEYOND_TORCH = "torch.export cannot take this model apart"  # some that return an input that is also state
 
 
 @pytest.mark.parametrize("batch", [b if b < QUICK else pytest.param(b, marks=pytest.mark.slow) for b in range(BATCHES)])
@@ -33,7 +34,10 @@ def test_random_aliases(batch: int, tmp_path: Path) -> None:
         try:
             subjects.append(prepared(grow_aliases(seed)))
         except Exception as error:
+            if str(error) == BEYOND_TORCH:
+                continue
             pytest.fail(left(grow_aliases(seed), f"{type(error).__name__}: {error}", judge))
+    assert len(subjects) > 0.9 * EACH
     try:
         run(subjects, tmp_path / "all")
     except Fault as fault:

@@ -24,13 +24,11 @@ from baretorch.firmware.cache import cache_folder, fingerprint
 from baretorch.ir import Array
 from baretorch.options import Optimize
 from baretorch.plan.types import InArena, Plan
+from tests.sanitized import SANITIZERS
 
 HERE = Path(__file__).parent
 WARNINGS = ("-std=gnu99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-# gcc guards no array in a section of its own, as arenas and weights are, unless it is told to.
-SECTIONS = "-fsanitize-sections=.bss.bt_arena.*,.rodata.bt_weights.*,.data.bt_weights.*"
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-strict-aliasing")
-FLAGS = ("-g1", *SANITIZERS, SECTIONS, "-ffp-contract=off", *WARNINGS)
+FLAGS = ("-g1", *SANITIZERS, "-ffp-contract=off", *WARNINGS)
 
 Outputs = tuple[Array, ...]
 

@@ -26,12 +26,12 @@ from tests.ops.arrange import gaps, spread
 from tests.ops.case import Outputs
 from tests.ops.merge import Model, merged, need_written, shared_out
 from tests.patterns import PATTERNS
+from tests.sanitized import SANITIZERS
 
 HERE = Path(__file__).parent
 KERNELS = Path(baretorch.__file__).parent / "kernels"
 CLANG = (sys.executable, "-m", "ziglang", "cc")
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-strict-aliasing")
 
 MAIN = """\
 #include <stdio.h>
