@@ -225,9 +225,9 @@ def _source_line(at: str) -> str:
 
 def _state(net: nn.Module) -> str:
     """Everything that a small module holds, as text."""
-    torch.set_printoptions(precision=10)
     attributes = {n: {k: v for k, v in vars(m).items() if not k.startswith("_")} for n, m in net.named_modules()}
-    return str((net.state_dict(), attributes, getattr(type(net), "h", None)))
+    held = (dict(net.state_dict()), attributes, getattr(type(net), "h", None))
+    return str(torch.utils._pytree.tree_map(lambda v: v.tolist() if isinstance(v, torch.Tensor) else v, held))
 
 
 class LastAttention(Net):

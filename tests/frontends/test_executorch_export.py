@@ -173,7 +173,7 @@ def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x if x.sum() > 0 else -x
 
-    with pytest.raises(CompileError, match=r"torch.export cannot export this model"):
+    with pytest.raises(CompileError, match="branches on the value of a tensor"):
         write_pte(Asks(), (torch.ones(2),), tmp_path / "asks.pte")
     assert list(tmp_path.iterdir()) == []
 

@@ -73,7 +73,7 @@ def consecutive_calls(source: Source, graph: Graph) -> Calls:
         except CompileError as error:
             rejected = error.what
             ask = begin()
-            for x in accepted:
+            for x in accepted if graph.state else ():  # the rejected call may have changed the state
                 ask(x)
     return Calls(tuple(accepted), tuple(answers), library, begin, rejected)
 

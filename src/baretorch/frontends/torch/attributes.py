@@ -123,7 +123,7 @@ def _called(
         if reads is not None:
             before.restore(state=False)
             reads.written.clear()
-        elif each.turn and settled is None:
+        elif each.turn and settled is None and found.changed:
             settled = Snapshot(module)
         try:
             with _seeded(number):
@@ -136,7 +136,8 @@ def _called(
         changes = [change for change in before.changes() if not change.is_state]
         found.changed = {change.key: change for change in changes} | found.changed
         found.values += ((change.key, frozen(change.now())) for change in changes)
-        found.late |= {change.key for change in settled.changes()} if settled is not None else set()
+        if each.turn:
+            found.late |= {change.key for change in (changes if settled is None else settled.changes())}
     return found
 
 

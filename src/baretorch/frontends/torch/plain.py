@@ -7,7 +7,6 @@ each buffer that the model changes is written once, by a `copy_` at the end.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -19,6 +18,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from baretorch.frontends.torch.control_flow import flatten
 from baretorch.frontends.torch.double import InDouble
+from baretorch.frontends.torch.notices import listening
 from baretorch.frontends.torch.ties import FirstOfEquals
 from baretorch.ir import Array
 from baretorch.net import MOVE
@@ -90,8 +90,7 @@ def _whole_norm(graph: Graph, node: Node) -> None:
 
 def copied(program: T) -> T:
     """A program, or several that share tensors, to be rewritten while this one stays."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch about itself
+    with listening():
         return deepcopy(program)
 
 

@@ -21,6 +21,7 @@ from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.model_file import said
+from baretorch.frontends.torch.notices import listening
 
 _INTERNAL = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
 _TABLES = ("_parameters", "_buffers", "_modules")  # dicts whose entries are attributes of the module
@@ -128,7 +129,8 @@ def copied_module(module: Any) -> Any:
     parameters, lose their history."""
     memo = {id(t): _cloned(t) for t in Snapshot(module).tensors() if not t.is_leaf}
     try:
-        return deepcopy(module, memo)
+        with listening():
+            return deepcopy(module, memo)
     except Exception as error:
         raise CompileError(
             "the model cannot be copied, so that its state cannot be kept apart",
@@ -295,6 +297,8 @@ def same_numbers(a: Any, b: Any) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     try:
+        if isinstance(a, torch.Tensor) and torch.equal(a, b):
+            return True
         return bool(((a == b) | ((a != a) & (b != b))).all())
     except (RuntimeError, NotImplementedError, TypeError):  # sparse tensors and the like
         return a is b
