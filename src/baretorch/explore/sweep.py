@@ -54,11 +54,13 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
 
     from baretorch.frontends.torch.export import flat_inputs, run_module, to_numpy
     from baretorch.frontends.torch.snapshot import copied_module
+    from baretorch.frontends.torch.ties import orders_elements
 
     samples = [_tuple(s) for s in sweep()] if sweep is not None else [torch.inputs[source.method]]
     if not samples:
         raise CompileError("sweep() gives no inputs", at=model)
     inputs, expected_all, truths = [], [], []
+    ordered = orders_elements(torch.exported[source.method])
     module = getattr(copied_module(torch.module) if graph.state else torch.module, source.method)
     for sample in samples:
         arrays = tuple(to_numpy(x, port.order) for x, port in zip(flat_inputs(sample), graph.takes(), strict=False))
@@ -70,7 +72,7 @@ def _read_sweep(model: str, source: Source, graph: Graph) -> Sweep:
                 need=", ".join(f"{a.dtype}{list(a.shape)}" for a in source.examples),
             )
         inputs.append(arrays)
-        expected_all.append(run_module(module, sample, [port.order for port in graph.gives()]))
+        expected_all.append(run_module(module, sample, [port.order for port in graph.gives()], ordered))
         if truth is not None:
             truths.append(value_of(np.asarray(truth(*sample))))
     return Sweep(tuple(inputs), tuple(expected_all), tuple(truths) if truth is not None else None, "PyTorch")

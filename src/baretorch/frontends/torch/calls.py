@@ -6,7 +6,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -43,11 +43,12 @@ def evaluating(module: Any) -> Iterator[None]:
             m.training = training
 
 
-def call(callable_: Callable[..., Any], inputs: Sequence[Any], name: str) -> Any:
-    """Return what a method returns. What it raises is the user's to fix."""
+def call(callable_: Callable[..., Any], inputs: Sequence[Any], name: str, ordered: bool = False) -> Any:
+    """Return what a method returns. What it raises is the user's to fix. With `ordered`, equal elements are ordered by
+    their index."""
     module = getattr(callable_, "__self__", callable_)
     try:
-        with torch.no_grad(), evaluating(module), listening(), FirstOfEquals():
+        with torch.no_grad(), evaluating(module), listening(), FirstOfEquals() if ordered else nullcontext():
             return callable_(*inputs)
     except (KeyboardInterrupt, CompileError):
         raise

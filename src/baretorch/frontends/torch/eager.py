@@ -15,10 +15,12 @@ from baretorch.ports import Answer, arranged, restored
 
 class InPyTorch:
     """Calling it runs a method of the nn.Module once, eagerly; state begins as the module has it. `inputs` are example
-    inputs, which have the structure that the method takes, `graph` says what it takes and gives."""
+    inputs, which have the structure that the method takes, `graph` describes its inputs and outputs. With `ordered`,
+    equal elements are ordered by their index."""
 
-    def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph) -> None:
+    def __init__(self, module: Any, method: str, inputs: Sequence[Any], graph: Graph, ordered: bool = False) -> None:
         self._module, self._name, self._inputs, self._graph = module, method, tuple(inputs), graph
+        self._ordered = ordered
         self.reset()
 
     def __call__(self, *inputs: Any) -> Answer:
@@ -28,7 +30,7 @@ class InPyTorch:
             lambda x: torch.as_tensor(next(given)) if isinstance(x, torch.Tensor) else x, self._inputs
         )
         orders = [port.order for port in self._graph.gives()]
-        return restored(self._graph, run_module(self._method, arguments, orders))
+        return restored(self._graph, run_module(self._method, arguments, orders, self._ordered))
 
     def reset(self) -> None:
         self._method = getattr(copied_module(self._module) if self._graph.state else self._module, self._name)

@@ -47,6 +47,7 @@ from baretorch.frontends.torch.plain import (
     writes,
 )
 from baretorch.frontends.torch.read import read_plain, table_name
+from baretorch.frontends.torch.ties import orders_elements
 
 # What is done to a plain program before it is read or quantized, by what it is called where it goes wrong.
 STEPS: dict[str, Callable[[Any, Collection[str]], None]] = {
@@ -220,7 +221,8 @@ def reference_of(callable_: Any, program: Any, inputs: Sequence[Any]) -> Referen
     """What a model gives for the inputs: twice, if its functional program has state. It is called as it is."""
     runs = 2 if program.graph_signature.buffers_to_mutate else 1
     name = getattr(callable_, "__name__", "forward")
-    found = (flat_inputs((call(callable_, inputs, name),)) for _ in range(runs))
+    ordered = orders_elements(program)
+    found = (flat_inputs((call(callable_, inputs, name, ordered),)) for _ in range(runs))
     return Reference(
         tuple(as_array(x) for run in found for x in run),  # copied before the next run: a model may return its state
         runs,
@@ -294,10 +296,13 @@ def flat_inputs(inputs: Sequence[Any]) -> list[Any]:
     return flat_tensors(tuple(inputs))
 
 
-def run_module(callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]]) -> tuple[Array, ...]:
-    """PyTorch eager's answer, flattened, each output in the order of the C interface."""
+def run_module(
+    callable_: Any, inputs: Sequence[Any], orders: Sequence[Sequence[int]], ordered: bool = False
+) -> tuple[Array, ...]:
+    """Return PyTorch eager's outputs, each in the memory order of the C interface. With `ordered`, equal elements are
+    ordered by their index."""
     with collected():  # its warnings were shown when the model was read
-        result = call(callable_, inputs, getattr(callable_, "__name__", "forward"))
+        result = call(callable_, inputs, getattr(callable_, "__name__", "forward"), ordered)
     leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     return tuple(to_numpy(leaf, order) for leaf, order in zip(leaves, orders, strict=True))
 

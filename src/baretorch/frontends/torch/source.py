@@ -99,9 +99,11 @@ def _source(name: str, method: str, torch: Torch, file: str = "") -> Source:
 
     def eager() -> Runner:
         from baretorch.frontends.torch.eager import InPyTorch
+        from baretorch.frontends.torch.ties import orders_elements
 
-        module = torch.module or torch.exported[method].module(check_guards=False)
-        return InPyTorch(module, method, torch.inputs[method], graphs[method])
+        program = torch.exported[method]
+        module = torch.module or program.module(check_guards=False)
+        return InPyTorch(module, method, torch.inputs[method], graphs[method], orders_elements(program))
 
     return replace(
         source,

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
+from torch.fx import GraphModule
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
@@ -29,6 +31,15 @@ class FirstOfEquals(TorchDispatchMode):  # type: ignore[misc]
         with self:  # in inference mode, operators arrive that are made of others
             made = func.decompose(*args, **given)
         return func(*args, **given) if made is NotImplemented else made
+
+
+def orders_elements(program: Any) -> bool:
+    """Return whether an exported program has operators that the mode is for. PyTorch's control flow does not run in
+    such a mode, so programs with branches and loops go without: ties in them are as PyTorch breaks them."""
+    modules = (m for m in program.graph_module.modules() if isinstance(m, GraphModule))
+    targets = {node.target for module in modules for node in module.graph.nodes if node.op == "call_function"}
+    names = {getattr(target, "_opname", "") for target in targets}
+    return bool(names & _NAMES) and not any(isinstance(target, HigherOrderOperator) for target in targets)
 
 
 def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
@@ -80,3 +91,4 @@ _ORDERED: dict[Any, Callable[..., tuple[Any, Any]]] = {
     aten.nanmedian.dim: _nanmedian,
     aten.mode.default: _mode,
 }
+_NAMES = {"topk", "sort", "argsort", "msort", "kthvalue", "median", "nanmedian", "mode"}
