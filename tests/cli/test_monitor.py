@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -54,10 +55,10 @@ def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPat
 
     add = Trace.add
 
-    def interrupted(self: Trace, index: int, outputs: object) -> None:
+    def interrupted(self: Trace, index: int, *answer: Any) -> None:
         if index == 2:
             raise KeyboardInterrupt
-        add(self, index, outputs)  # type: ignore[arg-type]
+        add(self, index, *answer)
 
     monkeypatch.setattr(Trace, "add", interrupted)
     result = baretorch("monitor", copy_model("curve", folder), "--board", "host")

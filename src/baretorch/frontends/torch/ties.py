@@ -28,9 +28,12 @@ class FirstOfEquals(TorchDispatchMode):  # type: ignore[misc]
         own = _ORDERED.get(func)
         if own is not None and args[0].dim():
             return own(*args, **given)
-        with self:  # in inference mode, operators arrive that are made of others
-            made = func.decompose(*args, **given)
-        return func(*args, **given) if made is NotImplemented else made
+        if getattr(func, "_opname", "") in _NAMES:
+            with self:  # in inference mode, operators arrive that are made of others
+                made = func.decompose(*args, **given)
+            if made is not NotImplemented:
+                return made
+        return func(*args, **given)
 
 
 def orders_elements(program: Any) -> bool:
