@@ -56,7 +56,7 @@ LAYERS: dict[str, str] = {
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs ownership passes "
     "pipeline plan ports quantize targets targets.features text ties units version",
     "explore": "emit emulators errors firmware firmware.cache frontends ir ops options outputs passes pipeline "
-    "plan ports report targets ties",
+    "plan ports report targets",
     "tune": "emulators errors escape firmware frontends inputs ir net on_host ops options outputs ownership passes "
     "pipeline plan ports quantize report targets targets.features version",
     "exports": "debug emit emulators errors firmware frontends inputs ir npu npu.accelerators ops options outputs "

@@ -50,6 +50,20 @@ def test_plot_without_a_terminal(folder: Path) -> None:
     assert out.count("inputs") == 1 and "largest error against truth 1" in out
 
 
+def test_ties_are_no_error(folder: Path) -> None:
+    """Not even those that int8 makes: the second element is larger by a tenth of a step."""
+    (folder / "net.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "class Net(nn.Module):\n    def forward(self, x): return torch.relu(x).argmax(-1)\n"
+        "def model(): return Net()\ndef inputs(): return (torch.tensor([[-1.0, 0.999, 0.9995, 0.0, -0.5]]),)\n"
+        "def calibration(): return [inputs(), (torch.tensor([[-1.0, 1.0, 0.5, 0.0, 0.2]]),)]\n"
+    )
+    for options in ((), ("--int8", "--io", "int8")):
+        result = baretorch("monitor", "net.py", "--board", "host", "--json", *options)
+        assert result.code == 0, result.err
+        assert (result.json()["max_error"], result.json()["predicted"]) == (0, [1.0 if options else 2.0])
+
+
 def test_interrupt_gives_the_summary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from baretorch.report.sweep import Trace
 

@@ -69,7 +69,7 @@ def monitor(
     where = f"on port {port}" if port else f"emulated by {machine.name}"
     title = f"{compiled.graph.name} on {compiled.board.name}, {where}"
     total = count or len(sweep.inputs)
-    trace = Trace(sweep)
+    trace = Trace(sweep, compiled.graph)
     try:
         with _display(trace, f"{title}: {total} inputs", total, as_json, plot) as show:
             drawn = plot and sys.stdout.isatty() and not as_json

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.ir import Array
+from baretorch.ir import Array, Graph
 from baretorch.outputs import put
 from baretorch.ownership import png
+from baretorch.ports import stored
 from baretorch.report.facts import largest_error, number
+from baretorch.ties import up_to_ties
 
 Answers = tuple[Array, ...]
 
@@ -39,21 +41,23 @@ class Trace:
     """The answers so far, each as one number: the value, or of several the index of the largest."""
 
     sweep: Sweep
+    graph: Graph
     x: list[float] = field(default_factory=list)
     predicted: list[float] = field(default_factory=list)
     truth: list[float] = field(default_factory=list)
     max_error: float = 0.0
     answers: list[Answers] = field(default_factory=list)
 
-    def add(self, index: int, outputs: Answers, judged: Answers | None = None) -> None:
-        """Add the outputs for an input; `judged` are compared with what was expected, by default the same."""
+    def add(self, index: int, outputs: Answers) -> None:
         at = index % len(self.sweep.inputs)
         self.answers.append(outputs)
         self.x.append(self.sweep.x(index))
         self.predicted.append(value_of(outputs[0]))
         if self.sweep.truth is not None:
             self.truth.append(self.sweep.truth[at])
-        self.max_error = max(self.max_error, largest_error(judged or outputs, self.sweep.expected[at]))
+        want = self.sweep.expected[at]
+        judged = up_to_ties(self.graph, stored(self.graph, self.sweep.inputs[at]), outputs, want)
+        self.max_error = max(self.max_error, largest_error(judged, want))
 
     @property
     def right(self) -> list[Answers]:
