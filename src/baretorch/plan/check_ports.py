@@ -3,6 +3,7 @@ only read, and every byte of every output has been written when the run returns.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,8 +22,7 @@ def check_ports(plan: Plan) -> None:
     for ports, names in ((plan.inputs, plan.graph.inputs), (plan.outputs, plan.graph.outputs)):
         if tuple(o.tensor for o in ports) != names:
             raise InternalError(f"the plan has ports for {[o.tensor for o in ports]}, and the graph has {list(names)}")
-    for port in (*plan.inputs, *plan.outputs):
-        _need_one_home(plan, port)
+    _need_one_home(plan)
     _need_one_owner(plan)
     _need_inside(plan)
     _need_inputs_unwritten(plan)
@@ -30,34 +30,42 @@ def check_ports(plan: Plan) -> None:
     _need_outputs_written(plan)
 
 
-def _need_one_home(plan: Plan, port: Operand) -> None:
+def _need_one_home(plan: Plan) -> None:
     """A port is as large as its tensor, and is in exactly one of these: a constant, an arena, the caller's memory, a
     stream of rows."""
-    layout, size = plan.layout, plan.graph[port.tensor].bytes
-    if port.size != size or port.offset < 0:
-        raise InternalError(
-            f"port {port.tensor} has {port.size} bytes from {port.offset} on, and its tensor has {size}"
-        )
-    if port.constant:
-        homes = [c.data.nbytes for c in layout.constants if c.name == port.storage]
-    else:
-        homes = [b.size for b in layout.buffers if b.name == port.storage]
-        homes += [port.end] * ((port.storage in layout.lent) + (port.storage in layout.streamed))
-    if len(homes) != 1 or port.end > homes[0]:
-        raise InternalError(f"port {port.tensor} is not in one place that is large enough")
-    if port.storage in layout.streamed and (port not in plan.inputs or port.tensor != port.storage):
-        raise InternalError(f"port {port.tensor} is not an input that comes in rows")
+    layout = plan.layout
+    stored, placed = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    for c in layout.constants:
+        stored[c.name].append(c.data.nbytes)
+    for b in layout.buffers:
+        placed[b.name].append(b.size)
+    for port in (*plan.inputs, *plan.outputs):
+        size, name = plan.graph[port.tensor].bytes, port.storage
+        if port.size != size or port.offset < 0:
+            raise InternalError(
+                f"port {port.tensor} has {port.size} bytes from {port.offset} on, and its tensor has {size}"
+            )
+        away = [port.end] * ((name in layout.lent) + (name in layout.streamed))
+        homes = stored[name] if port.constant else [*placed[name], *away]
+        if len(homes) != 1 or port.end > homes[0]:
+            raise InternalError(f"port {port.tensor} is not in one place that is large enough")
+        if name in layout.streamed and not port.constant and (port not in plan.inputs or port.tensor != name):
+            raise InternalError(f"port {port.tensor} is not an input that comes in rows")
 
 
 def _need_one_owner(plan: Plan) -> None:
     """Each buffer of the caller belongs to one port, which is all of it; state is never there."""
+    owners = defaultdict[str, list[Operand]](list)
+    for o in (*plan.inputs, *plan.outputs):
+        if not o.constant:
+            owners[o.storage].append(o)
+    state = {s.operand.storage for s in plan.state}
     for name in plan.layout.lent:
-        owners = [o for o in (*plan.inputs, *plan.outputs) if o.storage == name and not o.constant]
-        if len(owners) != 1:
-            raise InternalError(f"{len(owners)} ports own {name}, which the caller lends")
-        if owners[0].offset:
-            raise InternalError(f"port {owners[0].tensor} is only a part of {name}, which the caller lends")
-        if any(s.operand.storage == name for s in plan.state):
+        if len(owners[name]) != 1:
+            raise InternalError(f"{len(owners[name])} ports own {name}, which the caller lends")
+        if owners[name][0].offset:
+            raise InternalError(f"port {owners[name][0].tensor} is only a part of {name}, which the caller lends")
+        if name in state:
             raise InternalError(f"the caller lends {name}, which is state")
 
 
