@@ -11,7 +11,7 @@ columns of the layer that reads what is attended to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -86,13 +86,33 @@ class _Sets:
         b = self.of(y)
         if a is b:
             return
-        a.whole |= b.whole or a.count != b.count
-        a.tensors |= b.tensors
-        for name in b.tensors:
-            self._of[name] = a
+        whole = a.whole or b.whole or a.count != b.count
+        large, small = (a, b) if len(a.tensors) >= len(b.tensors) else (b, a)
+        large.count, large.whole = a.count, whole
+        large.tensors |= small.tensors
+        for name in small.tensors:
+            self._of[name] = large
 
     def all(self) -> list[_Set]:
         return list({id(s): s for s in self._of.values()}.values())
+
+
+class _Layers:
+    """The layers of a graph by the tensors that they make and read, each with its place in the graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.made: dict[str, list[tuple[int, Node]]] = {}
+        self.read: dict[str, list[tuple[int, Node]]] = {}
+        for i, node in enumerate(graph.nodes):
+            if _is_layer(graph, node):
+                self.made.setdefault(node.outputs[0], []).append((i, node))
+                self.read.setdefault(node.inputs[0], []).append((i, node))
+
+    @staticmethod
+    def of(tensors: Collection[str], table: Mapping[str, list[tuple[int, Node]]]) -> tuple[Node, ...]:
+        """The layers that a table has for some tensors, in the order of the graph."""
+        found = [pair for name in tensors for pair in table.get(name, ())]
+        return tuple(node for _, node in sorted(found, key=lambda pair: pair[0]))
 
 
 def channels(graph: Graph) -> tuple[Channels, ...]:
@@ -103,9 +123,11 @@ def channels(graph: Graph) -> tuple[Channels, ...]:
     sets.keep_whole(sorted(seen))
     for node in graph.nodes:
         _follow(graph, node, sets, own)
-    found = (_described(graph, s) for s in sets.all() if not s.whole)
+    layers = _Layers(graph)
+    found = (_described(graph, s, layers) for s in sets.all() if not s.whole)
     made = [*(c for c in found if c is not None), *_heads(graph, own, seen)]
-    return tuple(sorted(made, key=lambda c: graph.nodes.index(c.makers[0])))
+    place = {id(node): i for i, node in enumerate(graph.nodes)}
+    return tuple(sorted(made, key=lambda c: place[id(c.makers[0])]))
 
 
 def _heads(graph: Graph, own: set[str], seen: set[str]) -> Iterator[Channels]:
@@ -226,10 +248,9 @@ def _is_depthwise(graph: Graph, node: Node) -> bool:
     return node.op.groups == out > 1 and read == 1
 
 
-def _described(graph: Graph, found: _Set) -> Channels | None:
-    layers = [n for n in graph.nodes if _is_layer(graph, n)]
-    makers = tuple(n for n in layers if n.outputs[0] in found.tensors)
-    readers = tuple(n for n in layers if n.inputs[0] in found.tensors and not _is_depthwise(graph, n))
+def _described(graph: Graph, found: _Set, layers: _Layers) -> Channels | None:
+    makers = layers.of(found.tensors, layers.made)
+    readers = tuple(n for n in layers.of(found.tensors, layers.read) if not _is_depthwise(graph, n))
     if not readers or found.count < 2 or all(_is_depthwise(graph, m) for m in makers):
         return None
     first = makers[0].outputs[0]
@@ -238,6 +259,8 @@ def _described(graph: Graph, found: _Set) -> Channels | None:
 
 def without(graph: Graph, removed: Mapping[str, Sequence[int]]) -> Graph:
     """The graph without some channels of the sets with these names."""
+    if not removed:
+        return graph
     sets = channels(graph)
     known = {c.name: c for c in sets}
     for name in removed:

@@ -17,7 +17,7 @@ from baretorch.quantize.observers import Meant
 from baretorch.quantize.simulate import with_changes
 from baretorch.quantize.watch import Runner, watching
 
-SPLITS = 8  # of the samples in two halves
+SPLITS = 4  # of the samples in two halves
 SHARE = 0.5  # of what half of the samples lose, all of them do: half as many other values lie beyond their range
 
 
