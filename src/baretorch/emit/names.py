@@ -72,6 +72,11 @@ class Method:
         """The ports whose memory the caller lends, and inputs that come in rows, by their buffers."""
         return {p.operand.storage: p for p in self.ports if p.direct or p.pulled}
 
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The parameters that a run writes to."""
+        return frozenset(p.name for p in self.outputs)
+
     def arena(self, bank: str) -> Arena:
         return next(a for a in self.arenas if a.bank == bank)
 

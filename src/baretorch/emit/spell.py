@@ -51,7 +51,7 @@ def input_parameters(method: Method) -> str:
 
 def declared(method: Method, port: Port) -> str:
     kind = "bt_row_source" if port.pulled else tensor_of(method, port).dtype.c
-    return f"{kind} *{port.name}" if port in method.outputs else f"const {kind} *{port.name}"
+    return f"{kind} *{port.name}" if port.name in method.written else f"const {kind} *{port.name}"
 
 
 def parameters_in(method: Method) -> str:

@@ -57,7 +57,7 @@ class Walk:
         self.floats.update(self.graph.inputs)
         self.floats.update(s.name for s in self.graph.state)
         self.floats.update(t.name for t in self.graph.tensors.values() if t.data is not None)
-        self.uses = self.graph.uses()
+        self.uses, self.makers = self.graph.uses(), self.graph.producer()
 
     def tensor(self, name: str) -> Tensor:
         """A tensor of the graph so far; of those before, an input may be int8 already."""

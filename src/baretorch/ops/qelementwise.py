@@ -97,7 +97,7 @@ def _affine_or_arithmetic(walk: Walk, node: Node) -> None:
 def _squared_difference(walk: Walk, node: Node) -> bool:
     """The square of a difference that has no scale of its own, as a variance has them. False if it is no such."""
     op, (x, other) = node.op, node.inputs
-    before = walk.graph.producer().get(x)
+    before = walk.makers.get(x)
     if not isinstance(op, Mul) or x != other or walk.quant(x) is not None or before is None or before.op != Sub():
         return False
     a, b, y = (walk.scale(n) for n in (*before.inputs, *node.outputs))
@@ -146,7 +146,7 @@ def _affine(walk: Walk, node: Node) -> bool:
     last = _by_channel(walk.graph, node)
     first = None
     if last is not None and isinstance(op, Add) and walk.quant(last.x) is None:
-        before = walk.graph.producer().get(last.x)
+        before = walk.makers.get(last.x)
         first = _by_channel(walk.graph, before) if before is not None and before.op == Mul() else None
         if first is None or first.axis != last.axis:
             return False

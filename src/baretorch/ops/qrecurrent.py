@@ -252,7 +252,7 @@ def recurrent(walk: Walk, node: Node) -> None:
 
 def _hidden_scale(walk: Walk, node: Node) -> Quant:
     """The scale measured for the hidden state, at all times or at the end, or of what is just made of it."""
-    uses = walk.graph.uses()
+    uses = walk.uses
     names = list(node.outputs[:2])
     for name in names:
         if (quant := walk.quant(name)) is not None:

@@ -18,8 +18,9 @@ def common_forms(graphs: Collection[Graph]) -> dict[str, Op]:
     """The states that all methods of a model store alike, and how: they lie in the same place for all."""
     forms: dict[str, set[Op | None]] = {}
     for graph in graphs:
+        uses, producer, states = graph.uses(), graph.producer(), {s.name for s in graph.state}
         for state in graph.state:
-            forms.setdefault(state.name, set()).update(_forms(graph, state))
+            forms.setdefault(state.name, set()).update(_forms(graph, state, uses, producer, states))
     for line in _lines([s for graph in graphs for s in graph.state]):
         forms |= dict.fromkeys(line, set[Op | None]().union(*(forms[name] for name in line)))
     return {name: form for name, found in forms.items() if len(found) == 1 for form in found if form is not None}
@@ -30,7 +31,7 @@ def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
     producer, uses = graph.producer(), graph.uses()
     new = {}
     rename: dict[str, str] = {}
-    nodes: list[Node] = list(graph.nodes)
+    gone: set[int] = set()  # nodes that made the stored form of a state
     states = []
     for state in graph.state:
         form = forms.get(state.name)
@@ -43,22 +44,27 @@ def bare_state(graph: Graph, forms: Mapping[str, Op]) -> Graph:
         quant = Quant((form.scale,), (form.zero,)) if isinstance(form, Quantize) else Quant((2.0**-form.bits,), (0,))
         new[state.name] = replace(graph[state.name], dtype=signature.dtype, quant=quant)
         for reader in uses.get(state.name, ()):
-            nodes.remove(reader)
+            gone.add(id(reader))
             rename[reader.outputs[0]] = state.name
         after = producer[state.next].inputs[0] if state.next in producer else state.next  # else a state itself
         states.append(State(state.name, after, initial))
+    nodes = [node for node in graph.nodes if id(node) not in gone]
     return rebuilt(replace(graph, state=tuple(states)), nodes, new.values(), rename)
 
 
-def _forms(graph: Graph, state: State) -> set[Op | None]:
+def _forms(
+    graph: Graph,
+    state: State,
+    uses: Mapping[str, Sequence[Node]],
+    producer: Mapping[str, Node],
+    states: Collection[str],
+) -> set[Op | None]:
     """How the state is stored wherever it is read and made; None where that is float."""
-    found: set[Op | None] = {
-        r.op if isinstance(r.op, (Quantize, ToFixed)) else None for r in graph.uses().get(state.name, ())
-    }
+    found: set[Op | None] = {r.op if isinstance(r.op, (Quantize, ToFixed)) else None for r in uses.get(state.name, ())}
     if state.name in graph.outputs:
         found.add(None)
-    if state.next not in {s.name for s in graph.state}:
-        made = graph.producer().get(state.next)
+    if state.next not in states:
+        made = producer.get(state.next)
         found.add(_stored(made.op) if made is not None else None)
     return found
 

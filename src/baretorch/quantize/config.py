@@ -262,6 +262,7 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
     """The notes of a quantized graph, in the precisions of its layers. Of each layer, what it makes is given."""
     tensors = dict(graph.tensors)
     nodes = list(graph.nodes)
+    made_by = graph.producer()
     chosen: dict[int, tuple[str, Precision]] = {}
     halves: dict[int, list[Node]] = {}
     for layer, (precision, made) in layers.items():
@@ -291,7 +292,7 @@ def with_precisions(graph: Graph, layers: Mapping[str, tuple[Precision, set[str]
                 continue
             weighted = isinstance(nodes[i].op, (Linear, Conv2d, Recurrent))
             values = nodes[i].inputs[:1] if weighted else nodes[i].inputs
-            given = {_moved_from(graph, n) for n in values}
+            given = {_moved_from(made_by, n) for n in values}
             for name in (*nodes[i].outputs, *given.intersection(graph.inputs)):
                 quant = tensors[name].quant
                 if quant is not None:
@@ -314,9 +315,8 @@ def _need_same(first: str, one: Precision, layer: str, precision: Precision) -> 
         )
 
 
-def _moved_from(graph: Graph, name: str) -> str:
+def _moved_from(made: Mapping[str, Node], name: str) -> str:
     """What a tensor is made of, if it is just that in another order or shape."""
-    made = graph.producer()
     while name in made and isinstance(made[name].op, (Permute, Reshape)):
         name = made[name].inputs[0]
     return name

@@ -79,7 +79,7 @@ def judged(
     expected = data
     if not noisy:
         calls = calls[: 1 + len(samples)]
-        for i, has in cut_outputs(graph, ranges, calls, runner) if len(samples) >= ENOUGH else ():
+        for i, has in cut_outputs(graph, ranges, calls, runner) if len(samples) >= ENOUGH and ranges.groups else ():
             for name in graph.outputs:
                 unseen.add(name, right[i][name], has[name])
         share = SHARE / splits_of(graph) * len(calls) / (1 + count)

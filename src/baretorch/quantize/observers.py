@@ -81,8 +81,12 @@ class Histogram(MinMax):
         if not x.size:
             return
         super().watch(x)
+        empty = not self.counts.any()
         while self._last() - self._bin(self.lo) >= BINS:
-            self._coarser()
+            if empty:
+                self.power += 1
+            else:
+                self._coarser()
         begin, end = self._bin(self.lo), self._last() + 1
         grown = np.zeros(end - begin, np.int64)
         grown[self.first - begin : self.first - begin + len(self.counts)] = self.counts
@@ -145,13 +149,13 @@ def _loss(histogram: Array, first: int, last: int, steps: int) -> float:
     """The squared error of the histogram's values, each bin evenly filled, in steps over the bins from first to last.
     Widths are in bins, so that it does not matter how large the values are."""
     width = (last - first + 1) / steps
-    begin = np.arange(len(histogram)) - first
-    end = begin + 1
-    step_of_begin, step_of_end = (np.clip(np.floor(x / width), 0, steps - 1) for x in (begin, end))
+    edges = np.arange(len(histogram) + 1) - first
+    step = np.clip(np.floor(edges / width), 0, steps - 1)
     half = width / 2
-    from_begin = half**3 - (begin - (step_of_begin + 0.5) * width) ** 3
-    between = (step_of_end - step_of_begin - 1) * 2 * half**3
-    to_end = (end - (step_of_end + 0.5) * width) ** 3 + half**3
+    apart = (edges - (step + 0.5) * width) ** 3
+    from_begin = half**3 - apart[:-1]
+    between = (step[1:] - step[:-1] - 1) * 2 * half**3
+    to_end = apart[1:] + half**3
     return float(np.sum(histogram * (from_begin + between + to_end)))
 
 

@@ -81,9 +81,10 @@ def cut_outputs(
 
 def _cut(graph: Graph, groups: Sequence[Group]) -> tuple[Graph, dict[str, str]]:
     """The graph that takes a range for each group as its last input and cuts values off there; and its outputs."""
-    new: dict[str, Tensor] = {}
-    bounds = Tensor(fresh(graph, new, "bounds"), (2 * len(groups),), DType.FLOAT32)
-    new[bounds.name] = bounds
+    bounds = Tensor(fresh(graph, (), "bounds"), (2 * len(groups),), DType.FLOAT32)
+    orders = (*graph.input_orders, (0,)) if graph.input_orders else ()
+    tensors = {**graph.tensors, bounds.name: bounds}
+    wider = replace(graph, tensors=tensors, inputs=(*graph.inputs, bounds.name), input_orders=orders)
     number = {name: i for i, group in enumerate(groups) for name in group.seen}
 
     def cut(t: Tensor, more: dict[str, Tensor]) -> tuple[list[Node], str] | None:
@@ -91,14 +92,12 @@ def _cut(graph: Graph, groups: Sequence[Group]) -> tuple[Graph, dict[str, str]]:
             return None
         nodes, x = [], t.name
         for op, at in ((Maximum(), 2 * number[t.name]), (Minimum(), 2 * number[t.name] + 1)):
-            bound, y = (fresh(graph, {*new, *more}, f"{t.name}_{word}_{at % 2}") for word in ("bound", "cut"))
+            bound, y = (fresh(wider, more, f"{t.name}_{word}_{at % 2}") for word in ("bound", "cut"))
             more[bound] = replace(bounds, name=bound, shape=(1,))
             more[y] = replace(t, name=y)
             nodes += [Node(Slice(0, at, at + 1), (bounds.name,), (bound,)), Node(op, (x, bound), (y,))]
             x = y
         return nodes, x
 
-    orders = (*graph.input_orders, (0,)) if graph.input_orders else ()
-    wider = replace(graph, tensors={**graph.tensors, **new}, inputs=(*graph.inputs, bounds.name), input_orders=orders)
     made = with_changes(wider, cut)
     return made.graph, dict(zip(graph.outputs, made.graph.outputs, strict=True))
