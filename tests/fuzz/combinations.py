@@ -431,10 +431,10 @@ def barely_aligned(glue: str) -> str:
     """Rewrite glue.c so that each buffer of the caller's is aligned to 4, as model.h asks, and to no more."""
 
     def moved(match: re.Match[str]) -> str:
-        name, words = match[1], int(match[2])
+        name, words = match[1], match[2]
         return (
-            f"static uint8_t raw_{name}[{4 * words + 16}] __attribute__((aligned(16)));\n"
-            f"#define {name} (raw_{name} + 4)"
+            f"static struct {{ uint32_t before[1], at[{words}]; }} raw_{name} __attribute__((aligned(16)));\n"
+            f"#define {name} raw_{name}.at"
         )
 
     return _MEMORY.sub(moved, glue)
@@ -472,7 +472,7 @@ def joined(first: Compiled, other: Compiled) -> Compiled:
         glue = table.sub(lambda m, more=more: f"{m[0][:-3]}, {more[1]} }};", glue)
         total = re.compile(rf"(\.{ports[:-1]}_count = )(\d+)")
         glue = total.sub(lambda m, count=count: f"{m[1]}{int(m[2]) + int(count[1])}", glue)
-    run = re.search(r"void bt_model_call\(void\)\n{\n(.*\n)", others)
+    run = re.search(r"void bt_model_call\(void\)\n{\n(?:    fill\(\);\n)?(.*\n)", others)
     reset = re.search(r"void bt_model_reset\(void\)\n{\n(.*\n)", others)
     assert run and reset
     glue = glue.replace('#include "model.h"\n', '#include "model.h"\n#include "other/model.h"\n', 1)
