@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -60,7 +61,14 @@ def float_literal(value: float) -> str:
 
 def values(data: Array) -> str:
     """The elements of an array as C text, wrapped, without braces."""
-    lines: list[str] = []
+    return "".join(values_in_parts(data))
+
+
+def values_in_parts(data: Array) -> Iterator[str]:
+    """The same in parts: the text of a large array takes four times its memory."""
+    if not data.size:
+        return
+    yield "    "
     begun: list[str] = []  # elements of the line that is not full yet
     flat = data.reshape(-1)
     for at in range(0, flat.size, _AT_ONCE):
@@ -71,11 +79,13 @@ def values(data: Array) -> str:
         ends[-1] -= last  # no comma behind the last of all
         after = np.searchsorted(ends, begins + _WIDTH + 1, "right").tolist()  # the next line, if one begins here
         i = 0
+        lines: list[str] = []
         while after[i] < len(texts):
             lines.append(", ".join(texts[i : after[i]]))
             i = after[i]
         begun = texts[i:]
-    return "    " + ",\n    ".join([*lines, ", ".join(begun)]) if flat.size else ""
+        yield "".join(f"{line},\n    " for line in lines)
+    yield ", ".join(begun)
 
 
 _WIDTH = 108  # of a line, without its four blanks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baretorch.emit.c import c_type, values
+from baretorch.emit.c import c_type, values_in_parts
 from baretorch.emit.names import Names, Stored
 from baretorch.emit.spell import banner
 from baretorch.escape import comment
@@ -40,16 +40,16 @@ def weights_c(names: Names, blank: bool = False) -> str:
     """The constants; with `blank` all zeros, which take as many bytes."""
     copies = [(m, copy.source) for m in names.methods.values() for copy in m.plan.schedule.copies.values()]
     streamed = {m.constants[source.storage] for m, source in copies if source.constant}
-    parts = [f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n']
+    text = f'{banner(names, "its constants")}\n#include "kernels/bt.h"\n\n#include "weights.h"\n'
     for name, constant in names.constants.items():
         data = constant.data
         section = f"BT_WEIGHTS_IN({constant.bank}, {name})" if constant.bank else f"BT_WEIGHTS({name})"
         align = max(constant.align, 4 if name in streamed else 0)  # copies are of words
         section += f" __attribute__((aligned({align})))" if align else ""
         shape = ", ".join(map(str, data.shape))
-        content = "0" if blank else values(data)
-        parts.append(
-            f"{comment(f'{data.dtype.name}[{shape}], {data.nbytes} bytes')}\n"
-            f"{section} const {space(names, constant)}{c_type(data)} {name}[{max(data.size, 1)}] = {{\n{content}\n}};\n"
-        )
-    return "\n".join(parts)
+        text += f"\n{comment(f'{data.dtype.name}[{shape}], {data.nbytes} bytes')}\n"
+        text += f"{section} const {space(names, constant)}{c_type(data)} {name}[{max(data.size, 1)}] = {{\n"
+        for part in ["0"] if blank else values_in_parts(data):
+            text += part  # grows in place, where a join would hold the text twice
+        text += "\n};\n"
+    return text
