@@ -258,6 +258,8 @@ def _extreme(operator: Operator) -> Row:
 
 
 def _max_pool2d(region: Region, op: MaxPool2d, inputs: tuple[Tensor, ...], y: Tensor) -> Value:
+    if any(pad >= size for pad, size in zip(op.padding, (op.kernel[0],) * 2 + (op.kernel[1],) * 2, strict=True)):
+        raise NotTaken("its padding is not smaller than its windows")
     if op.dilation != (1, 1):
         raise NotTaken("TOSA's max pool has no dilation")
     x = region.value(inputs[0])
