@@ -15,6 +15,7 @@ from baretorch import frontends, pipeline
 from baretorch.errors import CompileError
 from baretorch.firmware.types import Image
 from baretorch.options import Compiler, Emulator, Optimize, Options, Weights
+from baretorch.quantize.source import quantized
 from baretorch.report.cycles import Flash
 from baretorch.report.numbers import apart
 from baretorch.report.profile import Profile, make_profile
@@ -150,3 +151,30 @@ def test_names_are_cut_and_stay_different() -> None:
     shown = apart(long)
     assert len(set(shown)) == 3 and all(name.startswith("…") for name in shown)
     assert apart(["a", "a"]) == ["a", "a"]
+
+
+class Empties(nn.Module):
+    """Slices and parts of a concatenation that have no elements, as a model written for any length may have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.layer(x)
+        return torch.cat([y[:, :0] + 1, torch.tanh(y), y[:, 2:2].relu()], 1), torch.relu(y[:, 2:2])
+
+
+@pytest.mark.parametrize("board", ["mps2-an386", "cluster8"])
+@pytest.mark.parametrize("int8", [False, True])
+def test_steps_without_elements_have_no_call(board: str, int8: bool, tmp_path: Path) -> None:
+    """Compilers leave such calls out, so that calls and steps did not match."""
+    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
+    source = frontends.from_module(Empties(), (x,), "empties")
+    source = quantized(source, frontends.Int8(), [(x,)]) if int8 else source
+    compiled = pipeline.compile_source(source, load_board(board))
+    assert any(step.is_empty for step in compiled.plan.steps)
+    image = pipeline.build_image(compiled, tmp_path)
+    profile = make_profile(compiled, image, pipeline.run_image(compiled, image))
+    assert sum(layer.instructions > 0 for layer in profile.layers) >= 3
+    assert any(layer.instructions == 0 for layer in profile.layers)

@@ -223,6 +223,8 @@ class _Writer:
         shapes = ", ".join(t.type for t in call.inputs if t.data is None)
         what = f"{call.op.name} {attributes(call.op)}".strip()
         about = comment(f"{str(out.origin) or out.name}: {what}: {shapes} -> {out.type}", indent="    ")
+        if step.is_empty:
+            return about
         arguments = ", ".join(self.argument(method, o) for o in step.operands)
         if step.scratch:
             arguments += f", {at(method, method.plan.layout.scratch(step.scratch), 'void')}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from baretorch.ir import Node
 from baretorch.ops.kernel import Call, Distances, Kernel, Params
+from baretorch.ops.move import PlaceSlice
 from baretorch.ops.qsums import QSums
 
 
@@ -114,6 +115,12 @@ class Step:
     def distances(self) -> Distances:
         """Of each activation that it reads, from the output in the direction that it goes; see ops/kernel.py."""
         return self.kernel.behind(self.call) if self.back else self.kernel.overlap(self.call)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no element to compute or to move: there is no call of it in C."""
+        places = isinstance(self.call.op, PlaceSlice)
+        return not any(t.count for t in (self.call.inputs if places else self.call.outputs))
 
     @property
     def layer(self) -> str:

@@ -162,14 +162,15 @@ def _exact(cycles: int, core0: Use, cluster: Cluster) -> Time:
 
 def _ran(compiled: Compiled) -> list[bool]:
     """Whether each step ran, in the second call with the example inputs. The image does not tell: the compiler may
-    make one call of two in different branches, so conditions are computed here."""
+    make one call of two in different branches, so conditions are computed here. Empty steps have no call."""
     plan, memory = compiled.plan, dict[str, Array]()
     values: Mapping[str, Array] = {}
     if any(step.guards for step in plan.steps):
         inputs = stored(plan.graph, compiled.source.examples)
         interpret(plan.graph, inputs, memory=memory)
         values = interpret(plan.graph, inputs, keep=True, memory=memory)
-    return [all(bool(values[g.condition.tensor]) == g.holds for g in step.guards) for step in plan.steps]
+    holds = [all(bool(values[g.condition.tensor]) == g.holds for g in step.guards) for step in plan.steps]
+    return [ran and not step.is_empty for ran, step in zip(holds, plan.steps, strict=True)]
 
 
 def _summed(blocks: Iterable[Block]) -> Iterable[Block]:
