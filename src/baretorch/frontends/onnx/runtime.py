@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from baretorch.frontends.onnx.double import in_double
 from baretorch.frontends.onnx.interface import Interface
 from baretorch.frontends.onnx.tensors import array_of, tensor_of
 from baretorch.ir import Array, Graph
@@ -90,8 +92,17 @@ def reference_of(
             continue
         except Exception:  # it takes the file and then fails
             continue
-        return Reference(found, runs, _moved(model, interface, inputs, runs, run, library), inputs), library
+        moved = _moved(model, interface, inputs, runs, run, library)
+        return Reference(found, runs, moved, inputs, lambda: _exact(model, interface, inputs, runs)), library
     return None
+
+
+def _exact(model: Any, interface: Interface, inputs: tuple[Array, ...], runs: int) -> tuple[Array, ...] | None:
+    """Return the answers in double precision, or None if onnx.reference cannot compute them."""
+    try:
+        return answers(partial(in_double, model), interface, inputs, runs)
+    except Exception:
+        return None
 
 
 def _moved(
