@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePath
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from baretorch.errors import CompileError
 from baretorch.ownership import Mark, check_file, check_files, text_of_ours, uf2, unwritable
@@ -32,6 +32,7 @@ Content: TypeAlias = str | bytes | Path  # a path is that of a file to be moved,
 LOCK_SECONDS = 60.0  # for another process to finish writing to the folder
 
 _POLL_SECONDS = 0.05
+_PIECE = 1 << 20  # characters or bytes
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.EBADF)  # of file systems without locks
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -111,7 +112,7 @@ def write_scratch(path: Path, data: str | bytes) -> Path:
     """Write an intermediate file below a temporary folder of this process, and the folders that lead to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as file:
-        file.write(_bytes(data))
+        _write(file, data)
     return path
 
 
@@ -224,7 +225,7 @@ class Folder:
             os.rename(content, name, dst_dir_fd=at)
             return
         with open(os.open(name, _NEW, mode, dir_fd=at), "wb") as file:
-            file.write(_bytes(content))
+            _write(file, content)
             file.flush()
             if self._lasting:
                 os.fsync(file.fileno())
@@ -344,5 +345,8 @@ def _new_name() -> str:
     return f".baretorch-{secrets.token_hex(8)}"
 
 
-def _bytes(data: str | bytes) -> bytes:
-    return data.encode("utf-8") if isinstance(data, str) else data
+def _write(file: BinaryIO, data: str | bytes) -> None:
+    """Write text as UTF-8 in pieces, because the text of weights is too large to hold twice."""
+    for at in range(0, len(data), _PIECE):
+        piece = data[at : at + _PIECE]
+        file.write(piece.encode("utf-8") if isinstance(piece, str) else piece)
