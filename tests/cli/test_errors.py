@@ -11,7 +11,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.outputs import staged
-from tests.cli.program import baretorch, check_golden, copy_model
+from tests.cli.program import baretorch, boards_in, check_golden, copy_model
 
 
 def check_error(name: str, *arguments: str) -> None:
@@ -415,6 +415,9 @@ def test_a_project_that_cannot_be(folder: Path) -> None:
         "import torch\ndef model(): return torch.nn.Linear(2, 1)\ndef inputs(): return (torch.ones(1, 2),)\n"
     )
     check_error("project_board", "project", "net.py", "--sdk", "pico-sdk", "--board", "microbit", "--out", "p")
+    project = ("project", "net.py", "--sdk", "pico-sdk", "--board", "microbit", "--out", "p")
+    (listed,) = boards_in(baretorch(*project).err)
+    assert {"pico", "pico2", "pico4ml"} < set(listed) and "microbit" not in listed
     assert not (folder / "p").exists()
     (folder / "p").mkdir()
     (folder / "p/README.md").write_text("mine")
@@ -443,9 +446,14 @@ def test_debug(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = copy_model("tiny", folder)
     check_error("debug_host", "debug", model, "--board", "host", "--script", __file__)
     check_error("debug_simavr", "debug", model, "--board", "arduino-uno", "--emulator", "simavr", "--script", __file__)
+    (listed,) = boards_in(baretorch("debug", model, "--board", "host", "--script", __file__).err)
+    assert {"mps2-an386", "corstone-300", "pico", "virt-rv32"} < set(listed)
+    assert not {"host", "arduino-uno", "cluster8", "pico2-riscv"} & set(listed)
     check_error("debug_script", "debug", model, "--board", "pico", "--script", "none.gdb")
     probe = ("--script", __file__, "--port", "none", "--probe")
     check_error("debug_openocd_board", "debug", model, "--board", "mps2-an386", *probe, "openocd")
+    (listed,) = boards_in(baretorch("debug", model, "--board", "mps2-an386", *probe, "openocd").err)
+    assert {"microbit", "nucleo-wb55rg", "pico"} < set(listed) and "mps2-an386" not in listed
     check_error("debug_pyocd_board", "debug", model, "--board", "mps2-an386", *probe, "pyocd")
     monkeypatch.setenv("PATH", "")
     check_error("debug_no_gdb", "debug", model, "--board", "pico", "--script", __file__)
