@@ -223,7 +223,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def written_pages() -> list[Path]:
     """The pages that people write."""
-    found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples", "changelog") for p in (ROOT / d).rglob("*.md"))]
+    found = [*ROOT.glob("*.md"), *(p for d in ("docs", "examples") for p in (ROOT / d).rglob("*.md"))]
     return sorted(p for p in found if p.relative_to(ROOT).as_posix() not in PAGES)
 
 
