@@ -14,7 +14,7 @@ from unittest import mock
 
 from baretorch.firmware import toolchain
 from baretorch.firmware.toolchain import Toolchain
-from baretorch.targets.types import Cpu
+from baretorch.targets.cpus import Cpu
 
 # gcc guards no array in a section of its own, as arenas and weights are, unless it is told to.
 SECTIONS = "-fsanitize-sections=.bss.bt_arena.*,.rodata.bt_weights.*,.data.bt_weights.*"

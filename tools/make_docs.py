@@ -1,8 +1,9 @@
 """Writes the generated parts of the docs: `make docs`.
 
-Two kinds. The pages of docs/reference that PAGES lists are made whole, from the tables the compiler itself uses.
+Two kinds. The pages of docs/reference that PAGES lists are generated whole, from the tables the compiler itself uses.
 In every other page a ```console block below the line `<!-- output -->` shows what its command prints: the command
-is run, in a folder that holds nothing but examples/, and the rest of the block is written anew.
+is run, in a folder that holds nothing but examples/, and the rest of the block is replaced. A table below the line
+`<!-- keys CLASS -->` lists the TOML keys that are declared on that class.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import board_pages
 import click
@@ -27,9 +29,12 @@ from baretorch.frontends.tinygrad import math, moves, nn
 from baretorch.report.numbers import capacity, frequency
 from baretorch.report.support import aten_names, support
 from baretorch.targets.boards import board_names, load_board
+from baretorch.targets.toml import ADDRESSES, DeclaredKey, keys_of
+from baretorch.targets.types import Board
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n"
+KEYS = re.compile(r"(?<=<!-- keys )(\w+)( -->\n\n)(?:\|.*\n)+")
 BLOCK = re.compile(r"(<!-- output -->\n```console\n)(.*?)(```\n)", re.DOTALL)
 
 
@@ -227,6 +232,41 @@ def written_pages() -> list[Path]:
     return sorted(p for p in found if p.relative_to(ROOT).as_posix() not in PAGES)
 
 
+def sections(kind: Any) -> dict[str, Any]:
+    """Return the dataclasses whose keys a TOML file has, by their names."""
+    inner = [key.section or key.kind for key in keys_of(kind) if key.section or key.field == "chip"]
+    return {kind.__name__: kind} | {name: part for k in inner for name, part in sections(k).items()}
+
+
+def key_tables(text: str) -> str:
+    """Return the page with tables of the keys that are declared now."""
+
+    def rewritten(match: re.Match[str]) -> str:
+        keys = [key for key in keys_of(sections(Board)[match[1]]) if key.section is None]
+        rows = [(f"`{key.name}`", value_of(key), key.key.about) for key in keys]
+        return f"{match[1]}{match[2]}" + "".join(f"{row}\n" for row in table(("key", "value", "meaning"), rows, "lll"))
+
+    return KEYS.sub(rewritten, text)
+
+
+def value_of(key: DeclaredKey) -> str:
+    """Describe the values that a key takes."""
+    rule = key.key
+    words = {str: "text", int: "number", list: "list", dict: "table"}
+    kind = {str: "texts", int: "numbers"}[key.items] if key.items else words[key.raw]
+    if rule.bank:
+        kind = "bank" if key.items is None else "banks"
+    elif key.raw is int and rule.register:
+        kind = "address"
+    elif rule.choices:
+        kind = ", ".join(f"`{choice}`" for choice in rule.choices)
+    elif key.raw is int and rule.most < ADDRESSES - 1:
+        kind = f"{rule.least} to {rule.most}" if rule.least < rule.most else f"{rule.least}"
+    many = "list of " if key.items else "one of " if rule.choices else ""
+    wanted = f", with `{rule.goes_with}`" if rule.goes_with else ", *optional*" if key.optional else ""
+    return f"{many}{kind}{wanted}"
+
+
 def refreshed(text: str) -> str:
     """The page with what its commands print now."""
 
@@ -235,7 +275,7 @@ def refreshed(text: str) -> str:
         command = body.splitlines()[0]
         return f"{head}{command}\n{output_of(command)}{tail}"
 
-    return BLOCK.sub(anew, text)
+    return BLOCK.sub(anew, key_tables(text))
 
 
 def output_of(line: str) -> str:

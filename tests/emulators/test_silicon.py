@@ -18,8 +18,8 @@ from baretorch.firmware.build import build
 from baretorch.firmware.types import Image
 from baretorch.options import Console
 from baretorch.targets.boards import load_board
+from baretorch.targets.parts import Uart
 from baretorch.targets.silicon import factors, load_silicon, silicon_names
-from baretorch.targets.types import Uart
 from tests.emulators.images import GLUE, REVERSE, RUN, image
 from tests.emulators.mutants import BOARDS, Impatient
 

@@ -27,7 +27,8 @@ from baretorch.plan import cores, make_plan
 from baretorch.ports import arranged, real, stored
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
-from baretorch.targets.types import Board, Cores
+from baretorch.targets.parts import Cores
+from baretorch.targets.types import Board
 from tests.fuzz.ladder import Wrong
 from tests.fuzz.program import Program
 from tests.guarded import Fault, Guarded, Outputs, run_guarded, told

@@ -18,7 +18,7 @@ from baretorch.plan import cores, make_plan
 from baretorch.plan.schedule import one_by_one
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
-from baretorch.targets.types import Cores
+from baretorch.targets.parts import Cores
 from tests.guarded import Fault, Guarded, run_guarded
 
 HOST = load_board("host")

@@ -9,7 +9,7 @@ from baretorch.npu.accelerators import by_name
 from baretorch.npu.payload import INPUT, OUTPUT, Payload, Slot
 from baretorch.npu.vela import Refused, Result
 from baretorch.ops.delegate import ALIGNED
-from baretorch.targets.types import Npu
+from baretorch.targets.parts import Npu
 
 NPU = Npu("ethosu", "ethos-u55-256", 0x58102000, "Ethos_U55_High_End_Embedded", "Sram_Only", "SRAM", "SRAM", 56)
 

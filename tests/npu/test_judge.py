@@ -27,7 +27,7 @@ from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.report.npu import npu_warnings
-from baretorch.targets.types import Npu
+from baretorch.targets.parts import Npu
 from tests.npu.cases import read_case
 from tests.npu.stand_in import NPU
 from tests.npu.test_partition import Net

@@ -19,7 +19,7 @@ from baretorch.ops.move import Slice
 from baretorch.ops.pool import MaxPool2d
 from baretorch.ops.qbinary import sum_of
 from baretorch.ops.qsoftmax import QSoftmax, log_softmax_of
-from baretorch.targets.types import Npu
+from baretorch.targets.parts import Npu
 from baretorch.verify import verify
 from tests.npu.stand_in import NPU, StandIn
 

@@ -20,7 +20,8 @@ from baretorch.npu import vela
 from baretorch.options import Io, Options, UseNpu
 from baretorch.pipeline import Compiled
 from baretorch.targets.boards import load_board
-from baretorch.targets.types import Board, Npu
+from baretorch.targets.parts import Npu
+from baretorch.targets.types import Board
 from tests.npu.damage import constants_of, damaged
 from tests.npu.test_judge import chain
 

@@ -17,7 +17,7 @@ from baretorch.plan.choices import BESIDE, Choice, Choices, Cost, Way, layer_of,
 from baretorch.plan.cores import cluster, cuts_of
 from baretorch.plan.select import select_kernel
 from baretorch.targets.boards import load_board
-from baretorch.targets.types import Cpu
+from baretorch.targets.cpus import Cpu
 
 CPU = load_board("mps2-an386").chip.cpu
 

@@ -25,7 +25,7 @@ from baretorch.ports import arranged, real, stored
 from baretorch.quantize.source import quantized
 from baretorch.quantize.watch import interpreted, watching
 from baretorch.targets.boards import load_board
-from baretorch.targets.types import Cores
+from baretorch.targets.parts import Cores
 from tests.guarded import Guarded, run_guarded
 from tests.plan.test_banks import smaller
 

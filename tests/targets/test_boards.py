@@ -10,8 +10,8 @@ from baretorch.options import Console
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.header import board_header
+from baretorch.targets.parts import Cores
 from baretorch.targets.runtime import runtime_sources
-from baretorch.targets.types import Cores
 
 
 def test_names() -> None:

@@ -9,8 +9,8 @@ import pytest
 from baretorch.errors import CompileError
 from baretorch.targets.boards import load_board
 from baretorch.targets.header import board_header
+from baretorch.targets.parts import Cluster, Dma, Events, Gemm
 from baretorch.targets.toml import BOARDS
-from baretorch.targets.types import Cluster, Dma, Gemm
 
 CHIP = (BOARDS / "chips" / "cluster8.toml").read_text()
 BOARD = (BOARDS / "cluster8.toml").read_text().replace('"cluster8"', '"mychip"')
@@ -24,8 +24,7 @@ def test_cluster8() -> None:
         banks=16,
         slow_cycles=10,
         register_cycles=1,
-        barrier=0x1A104000,
-        barrier_cycles=0,
+        events=Events(0x1A104000, 0),
         stack_bytes=768,
         dma=Dma(0x1A108000, 8, 20, 8),
         gemm=Gemm(0x1A10C000, 8, 8, 4, 16, 16, 4, 4, 1),
@@ -45,12 +44,12 @@ ERRORS = {
     "cores": (
         "cores = 8",
         "cores = 9",
-        "error: cores = 9 is not possible\n  at    mychip.toml [cluster]\n  need  1 to 8",
+        "error: cores = 9 is out of range\n  at    mychip.toml [cluster]\n  need  1 to 8",
     ),
     "banks": (
         "banks = 16",
         "banks = 0",
-        "error: banks = 0 is not possible\n  at    mychip.toml [cluster]\n  need  1 to 64",
+        "error: banks = 0 is out of range\n  at    mychip.toml [cluster]\n  need  1 to 64",
     ),
     "banks_whole": (
         "banks = 16",
@@ -61,12 +60,12 @@ ERRORS = {
     "scratchpad": (
         'scratchpad = "L1"',
         'scratchpad = "CODE"',
-        "error: scratchpad = 'CODE' names no ram memory\n  at    mychip.toml\n  need  one of: L1, L2",
+        "error: scratchpad = 'CODE' does not name a ram memory\n  at    mychip.toml [cluster]\n  need  one of: L1, L2",
     ),
     "slow": (
         "slow_cycles = 10",
         "slow_cycles = 2000000",
-        "error: slow_cycles = 2000000 is not possible\n  at    mychip.toml [cluster]\n  need  at most 1048576 cycles",
+        "error: slow_cycles = 2000000 is out of range\n  at    mychip.toml [cluster]\n  need  0 to 1048576",
     ),
     "events": (
         "[cluster.events]\nbase = 0x1a104000\nbarrier_cycles = 0\n",
@@ -94,12 +93,12 @@ ERRORS = {
     "channels": (
         "channels = 8",
         "channels = 17",
-        "error: channels = 17 is not possible\n  at    mychip.toml [cluster] [dma]\n  need  1 to 16",
+        "error: channels = 17 is out of range\n  at    mychip.toml [cluster] [dma]\n  need  1 to 16",
     ),
     "gemm": (
         "depth = 4",
         "depth = 0",
-        "error: depth = 0 is not possible\n  at    mychip.toml [cluster] [gemm]\n  need  1 to 1024",
+        "error: depth = 0 is out of range\n  at    mychip.toml [cluster] [gemm]\n  need  1 to 1024",
     ),
     "key": (
         "register_cycles = 1",
@@ -116,7 +115,8 @@ ERRORS = {
     "boot": (
         'boot = "riscv"',
         'boot = "vectors"',
-        "error: [cluster] is for RISC-V, and says itself how many cores there are\n  at    mychip.toml\n"
+        "error: [cluster] is for RISC-V, and includes the number of cores\n"
+        "  at    mychip.toml\n"
         '  have  boot = "vectors"',
     ),
 }
@@ -131,8 +131,9 @@ def test_mistakes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_cluster_no_emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(tmp_path, monkeypatch, CHIP[: CHIP.index("[cluster]")]) == (
-        "error: the emulator cluster does not have the chip 'mychip'\n  at    mine.toml\n"
-        "  need  [cluster] in its TOML: cores, scratchpad, what the units can do"
+        "error: emulator cluster does not support the chip 'mychip'\n"
+        "  at    mine.toml\n"
+        "  need  [cluster] in its TOML: cores, scratchpad, and the units"
     )
 
 

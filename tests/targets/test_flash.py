@@ -8,8 +8,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
-from baretorch.targets.flash import ALWAYS, CONTROLLERS, Number, Waits, price_of
-from baretorch.targets.types import FlashPath
+from baretorch.targets.flash import ALWAYS, CONTROLLERS, FlashPath, Number, Waits, price_of
 from tests.targets.test_own_boards import BOARD, CHIP
 
 PATH = """
@@ -128,26 +127,26 @@ ERRORS = {
     "fills": (
         "[8]",
         "[7]",
-        "error: fills are bytes that a miss reads\n  at    chippy.toml [flash_path]\n  have  fills = [7]\n"
-        "  need  one or two of 4, 8, 16, 32, 64",
+        "error: unknown fill '7'\n  at    chippy.toml [flash_path]\n  need  one of: 4, 8, 16, 32, 64",
     ),
     "fill and line": (
         "[8]",
         "[32]",
-        "error: a fill of 32 bytes is no part of a line of 16\n  at    chippy.toml [flash_path]\n  need  a divisor",
+        "error: lines of 16 bytes are not whole fills of 32\n  at    chippy.toml [flash_path] [[cache]] number 1",
     ),
     "shape": (
         "size = 1024",
         "size = 1000",
-        "error: no cache of 1000 bytes has 2 ways and lines of 16 bytes\n"
+        "error: a cache of 1000 bytes cannot have 2 ways and lines of 16 bytes\n"
         "  at    chippy.toml [flash_path] [[cache]] number 1\n"
         "  need  line and size / (ways * line) are powers of two",
     ),
     "too large": (
         "size = 1024",
         "size = 0x40000000",
-        "error: such a cache is not simulated\n  at    chippy.toml [flash_path] [[cache]] number 1\n"
-        "  have  1073741824 bytes, 2 ways, lines of 16\n  need  at most 1 MiB and 64 ways, lines of 8 to 64 bytes",
+        "error: size = 1073741824 is out of range\n"
+        "  at    chippy.toml [flash_path] [[cache]] number 1\n"
+        "  need  1 to 1048576",
     ),
     "two": (
         "line = 16",
@@ -157,14 +156,17 @@ ERRORS = {
     "condition": (
         "line = 16",
         'line = 16\nwhen = ["on!"]',
-        "error: when is no list of conditions\n  at    chippy.toml [flash_path] [[cache]] number 1\n"
-        "  have  when = ['on!']\n  need  such as [\"FLASH.ACR.ICEN = 1\"]",
+        "error: invalid when\n"
+        "  at    chippy.toml [flash_path] [[cache]] number 1\n"
+        "  have  'on!' is not a condition\n"
+        '  need  conditions such as "FLASH.ACR.ICEN = 1"',
     ),
     "beside": (
         "line = 16",
         'line = 16\nbeside = ["SRAN"]',
-        "error: unknown beside 'SRAN'\n  at    chippy.toml [flash_path] [[cache]] number 1\n"
-        "  need  one of: SRAM\n  try   did you mean 'SRAM'?",
+        "error: beside = 'SRAN' does not name a ram memory\n"
+        "  at    chippy.toml [flash_path.cache]\n"
+        "  need  one of: SRAM",
     ),
 }
 

@@ -31,28 +31,30 @@ def test_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             '"FVP_MPS2_Cortex-M4"',
             '"rm"',
-            "error: [fvp] needs program and terminal\n"
+            "error: invalid program 'rm'\n"
             "  at    mine.toml [fvp]\n"
-            "  have  program = 'rm', terminal = 'fvp_mps2.telnetterminal0'\n"
-            '  need  such as program = "FVP_Corstone_SSE-320", terminal = "mps4_board.telnetterminal0"',
+            '  need  the name of a program of Arm\'s, such as "FVP_Corstone_SSE-320"',
         ),
         (
             '"FVP_MPS2_Cortex-M4"',
             '"FVP_/../../bin/rm"',
-            "error: program must be a name\n"
+            "error: invalid program 'FVP_/../../bin/rm'\n"
             "  at    mine.toml [fvp]\n"
-            "  have  program = 'FVP_/../../bin/rm'\n"
-            "  need  letters, digits and _ . -",
+            '  need  the name of a program of Arm\'s, such as "FVP_Corstone_SSE-320"',
         ),
         (
             "armcortexm4ct.INITVTOR",
             "uart0.out_file=/etc/passwd",
-            "error: vectors must be names of parameters\n  at    mine.toml [fvp]\n  have  'uart0.out_file=/etc/passwd'",
+            "error: invalid vectors 'uart0.out_file=/etc/passwd'\n"
+            "  at    mine.toml [fvp]\n"
+            "  need  letters, digits and _ . -, the first a letter or digit",
         ),
         (
             FVP,
             "",
-            "error: emulator fvp needs [fvp]\n  at    mine.toml\n  need  program and terminal, as Arm's FVP has them",
+            "error: emulator fvp needs [fvp]\n"
+            "  at    mine.toml\n"
+            '  need  such as program = "FVP_Corstone_SSE-320", terminal = "mps4_board.telnetterminal0"',
         ),
     ],
 )

@@ -50,20 +50,20 @@ def test_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             '"Shared_Sram"',
             '"--optimise"',
-            "error: memory_mode = '--optimise' is no name that Vela can know\n"
+            "error: invalid memory_mode '--optimise'\n"
             "  at    chippy.toml [npu]\n"
-            "  try   `vela --list-configs Arm/vela.ini` lists them",
+            "  need  letters, digits and _; `vela --list-configs Arm/vela.ini` lists them",
         ),
         (
             'ram = "SRAM"',
             'ram = "FLASH"',
-            "error: [npu] ram = 'FLASH' names no memory that it can be\n  at    chippy.toml\n  need  one of: SRAM",
+            "error: ram = 'FLASH' does not name a ram memory\n  at    chippy.toml [npu]\n  need  one of: SRAM",
         ),
         (
             'constants = "FLASH"',
             'constants = "DDR"',
-            "error: [npu] constants = 'DDR' names no memory that it can be\n"
-            "  at    chippy.toml\n"
+            "error: constants = 'DDR' does not name a ram or code memory\n"
+            "  at    chippy.toml [npu]\n"
             "  need  one of: SRAM, FLASH",
         ),
         (
@@ -76,10 +76,9 @@ def test_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             'constants = "FLASH"\n',
             'constants = "FLASH"\nirq = 56\n',
-            "error: [npu] has an irq, and nothing takes it\n"
+            "error: [npu] has an irq, and the core does not sleep\n"
             "  at    chippy.toml\n"
-            "  need  [interrupts], [alarm], and [uart] with an irq of its own; or no irq: the core looks again and "
-            "again",
+            "  need  [interrupts], [alarm], and [uart] with an irq of its own; or no irq: the core polls",
         ),
     ],
 )

@@ -17,8 +17,7 @@ from baretorch.frontends import Source, from_module
 from baretorch.options import Options, Weights
 from baretorch.ports import stored
 from baretorch.targets.boards import load_board
-from baretorch.targets.flash import Price
-from baretorch.targets.types import FlashPath
+from baretorch.targets.flash import FlashPath, Price
 from tests.zoo.zoo import source as zoo_source
 
 CODE, LOAD, RAM, VISIT_ENDS, CALL_BEGINS = range(5)  # what an event is

@@ -22,7 +22,7 @@ def find_avrdude() -> str | None:
 def flash_avrdude(image: Image, program: str, port: str | None = None) -> str:
     """Write the HEX file through the boot loader, which opening the port resets the board into."""
     board, own = image.board, image.board.avrdude
-    assert own is not None  # targets/boards.py
+    assert own is not None  # targets/checks.py
     where = port or _only_port(board.name)
     command = [
         *(program, "-p", own.part, "-c", own.programmer, "-P", where, "-b", str(own.baud)),

@@ -20,7 +20,8 @@ from baretorch.emulators.rows import read_rows
 from baretorch.emulators.state import NEVER, NO_IRQ, CBank, ChipState, Doze, Range, Stop, core_state
 from baretorch.emulators.types import Block, DeviceFault
 from baretorch.errors import CompileError
-from baretorch.targets.types import Chip, Usb
+from baretorch.targets.parts import Usb
+from baretorch.targets.types import Chip
 
 HOOKS = ("unicorn.c", "registers.c", "interrupts.c", "alarm.c", "watchdog.c", "usb.c", "cores.c", "flash.c")
 PAGE = 0x1000

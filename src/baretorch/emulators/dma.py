@@ -15,7 +15,7 @@ from baretorch.emulators.silicon import Stopped
 from baretorch.emulators.state import USB, Change, ChipState
 from baretorch.emulators.types import DeviceFault, FlashReads
 from baretorch.targets.flash import Waits
-from baretorch.targets.types import FlashDma
+from baretorch.targets.parts import FlashDma
 
 READ_ADDR, WRITE_ADDR, TRANS_COUNT, CTRL = 0x0, 0x4, 0x8, 0xC  # of channel 0
 STREAM_ADDR, STREAM_CTR = 0x0, 0x4

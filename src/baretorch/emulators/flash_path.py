@@ -11,9 +11,9 @@ from typing import TypeAlias
 from baretorch.emulators.rows import ROW_ROOM
 from baretorch.emulators.state import VIEWS, CCache, CEvent, CFlash, CLine, CoreState, CView
 from baretorch.emulators.types import FlashReads
-from baretorch.targets.flash import CONTROLLERS, FIXED, Number, Price, Waits, price_of
+from baretorch.targets.flash import CONTROLLERS, FIXED, FlashCache, FlashPath, Number, Price, Waits, price_of
 from baretorch.targets.silicon import Condition
-from baretorch.targets.types import Chip, FlashCache, FlashPath
+from baretorch.targets.types import Chip
 
 Holds: TypeAlias = Callable[[Iterable[Condition]], bool]
 KINDS = ("code", "data")

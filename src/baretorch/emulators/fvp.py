@@ -111,7 +111,7 @@ class _Words:
 
 def need_fvp(board: Board) -> tuple[Fvp, str]:
     """The platform, and the program that it is; CompileError with the remedy if it is not installed."""
-    assert board.fvp is not None  # targets/boards.py
+    assert board.fvp is not None  # targets/checks.py
     program = shutil.which(board.fvp.program)
     if program is None:
         raise CompileError(

@@ -127,6 +127,6 @@ def device_rules(chip: Chip) -> tuple[Rule, ...]:
     uart, counter = UARTS[chip.uart.driver], COUNTERS[chip.counter.driver]
     source = "the manual that emulators/peripherals.py names"
     return (
-        *(Rule((on,), (), uart.fixed, "the console's settings change while it is on", source) for on in uart.on),
-        Rule(counter.counts, (), counter.fixed, "the counter's settings change while it counts", source),
+        *(Rule("the console's settings change while it is on", source, (on,), fixed=uart.fixed) for on in uart.on),
+        Rule("the counter's settings change while it counts", source, counter.counts, fixed=counter.fixed),
     )

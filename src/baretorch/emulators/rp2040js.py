@@ -43,7 +43,7 @@ class Rp2040JsMachine(Process):
         instruction, and a Ctrl-C at the terminal is for that one."""
         node, library = find_node(), find_package()
         chip, uf2 = image.board.chip, image.uf2
-        assert uf2 is not None and chip.uf2_family is not None  # targets/boards.py
+        assert uf2 is not None and chip.uf2_family is not None  # targets/checks.py
         check_rp2040(flash_contents(decode_uf2(uf2.read_bytes()), chip.uf2_family))
         code = read_code(image, run_symbol)
         self._counts = tempfile.TemporaryFile()  # noqa: SIM115

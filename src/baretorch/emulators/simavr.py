@@ -32,7 +32,7 @@ class SimavrMachine(Process):
         board, code = image.board, read_code(image, run_symbol)
         need_simavr(board.name)
         chip = board.chip
-        assert image.bin is not None and board.simavr_mcu is not None  # targets/boards.py
+        assert image.bin is not None and board.simavr_mcu is not None  # targets/checks.py
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._file.truncate(ROW_COUNT + 8 + ROWS.size * ROW_ROOM)
         self._counts = mmap.mmap(self._file.fileno(), 0)

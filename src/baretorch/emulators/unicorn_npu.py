@@ -13,7 +13,8 @@ from baretorch.emulators.npu.memory import Region
 from baretorch.emulators.state import NEVER, ChipState, Stop
 from baretorch.emulators.types import DeviceFault
 from baretorch.npu.accelerators import by_name
-from baretorch.targets.types import Chip, Npu
+from baretorch.targets.parts import Npu
+from baretorch.targets.types import Chip
 
 
 class NpuPort:

@@ -21,7 +21,7 @@ from baretorch.emulators.usb_controller import (
 from baretorch.emulators.usb_errors import HostError
 from baretorch.emulators.usb_host import UsbHost
 from baretorch.emulators.wiring import Wiring
-from baretorch.targets.types import Usb
+from baretorch.targets.parts import Usb
 
 TRANSACTION_US = 60.0  # for 64 bytes, there and back
 IDLE = 64  # transactions in a row that came to nothing, after which both ends are said to wait

@@ -26,7 +26,8 @@ from baretorch.plan.banks import ARENA
 from baretorch.report.cycles import Time, time_of
 from baretorch.report.facts import is_int8
 from baretorch.report.fit import Finding, Trial, Use
-from baretorch.targets.types import Board, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Board
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Options
 from baretorch.pipeline import optimized_methods, with_io
 from baretorch.ports import stored
-from baretorch.targets.types import Board, Npu
+from baretorch.targets.parts import Npu
+from baretorch.targets.types import Board
 
 BACKEND = "EthosUBackend"  # as ExecuTorch's runtime knows it
 QUANTIZE, DEQUANTIZE = (f"quantized_decomposed::{name}_per_tensor" for name in ("quantize", "dequantize"))

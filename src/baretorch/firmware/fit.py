@@ -8,7 +8,8 @@ from baretorch.errors import CompileError, see_fit
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.elf import ALLOC, Elf
 from baretorch.firmware.sizes import CODE_IN_RAM, COPIES, STACK, flash_bytes
-from baretorch.targets.types import Board, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Board
 
 _ROOM = 1 << 28
 

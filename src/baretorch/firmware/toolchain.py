@@ -23,7 +23,8 @@ from baretorch.firmware.elf import ARM, RISCV
 from baretorch.firmware.tools import run_tool
 from baretorch.options import Compiler, Optimize
 from baretorch.outputs import scratch, write_scratch
-from baretorch.targets.types import Board, Cpu
+from baretorch.targets.cpus import Cpu
+from baretorch.targets.types import Board
 
 NAMES = tuple(map(str, Compiler))
 

@@ -29,7 +29,7 @@ from baretorch.ops.layout import Reshape
 from baretorch.ops.move import Cat, Copy, Slice
 from baretorch.ops.qsoftmax import QSoftmax
 from baretorch.passes.rewrite import rebuilt
-from baretorch.targets.types import Npu
+from baretorch.targets.parts import Npu
 
 MOVES = "it computes nothing, and costs the CPU less"
 WRONG = "Vela's stream does not compute the graph"

@@ -15,7 +15,8 @@ from baretorch.ops.delegate import Delegate
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.quantize import Dequantize, Quantize
 from baretorch.options import Input, Options, UseNpu
-from baretorch.targets.types import Board, Npu
+from baretorch.targets.parts import Npu
+from baretorch.targets.types import Board
 
 MISSING = "Vela is not installed"
 

@@ -13,7 +13,7 @@ from baretorch.errors import CompileError
 from baretorch.npu.payload import Payload, read_payload
 from baretorch.npu.tools import VARIABLE, find
 from baretorch.outputs import scratch, write_scratch
-from baretorch.targets.types import Npu
+from baretorch.targets.parts import Npu
 
 OLDEST = (5, 2, 0)  # before, streams were seen that compute something else
 LONGEST = 600  # seconds

@@ -20,7 +20,7 @@ from baretorch.plan.schedule import Phase, Schedule, Step, View
 from baretorch.plan.select import Constants
 from baretorch.plan.tiles import Streamed, Tile, modelled, reading, streamed, tiled, together, waits
 from baretorch.plan.types import Buffer, LayerTiles, Tiles
-from baretorch.targets.types import Cluster
+from baretorch.targets.parts import Cluster
 
 LIMITS = (24576, 16384, 12288, 8192, 6144, 4096, 2048)  # bytes of a tile's weights
 AHEAD = ((2, False), (1, False), (2, True))  # phases, and whether one more where these are shorter than the copy

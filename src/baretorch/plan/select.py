@@ -21,7 +21,7 @@ from baretorch.plan.packing import ALIGNMENT
 from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, View
 from baretorch.plan.storage import NOTHING
 from baretorch.plan.types import Constant
-from baretorch.targets.types import Cpu
+from baretorch.targets.cpus import Cpu
 from baretorch.text import attributes
 from baretorch.units import Unit
 

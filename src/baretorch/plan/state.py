@@ -16,7 +16,7 @@ from baretorch.ops.move import Copy
 from baretorch.plan.schedule import Operand, Step, View
 from baretorch.plan.select import Constants, make_step, select_kernel
 from baretorch.plan.storage import views
-from baretorch.targets.types import Cpu
+from baretorch.targets.cpus import Cpu
 
 
 def settled(graph: Graph) -> Graph:

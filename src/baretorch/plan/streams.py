@@ -17,7 +17,9 @@ from baretorch.plan.lifetimes import find_overlaps, turned
 from baretorch.plan.offsets import lower_bound
 from baretorch.plan.schedule import Copy, Operand, Schedule, Step
 from baretorch.plan.types import Buffer, Plan
-from baretorch.targets.types import Chip, Cpu, FlashPath
+from baretorch.targets.cpus import Cpu
+from baretorch.targets.flash import FlashPath
+from baretorch.targets.types import Chip
 
 LEAST = 1024  # bytes that are worth a copy
 OVERHEAD = 200  # cycles of a copy, at begin and end

@@ -27,7 +27,7 @@ from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, St
 from baretorch.plan.select import Constants, make_step
 from baretorch.plan.traffic import Traffic
 from baretorch.plan.types import Buffer, Constant
-from baretorch.targets.types import Dma
+from baretorch.targets.parts import Dma
 
 LEAST = 64  # bytes that are worth a copy
 MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy

@@ -18,7 +18,8 @@ from baretorch.plan.banks import room
 from baretorch.plan.schedule import Step
 from baretorch.plan.streams import Room, best, can_stream, waiting
 from baretorch.plan.types import Constant, Plan
-from baretorch.targets.types import Board, Chip, FlashPath
+from baretorch.targets.flash import FlashPath
+from baretorch.targets.types import Board, Chip
 
 STATIC = 1024  # bytes that are left for the program's own data
 RESERVE = 16384  # and by automatic choice for what is added to the program, a share of small memories

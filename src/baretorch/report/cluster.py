@@ -19,7 +19,7 @@ from baretorch.emulators.types import BARRIER, Pause, Span, Trace, Work
 from baretorch.errors import InternalError
 from baretorch.plan.schedule import Copy, Executor, Phase, Step
 from baretorch.plan.types import Plan
-from baretorch.targets.types import Cluster
+from baretorch.targets.parts import Cluster
 
 DMA, GEMM = Executor.DMA0.name.lower(), Executor.GEMM0.name.lower()
 

@@ -16,7 +16,7 @@ from baretorch.report.memory_map import BankMap, memory_map, ram_banks
 from baretorch.report.npu import npu_figures
 from baretorch.report.numbers import capacity, figure, share
 from baretorch.report.profile import Layer, Profile
-from baretorch.targets.types import MemoryBank
+from baretorch.targets.parts import MemoryBank
 
 if TYPE_CHECKING:
     from baretorch.quantize.accuracy import LayerAccuracy

@@ -9,7 +9,8 @@ from baretorch.errors import CompileError
 from baretorch.options import Options
 from baretorch.plan.types import Bands
 from baretorch.report.cycles import Time, cycles_json
-from baretorch.targets.types import Board, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Board
 
 _CLOSE = {"flash": 2048, "ram": 64}  # bytes left: if fewer, an estimate is not good enough
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from baretorch.firmware.elf import ALLOC, LOAD, NOBITS, Elf, Section, read_elf
 from baretorch.firmware.types import Image
-from baretorch.targets.types import MemoryBank
+from baretorch.targets.parts import MemoryBank
 
 # (how the section's name begins, kind, what it is called); the first that fits. Kinds have colours on the page.
 _KINDS = (

@@ -35,7 +35,8 @@ from baretorch.report.cycles import (
 )
 from baretorch.report.loops import InnerLoop, find_loops
 from baretorch.targets.cycles import TIMINGS, Timing
-from baretorch.targets.types import Chip, Cluster
+from baretorch.targets.parts import Cluster
+from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled

@@ -20,7 +20,8 @@ from baretorch.report.memory_map import ram_banks
 from baretorch.report.npu import npu_rows
 from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.report.units import unit_rows
-from baretorch.targets.types import Chip, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
     from baretorch.pipeline import Compiled

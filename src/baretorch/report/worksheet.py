@@ -12,7 +12,8 @@ from baretorch.firmware.elf import read_elf
 from baretorch.firmware.fit import needed
 from baretorch.firmware.types import Image
 from baretorch.report.numbers import bar, capacity, share
-from baretorch.targets.types import Board, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Board
 
 BAR = 24
 

@@ -26,7 +26,8 @@ from baretorch.report.numbers import capacity, figure, frequency, share
 from baretorch.report.pictures import map_picture
 from baretorch.studio.controls import Control, input_control, output_control
 from baretorch.studio.digits import SIDE
-from baretorch.targets.types import Chip, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Chip
 
 MOST_VALUES = 1 << 18  # of an output that a page gets
 SHUT_SECONDS = 2.0  # that a run may still take when everything ends

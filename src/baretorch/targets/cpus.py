@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from baretorch.targets.features import Feature
-from baretorch.targets.types import Cpu
 
 _ARM = 40
 _RISCV = 243
@@ -17,6 +18,40 @@ _ZIG_HARD = ("-target", "thumb-freestanding-eabihf")
 # A pointer to flash must not become one to RAM; the linker script has no place for tables of jumps; and gcc would leave
 # arguments of several calls on the stack before it takes them off again.
 _AVR_CODE = ("-Waddr-space-convert", "-fno-jump-tables", "-maccumulate-args")
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A processor core, and how the compilers and emulators spell it."""
+
+    name: str
+    features: frozenset[Feature]
+    gcc: tuple[str, ...]  # flags for arm-none-eabi-gcc / riscv64-unknown-elf-gcc / avr-gcc / the host's cc
+    gcc_prefix: str  # "arm-none-eabi-", "riscv64-unknown-elf-", "avr-", "" for the host
+    zig: tuple[str, ...] | None  # flags for `zig cc`; None where it makes no code for it
+    unicorn: str | None  # name of Unicorn's CPU model constant, None where it has none
+    elf_machine: int  # e_machine: 40 Arm, 243 RISC-V, 62 x86-64, 83 AVR
+    gcc_link: tuple[str, ...] = ()  # what the linker must be told instead, for gcc to find its library
+    libraries: tuple[str, ...] = ("gcc",)  # with the arithmetic that gcc calls
+    flash_reach: int | None = (
+        None  # bytes of flash, where it is read by other instructions than RAM, with short pointers
+    )
+
+    largest_array: int | None = None  # bytes, where that is less than memory can hold
+
+    @property
+    def flash_apart(self) -> bool:
+        """Flash is another address space than RAM."""
+        return self.flash_reach is not None
+
+    @property
+    def has_dsp(self) -> bool:
+        return Feature.DSP in self.features
+
+    @property
+    def has_fpu(self) -> bool:
+        return Feature.FPU in self.features
+
 
 CPUS: tuple[Cpu, ...] = (
     Cpu(
@@ -170,3 +205,8 @@ CPUS: tuple[Cpu, ...] = (
         elf_machine=_X86_64,
     ),
 )
+
+
+def find_cpu(name: str) -> Cpu:
+    """Return the CPU of that name."""
+    return next(cpu for cpu in CPUS if cpu.name == name)

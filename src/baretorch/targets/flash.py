@@ -1,4 +1,4 @@
-"""What it costs to read flash: the controllers between cores and flash, and their chips' [flash_path] in TOML.
+"""Model what it costs to read flash: the path from the cores to it, and the controllers on that path.
 
 Prices are in cycles of the core, as expected, at best and at worst. A fill that begins where the last one ended may be
 cheaper: then no address is sent, or it is under way already.
@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
-from baretorch.errors import CompileError
 from baretorch.targets.silicon import Condition, conditions
-from baretorch.targets.toml import Table, unknown
-from baretorch.targets.types import Chip, FlashCache, FlashPath
+from baretorch.targets.toml import Key
 
 Number: TypeAlias = Callable[[str], int]  # what a field of a register says
 ALWAYS = 0xFFFFFFFF
-_SERVES = ("code", "data")
+SERVES = ("code", "data")
 
 
 class Waits(NamedTuple):
@@ -142,6 +140,65 @@ CONTROLLERS: Mapping[str, Controller] = {
 FIXED = "fixed"  # the price is what the TOML says
 
 
+@dataclass(frozen=True)
+class FlashCache:
+    """A cache that cores read flash through; a hit makes no core wait. The least recently used of its ways makes room.
+    Data of the banks of RAM in `beside` takes its lines too."""
+
+    name: Annotated[str, Key("its name for people")]
+    serves: Annotated[tuple[str, ...], Key("what it serves", choices=SERVES)]
+    size: Annotated[int, Key("bytes", least=1, most=1 << 20)]
+    ways: Annotated[int, Key("places that a line can have in it", least=1, most=64)]
+    line: Annotated[int, Key("bytes of a line; a power of two", least=8, most=64)]
+    beside: Annotated[tuple[str, ...], Key("banks of RAM whose data goes through the cache as well", bank="ram")] = ()
+    when: Annotated[
+        tuple[Condition, ...],
+        Key(
+            "conditions on registers, as in silicon files, under which the cache is on; leave it out if it always is",
+            raw=list,
+            into=conditions,
+            need='conditions such as "FLASH.ACR.ICEN = 1"',
+        ),
+    ] = ()
+
+    @property
+    def sets(self) -> int:
+        return self.size // (self.ways * self.line)
+
+
+@dataclass(frozen=True)
+class FlashPath:
+    """The way from the cores to the bank that holds the image, where that takes longer than RAM.
+
+    A miss reads `fills[0]` bytes; a second number is possible too where no source gives one. `fill_cycles` and
+    `next_cycles` are for plans, which are made without a run.
+    """
+
+    controller: Annotated[
+        str,
+        Key(
+            "what reads flash: the price follows from its registers, which the `silicon` file must have; `fixed` if it "
+            "follows from the next keys alone",
+            choices=(FIXED, *CONTROLLERS),
+        ),
+    ]
+    fills: Annotated[
+        tuple[int, ...], Key("bytes that a miss reads; a second number if it may be that", choices=(4, 8, 16, 32, 64))
+    ]
+    fill_cycles: Annotated[int, Key("cycles that a core waits for a miss when it reads data, once `init` has run")]
+    next_cycles: Annotated[int, Key("the same for the bytes after those that were read last")]
+    caches: Annotated[tuple[FlashCache, ...], Key("caches", name="cache")] = ()
+
+    @property
+    def cycles_per_byte(self) -> float:
+        """Return what a core waits for each byte that it reads once, in order."""
+        return self.next_cycles / self.fills[0]
+
+    def cache_of(self, what: str) -> FlashCache | None:
+        """Return the cache that serves "code" or "data"; None if there is none."""
+        return next((cache for cache in self.caches if what in cache.serves), None)
+
+
 def price_of(path: FlashPath, fill: int, number: Number) -> Price:
     """Of a fill of so many bytes, as registers are now."""
     if path.controller != FIXED:
@@ -149,97 +206,3 @@ def price_of(path: FlashPath, fill: int, number: Number) -> Price:
     share = fill / path.fills[0]
     first, more = (Waits(*(cycles * share,) * 3) for cycles in (path.fill_cycles, path.next_cycles))
     return Price(first, more, more, window=ALWAYS)
-
-
-def read_flash_path(table: Table, chip: Chip) -> FlashPath:
-    known = _fields(chip)
-    controller = table.word("controller", (FIXED, *CONTROLLERS))
-    path = FlashPath(
-        controller=controller,
-        caches=tuple(_cache(row, chip, known) for row in table.tables("cache")),
-        fills=_fills(table),
-        fill_cycles=table.number("fill_cycles"),
-        next_cycles=table.number("next_cycles"),
-    )
-    table.end()
-    if controller != FIXED:
-        for field in CONTROLLERS[controller].fields:
-            if field not in known:
-                raise CompileError(
-                    f"controller {controller!r} is set up by {field}, and the chip has no such register",
-                    at=table.where,
-                    have=f"silicon = {chip.silicon.name!r}" if chip.silicon else "no silicon in the chip's TOML",
-                    try_=f'the silicon file that has it, or controller = "{FIXED}"',
-                )
-    for what in _SERVES:
-        if sum(what in cache.serves for cache in path.caches) > 1:
-            raise CompileError(f"two caches serve {what}", at=table.where, need="one at most")
-    for cache in path.caches:
-        for fill in path.fills:
-            if cache.line % fill:
-                raise CompileError(
-                    f"a fill of {fill} bytes is no part of a line of {cache.line}", at=table.where, need="a divisor"
-                )
-    return path
-
-
-def _fields(chip: Chip) -> frozenset[str]:
-    blocks = chip.silicon.blocks if chip.silicon else ()
-    return frozenset(f"{r.name}.{field}" for block in blocks for r in block.registers for field in r.fields)
-
-
-def _fills(table: Table) -> tuple[int, ...]:
-    fills = table.take("fills", list)
-    if not 1 <= len(fills) <= 2 or any(not isinstance(n, int) or n not in (4, 8, 16, 32, 64) for n in fills):
-        raise CompileError(
-            "fills are bytes that a miss reads",
-            at=table.where,
-            have=f"fills = {fills!r}"[:200],
-            need="one or two of 4, 8, 16, 32, 64",
-        )
-    return tuple(fills)
-
-
-def _cache(table: Table, chip: Chip, known: frozenset[str]) -> FlashCache:
-    ram = tuple(memory.name for memory in chip.memories if memory.kind == "ram")
-    cache = FlashCache(
-        name=table.take("name", str),
-        serves=table.words("serves", _SERVES),
-        size=table.rate("size"),
-        ways=table.rate("ways"),
-        line=table.rate("line"),
-        beside=table.words("beside", ram) if "beside" in table.rows else (),
-        when=_when(table, known),
-    )
-    table.end()
-    if any(n & (n - 1) for n in (cache.line, cache.sets or 3)) or cache.sets * cache.ways * cache.line != cache.size:
-        raise CompileError(
-            f"no cache of {cache.size} bytes has {cache.ways} ways and lines of {cache.line} bytes",
-            at=table.where,
-            need="line and size / (ways * line) are powers of two",
-        )
-    if not 8 <= cache.line <= 64 or cache.ways > 64 or cache.size > 1 << 20:
-        raise CompileError(
-            "such a cache is not simulated",
-            at=table.where,
-            have=f"{cache.size} bytes, {cache.ways} ways, lines of {cache.line}",
-            need="at most 1 MiB and 64 ways, lines of 8 to 64 bytes",
-        )
-    return cache
-
-
-def _when(table: Table, known: frozenset[str]) -> tuple[Condition, ...]:
-    texts = table.maybe("when", list) or []
-    try:
-        found = conditions(texts)
-    except (TypeError, ValueError):
-        raise CompileError(
-            "when is no list of conditions",
-            at=table.where,
-            have=f"when = {texts!r}"[:200],
-            need='such as ["FLASH.ACR.ICEN = 1"]',
-        ) from None
-    for condition in found:
-        if condition.name not in known:
-            unknown("register field", condition.name, sorted(known), at=table.where)
-    return found

@@ -93,7 +93,7 @@ def _cluster(chip: Chip, cores: int) -> list[tuple[str, str]]:
     cluster = chip.cluster
     if cluster is None:
         return []
-    rows = [("BT_CLUSTER_CORES", f"{cluster.cores}u"), ("BT_EVENTS_BASE", f"0x{cluster.barrier:08x}u")]
+    rows = [("BT_CLUSTER_CORES", f"{cluster.cores}u"), ("BT_EVENTS_BASE", f"0x{cluster.events.base:08x}u")]
     if cores > 1:
         rows += [("BT_TEAM", f"{cores}u")]
     if cluster.dma is not None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from baretorch.errors import InternalError
 from baretorch.escape import comment
-from baretorch.targets.types import Board, Chip, MemoryBank
+from baretorch.targets.parts import MemoryBank
+from baretorch.targets.types import Board, Chip
 
 # What the boot ROM or the core wants to find at the start of the image, in order.
 _HEAD: dict[str, str] = {

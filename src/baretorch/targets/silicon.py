@@ -1,4 +1,4 @@
-"""What a chip does between reset and a running image: clocks, resets, supplies and the registers that control them.
+"""Model what a chip does between reset and a running image: clocks, resets, supplies and their registers.
 
 boards/silicon/*.toml describes it, one file per kind of chip:
 
@@ -6,7 +6,7 @@ boards/silicon/*.toml describes it, one file per kind of chip:
 - a *clock* runs if what it `needs` holds: at `hz`, at a rate made `of` other clocks and fields, or as the one of its
   `sources` that a field `select`s. A `glitchless` selection changes later, and `shows` which clock it is on.
 - a *signal* is a bit that the hardware sets some time after its condition holds, and clears when it does not.
-- a *rule* is what must hold, or must not change, while something else holds. To break it stops the machine.
+- a *rule* is what must hold, or must not change, while something else holds. Breaking it stops the machine.
 
 Names are CLOCK, BLOCK.REGISTER or BLOCK.REGISTER.FIELD; a condition is a clock, which then runs, or a comparison.
 """
@@ -14,16 +14,15 @@ Names are CLOCK, BLOCK.REGISTER or BLOCK.REGISTER.FIELD; a condition is a clock,
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from baretorch.errors import InternalError
+from baretorch.errors import CompileError, InternalError
+from baretorch.targets.toml import BOARDS, Key, Table, read_record, read_toml
 
-SILICON = Path(__file__).parent.parent / "boards" / "silicon"
+SILICON = BOARDS / "silicon"
 _CONDITION = re.compile(r"([\w.]+)(?: (=|!=|>=|<=) (\w+))?")
 _FACTOR = re.compile(r"([*/]?) ?([\w.]+)(?:\+(\d+))? ?")
 _WORDS = ("at", "reset", "read_back", "base", "source", "atomic", "needs")
@@ -76,6 +75,37 @@ class Factor:
     divides: bool
 
 
+def conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
+    """Parse conditions; raise ValueError with the first that is not valid."""
+    return tuple(map(_condition, texts))
+
+
+def _condition(text: str) -> Condition:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a condition")
+    return Condition(match[1], match[2] or "", int(match[3] or "0", 0))
+
+
+def factors(text: str | int) -> tuple[Factor, ...]:
+    """Parse a product such as "pll_vco / RCC.PLLCFGR.PLLR+1"."""
+    found, at = [], 0
+    text = str(text)
+    while at < len(text):
+        match = _FACTOR.match(text, at)
+        if match is None or not match[0]:
+            raise ValueError(f"{text!r} is not a product")
+        found.append(Factor(match[2], int(match[3] or 0), match[1] == "/"))
+        at = match.end()
+    return tuple(found)
+
+
+NEEDS = Key("conditions", raw=list, into=conditions)
+SOURCE = Key("the document that says so")
+Conditions: TypeAlias = Annotated[tuple[Condition, ...], NEEDS]
+Product: TypeAlias = tuple[Factor, ...]
+
+
 @dataclass(frozen=True)
 class ChipBlock:
     """With `atomic` its registers have three aliases more: to toggle, set and clear the bits that are written as 1."""
@@ -92,55 +122,78 @@ class Clock:
     """Made of factors, or with `select` as one of `sources`. A selection that `waits` is done once its source runs."""
 
     name: str
-    of: tuple[Factor, ...]
-    needs: tuple[Condition, ...]
-    select: str
-    sources: tuple[str, ...]
-    glitchless: bool
-    waits: bool
-    shows: str  # a field: the number of the source; a whole register: a bit for each
-    source: str
+    source: Annotated[str, SOURCE]
+    of: Annotated[Product, Key("its rate: a product of clocks, fields and numbers", raw=object, into=factors)] = ()
+    needs: Conditions = ()
+    select: Annotated[str, Key("the field that selects one of `sources`")] = ""
+    sources: Annotated[tuple[str, ...], Key("clocks by the field's value")] = ()
+    glitchless: Annotated[bool, Key("the selection may change in use")] = False
+    waits: Annotated[bool, Key("a selection is done once its source runs")] = False
+    shows: Annotated[str, Key("a field: the number of the source; a whole register: a bit for each")] = ""
 
 
 @dataclass(frozen=True)
 class Signal:
     """`after` is in microseconds; it begins anew when one of the fields in `restarts` changes."""
 
-    field: str
-    when: tuple[Condition, ...]
-    after: tuple[Factor, ...]
-    restarts: tuple[str, ...]
-    source: str
+    field: Annotated[str, Key("the bit")]
+    when: Conditions
+    after: Annotated[Product, Key("microseconds", name="after_us", raw=object, into=factors)]
+    source: Annotated[str, SOURCE]
+    restarts: Annotated[tuple[str, ...], Key("fields that start the time again when they change")] = ()
 
 
 @dataclass(frozen=True)
 class Rule:
     """`fixed` are fields or registers that must not change."""
 
-    when: tuple[Condition, ...]
-    needs: tuple[Condition, ...]
-    fixed: tuple[str, ...]
-    why: str
-    source: str
+    why: Annotated[str, Key("the reason, in words")]
+    source: Annotated[str, SOURCE]
+    when: Conditions = ()
+    needs: Conditions = ()
+    fixed: Annotated[tuple[str, ...], Key("fields and registers that must not change")] = ()
 
 
 @dataclass(frozen=True)
 class Device:
     """The console or the counter: its clock, what its block needs, and what must hold on its pins."""
 
-    clock: str
-    needs: tuple[Condition, ...]
-    transmits: tuple[Condition, ...] = ()
-    receives: tuple[Condition, ...] = ()
+    clock: Annotated[str, Key("its clock")]
+    needs: Conditions = ()
+    transmits: Conditions = ()
+    receives: Conditions = ()
 
 
 @dataclass(frozen=True)
 class FlashWindow:
     """Where flash is seen through a `controller`: the bank `memory`, and the same past the cache at `uncached`."""
 
-    controller: str
-    memory: str
-    uncached: int
+    controller: Annotated[str, Key("the block that reads flash")]
+    memory: Annotated[str, Key("the bank")]
+    uncached: Annotated[int, Key("address of the same bank past the cache")]
+
+
+def _memories(rows: Mapping[str, Sequence[str]]) -> dict[str, tuple[Condition, ...]]:
+    return {name: conditions(texts) for name, texts in rows.items()}
+
+
+def _blocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipBlock, ...]:
+    return tuple(
+        ChipBlock(
+            name=name,
+            registers=registers(name, row["base"], {key: value for key, value in row.items() if key not in _WORDS}),
+            needs=conditions(row.get("needs", ())),
+            atomic=row.get("atomic", False),
+            source=row["source"],
+        )
+        for name, row in rows.items()
+    )
+
+
+def _clocks(rows: Mapping[str, Mapping[str, Any]]) -> tuple[Clock, ...]:
+    """Parse clocks; `hz` is a product of one factor."""
+    tables = {name: {"of" if key == "hz" else key: value for key, value in row.items()} for name, row in rows.items()}
+    return tuple(read_record(Table(name, table), Clock, name=name) for name, table in tables.items())
 
 
 @dataclass(frozen=True)
@@ -149,16 +202,19 @@ class Silicon:
     is part of the chip."""
 
     name: str
-    cpu: str
-    uart: Device
-    counter: Device
-    usb: Device | None
-    memories: Mapping[str, tuple[Condition, ...]]
-    blocks: tuple[ChipBlock, ...]
-    clocks: tuple[Clock, ...]
-    signals: tuple[Signal, ...]
-    rules: tuple[Rule, ...]
-    flash: FlashWindow | None = None
+    cpu: Annotated[str, Key("the clock of the cores")]
+    uart: Annotated[Device, Key("the console")]
+    counter: Annotated[Device, Key("the counter")]
+    blocks: Annotated[tuple[ChipBlock, ...], Key("peripherals", name="block", raw=dict, into=_blocks)]
+    clocks: Annotated[tuple[Clock, ...], Key("clocks", name="clock", raw=dict, into=_clocks)]
+    memories: Annotated[
+        Mapping[str, tuple[Condition, ...]],
+        Key("banks, and what they need before they can be written", name="memory", raw=dict, into=_memories),
+    ] = field(default_factory=dict)
+    signals: Annotated[tuple[Signal, ...], Key("bits that the hardware sets", name="signal")] = ()
+    rules: Annotated[tuple[Rule, ...], Key("rules", name="rule")] = ()
+    usb: Annotated[Device | None, Key("the USB controller")] = None
+    flash: Annotated[FlashWindow | None, Key("flash behind a controller")] = None
 
 
 def silicon_names() -> tuple[str, ...]:
@@ -167,29 +223,16 @@ def silicon_names() -> tuple[str, ...]:
 
 @cache
 def load_silicon(name: str) -> Silicon:
-    """The description of that name. These files are ours: what is wrong with one is our mistake."""
-    rows = tomllib.loads((SILICON / f"{name}.toml").read_text(encoding="utf-8"))
+    """Load a silicon file. These files are ours: a mistake in one is an internal error."""
     try:
-        return Silicon(
-            name=name,
-            cpu=rows["cpu"],
-            uart=_device(rows["uart"]),
-            counter=_device(rows["counter"]),
-            usb=_device(rows["usb"]) if "usb" in rows else None,
-            memories={name: conditions(texts) for name, texts in rows.get("memory", {}).items()},
-            blocks=tuple(_block(block, row) for block, row in rows["block"].items()),
-            clocks=tuple(_clock(clock, row) for clock, row in rows["clock"].items()),
-            signals=tuple(_signal(row) for row in rows.get("signal", ())),
-            rules=tuple(_rule(row) for row in rows.get("rule", ())),
-            flash=FlashWindow(**rows["flash"]) if "flash" in rows else None,
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        return read_record(read_toml(SILICON / f"{name}.toml"), Silicon, name=name)
+    except (CompileError, KeyError, TypeError, ValueError) as error:
         raise InternalError(f"silicon/{name}.toml: {error!r}") from error
 
 
 def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> tuple[ChipRegister, ...]:
-    """Each row has `at`, `reset` unless that is 0, `read_back` if it is so, and fields: a bit, "high:low", or that in
-    `bits` with `means`."""
+    """Parse registers. Each row has `at`, `reset` unless that is 0, `read_back`, and fields: a bit, "high:low", or that
+    in `bits` with `means`."""
     return tuple(
         ChipRegister(
             f"{block}.{name}",
@@ -202,29 +245,6 @@ def registers(block: str, base: int, rows: Mapping[str, Mapping[str, Any]]) -> t
     )
 
 
-def conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
-    return tuple(map(_condition, texts))
-
-
-def factors(text: str | int) -> tuple[Factor, ...]:
-    found, at = [], 0
-    text = str(text)
-    while at < len(text):
-        match = _FACTOR.match(text, at)
-        if match is None or not match[0]:
-            raise ValueError(f"{text!r} is no product")
-        found.append(Factor(match[2], int(match[3] or 0), match[1] == "/"))
-        at = match.end()
-    return tuple(found)
-
-
-def _condition(text: str) -> Condition:
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no condition")
-    return Condition(match[1], match[2] or "", int(match[3] or "0", 0))
-
-
 def _field(value: int | str | Mapping[str, Any]) -> Field:
     if isinstance(value, Mapping):
         plain = _field(value["bits"])
@@ -233,48 +253,3 @@ def _field(value: int | str | Mapping[str, Any]) -> Field:
         return Field(value, 1)
     high, low = map(int, value.split(":"))
     return Field(low, high - low + 1)
-
-
-def _block(name: str, row: Mapping[str, Any]) -> ChipBlock:
-    rows = {key: value for key, value in row.items() if key not in _WORDS}
-    return ChipBlock(
-        name=name,
-        registers=registers(name, row["base"], rows),
-        needs=conditions(row.get("needs", ())),
-        atomic=row.get("atomic", False),
-        source=row["source"],
-    )
-
-
-def _clock(name: str, row: Mapping[str, Any]) -> Clock:
-    return Clock(
-        name=name,
-        of=factors(row.get("of", row.get("hz", ""))),
-        needs=conditions(row.get("needs", ())),
-        select=row.get("select", ""),
-        sources=tuple(row.get("sources", ())),
-        glitchless=row.get("glitchless", False),
-        waits=row.get("waits", False),
-        shows=row.get("shows", ""),
-        source=row["source"],
-    )
-
-
-def _signal(row: Mapping[str, Any]) -> Signal:
-    return Signal(
-        row["field"],
-        conditions(row["when"]),
-        factors(row["after_us"]),
-        tuple(row.get("restarts", ())),
-        row["source"],
-    )
-
-
-def _rule(row: Mapping[str, Any]) -> Rule:
-    when, needs = (conditions(row.get(key, ())) for key in ("when", "needs"))
-    return Rule(when, needs, tuple(row.get("fixed", ())), row["why"], row["source"])
-
-
-def _device(row: Mapping[str, Any]) -> Device:
-    keys = ("needs", "transmits", "receives")
-    return Device(row["clock"], *(conditions(row.get(key, ())) for key in keys))

@@ -15,7 +15,7 @@ from baretorch.ops.kernel import Call, Kernel, Packed, Params, Split, data_of
 from baretorch.ops.qconv2d import QConv2d
 from baretorch.ops.qlinear import QLinear, as_pixels
 from baretorch.targets.features import XCV
-from baretorch.targets.types import Cluster, Gemm
+from baretorch.targets.parts import Cluster, Gemm
 from baretorch.units.types import Unit
 
 REGISTERS = 60.0  # cycles of the core that writes them

@@ -13,7 +13,8 @@ from baretorch.errors import InternalError
 from baretorch.firmware.chunks import loaded
 from baretorch.firmware.types import Image
 from baretorch.targets.flash import Waits
-from baretorch.targets.types import Chip, Cluster
+from baretorch.targets.parts import Cluster
+from baretorch.targets.types import Chip
 
 SLICE = 20_000_000  # cycles between two looks at the clock on the wall
 
@@ -131,8 +132,8 @@ def config_of(chip: Chip, cluster: Cluster, code: Code, cores: int) -> ConfigStr
         boot=chip.memory(chip.code).origin,
         registers_wait=cluster.register_cycles,
         uart=chip.uart.base,
-        events=cluster.barrier,
-        barrier_cycles=cluster.barrier_cycles,
+        events=cluster.events.base,
+        barrier_cycles=cluster.events.barrier_cycles,
         run=code.run,
         returned=code.returned,
     )
