@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware import avr, riscv, thumb
 from baretorch.targets.kinds import Kind, Work
 
 HERE = 0x1000
@@ -116,13 +116,13 @@ RISCV = [
 def test_thumb(text: str, code: str, work: Work, target: int | None) -> None:
     first, *second = (int(halfword, 16) for halfword in code.split())
     i = thumb.Instruction(HERE, first, second[0] if second else None)
-    assert (thumb_work.work_of(i), thumb_work.target_of(i)) == (work, target)
+    assert (thumb.work_of(i), thumb.target_of(i)) == (work, target)
 
 
 @pytest.mark.parametrize(("text", "code", "kind", "target"), RISCV, ids=[row[0] for row in RISCV])
 def test_riscv(text: str, code: str, kind: Kind, target: int | None) -> None:
     i = riscv.Instruction(HERE, len(code) // 2, int(code, 16))
-    assert (riscv_work.work_of(i), riscv_work.target_of(i)) == (Work(kind), target)
+    assert (riscv.work_of(i), riscv.target_of(i)) == (Work(kind), target)
 
 
 @pytest.mark.parametrize(("text", "code", "kind", "target"), AVR, ids=[row[0] for row in AVR])

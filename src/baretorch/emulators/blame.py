@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from baretorch.emulators.code import Code
-from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.elf import ARM, AVR
 from baretorch.targets.kinds import CALLS
 
@@ -50,7 +50,7 @@ def _calls(code: Code, first: int, end: int) -> Iterator[tuple[int, str]]:
 def _thumb(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
     """Behind each call, and where that goes if its code says so."""
     for i in thumb.instructions(raw, first):
-        if thumb_work.work_of(i).kind in CALLS:
+        if thumb.work_of(i).kind in CALLS:
             yield i.address + len(i.raw), thumb.branch_target(i.raw, i.address)
 
 
@@ -63,6 +63,6 @@ def _avr(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
 def _riscv(raw: bytes, first: int) -> Iterator[tuple[int, int | None]]:
     before = None
     for i in riscv.instructions(raw, first):
-        if riscv_work.work_of(i).kind in CALLS:
+        if riscv.work_of(i).kind in CALLS:
             yield i.address + i.size, riscv.call_target(before, i)
         before = i

@@ -1,6 +1,7 @@
-"""A reader of ELF files, just enough for linked images: sections, segments, symbols, relocations.
+"""Read linked ELF images, ELF32 and ELF64, little-endian: sections, segments, symbols, relocations.
 
-Little-endian ELF32 and ELF64. Whatever is wrong with the bytes becomes a CompileError: the file may come from anywhere.
+Whatever is wrong with the bytes becomes a CompileError: the file may come from anywhere. pyelftools is no replacement:
+it takes seven to ten times as long (KWS for cluster8: 20 ms instead of 3), and each run reads its image several times.
 """
 
 from __future__ import annotations

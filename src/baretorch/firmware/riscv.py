@@ -1,12 +1,35 @@
-"""Just enough of RISC-V's encoding (with compressed instructions) to follow calls and to add up stack frames."""
+"""Decode RV32IMAFC: calls, stack frames, branches, and what an instruction does. Other extensions count as arithmetic.
+
+Capstone is no replacement: version 5.0.9 does not decode 182 of the 3,818 instructions of KWS for cluster8, and takes
+five times as long; 6.0.0a11 does not decode 16.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from baretorch.targets.kinds import Kind, Work
+
 RA, SP = 1, 2
 _JAL, _JALR, _AUIPC, _LUI, _ADDI, _OP = 0x6F, 0x67, 0x17, 0x37, 0x13, 0x33
+_BY_OPCODE = {
+    0x03: Kind.LOAD,
+    0x07: Kind.LOAD,
+    0x23: Kind.STORE,
+    0x27: Kind.STORE,
+    0x63: Kind.BRANCH,
+    0x43: Kind.FLOAT_MULTIPLY_ADD,
+    0x47: Kind.FLOAT_MULTIPLY_ADD,
+    0x4B: Kind.FLOAT_MULTIPLY_ADD,
+    0x4F: Kind.FLOAT_MULTIPLY_ADD,
+}
+_LOAD, _STORE, _BRANCH, _ALU = Kind.LOAD, Kind.STORE, Kind.BRANCH, Kind.ALU
+_COMPRESSED = (  # by the lowest two bits, then by the highest three
+    (_ALU, _LOAD, _LOAD, _LOAD, _ALU, _STORE, _STORE, _STORE),
+    (_ALU, Kind.CALL, _ALU, _ALU, _ALU, _BRANCH, _BRANCH, _BRANCH),
+    (_ALU, _LOAD, _LOAD, _LOAD, _ALU, _STORE, _STORE, _STORE),
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +96,44 @@ def stack_growth(previous: Instruction | None, i: Instruction) -> int | None:
     elif w & 0xE003 == 0x0001:  # c.addi
         move = _signed((w >> 12 & 1) << 5 | w >> 2 & 31, 6)
     return max(-move, 0)
+
+
+def work_of(i: Instruction) -> Work:
+    """The kind of an instruction. What is not known is arithmetic, the most frequent kind."""
+    w = i.word
+    if i.size == 2:
+        if w & 0xE07F == 0x8002 and i.rd:  # c.jr, c.jalr
+            return Work(Kind.CALL if w & 0x1000 else Kind.RETURN)
+        return Work(_COMPRESSED[w & 3][w >> 13])
+    opcode = w & 0x7F
+    if opcode == 0x6F:
+        return Work(Kind.CALL if i.rd == RA else Kind.BRANCH)
+    if opcode == 0x67:
+        return Work(Kind.CALL if i.rd == RA else Kind.RETURN)
+    if opcode == 0x33 and w >> 25 == 1:
+        high = w >> 12 & 7
+        return Work(Kind.MULTIPLY if high == 0 else Kind.MULTIPLY_LONG if high < 4 else Kind.DIVIDE)
+    if opcode == 0x53:
+        return Work(Kind.FLOAT_DIVIDE if w >> 27 in (0b00011, 0b01011) else Kind.FLOAT)
+    return Work(_BY_OPCODE.get(opcode, Kind.ALU))
+
+
+def target_of(i: Instruction) -> int | None:
+    """Where a direct branch goes; None for calls and all other instructions."""
+    w = i.word
+    if i.size == 2:
+        if w & 0xE003 == 0xA001:  # c.j is encoded as c.jal is, but for one bit
+            return call_target(None, Instruction(i.address, 2, w ^ 0x8000))
+        if w & 0xC003 == 0xC001:  # c.beqz, c.bnez
+            offset = (w >> 12 & 1) << 8 | (w >> 5 & 3) << 6 | (w >> 2 & 1) << 5 | (w >> 10 & 3) << 3 | (w >> 3 & 3) << 1
+            return i.address + _signed(offset, 9)
+        return None
+    if w & 0x7F == 0x63:
+        offset = w >> 31 << 12 | (w >> 7 & 1) << 11 | (w >> 25 & 0x3F) << 5 | (w >> 8 & 15) << 1
+        return i.address + _signed(offset, 13)
+    if w & 0xFFF == 0x6F:
+        return call_target(None, Instruction(i.address, 4, w | RA << 7))
+    return None
 
 
 def _c_jal_offset(w: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from baretorch.emulators.run import Run
 from baretorch.emulators.types import Block, FlashReads
-from baretorch.firmware import avr, riscv, riscv_work, thumb, thumb_work
+from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.elf import ARM, AVR, Elf, read_elf
 from baretorch.firmware.types import Image
 from baretorch.report.numbers import figure, frequency
@@ -115,7 +115,7 @@ class Listing:
         if self.elf.machine == ARM:
             code = self.elf.bytes_at(address, 4) if short[1] >> 3 >= 0b11101 else short
             t = next(thumb.instructions(code, address))
-            return Decoded(address, len(code), thumb_work.work_of(t), thumb_work.target_of(t))
+            return Decoded(address, len(code), thumb.work_of(t), thumb.target_of(t))
         if self.elf.machine == AVR:
             long = avr.is_long(int.from_bytes(short, "little"))
             a = next(avr.instructions(self.elf.bytes_at(address, 4) if long else short, address))
@@ -123,7 +123,7 @@ class Listing:
             return Decoded(address, a.size, avr.work_of(a, int.from_bytes(skipped, "little")), avr.jump_target(a))
         code = self.elf.bytes_at(address, 4) if short[0] & 3 == 3 else short
         r = next(riscv.instructions(code, address))
-        return Decoded(address, len(code), riscv_work.work_of(r), riscv_work.target_of(r))
+        return Decoded(address, len(code), riscv.work_of(r), riscv.target_of(r))
 
 
 def read_listing(image: Image) -> Listing:
