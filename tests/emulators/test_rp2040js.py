@@ -25,7 +25,6 @@ from baretorch.options import Console, Emulator, Io, Options
 from baretorch.ports import stored
 from baretorch.report.cycles import Listing, cycles_of, read_listing
 from baretorch.targets.boards import load_board
-from baretorch.targets.cycles import TIMINGS
 from tests.emulators.images import RUN, TWO_CORES, image
 from tests.emulators.test_machines import DATA, FAULTS, fault
 from tests.zoo.zoo import MODELS, ROOT, check_shortage, source
@@ -205,7 +204,9 @@ def compared(name: str, int8: bool, folder: Path, console: Console = Console.USB
     assert unicorn.emulator_cycles is None and isinstance(js.emulator_cycles, int)
     assert js.ticks == pytest.approx(js.emulator_cycles / 125, rel=0.01, abs=3)  # microseconds, at 125 MHz
     listing = read_listing(made)
-    ours, same = (cycles_of(run.blocks, listing, TIMINGS["cortex-m0plus"]) for run in (js, unicorn))
+    timing = made.board.chip.cpu.timing
+    assert timing is not None
+    ours, same = (cycles_of(run.blocks, listing, timing) for run in (js, unicorn))
     assert ours == same
     assert js.emulator_cycles + forgotten(js.blocks, listing) == ours.expected
     return js

@@ -8,6 +8,7 @@ import pytest
 
 from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
+from baretorch.targets.cpus import CPUS
 from baretorch.targets.parts import Cores
 
 BOARD = """\
@@ -299,8 +300,7 @@ CHIP_ERRORS = {
         "cortex-m44",
         "error: unknown cpu 'cortex-m44'\n"
         "  at    chippy.toml\n"
-        "  need  one of: cortex-m0, cortex-m0plus, cortex-m3, cortex-m4f, cortex-m7, cortex-m33, cortex-m55, "
-        "cortex-m85, rv32, hazard3, cv32e40p, avr5, avr6, host\n"
+        f"  need  one of: {', '.join(cpu.name for cpu in CPUS if cpu.name != 'computer')}\n"
         "  try   did you mean 'cortex-m4f'?",
     ),
     "unicorn": (

@@ -13,7 +13,7 @@ from baretorch.firmware import avr, riscv, thumb
 from baretorch.firmware.elf import ARM, AVR, Elf, read_elf
 from baretorch.firmware.types import Image
 from baretorch.report.numbers import figure, frequency
-from baretorch.targets.cycles import FRIENDS, TIMINGS, Timing
+from baretorch.targets.cycles import FRIENDS, Timing
 from baretorch.targets.flash import CONTROLLERS, FIXED
 from baretorch.targets.kinds import Kind, Work
 from baretorch.targets.types import Chip
@@ -203,12 +203,13 @@ SIMULATED = "simulated cycle by cycle, as the core's RTL takes them; what is aro
 
 def core_source(chip: Chip) -> str:
     """Where the core's cycles come from."""
-    return SIMULATED if chip.cluster is not None else TIMINGS[chip.cpu.name].source
+    timing = chip.cpu.timing
+    return SIMULATED if chip.cluster is not None or timing is None else timing.source
 
 
 def is_exact(chip: Chip) -> bool:
     """Whether times of the chip are, and no estimates: a cluster is simulated, AVR's table leaves nothing open."""
-    timing = TIMINGS.get(chip.cpu.name)
+    timing = chip.cpu.timing
     return chip.cluster is not None or (timing is not None and timing.exact)
 
 
@@ -218,7 +219,7 @@ def time_of(image: Image, run: Run) -> Time | None:
         slow = flash_of(run.flash or ())
         core = run.emulator_cycles - slow.waits.expected
         return Time(Cycles(core, core, core), slow)
-    timing = TIMINGS.get(image.board.chip.cpu.name)
+    timing = image.board.chip.cpu.timing
     if timing is None or not run.blocks:
         return None
     found = cycles_of(run.blocks, read_listing(image), timing)

@@ -34,7 +34,7 @@ from baretorch.report.cycles import (
     read_listing,
 )
 from baretorch.report.loops import InnerLoop, find_loops
-from baretorch.targets.cycles import TIMINGS, Timing
+from baretorch.targets.cycles import Timing
 from baretorch.targets.parts import Cluster
 from baretorch.targets.types import Chip
 
@@ -103,8 +103,7 @@ def make_profile(compiled: Compiled, image: Image, run: Run) -> Profile:
             "a profile tells of one core, and the model runs on two",
             try_="cores=1; a run tells what each core did",
         )
-    cpu = image.board.chip.cpu.name
-    timing = TIMINGS.get(cpu)
+    timing = image.board.chip.cpu.timing
     if run.instructions is None or not run.blocks or timing is None:
         raise CompileError(
             f"the emulator {run.emulator} does not tell which instructions ran",

@@ -15,12 +15,11 @@ from baretorch.escape import markup
 from baretorch.firmware.types import Image
 from baretorch.ops.delegate import Delegate
 from baretorch.report.cluster_table import cluster_tables
-from baretorch.report.cycles import Time, flash_source, time_words
+from baretorch.report.cycles import Time, core_source, flash_source, time_words
 from baretorch.report.loops import InnerLoop
 from baretorch.report.numbers import apart, bar, figure, share
 from baretorch.report.profile import Layer, Profile
 from baretorch.report.tables import heading
-from baretorch.targets.cycles import TIMINGS
 from baretorch.targets.types import Chip
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ def disassembly(image: Image, loop: InnerLoop) -> list[str]:
 
 def _method(profile: Profile) -> RenderableType:
     time, chip = profile.time, profile.chip
-    core = TIMINGS[chip.cpu.name].source
+    core = core_source(chip)
     method = f"\nInstructions are exact. Cycles: {core}; memory without wait states."
     if time.flash is not None:
         method = f"\nInstructions and misses are exact. Cycles of the core: {core}. Of flash: {flash_source(chip)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from baretorch.targets import cycles
 from baretorch.targets.features import Feature
 
 _ARM = 40
@@ -38,6 +39,7 @@ class Cpu:
     )
 
     largest_array: int | None = None  # bytes, where that is less than memory can hold
+    timing: cycles.Timing | None = None  # None: the emulator counts cycles, or nothing can
 
     @property
     def flash_apart(self) -> bool:
@@ -62,6 +64,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m0"),
         unicorn="UC_CPU_ARM_CORTEX_M0",
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M0,
     ),
     Cpu(
         name="cortex-m0plus",
@@ -71,6 +74,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m0plus"),
         unicorn="UC_CPU_ARM_CORTEX_M0",  # the same instructions; Unicorn has no M0+
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M0PLUS,
     ),
     Cpu(
         name="cortex-m3",
@@ -80,6 +84,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_SOFT, "-mcpu=cortex_m3"),
         unicorn="UC_CPU_ARM_CORTEX_M3",
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M3,
     ),
     Cpu(
         name="cortex-m4f",
@@ -89,6 +94,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_HARD, "-mcpu=cortex_m4+vfp4d16sp"),
         unicorn="UC_CPU_ARM_CORTEX_M4",
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M4F,
     ),
     Cpu(
         name="cortex-m7",
@@ -98,6 +104,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_HARD, "-mcpu=cortex_m7+fp_armv8d16"),
         unicorn="UC_CPU_ARM_CORTEX_M7",
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M7,
     ),
     Cpu(
         name="cortex-m33",
@@ -107,6 +114,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_HARD, "-mcpu=cortex_m33+dsp+fp_armv8d16sp"),
         unicorn="UC_CPU_ARM_CORTEX_M33",
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M33,
     ),
     Cpu(
         name="cortex-m55",
@@ -116,6 +124,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_HARD, "-mcpu=cortex_m55+mve_fp+fp_armv8d16"),
         unicorn=None,
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M55,
     ),
     Cpu(
         name="cortex-m85",
@@ -125,6 +134,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=(*_ZIG_HARD, "-mcpu=cortex_m85+mve_fp+fp_armv8d16"),
         unicorn=None,
         elf_machine=_ARM,
+        timing=cycles.CORTEX_M85,
     ),
     Cpu(
         name="rv32",
@@ -134,6 +144,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=("-target", "riscv32-freestanding-none", "-mabi=ilp32f", "-mcpu=generic_rv32+m+a+f+c", "-mcmodel=medany"),
         unicorn=None,
         elf_machine=_RISCV,
+        timing=cycles.RV32,
     ),
     Cpu(  # of the RP2350; it has Zbs too, with which gcc 12 fails at the constant 2048, and Zbkb, which QEMU leaves off
         name="hazard3",
@@ -146,6 +157,7 @@ CPUS: tuple[Cpu, ...] = (
         ),
         unicorn=None,
         elf_machine=_RISCV,
+        timing=cycles.HAZARD3,
         gcc_link=("-march=rv32imac",),
     ),
     Cpu(  # OpenHW's, with its own extensions (Xcv), which gcc 12 does not know
@@ -170,6 +182,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=None,
         unicorn=None,
         elf_machine=_AVR,
+        timing=cycles.AVR5,
         libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
         flash_reach=1 << 16,
         largest_array=(1 << 15) - 1,
@@ -182,6 +195,7 @@ CPUS: tuple[Cpu, ...] = (
         zig=None,
         unicorn=None,
         elf_machine=_AVR,
+        timing=cycles.AVR6,
         libraries=("m", "gcc"),  # avr-libc's libm has the arithmetic of floats, which libgcc has elsewhere
         flash_reach=1 << 16,
         largest_array=(1 << 15) - 1,

@@ -1,4 +1,4 @@
-"""How many clock cycles a core takes for each kind of instruction, and how well that is known.
+"""Tables of the clock cycles that a core takes for each kind of instruction, with the range that is possible.
 
 Memories answer at once in these tables: no wait states of flash, no caches that miss, no other user of the bus.
 """
@@ -38,7 +38,7 @@ FRIENDS: Mapping[Kind, frozenset[Kind]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed by identity, since CPUs are keys of caches
 class Timing:
     """A core's costs and where they come from."""
 
@@ -170,18 +170,15 @@ def _avr(return_bytes: int) -> dict[Kind, Cost]:
     }
 
 
-# By the name of the CPU; the host is not here.
-TIMINGS: Mapping[str, Timing] = {
-    "avr5": Timing("AVR instruction set manual, exact", _avr(2), exact=True),
-    "avr6": Timing("AVR instruction set manual, exact", _avr(3), exact=True),
-    "cortex-m0": Timing("cycle table of the Cortex-M0 manual, Arm DDI 0432", _armv6m(2)),
-    "cortex-m0plus": Timing("cycle table of the Cortex-M0+ manual, Arm DDI 0484, fast multiplier", _armv6m(1)),
-    "cortex-m3": Timing("cycle table of the Cortex-M3 manual, Arm DDI 0337", _M3),
-    "cortex-m4f": Timing("cycle table of the Cortex-M4 manual, Arm DDI 0439", _M4),
-    "cortex-m33": Timing("assumed: a Cortex-M4 with faster loads and multiply-adds", _M33),
-    "cortex-m7": Timing("assumed: two instructions a cycle at best", _M7, Cost(0.6, 0.5, 1)),
-    "cortex-m55": Timing("assumed: half a vector a cycle, loads beside computation", _M55),
-    "cortex-m85": Timing("assumed: half a vector a cycle, loads beside computation", _M55, Cost(0.75, 0.5, 1)),
-    "hazard3": Timing("Hazard3's documentation, instruction cycle counts, with fast multipliers", _HAZARD3),
-    "rv32": Timing("no core in particular: a short pipeline without caches", _RV32),
-}
+AVR5 = Timing("AVR instruction set manual, exact", _avr(2), exact=True)
+AVR6 = Timing("AVR instruction set manual, exact", _avr(3), exact=True)
+CORTEX_M0 = Timing("cycle table of the Cortex-M0 manual, Arm DDI 0432", _armv6m(2))
+CORTEX_M0PLUS = Timing("cycle table of the Cortex-M0+ manual, Arm DDI 0484, fast multiplier", _armv6m(1))
+CORTEX_M3 = Timing("cycle table of the Cortex-M3 manual, Arm DDI 0337", _M3)
+CORTEX_M4F = Timing("cycle table of the Cortex-M4 manual, Arm DDI 0439", _M4)
+CORTEX_M33 = Timing("assumed: a Cortex-M4 with faster loads and multiply-adds", _M33)
+CORTEX_M7 = Timing("assumed: two instructions a cycle at best", _M7, Cost(0.6, 0.5, 1))
+CORTEX_M55 = Timing("assumed: half a vector a cycle, loads beside computation", _M55)
+CORTEX_M85 = Timing("assumed: half a vector a cycle, loads beside computation", _M55, Cost(0.75, 0.5, 1))
+HAZARD3 = Timing("Hazard3's documentation, instruction cycle counts, with fast multipliers", _HAZARD3)
+RV32 = Timing("no core in particular: a short pipeline without caches", _RV32)
