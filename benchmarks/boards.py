@@ -34,7 +34,7 @@ def measure(name: str) -> list[dict[str, Any]]:
     """The board's rows: what does not fit says so, and what cannot run has sizes only."""
     board = load_board(name)
     rows = []
-    for path in MODELS if board.chip.boot != "host" else ():
+    for path in MODELS if not board.hosted else ():
         source = pipeline.read(str(ROOT / path), None, Int8())
         row: dict[str, Any] = {"board": name, "model": source.name}
         try:

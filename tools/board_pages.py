@@ -496,7 +496,7 @@ def _runs_on(board: Board) -> str:
 
 def _memory(board: Board) -> list[str]:
     chip = board.chip
-    if chip.boot == "host":
+    if board.hosted:
         return ["That of this computer."]
     holds = {chip.code: "the image", chip.data: "data, arena, stack"}
     rows = [
@@ -515,7 +515,7 @@ def _pins(board: Board) -> list[str]:
 
 
 def _figures(board: Board) -> list[str]:
-    if board.chip.boot == "host":
+    if board.hosted:
         return ["Nothing is counted on this computer."]
     found = [row for row in json.loads(FIGURES.read_text()) if row["board"] == board.name]
     how = (

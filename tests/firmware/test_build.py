@@ -32,8 +32,8 @@ def test_every_board_builds(image_of: Build, name: str, toolchain: str) -> None:
     assert image.symbols["dummy_run"] == elf.symbol("dummy_run").address
     assert 0 < image.symbols["bt_model_returned"] - image.symbols["bt_model_call"] < 100
     assert (image.uf2 is not None) == (chip.uf2_family is not None)
-    assert (image.bin is None) == (image.hex is None) == (chip.boot == "host")
-    if chip.boot != "host":
+    assert (image.bin is None) == (image.hex is None) == image.board.hosted
+    if not image.board.hosted:
         assert 0 < image.flash.total < chip.memory(chip.code).size
         assert 0 < image.ram.stack < chip.stack_bytes and image.ram.total < chip.memory(chip.data).size
 

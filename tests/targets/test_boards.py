@@ -53,7 +53,7 @@ def test_board_is_complete(name: str) -> None:
     sources = runtime_sources(board)
     assert all(path.is_file() for path in sources)
     assert len(set(sources)) == len(sources)
-    assert (sources[0].name == "mem.c") == (chip.boot != "host")  # beside the model, which calls it
+    assert (sources[0].name == "mem.c") == (not board.hosted)  # beside the model, which calls it
 
 
 def test_cpu_names_are_unique() -> None:

@@ -97,7 +97,7 @@ def test_starts_and_answers(board: str, toolchain: str) -> None:
             _, stack, *outputs = struct.unpack("<II4f", result.payload)
             assert (chr(result.kind), result.seq, outputs) == ("r", seq, [2, -4, 7, 2 * seq])
             assert stack < chip.stack_bytes
-            assert (stack > 0) == (chip.boot != "host")
+            assert (stack > 0) == (not load_board(board).hosted)
 
 
 @pytest.mark.parametrize("board", ["host", "mps2-an386", "pico"])

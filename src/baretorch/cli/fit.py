@@ -38,7 +38,7 @@ def fit(
     from baretorch.targets.boards import board_names, load_board
 
     targets = [load_board(name) for name in boards or board_names()]
-    targets = [board for board in targets if board.chip.boot != "host"]  # this computer has room for everything
+    targets = [board for board in targets if not board.hosted]  # this computer has room for everything
     with stages(as_json) as stage:
         findings: list[Finding] = []
         fitter = Fitter(

@@ -15,7 +15,7 @@ from baretorch.targets.types import Board
 
 def planning_board(board: Board) -> Board:
     """The board with memories in which everything fits, to find out what a model needs. This computer has room."""
-    return board if board.chip.boot == "host" else roomy(board)
+    return board if board.hosted else roomy(board)
 
 
 def find_worksheet(

@@ -184,7 +184,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
         "EACH_HEADER": sorted(f"{name}/{path}" for path in kept if not path.endswith(".c")),
         "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
         "EACH_STATE": [str(example.steps)] if compiled.graph.state else [],
-        "EACH_HERE": [""] if board.chip.boot == "host" else [],
+        "EACH_HERE": [""] if board.hosted else [],
         "EACH_KCONFIG": _kconfig(board),
         "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
     }
@@ -208,7 +208,7 @@ def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict
 def _built(board: Board, name: str, sdk: Sdk) -> Words:
     """How Make and CMake build it: C for a board has its instructions, and no computer can run it."""
     cpu = board.chip.cpu
-    if board.chip.boot == "host":
+    if board.hosted:
         run = "`make check`" if sdk.name == "make" else f"`build/{name}_example`"
         text = f"{run} runs it on this computer. For a board, make a project with `--board`."
         return {"GOAL": f"{name}_example", "FOR_BOARD": text, "CMAKE_OPTIONS": "", "CMAKE_TARGET": ""}
@@ -273,7 +273,7 @@ def need_name(sdk: Sdk, name: str) -> None:
 def _stack(board: Board, figures: Mapping[str, object]) -> tuple[int, str]:
     """Bytes, a multiple of 8, that a call of the model needs, and why so many."""
     known = figures.get("stack_bytes")
-    if isinstance(known, int) and board.chip.boot != "host":
+    if isinstance(known, int) and not board.hosted:
         return -(-known // 8) * 8, f"No chain of its calls needs more than {known} bytes of stack."
     return UNKNOWN_BYTES, f"No bound is known here: {UNKNOWN_BYTES} bytes are a guess, look at what is printed."
 

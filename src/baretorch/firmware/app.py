@@ -14,7 +14,7 @@ _LINES = 12  # of what a compiler says
 
 def app_sources(folder: Path, board: Board) -> tuple[Path, ...]:
     """Its C files, in a fixed order; CompileError if there are none, or the board cannot have it."""
-    if board.chip.boot == "host":
+    if board.hosted:
         raise CompileError(
             f"--app: {board.name} is a program of this computer, not an image", need="a board with a chip of its own"
         )

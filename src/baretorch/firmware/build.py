@@ -116,7 +116,7 @@ def build(
         if larger != board:
             board = larger
             elf = _link(board, tools, files, objects, used, in_ram, bool(own))
-        if board.chip.boot != "host":
+        if not board.hosted:
             if own and not any(s.name == run_symbol and s.defined for s in elf.symbols):
                 raise never_called(run_symbol)
             if not own or any(s.name == LABEL and s.defined for s in elf.symbols):
@@ -286,7 +286,7 @@ def _link(
     app: bool,
 ) -> Elf:
     """Links, and gives what sizes are read from: the image, or for the host its part that is ours."""
-    if board.chip.boot == "host":
+    if board.hosted:
         measured = files.elf.with_name("measured.elf")
         complaint = tools.link_host(objects, files.elf, measured, files.map)
         if complaint is not None:
@@ -330,7 +330,7 @@ def _stacks(board: Board, elf: Elf, frames: dict[str, int | None], cores: int) -
     deepest of core 0's and of others' that have a bound)"""
     cluster = board.chip.cluster
     others = [TEAM if cluster else CORE1] if cores > 1 else []
-    roots = ["main" if board.chip.boot == "host" else ENTRY, *others]
+    roots = ["main" if board.hosted else ENTRY, *others]
     handlers = [INTERRUPT] if board.usb is not None else [OVERFLOW] if board.chip.counter.irq is not None else []
     own = [stack_bound(elf, root, frames, apart=[*roots[1:], *handlers]).bytes for root in roots]
     # An interrupt comes at any depth of core 0's.

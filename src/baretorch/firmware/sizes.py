@@ -62,7 +62,7 @@ def measure(
 
 def flash_bytes(board: Board, elf: Elf) -> int:
     """Bytes stored for the image: per memory bank, from the first to the last, with the gaps between."""
-    if board.chip.boot == "host":
+    if board.hosted:
         return sum(s.size for s in elf.sections if s.flags & ALLOC and s.type != NOBITS)
     chunks = loaded(elf)
     used = 0

@@ -64,7 +64,7 @@ def ram_banks(image: Image) -> tuple[tuple[MemoryBank, int], ...]:
     """The bytes in each bank of RAM that anything lies in, the main one first; of the stack its bound."""
     chip = image.board.chip
     main = chip.memory(chip.data)
-    banks = () if chip.boot == "host" else memory_map(image)  # the host's addresses are its own
+    banks = () if image.board.hosted else memory_map(image)  # the host's addresses are its own
     used = {b.memory: sum(p.size for p in b.pieces if p.kind != "stack") for b in banks if b.memory.kind == "ram"}
     others = tuple((memory, size) for memory, size in used.items() if size and memory != main)
     return ((main, used[main] + image.ram.stack if others else image.ram.total), *others)

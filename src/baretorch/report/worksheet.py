@@ -74,7 +74,7 @@ def make_worksheet(board: Board, image: Image) -> Worksheet:
         ("static", ram.static),
         ("stack (reserved)", image.board.chip.stack_bytes),
     )
-    if chip.boot == "host":
+    if image.board.hosted:
         flash_need, ram_need = flash.total, ram.total
     else:
         elf = read_elf(image.elf.read_bytes())

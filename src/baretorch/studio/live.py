@@ -111,7 +111,7 @@ class LiveModel:
             made = self.made
             machine = self._connected().machine.name
         compiled, board = made.compiled, made.image.board
-        banks = () if board.chip.boot == "host" else memory_map(made.image)  # the host's addresses are its own
+        banks = () if board.hosted else memory_map(made.image)  # the host's addresses are its own
         return {
             "model": compiled.graph.name,
             "board": board.title,
@@ -228,7 +228,7 @@ def _values(array: Array) -> list[float | str]:
 def _memory(image: Image) -> list[dict[str, Any]]:
     """Bars: what of flash and of each bank of RAM is used. Of the stack it is the bound, not what is reserved."""
     chip, flash = image.board.chip, image.flash
-    if chip.boot == "host":  # its addresses are its own
+    if image.board.hosted:  # its addresses are its own
         return []
     rows = [_bank("flash", chip.memory(chip.code), flash.total, {"code": flash.code, "weights": flash.weights})]
     pieces = {bank.memory: bank.pieces for bank in memory_map(image)}

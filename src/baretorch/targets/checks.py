@@ -36,7 +36,7 @@ def check_board(board: Board, where: str) -> None:
     fits = {
         "unicorn": (chip.cpu.unicorn is not None, f"a CPU that Unicorn emulates, unlike {chip.cpu.name}"),
         "rp2040js": (chip.boot == "boot2", 'an RP2040: boot = "boot2" in its TOML'),
-        "native": (chip.boot == "host", 'boot = "host" in its TOML'),
+        "native": (board.hosted, 'boot = "host" in its TOML'),
         "cluster": (chip.cluster is not None, "[cluster] in its TOML: cores, scratchpad, and the units"),
         "simavr": (chip.cpu.flash_apart, "an AVR"),
         "uf2": (chip.uf2_family is not None, "uf2_family in the chip's TOML"),

@@ -229,6 +229,11 @@ class Board:
     ] = ()
 
     @property
+    def hosted(self) -> bool:
+        """Whether its images are programs of this computer."""
+        return self.chip.boot == "host"
+
+    @property
     def usb(self) -> Usb | None:
         """The USB controller that images talk over; None if they use another console."""
         return self.chip.usb if self.console is Console.USB else None
