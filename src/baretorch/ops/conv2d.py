@@ -25,7 +25,19 @@ from baretorch.ops.kernel import (
     with_pitch,
 )
 from baretorch.ops.limits import both
-from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, per_group
+from baretorch.ops.window import (
+    Axis,
+    Fields,
+    Padding,
+    Pair,
+    axes,
+    cut_windows,
+    outputs,
+    padding_params,
+    pair_params,
+    per_group,
+    size_params,
+)
 from baretorch.targets.features import FPU, MVE, VECTORS, Needs
 
 if TYPE_CHECKING:
@@ -163,31 +175,16 @@ def flat(call: Call[Any]) -> Call[Any]:
     return replace(call, inputs=(column(call.x), *call.inputs[1:]), outputs=(column(call.y),))
 
 
-def geometry_params(call: Call[Conv2d]) -> tuple[tuple[str, int], ...]:
-    """The fields that say where the windows lie; the int8 convolution has the same."""
+def geometry_params(call: Call[Conv2d]) -> Fields:
+    """Return the parameters that describe the windows; the int8 convolution has the same."""
     op = call.op
-    batch, in_h, in_w, in_ = call.x.shape
-    _, out_h, out_w, out = call.y.shape
-    _, kernel_h, kernel_w, _ = call.inputs[1].shape
     return (
-        ("batch", batch),
-        ("in_h", in_h),
-        ("in_w", in_w),
-        ("in", in_),
-        ("out_h", out_h),
-        ("out_w", out_w),
-        ("out", out),
-        ("kernel_h", kernel_h),
-        ("kernel_w", kernel_w),
-        ("stride_h", op.stride[0]),
-        ("stride_w", op.stride[1]),
-        ("pad_top", op.padding[0]),
-        ("pad_left", op.padding[2]),
-        ("dilation_h", op.dilation[0]),
-        ("dilation_w", op.dilation[1]),
+        *size_params(call.x.shape, call.inputs[1].shape, call.y.shape),
+        *pair_params("stride", op.stride),
+        *padding_params(op.padding),
+        *pair_params("dilation", op.dilation),
         ("groups", op.groups),
-        ("pool_h", op.pool[0]),
-        ("pool_w", op.pool[1]),
+        *pair_params("pool", op.pool),
     )
 
 

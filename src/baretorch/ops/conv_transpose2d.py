@@ -13,7 +13,7 @@ from baretorch.ir import Array, DType, Op, Shape, Signature, Tensor
 from baretorch.ops.check import need, need_channels, need_float32
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.limits import both
-from baretorch.ops.window import Padding, Pair, per_group
+from baretorch.ops.window import Padding, Pair, padding_params, pair_params, per_group, size_params
 
 
 @dataclass(frozen=True)
@@ -93,27 +93,13 @@ class ConvTranspose2d(Op):
 
 def _params(call: Call[ConvTranspose2d]) -> Params:
     op = call.op
-    batch, in_h, in_w, in_ = call.x.shape
-    _, out_h, out_w, out = call.y.shape
-    _, kernel_h, kernel_w, _ = call.inputs[1].shape
     return Params(
         "bt_conv_transpose2d_f32",
         (
-            ("batch", batch),
-            ("in_h", in_h),
-            ("in_w", in_w),
-            ("in", in_),
-            ("out_h", out_h),
-            ("out_w", out_w),
-            ("out", out),
-            ("kernel_h", kernel_h),
-            ("kernel_w", kernel_w),
-            ("stride_h", op.stride[0]),
-            ("stride_w", op.stride[1]),
-            ("pad_top", op.padding[0]),
-            ("pad_left", op.padding[2]),
-            ("dilation_h", op.dilation[0]),
-            ("dilation_w", op.dilation[1]),
+            *size_params(call.x.shape, call.inputs[1].shape, call.y.shape),
+            *pair_params("stride", op.stride),
+            *padding_params(op.padding),
+            *pair_params("dilation", op.dilation),
             ("groups", op.groups),
             ("lo", op.lo),
             ("hi", op.hi),

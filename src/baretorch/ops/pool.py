@@ -13,7 +13,7 @@ from baretorch.ir import Array, DType, Op, Piece, Signature, Tensor
 from baretorch.ops import cut, qpool
 from baretorch.ops.check import need, need_float32
 from baretorch.ops.kernel import Call, Kernel, Params
-from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
+from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs, pair_params
 from baretorch.targets.features import FPU
 
 
@@ -166,35 +166,8 @@ def _adapted(x: Array, size: Pair, pool: Callable[[Array], Array]) -> Array:
     return y
 
 
-def _sizes(call: Call[MaxPool2d] | Call[AvgPool2d]) -> tuple[tuple[str, int], ...]:
-    batch, in_h, in_w, channels = call.x.shape
-    _, out_h, out_w, _ = call.y.shape
-    return (
-        ("batch", batch),
-        ("in_h", in_h),
-        ("in_w", in_w),
-        ("channels", channels),
-        ("out_h", out_h),
-        ("out_w", out_w),
-        ("kernel_h", call.op.kernel[0]),
-        ("kernel_w", call.op.kernel[1]),
-        ("stride_h", call.op.stride[0]),
-        ("stride_w", call.op.stride[1]),
-    )
-
-
 def _max_params(call: Call[MaxPool2d]) -> Params:
-    top, _, left, _ = call.op.padding
-    return Params(
-        "bt_max_pool2d_f32",
-        (
-            *_sizes(call),
-            ("pad_top", top),
-            ("pad_left", left),
-            ("dilation_h", call.op.dilation[0]),
-            ("dilation_w", call.op.dilation[1]),
-        ),
-    )
+    return Params("bt_max_pool2d_f32", (*qpool.window_fields(call), *pair_params("dilation", call.op.dilation)))
 
 
 def _avg_params(call: Call[AvgPool2d]) -> Params:
@@ -202,7 +175,7 @@ def _avg_params(call: Call[AvgPool2d]) -> Params:
     return Params(
         "bt_avg_pool2d_f32",
         (
-            *_sizes(call),
+            *qpool.pool_params(call),
             ("pad_top", top),
             ("pad_bottom", bottom),
             ("pad_left", left),

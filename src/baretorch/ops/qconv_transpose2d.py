@@ -13,7 +13,7 @@ from baretorch.ops.conv_transpose2d import ConvTranspose2d
 from baretorch.ops.int8 import Walk
 from baretorch.ops.int8_layer import layer_of, need_accumulator
 from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
-from baretorch.ops.window import Padding, Pair
+from baretorch.ops.window import Padding, Pair, padding_params, pair_params, size_params
 from baretorch.targets.features import DSP
 
 
@@ -67,30 +67,15 @@ def conv_transpose(walk: Walk, node: Node) -> None:
 
 def _params(call: Call[QConvTranspose2d]) -> Params:
     op = call.op
-    batch, in_h, in_w, in_ = call.x.shape
-    _, out_h, out_w, out = call.y.shape
-    _, kernel_h, kernel_w, _ = call.inputs[1].shape
-    steps = [stride // gcd(stride, dilation) for stride, dilation in zip(op.stride, op.dilation, strict=True)]
+    step_h, step_w = (stride // gcd(stride, reach) for stride, reach in zip(op.stride, op.dilation, strict=True))
     return Params(
         "bt_qconv_transpose2d",
         (
-            ("batch", batch),
-            ("in_h", in_h),
-            ("in_w", in_w),
-            ("in", in_),
-            ("out_h", out_h),
-            ("out_w", out_w),
-            ("out", out),
-            ("kernel_h", kernel_h),
-            ("kernel_w", kernel_w),
-            ("stride_h", op.stride[0]),
-            ("stride_w", op.stride[1]),
-            ("step_h", steps[0]),
-            ("step_w", steps[1]),
-            ("pad_top", op.padding[0]),
-            ("pad_left", op.padding[2]),
-            ("dilation_h", op.dilation[0]),
-            ("dilation_w", op.dilation[1]),
+            *size_params(call.x.shape, call.inputs[1].shape, call.y.shape),
+            *pair_params("stride", op.stride),
+            *pair_params("step", (step_h, step_w)),
+            *padding_params(op.padding),
+            *pair_params("dilation", op.dilation),
             ("groups", op.groups),
             ("shift", op.shift),
             ("x_zero", op.x_zero),

@@ -16,7 +16,7 @@ from baretorch.ops import cut, overlap
 from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.kernel import Call, Kernel, Params, with_pitch
-from baretorch.ops.window import Axis, Padding, Pair, axes, cut_windows, outputs
+from baretorch.ops.window import Axis, Fields, Padding, Pair, axes, cut_windows, outputs, padding_params, pair_params
 from baretorch.targets.features import DSP, MVE, XCV
 
 
@@ -67,14 +67,22 @@ def _params(call: Call[QAvgPool2d]) -> Params:
     return with_pitch("bt_qavg_pool2d_channels", params, call)
 
 
-def window_fields(call: Call[Any]) -> tuple[tuple[str, int], ...]:
-    """Of a struct that begins as bt_qavg_pool2d does."""
+def pool_params(call: Call[Any]) -> Fields:
+    """Return the parameters that all pools have: sizes, kernel and stride."""
     batch, in_h, in_w, channels = call.x.shape
-    _, out_h, out_w, _ = call.y.shape
-    sizes = {"batch": batch, "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": out_h, "out_w": out_w}
-    (kernel_h, kernel_w), (stride_h, stride_w), (top, _, left, _) = call.op.kernel, call.op.stride, call.op.padding
-    windows = {"kernel_h": kernel_h, "kernel_w": kernel_w, "stride_h": stride_h, "stride_w": stride_w}
-    return (*sizes.items(), *windows.items(), ("pad_top", top), ("pad_left", left))
+    return (
+        ("batch", batch),
+        *pair_params("in", (in_h, in_w)),
+        ("channels", channels),
+        *pair_params("out", (call.y.shape[1], call.y.shape[2])),
+        *pair_params("kernel", call.op.kernel),
+        *pair_params("stride", call.op.stride),
+    )
+
+
+def window_fields(call: Call[Any]) -> Fields:
+    """Return the first fields of a struct that begins as bt_qavg_pool2d does."""
+    return (*pool_params(call), *padding_params(call.op.padding))
 
 
 def _max_params(call: Call[Any]) -> Params:

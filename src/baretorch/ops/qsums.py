@@ -16,7 +16,7 @@ from baretorch.ops.arithmetic import requantize
 from baretorch.ops.check import need
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.kernel import Call, Distances, Kernel, Packed, Params, Split, data_of
-from baretorch.ops.window import Padding, Pair, cut_windows
+from baretorch.ops.window import Padding, Pair, cut_windows, padding_params, pair_params
 from baretorch.targets.features import XCV
 
 IMAGE = 4  # dimensions
@@ -147,14 +147,10 @@ def _params(call: Call[QSums]) -> Params:
             ("out_w", out_w),
             ("out", out),
             ("y_stride", call.y_pitch),
-            ("kernel_h", kernel_h),
-            ("kernel_w", kernel_w),
-            ("stride_h", op.stride[0]),
-            ("stride_w", op.stride[1]),
-            ("pad_top", op.padding[0]),
-            ("pad_left", op.padding[2]),
-            ("dilation_h", op.dilation[0]),
-            ("dilation_w", op.dilation[1]),
+            *pair_params("kernel", (kernel_h, kernel_w)),
+            *pair_params("stride", op.stride),
+            *padding_params(op.padding),
+            *pair_params("dilation", op.dilation),
             ("x_zero", op.x_zero),
         ),
     )

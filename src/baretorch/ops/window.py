@@ -11,6 +11,7 @@ from baretorch.ops import cut
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right
+Fields = tuple[tuple[str, int], ...]  # names and values in a kernel's parameters
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,22 @@ def axes(
 def outputs(shape: Shape, windows: tuple[Axis, Axis]) -> Pair:
     """Windows along the height and width of x[N, H, W, C]."""
     return windows[0].outputs(shape[1]), windows[1].outputs(shape[2])
+
+
+def size_params(x: Shape, weight: Shape, y: Shape) -> Fields:
+    """Return the sizes of x[N, H, W, C], weight[O, KH, KW, c] and y[N, H', W', O] as the parameters of kernels."""
+    names = ("batch", "in_h", "in_w", "in", "out_h", "out_w", "out", "kernel_h", "kernel_w")
+    return tuple(zip(names, (*x, *y[1:], *weight[1:3]), strict=True))
+
+
+def pair_params(name: str, pair: Pair) -> Fields:
+    """Return a value for height and one for width as the parameters of kernels."""
+    return (f"{name}_h", pair[0]), (f"{name}_w", pair[1])
+
+
+def padding_params(padding: Padding) -> Fields:
+    """Return the padding that kernels need to know: the output's size implies the rest."""
+    return ("pad_top", padding[0]), ("pad_left", padding[2])
 
 
 def cut_windows(

@@ -110,6 +110,7 @@ ROWS: dict[str, Row] = {
     "aten::convolution": Row(convolution, (Conv2d, ConvTranspose2d, DepthWindows)),
     "aten::conv1d": Row(conv, (Conv2d,), Scales.LAYER),
     "aten::conv2d": Row(conv, (Conv2d,), Scales.LAYER),
+    "aten::conv3d": Row(conv3d, (Conv2d, DepthWindows), Scales.LAYER),
     "aten::conv_transpose1d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
     "aten::conv_transpose2d": Row(conv_transpose, (ConvTranspose2d,), Scales.TRANSPOSED),
 }

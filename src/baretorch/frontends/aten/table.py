@@ -36,7 +36,6 @@ from baretorch.frontends.aten import (
     sequence,
     shapes,
     special,
-    volumes,
 )
 from baretorch.frontends.aten import order as ordered
 from baretorch.frontends.aten.instead import instead_of, usual_name
@@ -195,7 +194,6 @@ TABLE: dict[str, Row] = {
     **linalg.ROWS,
     **constants.ROWS,
     **conv.ROWS,
-    **volumes.ROWS,
     **elementwise.ROWS,
     **activations.ROWS,
     **special.ROWS,

@@ -1,4 +1,4 @@
-"""Rows of the ATen table: convolutions and pools of volumes, which become those of images.
+"""Convolutions and pools of volumes, which become those of images.
 
 A volume is [N, D, H, W, C] in a Graph. What a kernel does along height and width it does to each of the N D frames;
 what it does along the depth alone it does to an image of D rows, each of which is a frame. Only a convolution that is
@@ -10,15 +10,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from baretorch.errors import CompileError
-from baretorch.frontends.aten.pools import equal_windows
-from baretorch.frontends.aten.rows import Row, Scales
-from baretorch.frontends.lowering import Ints, Lowering, pair
+from baretorch.frontends.lowering import Ints, Lowering
 from baretorch.ir import Op
 from baretorch.ops.conv2d import Conv2d
 from baretorch.ops.depth import DepthWindows
 from baretorch.ops.layout import Pad
 from baretorch.ops.pool import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
-from baretorch.ops.reduce import Mean
 
 Triple: TypeAlias = tuple[int, int, int]
 Pool: TypeAlias = MaxPool2d | AvgPool2d | AdaptiveAvgPool2d | AdaptiveMaxPool2d
@@ -35,7 +32,7 @@ def conv3d(
     groups: int = 1,
 ) -> str:
     out, part, *sizes = g.shape(weight)
-    kernel, step, reach = _triple(sizes), _triple(stride), _triple(dilation)
+    kernel, step, reach = triple(sizes), triple(stride), triple(dilation)
     before, after = _around(kernel, reach, padding)
     image = g.permute(weight, (0, 3, 4, 2, 1))  # [O, KH, KW, KD, C / groups]
     extra = (bias,) if bias else ()
@@ -53,57 +50,6 @@ def conv3d(
     conv = Conv2d(step[1:], (before[1], after[1], before[2], after[2]), reach[1:], groups)
     y = g.b.add(conv, frames, g.reshape(image, (out, kernel[1], kernel[2], kernel[0] * part)), *extra)
     return _as_given(g, x, g.reshape(y, (n, windows.windows(depth), *g.shape(y)[1:])))
-
-
-def max_pool3d(
-    g: Lowering,
-    x: str,
-    kernel: Ints,
-    stride: Ints = (),
-    padding: Ints = (0,),
-    dilation: Ints = (1,),
-    ceil_mode: bool = False,
-) -> str:
-    (kd, *k), (sd, *s), (pd, ph, pw), (dd, *d) = map(_triple, (kernel, stride or kernel, padding, dilation))
-    frame = MaxPool2d(pair(k), pair(s), (ph, ph, pw, pw), pair(d), ceil_mode)
-    return pooled(g, x, frame, MaxPool2d((kd, 1), (sd, 1), (pd, pd, 0, 0), (dd, 1), ceil_mode))
-
-
-def avg_pool3d(
-    g: Lowering,
-    x: str,
-    kernel: Ints,
-    stride: Ints = (),
-    padding: Ints = (0,),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor: int | None = None,
-) -> str:
-    """The numbers of elements multiply, so the average of averages is the average. A divisor divides once."""
-    (kd, *k), (sd, *s), (pd, ph, pw) = map(_triple, (kernel, stride or kernel, padding))
-    frame = AvgPool2d(pair(k), pair(s), (ph, ph, pw, pw), ceil_mode, count_include_pad, 1 if divisor else 0)
-    depth = AvgPool2d((kd, 1), (sd, 1), (pd, pd, 0, 0), ceil_mode, count_include_pad, divisor or 0)
-    return pooled(g, x, frame, depth)
-
-
-def adaptive_avg_pool3d(g: Lowering, x: str, size: Ints) -> str:
-    rank = len(g.shape(x))
-    if all(n == 1 for n in size):
-        return g.b.add(Mean(tuple(range(rank - 3, rank)), True), x)
-    equal = equal_windows(g, x, size)
-    if equal:
-        return avg_pool3d(g, x, equal)
-    d, h, w = size
-    return pooled(g, x, AdaptiveAvgPool2d((h, w)), AdaptiveAvgPool2d((d, h * w)))
-
-
-def adaptive_max_pool3d(g: Lowering, x: str, size: Ints) -> str:
-    """Without the indices."""
-    equal = equal_windows(g, x, size)
-    if equal:
-        return max_pool3d(g, x, equal)
-    d, h, w = size
-    return pooled(g, x, AdaptiveMaxPool2d((h, w)), AdaptiveMaxPool2d((d, h * w)))
 
 
 def pooled(g: Lowering, x: str, frame: Pool, depth: Pool) -> str:
@@ -150,23 +96,12 @@ def _as_given(g: Lowering, x: str, y: str) -> str:
 def _around(kernel: Triple, dilation: Triple, padding: Ints | str) -> tuple[Triple, Triple]:
     """Padding before and after each dimension; PyTorch puts the odd one of "same" at the end."""
     if not isinstance(padding, str):
-        return _triple(padding), _triple(padding)
+        return triple(padding), triple(padding)
     missing = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, kernel, strict=True)]
-    return _triple([m // 2 for m in missing]), _triple([m - m // 2 for m in missing])
+    return triple([m // 2 for m in missing]), triple([m - m // 2 for m in missing])
 
 
-def _triple(value: Ints | int) -> Triple:
+def triple(value: Ints | int) -> Triple:
     values = (value,) if isinstance(value, int) else tuple(value)
     a, b, c = values * 3 if len(values) == 1 else values
     return (a, b, c)
-
-
-ROWS: dict[str, Row] = {
-    "aten::conv3d": Row(conv3d, (Conv2d, DepthWindows), Scales.LAYER),
-    "aten::max_pool3d": Row(max_pool3d, (MaxPool2d,), Scales.SAME),
-    "aten::max_pool3d_with_indices": Row(max_pool3d, (MaxPool2d,)),
-    "aten::avg_pool3d": Row(avg_pool3d, (AvgPool2d,), Scales.OWN),
-    "aten::adaptive_avg_pool3d": Row(adaptive_avg_pool3d, (AvgPool2d, AdaptiveAvgPool2d, Mean), Scales.OWN),
-    "aten::_adaptive_avg_pool3d": Row(adaptive_avg_pool3d, (AvgPool2d, AdaptiveAvgPool2d, Mean)),
-    "aten::adaptive_max_pool3d": Row(adaptive_max_pool3d, (MaxPool2d, AdaptiveMaxPool2d), Scales.SAME),
-}

@@ -11,7 +11,7 @@ from baretorch.errors import CompileError
 from baretorch.frontends.aten import conv, elementwise, index, reduce, sequence, shapes, volumes
 from baretorch.frontends.aten.promotion import floating
 from baretorch.frontends.einsum import einsum
-from baretorch.frontends.lowering import TO_NHWC, Lowering, Result, known_value, spatial
+from baretorch.frontends.lowering import Lowering, Result, known_value, spatial
 from baretorch.frontends.tinygrad.moves import flat
 from baretorch.ir import DType
 from baretorch.ops.conv2d import Conv2d
@@ -112,10 +112,8 @@ def _conv2d(
         return volumes.conv3d(g, x, weight, bias, step, _equal_sides(padding, dims, "conv2d"), reach, groups)
     if dims not in (1, 2):
         raise CompileError(f"a convolution over {dims} dimensions is not supported", have=f"weight {g[weight].type}")
-    out, depth, *kernel = g.shape(weight)
-    image = g.permute(g.reshape(weight, (out, depth, *spatial(kernel, dims, 1))), TO_NHWC)
     op = Conv2d(spatial(step, dims, 1), _sides(padding, dims), spatial(reach, dims, 1), groups)
-    return g.nhwc(op, x, image, *((bias,) if bias else ()), dims=dims)
+    return conv.conv_image(g, op, x, weight, bias)
 
 
 def _conv_transpose2d(
