@@ -43,7 +43,7 @@ LAYERS: dict[str, str] = {
     "frontends": "emulators.npu errors escape inputs ir layerwise net npu npu.accelerators ops options outputs "
     "ownership passes ports runtimes stopwatch verify",
     "quantize": "errors frontends inputs ir net ops options passes ports verify",
-    "plan": "errors inputs ir ops options passes targets text units",
+    "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
     "firmware": "errors firmware.cache firmware.tools options outputs ownership targets",
     "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ports "
@@ -55,7 +55,7 @@ LAYERS: dict[str, str] = {
     "debug": "devices emit emulators errors escape firmware ir ownership pipeline plan ports targets",
     "report": "emulators errors escape firmware frontends ir layerwise npu ops options outputs ownership passes "
     "pipeline plan ports quantize targets targets.features text ties units version",
-    "explore": "emit emulators errors firmware firmware.cache frontends ir ops options outputs passes pipeline "
+    "explore": "emit emulators errors firmware frontends ir ops options outputs passes pipeline "
     "plan ports report targets",
     "tune": "emulators errors escape firmware frontends inputs ir net on_host ops options outputs ownership passes "
     "pipeline plan ports quantize report targets targets.features version",
@@ -65,7 +65,7 @@ LAYERS: dict[str, str] = {
     "targets",
     "__init__": "api errors version",
     "studio": "emit emulators errors firmware ir pipeline ports report targets",
-    "cli": "debug devices emulators errors escape explore exports firmware frontends inputs options outputs ownership "
+    "cli": "debug devices emulators errors escape explore exports firmware frontends inputs options outputs "
     "pipeline plan report stopwatch studio targets targets.features tune units version",
     "__main__": "cli",
 }

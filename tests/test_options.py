@@ -31,7 +31,6 @@ OTHER: dict[str, Any] = {  # a value for each option that is not its default
     "observer": "minmax",
     "requant": "narrow",
     "io": "int8",
-    "kernels": "k.json",
     "optimize": "size",
     "ram": 6000,
     "input": "rows",
@@ -67,7 +66,7 @@ def test_the_command_line_takes_what_python_takes() -> None:
     assert shlex.join(words) == (
         "--trust --shape x=1,3 --state h=h_next --toolchain zig --emulator qemu --console uart --int8 "
         "--calibration c.npz --keep-float a --keep-float b.0 --config c.toml --observer minmax --requant narrow "
-        "--io int8 --kernels k.json --optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
+        "--io int8 --optimize size --ram 6000 --input rows --buffers caller --weights ram --code ram "
         "--place arena=SCRATCH --place a=b=SRAM --check-inputs --cores 2 --core 1 --npu off --units off --watchdog 500 "
         "--app firmware"
     )

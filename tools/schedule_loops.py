@@ -1,4 +1,4 @@
-"""Asks SLOTHY whether hot loops in assembly could be in a better order: `python tools/schedule_loops.py`.
+"""Find the order of instructions in which hot assembly loops take the fewest cycles: `python tools/schedule_loops.py`.
 
 It needs `pip install slothy==0.2.2`, in an environment of its own: neither Baretorch nor its tests use it. Cycles are
 those of SLOTHY's models of Cortex-M7 and Cortex-M55, which say of themselves that they are approximate. The models lack

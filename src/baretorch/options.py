@@ -144,10 +144,6 @@ class Options:
         Io | None,
         About("What an int8 model takes and gives. Default: what its file says, else float."),
     ] = None
-    kernels: Annotated[
-        str | None,
-        About("Take kernels as this file of `tune-kernels` says, before what is known of the CPU.", "FILE"),
-    ] = None
     optimize: Annotated[Optimize, About("One instance of a kernel per kind of layer, or one per kernel.")] = (
         Optimize.SPEED
     )

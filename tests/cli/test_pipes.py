@@ -17,12 +17,10 @@ COMMANDS = {
     "model.tflite": ("run", "model.tflite", "--board", "host"),
     "config.toml": (*RUN, "--int8", "--config", "config.toml"),
     "calibration.npz": (*RUN, "--int8", "--calibration", "calibration.npz"),
-    "kernels.json": (*RUN, "--kernels", "kernels.json"),
     "board.toml": ("run", "tiny.py", "--board", "./board.toml"),
     "script.gdb": ("debug", "tiny.py", "--board", "mps2-an386", "--script", "script.gdb"),
     "image.uf2": ("flash", "image.uf2", "--board", "pico"),
     "from.onnx": ("new", "starter.py", "--from", "from.onnx"),
-    "tiny.kernels.json": ("tune-kernels", "tiny.py", "--board", "host"),
     "report.html": ("report", "tiny.py", "--board", "mps2-an386", "--out", "report.html"),
 }
 

@@ -270,7 +270,6 @@ NOT_VARIED = {
     "calibration": "where data comes from; the rows bring their own",
     "keep_float": "varied as precision",
     "config": "varied as precision",
-    "kernels": "chooses among kernels that the case table runs one by one",
     "app": "such an image does not answer; tests/firmware/test_app.py runs some",
 }
 

@@ -37,7 +37,6 @@ from baretorch.cli.report import report
 from baretorch.cli.run import run
 from baretorch.cli.studio import studio
 from baretorch.cli.tune import tune
-from baretorch.cli.tune_kernels import tune_kernels
 from baretorch.cli.verb import Unwritable
 from baretorch.errors import INTERNAL_ERROR, USAGE_ERROR, USER_ERROR, CompileError
 from baretorch.escape import lines
@@ -63,7 +62,6 @@ VERBS: tuple[click.Command, ...] = (
     report,
     evaluate,
     tune,
-    tune_kernels,
     inspect,
     fit,
     compile_,

@@ -15,7 +15,7 @@ from baretorch.options import OPTIONS, Option, Options
 
 INT8 = ("int8", "calibration", "keep_float", "config", "observer", "requant", "io")
 MEMORY = ("ram", "input", "buffers", "weights", "place")
-COMPILE = ("kernels", "optimize", *INT8, *MEMORY, "check_inputs")
+COMPILE = ("optimize", *INT8, *MEMORY, "check_inputs")
 CORES = ("cores", "core")
 BUILD = ("toolchain", "console", "code")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from baretorch.errors import CompileError, see_fit
@@ -16,11 +15,10 @@ from baretorch.ops.pull import pulled
 from baretorch.options import DEFAULT, Buffers, Input, Options, Units, Weights
 from baretorch.plan.banks import Wishes, place_in_banks, room, wishes
 from baretorch.plan.check import check_plan
-from baretorch.plan.choices import Choice, Choices, chosen, layer_of, read_choices
 from baretorch.plan.choose_bands import banded
 from baretorch.plan.choose_sums import with_sums
 from baretorch.plan.choose_tiles import Place, Planned, Workshop, without_copies
-from baretorch.plan.cores import Team, cluster, pair, shared, with_meetings
+from baretorch.plan.cores import cluster, pair, shared, with_meetings
 from baretorch.plan.guards import guarded
 from baretorch.plan.lifetimes import find_overlaps, lifetimes, of_others, turned, with_the_caller
 from baretorch.plan.offsets import lower_bound
@@ -36,7 +34,6 @@ from baretorch.units import Unit, units_of
 ONE_CORE = "leave out --cores: a layer that two cores share cannot have its output where its input dies"
 
 
-WORD = 4  # bytes of a bank, behind which the next one comes
 SPARE = 512  # bytes of a scratchpad that are left for the program's own data
 
 
@@ -141,21 +138,13 @@ def _whole(
     graph, storage = found.graph, views(found.graph, found.needs)
     apart = board.chip.cpu.flash_apart
     constants = Constants(apart)
-    own_rows = read_choices(Path(options.kernels)) if options.kernels else ()
-    choices = chosen(own_rows)
-
-    def measured(call: Call[Any]) -> Choice | None:
-        return choices.of(call, board.chip.cpu.name, options.shared_cores)
-
-    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units, measured)
+    steps = make_steps(graph, board.chip.cpu, storage, constants, found.needs, units)
     if board.chip.cluster is not None:  # tiles need not be searched for what cannot be stored
         _need_flash({c.name: c.data.nbytes for c in constants.known.values()}, board)
     wished = wishes(graph, storage, board, options.place, of_others(steps))
     steps, storage = renewed(graph, steps, storage, board.chip.cpu, constants, wished.of)
     lent = with_the_caller(graph, steps, storage) if options.buffers is Buffers.CALLER else frozenset()
     absent = lent | pulled(graph)
-
-    pads: dict[str, int] = {}  # bytes that are left free before a buffer
 
     def asked(
         schedule: Schedule,
@@ -165,8 +154,7 @@ def _whole(
         anywhere: bool = False,
     ) -> _Asked:
         own = replace(wished, of={**wished.of, **(far or {})})
-        found = _asked(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
-        return replace(found, pads=pads)
+        return _asked(graph, schedule, storage, board, own, absent, options.used_cores, more, taken, anywhere)
 
     def placed(schedule: Schedule, taken: int = 0) -> Planned:
         return asked(schedule, taken=taken).placed()
@@ -182,16 +170,9 @@ def _whole(
     if any(a is not b for a, b in zip(better, steps, strict=True)):
         best = min(best, placed(one_by_one(better)), key=_cost)
     tiles = None
-    names = board.chip.cpu.name, board.chip.name, options.shared_cores
-    heeds_kernels = Choices.from_rows(own_rows).say_something(graph, best.schedule.steps, *names)
     if board.chip.cluster is not None:
         kept = {storage[name].buffer for name in graph.outputs} | {s.name for s in graph.state}
-        shapes = choices.shapes(graph, best.schedule.steps, board.chip.name, options.shared_cores)
-        team = cluster(options.shared_cores, measured, {n: replace(s, bank=0) for n, s in shapes.items() if s.count})
-        for node in graph.nodes if any(s.bank for s in shapes.values()) else ():
-            shape = shapes.get(layer_of(Call(node.op, graph.of(node.inputs), graph.of(node.outputs))))
-            pads |= {storage[node.outputs[0]].buffer: WORD * shape.bank} if shape and shape.bank else {}
-        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, fitted, pads, board, options, team)
+        best, constants, tiles = _on_cluster(best, constants, storage, kept, placed, fitted, board, options)
     elif options.shared_cores > 1:
         constants = Constants(apart)
         best = placed(shared(best.schedule.steps, storage, constants, pair()))
@@ -224,7 +205,7 @@ def _whole(
     schedule = turned(best.schedule, layout.buffers)
     schedule = with_meetings(schedule, layout) if beside else schedule
     plan = Plan(graph, board.chip.cpu.name, schedule, layout, inputs, outputs, state)
-    return check_plan(replace(plan, tiles=tiles, heeds_kernels=heeds_kernels))
+    return check_plan(replace(plan, tiles=tiles))
 
 
 def _on_cluster(
@@ -234,14 +215,12 @@ def _on_cluster(
     kept: Collection[str],
     placed: Callable[[Schedule, int], Planned],
     fitted: Place,
-    pads: dict[str, int],
     board: Board,
     options: Options,
-    team: Team,
 ) -> tuple[Planned, Constants, Tiles | None]:
     """What is planned for one core on a cluster's cores. If the constants do not fit its scratchpad beside the arena,
-    they come by DMA, in tiles with which the run takes least. Tiles and pads that were measured must have room."""
-    chip = board.chip
+    they come by DMA, in tiles with which the run takes least."""
+    chip, team = board.chip, cluster(options.shared_cores)
     assert chip.cluster is not None
     scratchpad, steps = chip.cluster.scratchpad, plain.schedule.steps
     own = room(chip, scratchpad, options.used_cores) - SPARE
@@ -251,11 +230,7 @@ def _on_cluster(
             break
     if chip.cluster.dma is None or not _by_dma(options) or _cost(plain) + constants.bytes <= own:
         return plain, constants, None
-    workshop = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, fitted)
-    found = workshop.best()
-    if found is None and (team.shapes or pads):
-        pads.clear()
-        found = replace(workshop, team=cluster(team.count, team.measured)).best()
+    found = Workshop(steps, storage, kept, team, chip.cluster, own, SPARE, fitted).best()
     return (found.planned, found.constants, found.tiles) if found else (plain, constants, None)
 
 
@@ -281,7 +256,6 @@ class _Asked:
     wishes: Wishes
     cores: int
     taken: int
-    pads: Mapping[str, int] = field(default_factory=dict)
 
     def may_fit(self) -> bool:
         """Whether those that must lie in the main bank have room there, as far as that is plain."""
@@ -293,14 +267,7 @@ class _Asked:
 
     def placed(self) -> Planned:
         buffers, overlaps = self.buffers, self.overlaps
-        pads = {b.name: self.pads[b.name] for b in buffers if b.name in self.pads and b.name not in self.state}
-        padded = [replace(b, size=b.size + pads.get(b.name, 0)) for b in buffers] if pads else buffers
-        near = [o for o in overlaps if not {o.reads, o.writes} & pads.keys()]
-        placed = place_in_banks(padded, near, self.state, self.chip, self.wishes, self.cores, self.taken)
-        if pads:
-            bare = ((b, pads.get(b.name, 0)) for b in placed.buffers)
-            moved = [replace(b, offset=b.offset + pad, size=b.size - pad) for b, pad in bare]
-            placed = replace(placed, buffers=moved, optimal=False)
+        placed = place_in_banks(buffers, overlaps, self.state, self.chip, self.wishes, self.cores, self.taken)
         return Planned(self.schedule, buffers, placed, lower_bound(buffers, overlaps))
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import inf
 
-from baretorch.plan.choices import IN_ROWS
 from baretorch.plan.cores import Team, longest
 from baretorch.plan.cost import cycles
 from baretorch.plan.order import dependencies
@@ -66,9 +64,7 @@ def pipelined(steps: Sequence[Step], storage: Mapping[str, View], kept: Collecti
         i: best for i, step in enumerate(steps) if near[i] and (best := _tiles(step, steps, near[i], storage, team))
     }
     for i in [i for i, step in enumerate(steps) if step.kernel.unit]:
-        shape = team.shape(steps[i])
         count = max((len(tiles[j]) for j in near[i] if j in tiles), default=1)
-        count = shape.count if shape and shape.axis == IN_ROWS else count
         if count > 1 and _may_cut(steps[i]):
             height = steps[i].call.y.shape[ROWS]
             cut = in_rows(steps[i], _places(height, min(count, height), 1), storage, team)
@@ -149,10 +145,7 @@ def _tiles(
         return None
     units = max((_took(steps[j]) for j in near if _may_cut(steps[j])), default=0.0)
     height, best, least = step.call.y.shape[ROWS], None, longest(step, team) + units
-    ways = list(_ways(height, COUNTS))
-    if (shape := team.shape(step)) and shape.axis == IN_ROWS:
-        ways, least = [way for way in _ways(height, (shape.count,)) if len(way) + 1 == shape.count], inf
-    for places in ways:
+    for places in _ways(height, COUNTS):
         tiles = in_rows(step, places, storage, team)
         if tiles is not None:
             took = sum(PHASE + longest(tile, team) for tile in tiles) + units / len(tiles)

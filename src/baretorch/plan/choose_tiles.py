@@ -66,13 +66,11 @@ def without_copies(
     steps: Sequence[Step], storage: Mapping[str, View], kept: Collection[str], team: Team
 ) -> Iterator[tuple[Schedule, Constants]]:
     """The steps on cores and units, for which all constants are there from the start, the quickest first: as cores
-    share them evenly, and as they are; with cores that work while units do, in tiles of rows for that. Before all, with
-    the tiles that were measured to be best."""
-    asked = even = [part for step in steps for part in evenly(step, storage, team)]
+    share them evenly, and as they are; with cores that work while units do, in tiles of rows for that."""
+    even = [part for step in steps for part in evenly(step, storage, team)]
     ways = [(even, False), (steps, False)] if team.count > 1 else []
     if any(step.kernel.unit for step in steps):
-        asked = pipelined(steps, storage, kept, team)
-        ways += [(some, True) for some in (asked, even, steps)]
+        ways += [(some, True) for some in (pipelined(steps, storage, kept, team), even, steps)]
     found = []
     for some, meanwhile in ways:
         constants = Constants(slices=True, packs=team.packs)
@@ -80,8 +78,8 @@ def without_copies(
         phases = tuple(tile.phase for tile in (together(tiles) if meanwhile else tiles))
         schedule = Schedule(phases, team.cores)
         end = max(modelled(schedule, None), default=0.0)  # a model of views alone has no phases
-        found.append((not (team.shapes and some is asked), end, schedule, constants))
-    return ((schedule, constants) for *_, schedule, constants in sorted(found, key=lambda one: one[:2]))
+        found.append((end, schedule, constants))
+    return ((schedule, constants) for _, schedule, constants in sorted(found, key=lambda one: one[0]))
 
 
 @dataclass(frozen=True)
@@ -117,12 +115,11 @@ class Workshop:
         steps = [part for step in self.steps for part in evenly(step, self.storage, self.team)]
         even = replace(self, steps=steps)._best_of_steps(LIMITS)
         some = [even]
-        if even is None or (even.is_far(self.cluster.scratchpad) and not self.team.shapes):
+        if even is None or even.is_far(self.cluster.scratchpad):
             some.append(self._best_of_steps([even.tiles.limit] if even is not None else LIMITS))
         if self.units:
             in_rows = pipelined(self.steps, self.storage, self.kept, self.team)
-            beside = replace(self, steps=in_rows)._best_of_steps(LIMITS)
-            some = [beside] if beside and self.team.shapes else [*some, beside]
+            some.append(replace(self, steps=in_rows)._best_of_steps(LIMITS))
         found = [choice for choice in some if choice is not None]
         return min(found, key=lambda choice: choice.tiles.cycles, default=None)
 

@@ -8,7 +8,7 @@ made itself, as a 1x1 convolution behind another does row by row, they need not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -18,7 +18,6 @@ from baretorch.ops import quantize
 from baretorch.ops.conv2d import flat
 from baretorch.ops.cut import Part, part_within
 from baretorch.ops.kernel import Call, Kernel, Split
-from baretorch.plan.choices import Choice, Shape, layer_of
 from baretorch.plan.cost import by_shape, cycles
 from baretorch.plan.schedule import Copy, Executor, Operand, Phase, Schedule, Scratch, Step, View
 from baretorch.plan.select import Constants, Packs, constants_of, make_step
@@ -47,12 +46,6 @@ class Team:
     cuts: dict[tuple[object, ...], _Cuts | None] = field(default_factory=dict, compare=False)
     packs: Packs = field(default_factory=Packs, compare=False)
     tiles: dict[tuple[int, tuple[int, ...]], tuple[Step, list[Step]]] = field(default_factory=dict, compare=False)
-    measured: Callable[[Call[Any]], Choice | None] = lambda call: None  # whose cut was found to be the best
-    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of layers whose tiles were
-
-    def shape(self, step: Step) -> Shape | None:
-        """The tiles that a step is cut into, where that does not depend on what is modelled."""
-        return self.shapes.get(layer_of(step.call)) if self.shapes else None
 
     @property
     def cores(self) -> tuple[Executor, ...]:
@@ -72,19 +65,9 @@ def pair() -> Team:
     return Team(2, LEAST)
 
 
-def cluster(
-    count: int,
-    measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
-    shapes: Mapping[str, Shape] | None = None,
-) -> Team:
+def cluster(count: int) -> Team:
     """Cores with a barrier in hardware and kernels that multiply more than two bytes per cycle."""
-    return Team(count, 400, flat=True, measured=measured, shapes=shapes or {})
-
-
-def cuts_of(call: Call[Any], kernel: Kernel[Any], team: Team) -> int:
-    """How many cuts there are to choose from."""
-    own = _flat(call, team)
-    return len(list(_cuts(own, kernel.splits(own), team.count))) if team.count > 1 and len(own.outputs) == 1 else 0
+    return Team(count, 400, flat=True)
 
 
 def shared(steps: Sequence[Step], storage: Mapping[str, View], constants: Constants, team: Team) -> Schedule:
@@ -213,9 +196,6 @@ def _parts(step: Step, team: Team) -> tuple[Part, ...] | None:
     if step.guards or len(call.outputs) != 1 or team.work(call, step.kernel) < team.least:
         return None
     cuts = [parts for parts in _cuts(call, step.kernel.splits(call), team.count) if _own(step, parts, team)]
-    way = None if (choice := team.measured(step.call)) is None else choice.take
-    if way is not None and way.cut is not None and way.kernel == step.kernel.symbol and way.cut < len(cuts):
-        return cuts[way.cut]
 
     def most(parts: tuple[Part, ...]) -> float:
         return max(team.work(part.call, step.kernel) for part in parts)

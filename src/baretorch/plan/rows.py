@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import inf
 
 from baretorch.ops.cut import part_of
 from baretorch.ops.qsums import QSums
-from baretorch.plan.choices import IN_ROWS, Shape
 from baretorch.plan.cores import Team, longest, moved, own_scratch
 from baretorch.plan.schedule import Copy, Operand, Step, View
 from baretorch.plan.select import Constants, make_step
@@ -66,8 +64,8 @@ def ways(step: Step, far: Collection[str], storage: Mapping[str, View], team: Te
         x, *others = step.operands
         tile = replace(step, operands=(replace(x, buffer=f"{x.storage} of {step.call.y.name}"), *others))
         return [InRows([tile], x.size, PHASE + longest(tile, team))]
-    found, shape = [], team.shape(step)
-    for count in (shape.count,) if shape and shape.axis == IN_ROWS else COUNTS:
+    found = []
+    for count in COUNTS:
         tiles = _in_rows(step, far, count, storage, team) if count <= step.call.y.shape[ROWS] else None
         if tiles is not None:
             most = max(sum(o.size for o in tile.uses if o.buffer) for tile in tiles)
@@ -93,10 +91,6 @@ def evenly(step: Step, storage: Mapping[str, View], team: Team) -> list[Step]:
     if team.count == 1 or not has_rows(step):
         return [step]
     whole, most, found = longest(step, team), step.call.y.shape[ROWS], [step]
-    if (shape := team.shape(step)) is not None:
-        if shape != Shape(IN_ROWS, 2):
-            return [step]
-        whole = inf
     for rows in dict.fromkeys(most - most % n for n in (team.count, 4, 2) if 0 < most % n < most):
         tiles = _cut(step, [rows], (), storage, team)
         if tiles is not None and sum(longest(tile, team) for tile in tiles) + WORTH < whole:

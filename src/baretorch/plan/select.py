@@ -15,7 +15,6 @@ from baretorch.ops.delegate import ALIGNED, Delegate
 from baretorch.ops.kernel import Call, Kernel, Packed
 from baretorch.ops.move import Assembled, Copy, PlaceSlice
 from baretorch.ops.qsums import QSums
-from baretorch.plan.choices import Choice
 from baretorch.plan.guards import Needs, side
 from baretorch.plan.packing import ALIGNMENT
 from baretorch.plan.schedule import Executor, Guard, Operand, Scratch, Step, View
@@ -26,22 +25,14 @@ from baretorch.text import attributes
 from baretorch.units import Unit
 
 
-def select_kernel(
-    call: Call[Any],
-    cpu: Cpu,
-    units: Sequence[Unit] = (),
-    measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
-) -> Kernel[Any]:
-    """The kernel of the first unit that takes it; else of those of the op that the CPU can run and that fit, the one
-    that was measured to be best, or the first."""
+def select_kernel(call: Call[Any], cpu: Cpu, units: Sequence[Unit] = ()) -> Kernel[Any]:
+    """Return the kernel of the first unit that takes the call, else the first of the op that fits the call and CPU."""
     for unit in units:
         if (found := unit.kernel_of(call)) is not None:
             return found
-    fitting = [k for k in kernels_of(call.op) if k.needs.met_by(cpu.features) and k.fits(call)]
-    if len(fitting) > 1 and (choice := measured(call)) is not None and choice.holds(fitting[0].symbol):
-        return next((k for k in fitting if k.symbol == choice.take.kernel), fitting[0])
-    if fitting:
-        return fitting[0]
+    for kernel in kernels_of(call.op):
+        if kernel.needs.met_by(cpu.features) and kernel.fits(call):
+            return kernel
     raise CompileError(
         f"{call.op.name}: no kernel computes this",
         at=str(call.y.origin) or None,
@@ -187,16 +178,15 @@ def make_steps(
     constants: Constants,
     needs: Mapping[str, Needs] = NOTHING,
     units: Callable[[Call[Any]], Sequence[Unit]] = lambda call: (),
-    measured: Callable[[Call[Any]], Choice | None] = lambda call: None,
 ) -> list[Step]:
     """A step per kernel call; what they read of `constants` is added there. `storage` says where each tensor lies,
-    `needs` on what conditions it is computed, `units` what may compute it beside the CPU, `measured` which kernel."""
+    `needs` on what conditions it is computed, `units` what may compute it besides the CPU."""
     steps = []
 
     def add(node: Node, call: Call[Any], needed: Needs) -> None:
         if isinstance(call.op, (PlaceSlice, Copy)) and _in_place(call, storage):
             return
-        step = make_step(node, call, select_kernel(call, cpu, units(call), measured), constants, storage)
+        step = make_step(node, call, select_kernel(call, cpu, units(call)), constants, storage)
         guards = tuple(Guard(operand_of(graph[condition], storage), holds) for condition, holds in needed)
         steps.append(replace(step, guards=guards))
 

@@ -19,7 +19,6 @@ from baretorch.ir import Array
 from baretorch.ops.cut import part_of
 from baretorch.ops.kernel import Split
 from baretorch.plan.beside import begun, beside
-from baretorch.plan.choices import IN_CHANNELS
 from baretorch.plan.cores import Team, moved, on_cores, own_scratch
 from baretorch.plan.cost import cycles
 from baretorch.plan.rows import InRows, carry
@@ -73,11 +72,9 @@ def _in_channels(step: Step, limit: int, storage: Mapping[str, View], team: Team
     last = len(call.y.shape) - 1
     renews = bool(step.kernel.renews)  # sums that lie where its own are made
     split = next((s for s in step.kernel.splits(call) if s.axis == last and (renews or not s.wide)), None)
-    shape = team.shape(step)
-    measured = shape.count if shape and shape.axis == IN_CHANNELS else 0
-    if (weights <= limit and not measured) or not weights or split is None or step.guards or len(call.outputs) != 1:
+    if weights <= limit or not weights or split is None or step.guards or len(call.outputs) != 1:
         return [step]
-    most = -(-call.y.shape[last] // measured) if measured else limit * call.y.shape[last] // weights
+    most = limit * call.y.shape[last] // weights
     places = tuple(_places(call.y.shape[last], split, most, team.count))
     key = id(step), places
     if key not in team.tiles:  # a search asks for the same tiles again and again, and for their parts

@@ -261,7 +261,6 @@ class Plan:
     bands: Bands | None = None
     no_room: frozenset[str] = frozenset()  # outputs of layers that a unit takes, but for its memory
     tiles: Tiles | None = None
-    heeds_kernels: bool = False  # the file of --kernels says something of it
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -164,15 +164,7 @@ def warnings_of(compiled: Compiled) -> tuple[str, ...]:
     told = (f"float: {layers} {'stay' if ', ' in layers else 'stays'} float: {why}" for layers, why in left)
     idle = compiled.options.shared_cores > 1 and all(step.executor is Executor.CORE0 for step in compiled.plan.steps)
     alone = ("cores: no layer is large enough to be shared, or can be: core 1 does nothing",) if idle else ()
-    return (*compiled.source.warnings, *told, *alone, *_idle_kernels(compiled), *npu_warnings(compiled.partition))
-
-
-def _idle_kernels(compiled: Compiled) -> tuple[str, ...]:
-    path, cores = compiled.options.kernels, compiled.options.shared_cores
-    if not path or any(plan.heeds_kernels for plan in compiled.plans.values()):
-        return ()
-    on = f"{compiled.board.chip.cpu.name} with {cores} core{'s' if cores > 1 else ''}"
-    return (f"kernels: {path} says nothing of this model's layers on {on}: it changes nothing",)
+    return (*compiled.source.warnings, *told, *alone, *npu_warnings(compiled.partition))
 
 
 def image_json(compiled: Compiled, image: Image) -> dict[str, Any]:
