@@ -23,6 +23,7 @@ from baretorch.options import Io, Options, Requant, Units, Weights
 from baretorch.plan.check_order import check_order
 from baretorch.plan.cores import with_meetings
 from baretorch.plan.schedule import Executor, Phase, Schedule
+from baretorch.plan.tiles import FIRST
 from baretorch.quantize.source import quantized
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
@@ -125,6 +126,19 @@ def test_weights_come_in_tiles_while_the_cores_work(tmp_path: Path) -> None:
     assert abs(all_.emulator_cycles / tiles.cycles - 1) < 0.25
     assert all_.emulator_cycles < flash.emulator_cycles / 2
     assert "bt_team_copy(" not in without.c.files["model.c"]
+
+
+def test_tiles_of_the_first_layer_may_be_larger() -> None:
+    """Its first tile is not copied, and small tiles of the last layer end soon after their last copy."""
+    torch.manual_seed(0)
+    x = torch.randn(1, 640)
+    net = nn.Sequential(nn.Linear(640, 128), nn.ReLU(), nn.Linear(128, 640))
+    source = quantized(from_module(net, (x,), "ends"), Int8(), [(x,)], on_host)
+    tiles = pipeline.compile_source(source, load_board("cluster8"), Options(io=Io.INT8)).plan.tiles
+    assert tiles is not None
+    first, last = tiles.layers
+    assert tiles.limit < 640 * 128 / first.count < FIRST
+    assert 128 * 640 / last.count <= tiles.limit
 
 
 def test_weights_come_earlier_where_two_phases_are_too_short(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from baretorch.plan.types import Buffer, Constant
 from baretorch.targets.parts import Dma
 
 LEAST = 64  # bytes that are worth a copy
+FIRST = 14336  # bytes of weights of the first layer's tiles: the first of them is there from the start
 MEETING, BEGINNING = 40, 40  # cycles: of a phase, and of core 0 for a copy
 
 
@@ -49,10 +50,15 @@ def tiled(
     constants: Constants,
     team: Team,
 ) -> Iterator[Tile]:
-    """The steps in tiles with so many bytes of weights at most; those whose number is in `rows`, as that says."""
+    """Cut the steps into tiles of at most `limit` bytes of weights; steps whose number is in `rows`, as that says.
+
+    The first layer's tiles may have FIRST bytes: what its first tile holds need not be copied, and a small `limit` lets
+    the last layer end sooner after its last copy.
+    """
+    first = next((number for number, step in enumerate(steps) if any(o.constant for o in step.operands)), None)
     for number, step in enumerate(steps):
-        own = rows.get(number)
-        for tile in own.tiles if own else _in_channels(step, limit, storage, team):
+        own, most = rows.get(number), max(limit, FIRST) if number == first else limit
+        for tile in own.tiles if own else _in_channels(step, most, storage, team):
             yield Tile(tile, Phase(tuple(on_cores(tile, storage, constants, team))))
 
 
