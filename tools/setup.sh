@@ -37,8 +37,6 @@ command -v gcc >/dev/null || need="$need gcc libc6-dev"
 [ "$kind" != test ] || command -v arduino-builder >/dev/null || need="$need arduino-builder arduino-ctags"
 [ "$kind" != test ] || dpkg -s arduino-core-avr >/dev/null 2>&1 || need="$need arduino-core-avr"
 [ "$kind" != test ] || command -v simavr >/dev/null || need="$need simavr"
-# A search on many computers is tried with a real database.
-[ "$kind" != test ] || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || need="$need postgresql"
 [ "$kind" != test ] || command -v zip >/dev/null || need="$need zip"
 # Projects for SDKs are built with stubs of these, which need a C library.
 if [ "$kind" = test ]; then

@@ -271,13 +271,6 @@ def test_times(text: str, milliseconds: float) -> None:
     assert Milliseconds().convert(text, None, None) == milliseconds
 
 
-def test_a_server_that_is_not_there(folder: Path) -> None:
-    pytest.importorskip("psycopg")
-    result = baretorch("tune", "net.py", "--board", "pico", "--storage", "postgresql://me:secret@127.0.0.1:1/x")
-    assert (result.code, result.out) == (1, ""), result.err
-    check_golden("error_tune_server", result.err)
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

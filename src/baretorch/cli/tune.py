@@ -88,9 +88,9 @@ class Milliseconds(click.ParamType[float]):
 @click.option(
     "--storage",
     metavar="URL",
-    help="Where the search is kept, and resumed: sqlite:///FILE, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME.",
+    help="Keep the search in this SQLite database, sqlite:///FILE, and resume it from there.",
 )
-@click.option("--join", is_flag=True, help="Only work on a search that was begun elsewhere.")
+@click.option("--join", is_flag=True, help="Only work on a search that another process began.")
 @flags("emulator", "toolchain", "optimize", "calibration", "observer", "io")
 @click.option("--int8", is_flag=True, default=True, hidden=True)
 @out_option("build/MODEL-BOARD-tuned")
@@ -128,7 +128,7 @@ def tune(
     from baretorch.pipeline import read
     from baretorch.report.tuning import Budget, Tuning, tuning_page, tuning_screen
     from baretorch.tune.benches import Benches
-    from baretorch.tune.database import driver_url, own_database
+    from baretorch.tune.database import need_sqlite, own_database
     from baretorch.tune.order import points
     from baretorch.tune.study import import_optuna
     from baretorch.tune.tune import Confirmed, Tuner, Winner, made_for, write_config
@@ -140,7 +140,7 @@ def tune(
         raise click.UsageError(f"--accuracy-drop {accuracy_drop} is no number of points")
     import_optuna()
     if storage:
-        driver_url(storage)
+        need_sqlite(storage)
     choose_emulator(board, options.emulator)
     path, _, method = model.partition("::")
     offer = load_offer(path)

@@ -1,4 +1,4 @@
-"""The search, by any number of processes on any number of computers that share a database.
+"""The search, by any number of processes on one computer that share an SQLite database.
 
 All trials that are asked for wait in the study from its beginning: a process takes one, tells that it lives while it
 works on it, and notes what it found. What a process that died had begun waits again. So a study ends with as many
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from baretorch.errors import CompileError
 from baretorch.frontends.offer import Arguments
 from baretorch.quantize.config import Precision
-from baretorch.tune.database import driver_url, patience, problems
+from baretorch.tune.database import need_sqlite, problems
 
 if TYPE_CHECKING:
     import optuna
@@ -94,10 +94,10 @@ class Study:
     def __init__(self, name: str, url: str, space: Space, joined: bool = False, mark: Mark | None = None) -> None:
         optuna = import_optuna()
         self._space, self._url = space, url
+        need_sqlite(url)
         with problems(url):
             self._storage = optuna.storages.RDBStorage(
-                driver_url(url),
-                engine_kwargs=patience(url),
+                url,
                 heartbeat_interval=BEAT,
                 grace_period=DEAD,
                 heartbeat_stale_trial_callback=optuna.storages.RetryHeartbeatStaleTrialCallback(),
