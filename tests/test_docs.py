@@ -92,10 +92,12 @@ def test_generated_page_is_fresh(name: str) -> None:
     assert (ROOT / name).read_text() == make_docs.PAGES[name](), "run `make docs`"
 
 
-def test_board_pages_have_figures_of_three_models() -> None:
+def test_figures_of_boards_are_of_three_models() -> None:
+    """A board without figures has not been measured yet; its page says so."""
     rows = json.loads((ROOT / "benchmarks/boards.json").read_text())
-    boards = [name for name in board_names() if not load_board(name).hosted]
-    assert [row["board"] for row in rows] == [name for name in boards for _ in range(3)], "run benchmarks/boards.py"
+    measured = sorted({row["board"] for row in rows})
+    assert [row["board"] for row in rows] == [name for name in measured for _ in range(3)], "run benchmarks/boards.py"
+    assert set(measured) <= {name for name in board_names() if not load_board(name).hosted}
     for row in rows:
         runs = bool(load_board(row["board"]).emulators)
         assert "misfit" in row or (row["flash"] > 0 and row["ram"] > 0 and ("instructions" in row) == runs)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.exports import BY_NAME, project
+from baretorch.exports import BY_NAME
+from baretorch.exports.project import project
 from baretorch.frontends import Int8
 from baretorch.options import Io, Options
 from baretorch.pipeline import Compiled, read

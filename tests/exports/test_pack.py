@@ -12,7 +12,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from baretorch.exports import BY_NAME, project
+from baretorch.exports import BY_NAME
+from baretorch.exports.project import project
 from tests.exports.pdsc import faults
 from tests.exports.test_projects import FIGURES, MODELS, answers, compiled, exact, in_folder, numbers, steps, told_right
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from errno import ENOSPC
 from functools import cache
 from pathlib import Path
@@ -19,18 +20,18 @@ import numpy as np
 import pytest
 
 from baretorch import pipeline
-from baretorch.cli.project import SDK_NAMES
 from baretorch.emulators import open_machine
 from baretorch.emulators.link import Link
 from baretorch.emulators.run import call
 from baretorch.errors import CompileError
-from baretorch.exports import BY_NAME, SDKS, Sdk, figures_of, need_name, project
+from baretorch.exports import BY_NAME, boards_of, need_name
 from baretorch.exports.files import RECORD, write
+from baretorch.exports.project import figures_of, project
 from baretorch.frontends import Int8
 from baretorch.options import Optimize, Options
 from baretorch.pipeline import Compiled, read
 from baretorch.ports import stored
-from baretorch.targets.boards import load_board
+from baretorch.targets.boards import board_names, load_board
 from tests.pipes import ending
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ def compiled(model: str, board: str, optimize: Optimize = Optimize.SPEED) -> Com
 
 
 def a_board(sdk: str) -> str:
-    return next(iter(BY_NAME[sdk].boards or {"host": {}}))
+    return boards_of(BY_NAME[sdk])[0] if BY_NAME[sdk].needs else "host"
 
 
 def in_folder(files: dict[str, str], folder: Path) -> Path:
@@ -109,25 +110,30 @@ def answers(model: str, board: str, runs: int | None = None) -> list[float]:
     return told(compiled(model, board), runs or steps(model))
 
 
-def test_the_command_knows_all() -> None:
-    assert tuple(sdk.name for sdk in SDKS) == SDK_NAMES
-
-
 def test_the_docs_tell_what_was_tried() -> None:
     """Of every SDK, with tests that exist."""
     page = (ROOT / "docs/how-to/use-an-sdk.md").read_text()
     rows = [
         row.split(" | ") for row in page.partition("## What was built with what")[2].splitlines() if "`test_" in row
     ]
-    assert {name for row in rows for name in re.findall("`([a-z-]+)`", row[0])} == set(SDK_NAMES)
+    assert {name for row in rows for name in re.findall("`([a-z-]+)`", row[0])} == set(BY_NAME)
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     for name in re.findall(r"`(test_\w+)`", page):
         assert f"def {name}(" in tests, name
 
 
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.name)
-def test_every_board_of_an_sdk_is_one(sdk: Sdk) -> None:
-    assert [load_board(board).name for board in sdk.boards or {}] == list(sdk.boards or {})
+def test_boards_have_the_words_of_sdks_and_no_others() -> None:
+    for name in board_names():
+        for sdk, words in load_board(name).sdk.items():
+            assert set(words) <= {*BY_NAME[sdk].needs, *BY_NAME[sdk].words} and BY_NAME[sdk].knows(load_board(name))
+
+
+def test_words_of_a_board_lead_to_no_other_folder() -> None:
+    """A user's own TOML may come from others."""
+    model = compiled("sine", "mps2-an385")
+    board = replace(model.board, sdk={"vscode": {"server": "qemu/../../../../boards"}})
+    with pytest.raises(CompileError, match="of which there are no templates"):
+        project(replace(model, board=board), BY_NAME["vscode"], FIGURES)
 
 
 def test_zephyr_is_told_what_the_c_needs() -> None:
@@ -204,12 +210,12 @@ def test_boards_have_the_names_that_platformio_knows() -> None:
         "atmelavr": {"uno", "megaatmega2560"},
         "raspberrypi": {"pico"},
     }
-    named = BY_NAME["platformio"].boards or {}
-    assert all(words["SDK_BOARD"] in known[words["PLATFORM"]] for words in named.values()) and named
+    named = [load_board(name).sdk["platformio"] for name in boards_of(BY_NAME["platformio"])]
+    assert all(words["board"] in known[words["platform"]] for words in named) and named
 
 
 @pytest.mark.parametrize("name", [pytest.param(m, marks=() if m == "sine" else pytest.mark.slow) for m in MODELS])
-@pytest.mark.parametrize("sdk", SDK_NAMES)
+@pytest.mark.parametrize("sdk", BY_NAME)
 def test_a_project_is_whole_and_always_the_same(sdk: str, name: str) -> None:
     model = compiled(name, a_board(sdk))
     files = project(model, BY_NAME[sdk], FIGURES)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.exports import BY_NAME, RTOS_BYTES, project
+from baretorch.exports import BY_NAME
 from baretorch.exports.board import board_files
+from baretorch.exports.project import RTOS_BYTES, project
 from baretorch.options import Console
 from baretorch.pipeline import build_image
 from baretorch.targets.boards import load_board
@@ -120,7 +121,7 @@ def printed(
         lists = folder / model / "CMakeLists.txt"
         lists.write_text(lists.read_text().replace("-ffp-contract=fast", "-ffp-contract=off"))
     if sdk == "zephyr":  # its README has west, which there is no stub of
-        named = (BY_NAME[sdk].boards or {})[board]["SDK_BOARD"]
+        named = load_board(board).sdk[sdk]["board"]
         run("cmake", "-S", ".", "-B", "build", f"-DBOARD={named}", f"-DZephyr_ROOT={STUBS / 'zephyr'}", folder=folder)
         run("cmake", "--build", "build", folder=folder)
     else:

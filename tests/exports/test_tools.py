@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from baretorch.exports import BY_NAME, project
+from baretorch.exports import BY_NAME
+from baretorch.exports.project import project
 from tests.exports.test_projects import FIGURES, MODELS, a_board, compiled, in_folder
 
 pytestmark = pytest.mark.slow

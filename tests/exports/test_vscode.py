@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from baretorch.exports import BY_NAME, project
+from baretorch.exports import BY_NAME, boards_of
+from baretorch.exports.project import project
 from baretorch.targets.boards import load_board
 from tests.exports.chip import said_on_chip
 from tests.exports.test_projects import FIGURES, MODELS, compiled, in_folder, readme_commands, run, steps, told_right
@@ -104,7 +105,7 @@ def test_the_debugger(tmp_path: Path) -> None:
 
 
 def test_files_are_what_vs_code_reads(tmp_path: Path) -> None:
-    for board in BY_NAME["vscode"].boards or {}:
+    for board in boards_of(BY_NAME["vscode"]):
         files = project(compiled("softmax", board), BY_NAME["vscode"], FIGURES)
         launch = json.loads(files[".vscode/launch.json"])
         tasks = {t["label"] for t in json.loads(files[".vscode/tasks.json"])["tasks"]}

@@ -10,6 +10,8 @@ from baretorch.errors import CompileError
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.targets.parts import Cores
+from baretorch.targets.toml import BOARDS, keys_of
+from baretorch.targets.types import Board
 
 BOARD = """\
 title = "Mine"
@@ -99,10 +101,7 @@ BOARD_ERRORS = {
         'chip = "rp2041"',
         "error: unknown chip 'rp2041'\n"
         "  at    mine.toml\n"
-        "  need  one of: atmega2560, atmega328p, cluster4-soc, cluster8, corstone-300, corstone-320, host, "
-        "mps2-an385, mps2-an385-v6m, "
-        "mps2-an386, mps2-an500, mps2-an505, mps3-an547, nrf51822, rp2040, rp2350, rp2350-riscv, stm32h743, "
-        "stm32wb55, virt-hazard3, virt-rv32\n"
+        f"  need  one of: {', '.join(sorted(path.stem for path in (BOARDS / 'chips').glob('*.toml')))}\n"
         "  try   did you mean 'rp2040'?",
     ),
     "pin": (
@@ -129,6 +128,21 @@ BOARD_ERRORS = {
         "  have  red = 2\n"
         "  need  per part a table of pins: names of small letters, digits and _, numbers 0 to 255",
     ),
+    "OpenOCD's script": (
+        'notes = "none"',
+        'notes = "none"\n[openocd]\ninterface = "interface/../../x.cfg"\ntarget = "target/rp2040.cfg"',
+        "error: invalid interface 'interface/../../x.cfg'\n"
+        "  at    mine.toml [openocd]\n"
+        '  need  a file of OpenOCD\'s, such as "interface/cmsis-dap.cfg"',
+    ),
+    "an SDK's word": (
+        'notes = "none"',
+        'notes = "none"\n[sdk.zephyr]\nboard = "x; rm"',
+        "error: invalid sdk\n"
+        "  at    mine.toml\n"
+        "  have  zephyr: board = 'x; rm'\n"
+        "  need  per SDK a table of texts: letters, digits and _ . / : -",
+    ),
     "syntax": (
         'notes = "none"',
         "notes = none",
@@ -149,8 +163,7 @@ BOARD_ERRORS = {
         'title_ = "x"\nnotes =',
         "error: unknown key 'title_'\n"
         "  at    mine.toml\n"
-        "  need  one of: avrdude, chip, emulators, flash_methods, fvp, notes, pins, "
-        "pyocd_target, qemu_machine, simavr_mcu, title\n"
+        f"  need  one of: {', '.join(sorted(key.name for key in keys_of(Board)))}\n"
         "  try   did you mean 'title'?",
     ),
     "emulator": (

@@ -8,29 +8,17 @@ import click
 
 from baretorch.cli.flags import COMPILE, model_argument, takes
 from baretorch.cli.verb import Answer, board_option, stages, verb
+from baretorch.exports import BY_NAME, need_board
 
 if TYPE_CHECKING:
     from baretorch.options import Options
     from baretorch.targets.types import Board
 
-SDK_NAMES = (
-    "cmake",
-    "make",
-    "pico-sdk",
-    "arduino",
-    "platformio",
-    "zephyr",
-    "esp-idf",
-    "mbed-ce",
-    "cmsis-pack",
-    "vscode",
-)
-
 
 @verb("project")
 @model_argument
 @board_option
-@click.option("--sdk", type=click.Choice(SDK_NAMES), required=True, help="Whose project it is.")
+@click.option("--sdk", type=click.Choice(tuple(BY_NAME)), required=True, help="Whose project it is.")
 @click.option("--out", type=click.Path(), metavar="DIR", required=True, help="Where the project goes.")
 @click.option("--force", is_flag=True, help="Replace files that you changed too; copies of them stay as NAME.orig.")
 @takes(*COMPILE)
@@ -39,9 +27,9 @@ def project(as_json: bool, model: str, board: Board, sdk: str, out: str, force: 
     from pathlib import Path
 
     from baretorch.cli.work import compiled_model
-    from baretorch.exports import BY_NAME, figures_of, need_board
-    from baretorch.exports import project as files_of
     from baretorch.exports.files import need_folder, write
+    from baretorch.exports.project import figures_of
+    from baretorch.exports.project import project as files_of
     from baretorch.outputs import scratch
     from baretorch.pipeline import build_image
     from baretorch.report.facts import warnings_of

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from baretorch.emulators.rp2040js import Rp2040JsMachine
 
 EMULATORS = ("unicorn", "qemu", "rp2040js")  # that gdb can look into
-CMSIS_DAP, ST_LINK = "interface/cmsis-dap.cfg", "interface/stlink.cfg"
-OPENOCD = {
-    "rp2040": (CMSIS_DAP, "target/rp2040.cfg"),
-    "rp2350": (CMSIS_DAP, "target/rp2350.cfg"),
-    "stm32wb55": (ST_LINK, "target/stm32wbx.cfg"),
-    "stm32h743": (ST_LINK, "target/stm32h7x.cfg"),
-    "nrf51822": (CMSIS_DAP, "target/nrf51.cfg"),
-}
 START_SECONDS = 10.0  # for a server to listen
 
 
@@ -146,12 +138,16 @@ def pyocd(board: Board, port: int) -> list[str]:
 
 def openocd(board: Board, port: int) -> list[str]:
     program = shutil.which("openocd")
-    if board.chip.name not in OPENOCD:
-        chips = [name for name in board_names() if load_board(name).chip.name in OPENOCD]
-        raise CompileError(f"OpenOCD's settings for {board.name} are not known here", need=f"one of {', '.join(chips)}")
+    settings = board.openocd
+    if settings is None:
+        known = [name for name in board_names() if load_board(name).openocd is not None]
+        raise CompileError(
+            f"OpenOCD's settings for {board.name} are not known here",
+            need=f"[openocd] in its TOML, or one of {', '.join(known)}",
+        )
     if program is None:
         raise CompileError("--probe openocd needs OpenOCD", try_="`apt-get install openocd`")
-    files = [word for file in OPENOCD[board.chip.name] for word in ("-f", file)]
+    files = ["-f", settings.interface, "-f", settings.target]
     return [program, *files, "-c", f"gdb_port {port}", "-c", "telnet_port disabled", "-c", "tcl_port disabled"]
 
 

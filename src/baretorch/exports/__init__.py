@@ -1,266 +1,94 @@
-"""Projects for the SDKs that people already use: one row each in SDKS, its files below templates/.
+"""Projects for the SDKs that people already use: one row each in SDKS, with its files below templates/.
 
 A template is a file of that SDK in which @WORDS@ are replaced, in its text and in its name; a line with a word that
-begins @EACH_ is there once for each of several. The model, its example and a header with the model's name lie together
+begins @EACH_ is repeated for each of its values. The model, its example and a header with the model's name are together
 in the folder that the row calls `library`.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-from baretorch.debug.about import About
-from baretorch.debug.servers import OPENOCD
-from baretorch.debug.session import COMMANDS
-from baretorch.errors import CompileError, InternalError
-from baretorch.exports.board import board_files
-from baretorch.exports.example import example_c, example_h, example_of
-from baretorch.firmware.types import Image
-from baretorch.options import Console, Optimize
-from baretorch.pipeline import Compiled, run_image
-from baretorch.report.facts import compare
-from baretorch.targets.types import Board
-from baretorch.version import __version__
+from baretorch.errors import CompileError
 
-TEMPLATES = Path(__file__).parent / "templates"
-RTOS_BYTES = 512  # of a thread's stack: a Cortex-M with an FPU saves 204, and calls that wait take some
-UNKNOWN_BYTES = 4096  # of stack, where no bound is known
+if TYPE_CHECKING:
+    from baretorch.targets.types import Board
+
 C_HEADERS = {
     "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math",
     "setjmp", "signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib",
     "stdnoreturn", "string", "tgmath", "threads", "time", "uchar", "unistd", "wchar", "wctype",
 }  # fmt: skip
-_WORD = re.compile(r"@([A-Z_]+)@")
-
-
-Words: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Sdk:
-    """One SDK: `boards` are those of ours that it knows, with the words it needs for each; None: it takes any."""
+    """One SDK. `needs` are the keys of [sdk.NAME] in a board's TOML without which it does not know the board; `words`
+    are further ones with their defaults. In templates a key is the word @SDK_KEY@."""
 
     name: str
     library: str  # where the model goes
-    more: Mapping[str, str] = field(default_factory=dict)  # templates beside its own, and where they go
+    more: Mapping[str, str] = field(default_factory=dict)  # further templates, and where they go
     taken: frozenset[str] = frozenset()  # names of its own: headers, folders, targets
-    boards: Mapping[str, Words] | None = None
+    needs: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
     bare: bool = False  # it has nothing under the model but our own code for the board
-    main_stack: int = 0  # bytes that its main function has for printing, beside what the model needs
+    main_stack: int = 0  # bytes that its main function has for printing, besides what the model needs
+
+    def words_for(self, board: Board) -> dict[str, str]:
+        """Return the words of its templates that depend on the board."""
+        words = {**self.words, **board.sdk.get(self.name, {})}
+        return {f"SDK_{key}".upper(): word for key, word in words.items()}
+
+    def knows(self, board: Board) -> bool:
+        return set(self.needs) <= set(board.sdk.get(self.name, {}))
 
 
-def _called(**boards: str) -> dict[str, Words]:
-    """Boards that just have another name there."""
-    return {ours.replace("_", "-"): {"SDK_BOARD": theirs} for ours, theirs in boards.items()}
-
-
-_QEMU = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "microbit")
-_RASPBERRY = {"PLATFORM": "raspberrypi", "SDK_BOARD": "pico"}
 # Targets that CMake has by itself; and headers of Arduino's, on file systems that take a for A.
 _CMAKE = frozenset({"all", "build", "clean", "edit_cache", "help", "install", "package", "rebuild_cache", "test"})
 _ARDUINO = frozenset({"arduino", "eeprom", "serial", "spi", "wire"})
-_FQBN = {"arduino-uno": "arduino:avr:uno", "arduino-mega": "arduino:avr:mega"}  # what Arduino calls a board
 SDKS: tuple[Sdk, ...] = (
     Sdk("cmake", "@NAME@", {"plain": ""}, _CMAKE),
     Sdk("make", "@NAME@", {"plain": ""}),
-    Sdk(
-        "pico-sdk",
-        "@NAME@",
-        taken=_CMAKE | {"boards", "hardware", "pico"},
-        boards=_called(pico="pico", pico4ml="pico", pico2="pico2", pico2w="pico2_w"),
-    ),
-    Sdk("arduino", "@NAME@/src", taken=_ARDUINO),
-    Sdk(
-        "platformio",
-        "lib/@NAME@/src",
-        taken=_ARDUINO,
-        boards={
-            "pico": _RASPBERRY,
-            "pico4ml": _RASPBERRY,
-            "arduino-uno": {"PLATFORM": "atmelavr", "SDK_BOARD": "uno"},
-            "arduino-mega": {"PLATFORM": "atmelavr", "SDK_BOARD": "megaatmega2560"},
-            "nucleo-wb55rg": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_wb55rg_p"},
-            "nucleo-h743zi": {"PLATFORM": "ststm32", "SDK_BOARD": "nucleo_h743zi"},
-        },
-    ),
-    Sdk(
-        "zephyr",
-        "modules/@NAME@/src",
-        taken=frozenset({"zephyr"}),
-        boards=_called(
-            mps2_an385="mps2/an385",
-            mps3_an547="mps3/corstone300/an547",
-            nucleo_wb55rg="nucleo_wb55rg",
-            nucleo_h743zi="nucleo_h743zi",
-            microbit="bbc_microbit",
-            pico="rpi_pico",
-            pico2="rpi_pico2/rp2350a/m33",
-            pico2w="rpi_pico2/rp2350a/m33/w",
-        ),
-        main_stack=2048,
-    ),
+    Sdk("pico-sdk", "@NAME@", taken=_CMAKE | {"boards", "hardware", "pico"}, needs=("board",)),
+    Sdk("arduino", "@NAME@/src", taken=_ARDUINO, words={"fqbn": "YOUR:BOARD:NAME"}),
+    Sdk("platformio", "lib/@NAME@/src", taken=_ARDUINO, needs=("platform", "board")),
+    Sdk("zephyr", "modules/@NAME@/src", taken=frozenset({"zephyr"}), needs=("board",), main_stack=2048),
     Sdk(
         "esp-idf",
         "components/@NAME@",
         taken=_CMAKE | {"driver", "esp_timer", "hal", "main"},
-        boards=_called(host="esp32", virt_rv32="esp32c3"),
+        needs=("target",),
         main_stack=3584,
     ),
-    Sdk(
-        "mbed-ce",
-        "@NAME@",
-        taken=_CMAKE | {"mbed", "rtos"},
-        boards={
-            "nucleo-wb55rg": {
-                "SDK_BOARD": "NUCLEO_WB55RG",
-                "PYOCD": "STM32WB55RGVx",
-            },
-            "host": {"SDK_BOARD": "YOUR_TARGET"},
-            "nucleo-h743zi": {
-                "SDK_BOARD": "NUCLEO_H743ZI2",
-                "PYOCD": "STM32H743ZITx",
-            },
-        },
-    ),
+    Sdk("mbed-ce", "@NAME@", taken=_CMAKE | {"mbed", "rtos"}, needs=("board",), words={"pyocd": ""}),
     Sdk("cmsis-pack", "@NAME@", {"plain": "example"}, frozenset({"example"})),
-    Sdk(
-        "vscode",
-        "@NAME@",
-        {"vscode-@SERVER@": ""},
-        _CMAKE | {"board", "debug"},
-        {
-            **{name: {"SERVER": "qemu"} for name in _QEMU},
-            **{name: {"SERVER": "probe"} for name in ("nucleo-wb55rg", "nucleo-h743zi", "pico2", "pico2w")},
-        },
-        bare=True,
-    ),
+    Sdk("vscode", "@NAME@", {"vscode-@SDK_SERVER@": ""}, _CMAKE | {"board", "debug"}, needs=("server",), bare=True),
 )
 BY_NAME = {sdk.name: sdk for sdk in SDKS}
 
 
-def project(compiled: Compiled, sdk: Sdk, figures: Mapping[str, object]) -> dict[str, str]:
-    """All files of the project by their paths in it. `figures` are the model's, for README.md and model.json."""
-    need_board(sdk, compiled.board)
-    example = example_of(compiled)
-    name, board = example.names.model, compiled.board.with_console(Console.UART)
-    need_name(sdk, name)
-    kept = {**compiled.c.files, "example.h": example_h(example), "example.c": example_c(example)}
-    below = board_files(board) if sdk.bare else {}
-    interface, target = OPENOCD.get(board.chip.name, ("", ""))
-    stack, why = _stack(board, figures)
-    words = {
-        "NAME": name,
-        "UP": name.upper(),
-        "VERSION": __version__,
-        "BOARD": board.name,
-        "CC": f"{board.chip.cpu.gcc_prefix}gcc",
-        "FQBN": _FQBN.get(board.name, "YOUR:BOARD:NAME"),
-        "ARCHITECTURES": "avr" if board.chip.cpu.flash_apart else "*",  # Arduino's word for chips
-        "AR": f"{board.chip.cpu.gcc_prefix}ar",
-        "CPU_FLAGS": " ".join(board.chip.cpu.gcc),
-        "MCPU": next((f.removeprefix("-mcpu=") for f in board.chip.cpu.gcc if f.startswith("-mcpu=")), ""),
-        "MACHINE": board.qemu_machine or "",
-        "PYOCD": board.pyocd_target or "",
-        "INTERFACE": interface,
-        "OPENOCD": target,
-        **_built(board, name, sdk),
-        "OPTIMIZE": "-O2" if compiled.options.optimize is Optimize.SPEED else "-Os",
-        "COMMAND": f"{compiled.options.command(board.name, f'project --sdk {sdk.name}')} --out DIR",
-        "JUDGE": example.judge,
-        "STACK": str(stack),
-        "STACK_WHY": why,
-        "STACK_MORE": str(RTOS_BYTES),
-        "MAIN_STACK": str(stack + sdk.main_stack),
-        "FIGURES": "\n".join(f"| {what} | {value} |" for what, value in _shown(figures)),
-        **(sdk.boards or {}).get(board.name, {}),
-    }
-    each = {
-        "EACH_SOURCE": sorted(f"{name}/{path}" for path in kept if path.endswith(".c")),
-        "EACH_HEADER": sorted(f"{name}/{path}" for path in kept if not path.endswith(".c")),
-        "EACH_BOARD_SOURCE": sorted(path for path in below if path.endswith((".c", ".S"))),
-        "EACH_STATE": [str(example.steps)] if compiled.graph.state else [],
-        "EACH_HERE": [""] if board.hosted else [],
-        "EACH_KCONFIG": _kconfig(board),
-        "EACH_FIGURE": [f"{what}: {value}" for what, value in _shown(figures)],
-    }
-    library = _filled(sdk.library, words)
-    files = {f"{library}/{name}/{path}": text for path, text in kept.items()}
-    files |= {f"board/{path}": text for path, text in below.items()}
-    places = {"common": library, "licence": library.removesuffix("/src"), **sdk.more, sdk.name: ""}
-    for root, place in places.items():
-        folder = TEMPLATES / _filled(root, words)
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                there = Path(place, path.relative_to(folder))
-                files[_filled(str(there), words)] = _filled(_repeated(path.read_text("utf-8"), each), words)
-    files[f"{library}/model.json"] = json.dumps(figures, indent=2) + "\n"
-    if sdk.bare:
-        about = About(compiled, in_image=False).files() | {COMMANDS.name: COMMANDS.read_text("utf-8")}
-        files |= {f"debug/{path}": text for path, text in about.items()}
-    return files
+def boards_of(sdk: Sdk) -> tuple[str, ...]:
+    """Return the names of our boards that the SDK knows."""
+    from baretorch.targets.boards import board_names, load_board
 
-
-def _built(board: Board, name: str, sdk: Sdk) -> Words:
-    """How Make and CMake build it: C for a board has its instructions, and no computer can run it."""
-    cpu = board.chip.cpu
-    if board.hosted:
-        run = "`make check`" if sdk.name == "make" else f"`build/{name}_example`"
-        text = f"{run} runs it on this computer. For a board, make a project with `--board`."
-        return {"GOAL": f"{name}_example", "FOR_BOARD": text, "CMAKE_OPTIONS": "", "CMAKE_TARGET": ""}
-    lies = f"lib{name}.a" if sdk.name == "make" else f"build/{name}/lib{name}.a"
-    text = f"`{lies}` is for {board.name}: add it to your program, which calls it as main.c does."
-    system = "-DCMAKE_SYSTEM_NAME=Generic -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
-    compiler = f'-DCMAKE_C_COMPILER={cpu.gcc_prefix}gcc -DCMAKE_C_FLAGS="{" ".join(cpu.gcc)}"'
-    return {
-        "GOAL": f"lib{name}.a",
-        "FOR_BOARD": text,
-        "CMAKE_OPTIONS": f" {system} {compiler}",
-        "CMAKE_TARGET": f" --target {name}",
-    }
-
-
-def _kconfig(board: Board) -> list[str]:
-    """What Zephyr has to let the compiler use: an FPU is off unless asked for, and a Cortex-M33 has no DSP then."""
-    cpu = board.chip.cpu
-    fpu = ["depends on CPU_HAS_FPU", "select FPU"] if cpu.has_fpu else []
-    dsp = ["depends on CPU_CORTEX_M33", "select ARMV8_M_DSP"] if "-mcpu=cortex-m33" in cpu.gcc else []
-    return fpu + dsp
-
-
-def figures_of(compiled: Compiled, image: Image) -> dict[str, int | float | str]:
-    """What the model takes on its board: bytes of an image, and time if an emulator runs the board. An image that an
-    emulator shows to be wrong is an error here too."""
-    figures: dict[str, int | float | str] = {
-        "board": compiled.board.name,
-        "code_bytes": image.flash.model_code,
-        "weights_bytes": image.flash.weights,
-        "ram_bytes": image.ram.arena,
-        "multiply_accumulates": compiled.graph.macs(),
-    }
-    if image.run_stack is not None:
-        figures["stack_bytes"] = image.run_stack
-    if not compiled.board.emulators:
-        return figures
-    run = compare(compiled, image, run_image(compiled, image)).to_json()
-    timed = {key: run[key] for key in ("instructions", "time_ms", "stack_peak") if run.get(key) is not None}
-    return figures | timed
+    return tuple(name for name in board_names() if sdk.knows(load_board(name)))
 
 
 def need_board(sdk: Sdk, board: Board) -> None:
-    if sdk.boards is not None and board.name not in sdk.boards:
+    """Raise CompileError if the SDK does not know the board."""
+    if not sdk.knows(board):
         raise CompileError(
             f"{sdk.name} does not know {board.name}",
-            need=f"one of {', '.join(sorted(sdk.boards))}",
+            need=f"[sdk.{sdk.name}] with {' and '.join(sdk.needs)} in its TOML, or one of {', '.join(boards_of(sdk))}",
             try_="--sdk cmake or --sdk make, which take any board",
         )
 
 
 def need_name(sdk: Sdk, name: str) -> None:
+    """Raise CompileError if the SDK or C has the name already."""
     if name in C_HEADERS:
         have = f"{name}.h, which C has already, so that programs would include the wrong one"
     elif name.lower() in sdk.taken:
@@ -268,38 +96,3 @@ def need_name(sdk: Sdk, name: str) -> None:
     else:
         return
     raise CompileError(f"a project cannot be called {name}", have=have, try_="another name for the model's file")
-
-
-def _stack(board: Board, figures: Mapping[str, object]) -> tuple[int, str]:
-    """Bytes, a multiple of 8, that a call of the model needs, and why so many."""
-    known = figures.get("stack_bytes")
-    if isinstance(known, int) and not board.hosted:
-        return -(-known // 8) * 8, f"No chain of its calls needs more than {known} bytes of stack."
-    return UNKNOWN_BYTES, f"No bound is known here: {UNKNOWN_BYTES} bytes are a guess, look at what is printed."
-
-
-def _filled(text: str, words: Mapping[str, str]) -> str:
-    def word(match: re.Match[str]) -> str:
-        if match[1] not in words:
-            raise InternalError(f"no word for {match[0]} of a template")
-        return words[match[1]]
-
-    return _WORD.sub(word, text)
-
-
-def _repeated(text: str, each: Mapping[str, Sequence[str]]) -> str:
-    """A line with a word that stands for several is there for each of them."""
-
-    def lines(line: str) -> Iterator[str]:
-        word = next((word for word in each if f"@{word}@" in line), None)
-        yield from [line] if word is None else (line.replace(f"@{word}@", value) for value in each[word])
-
-    return "".join(made for line in text.splitlines(keepends=True) for made in lines(line))
-
-
-def _shown(figures: Mapping[str, object]) -> list[tuple[str, str]]:
-    """For people."""
-    return [
-        (key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
-        for key, value in figures.items()
-    ]

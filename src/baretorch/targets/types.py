@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from baretorch.errors import CompileError
@@ -27,6 +27,7 @@ from baretorch.targets.parts import (
 from baretorch.targets.silicon import Silicon, load_silicon, silicon_names
 from baretorch.targets.toml import ADDRESSES, NAME, Key
 
+_SDK_WORD = r"\w[\w./:-]{0,99}"
 BOOTS = ("vectors", "boot2", "image_def", "image_def_riscv", "riscv", "avr", "host")
 
 
@@ -181,6 +182,60 @@ def _pins(parts: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
 
 
 @dataclass(frozen=True)
+class OpenOcd:
+    """OpenOCD's settings for a board. The files are among its own scripts."""
+
+    interface: Annotated[
+        str,
+        Key(
+            "OpenOCD's file for the probe",
+            pattern=r"interface/[\w-]+\.cfg",
+            need='a file of OpenOCD\'s, such as "interface/cmsis-dap.cfg"',
+        ),
+    ]
+    target: Annotated[
+        str,
+        Key(
+            "OpenOCD's file for the chip",
+            pattern=r"target/[\w-]+\.cfg",
+            need='a file of OpenOCD\'s, such as "target/rp2040.cfg"',
+        ),
+    ]
+
+
+def _sdk(sdks: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Check a table of words per SDK: they become part of its files."""
+    for sdk, words in sdks.items():
+        if not isinstance(words, dict):
+            raise ValueError(f"{sdk} = {words!r}")
+        for key, word in words.items():
+            if not isinstance(word, str) or not re.fullmatch(_SDK_WORD, word, flags=re.ASCII):
+                raise ValueError(f"{sdk}: {key} = {word!r}")
+    return {sdk: dict(words) for sdk, words in sdks.items()}
+
+
+def _pairs(rows: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Check a table of texts, and return its rows."""
+    for key, text in rows.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{key} = {text!r}")
+    return tuple(rows.items())
+
+
+@dataclass(frozen=True)
+class Page:
+    """What people know of a board, for its page in the docs: Markdown in which `{board}` is the board's name."""
+
+    wiring: Annotated[str, Key("what to connect")]
+    flashing: Annotated[str, Key("how an image gets onto the board")]
+    console: Annotated[str, Key("where it talks")]
+    first: Annotated[tuple[str, ...], Key("what to try first")]
+    verified: Annotated[
+        tuple[tuple[str, str], ...], Key("what was verified, and how: a text per part", raw=dict, into=_pairs)
+    ]
+
+
+@dataclass(frozen=True)
 class Board:
     """What a person holds. `emulators` are in order of preference; `console` is that of images unless another is
     requested."""
@@ -227,6 +282,17 @@ class Board:
             need="per part a table of pins: names of small letters, digits and _, numbers 0 to 255",
         ),
     ] = ()
+    openocd: Annotated[OpenOcd | None, Key("OpenOCD's settings")] = None
+    sdk: Annotated[
+        Mapping[str, Mapping[str, str]],
+        Key(
+            'what [SDKs](use-an-sdk.md) call the board: `board = "rpi_pico"` below `[sdk.zephyr]`',
+            raw=dict,
+            into=_sdk,
+            need="per SDK a table of texts: letters, digits and _ . / : -",
+        ),
+    ] = field(default_factory=dict)
+    page: Annotated[Page | None, Key("the board's page in the docs")] = None
 
     @property
     def hosted(self) -> bool:
