@@ -227,8 +227,7 @@ def _check_cluster(chip: Chip, cluster: Cluster, where: str) -> None:
             at=where,
             need=f"at most {_CLUSTER_MEMORIES}",
         )
-    units = (("dma", cluster.dma), ("gemm", cluster.gemm), ("events", cluster.events))
-    bases = [("uart", chip.uart.base), *((f"cluster.{name}", unit.base) for name, unit in units if unit is not None)]
+    bases = [("uart", chip.uart.base), *((f"cluster.{name}", unit.base) for name, unit in cluster.units.items())]
     for (one, low), (other, high) in pairwise(sorted(bases, key=lambda row: row[1])):
         if high - low < _UNIT_BYTES:
             raise CompileError(

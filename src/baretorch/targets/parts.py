@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from baretorch.npu.accelerators import ACCELERATORS
-from baretorch.targets.toml import Key
+from baretorch.targets.toml import Key, keys_of
 
 _REGISTERS = Key("address of its registers", register=True)
 _IRQ = Key("number of its interrupt", most=255)
@@ -233,6 +233,12 @@ class Cluster:
     ]
     dma: Annotated[Dma | None, Key("the DMA engine")] = None
     gemm: Annotated[Gemm | None, Key("the unit for matrix products")] = None
+
+    @property
+    def units(self) -> dict[str, Any]:
+        """The units that the cluster has, by the names of their tables. Each has registers at `base`."""
+        found = {key.name: getattr(self, key.field) for key in keys_of(Cluster) if key.section is not None}
+        return {name: unit for name, unit in found.items() if unit is not None}
 
 
 @dataclass(frozen=True)
