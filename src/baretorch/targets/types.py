@@ -291,7 +291,7 @@ class Board:
             into=_sdk,
             need="per SDK a table of texts: letters, digits and _ . / : -",
         ),
-    ] = field(default_factory=dict)
+    ] = field(default_factory=dict, hash=False)
     page: Annotated[Page | None, Key("the board's page in the docs")] = None
 
     @property
