@@ -1,10 +1,7 @@
-"""How good models are in int8, beside what torchao's pt2e made of them: writes docs/reference/quantizer.md.
+"""Write docs/reference/quantizer.md: how exact models are in int8.
 
-python tools/make_quantizer_table.py                        writes the page
-python tools/make_quantizer_table.py --measure [MODEL …]    measures before, all models or these
-
-Figures are in benchmarks/quantizer.json; those of pt2e, with which models were quantized before, were measured the same
-way by the last commit that had it and stay in benchmarks/quantizer_before.json.
+python tools/make_quantizer_table.py                        writes the page from benchmarks/quantizer.json
+python tools/make_quantizer_table.py --measure [MODEL …]    measures first, all models or these
 
 Where a value lies between two steps, the last bit of a scale decides which it becomes, and with it perhaps a decibel of
 a small model's noise. So noise is measured several times, with scales a little larger, and averaged; `spread_db` is how
@@ -38,14 +35,13 @@ from baretorch.passes.order import FLOAT
 from baretorch.targets.boards import load_board
 
 ROOT = Path(__file__).resolve().parents[1]
-EXAMPLES = ("rps", "sine")  # the digits of examples/mnist have been trained anew since pt2e quantized them
+EXAMPLES = ("rps", "sine")
 FILES = [
     *sorted(p for p in ROOT.glob("zoo/*.py") if p.stem != "common"),
     *(ROOT / "examples" / name / "model.py" for name in EXAMPLES),
 ]
-BEFORE, NOW = (ROOT / "benchmarks" / name for name in ("quantizer_before.json", "quantizer.json"))
+RESULTS = ROOT / "benchmarks" / "quantizer.json"
 PAGE = ROOT / "docs" / "reference" / "quantizer.md"
-EQUAL_DB = 0.1
 VARIATIONS = 6  # of scales
 OTHER_SEEDS, HELD_OUT = 100, 128  # where the samples of the zoo that no scale was chosen with begin, and how many
 
@@ -161,71 +157,43 @@ def _power(x: Any) -> float:
 
 
 def measure(names: Sequence[str]) -> None:
-    found = json.loads(NOW.read_text())
+    found = json.loads(RESULTS.read_text())
     for path in FILES:
         name = str(path.relative_to(ROOT).with_suffix("")).removesuffix("/model")
         if not names or path.stem in names or name in names:
             found[name] = measured(path)
             print(name, found[name], flush=True)
-            NOW.write_text(json.dumps(found, indent=1) + "\n")
+            RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def page() -> str:
-    before, now = (json.loads(file.read_text()) for file in (BEFORE, NOW))
     lines = [
         "<!-- Written by `python tools/make_quantizer_table.py`; do not edit. -->",
         "",
-        "# The quantizer, beside torchao's pt2e",
+        "# How exact int8 models are",
         "",
-        "Post-training quantization was torchao's once; now it is done on the Graph. Each pair is before, now: signal",
-        "to noise against float in dB, over the calibration data and over 128 other samples of its kind (examples:",
-        "what they evaluate with), averaged over scales that differ in their last bits; `±` is how far the single",
-        "measurements lie apart. Instructions, code and arena are those on mps2-an386 with `--io int8`. A difference",
-        "below 0.1 dB counts as equal, and so does one that is no more than the single measurements lie apart. Code",
-        "differs where layers have other zero points, and so share functions with others.",
+        "Signal to noise against float in dB, over the calibration data and over 128 other samples of its kind",
+        "(examples: what they evaluate with), averaged over scales that differ in their last bits; `±` is the standard",
+        "deviation of the single measurements. Instructions, code and arena are those on mps2-an386 with `--io int8`.",
         "",
         "Decibels depend on the last bits of PyTorch's answers, and so on the computer, and those of examples on",
-        "weights that were trained there: both figures of an example are of one computer.",
+        "weights that were trained there.",
         "",
         "| model | calibration dB | others dB | ± dB | accuracy | instructions | code | arena |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for name, old in before.items():
-        new = now[name]
-        cells = [f"{old[k]:.2f}, {new[k]:.2f}" for k in ("calibration_db", "held_out_db", "spread_db")]
-        cells += [_pair(_first(old["accuracy"]), _first(new["accuracy"]))]
-        cells += [_pair(old.get(k), new.get(k)) for k in ("instructions", "code", "arena")]
+    for name, row in sorted(json.loads(RESULTS.read_text()).items()):
+        cells = [f"{row[k]:.2f}" for k in ("calibration_db", "held_out_db", "spread_db")]
+        cells += [f"{next(iter(row['accuracy'].values())):.4f}" if row["accuracy"] else "–"]
+        cells += ["–" if row.get(k) is None else f"{row[k]:,}" for k in ("instructions", "code", "arena")]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def worse() -> list[str]:
-    """Models that lose more than what counts as equal, or whose task does."""
-    before, now = (json.loads(file.read_text()) for file in (BEFORE, NOW))
-    found = []
-    for name, old in before.items():
-        new = now[name]
-        equal = max(EQUAL_DB, old["spread_db"], new["spread_db"])
-        if new["held_out_db"] < old["held_out_db"] - equal or old["accuracy"] != new["accuracy"]:
-            found.append(name)
-    return found
-
-
-def _first(accuracy: dict[str, float] | None) -> str | None:
-    return f"{next(iter(accuracy.values())):.4f}" if accuracy else None
-
-
-def _pair(old: Any, new: Any) -> str:
-    shown = [f"{x:,}" if isinstance(x, int) else x for x in (old, new) if x is not None]
-    return ", ".join(shown) or "–"
 
 
 def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["--measure"]:
         measure(arguments[1:])
     PAGE.write_text(page(), "utf-8")
-    if lost := worse():
-        sys.exit(f"worse than before: {', '.join(lost)}")
 
 
 if __name__ == "__main__":
