@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from baretorch import pipeline
 from baretorch.errors import InternalError
 from baretorch.frontends import Int8, from_module
-from baretorch.frontends.pte import export as executorch_export
 from baretorch.frontends.torch import export as torch_export
 from baretorch.frontends.torch.plain import attribute
 from baretorch.ir import Array, Graph
@@ -26,6 +25,7 @@ from baretorch.quantize import source as quantize_source
 from baretorch.quantize.qat import training
 from baretorch.quantize.source import quantized
 from tests.models import seeded
+from tests.pte import write_pte
 
 X = torch.randn(1, 3, 6, 6, generator=torch.Generator().manual_seed(0))
 
@@ -132,7 +132,7 @@ def test_a_wrong_fold_before_training_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_wrong_fold_is_no_pte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("baretorch.frontends.torch.norms.fold_norms", wrong)
     with pytest.raises(WrongStep, match="the folding of BatchNorm changed"):
-        executorch_export.write_pte(net(), (X,), tmp_path / "net.pte")
+        write_pte(net(), (X,), tmp_path / "net.pte")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -197,8 +197,8 @@ def test_dynamic_shapes(folder: Path) -> None:
 
 
 def test_truncated_pte(folder: Path) -> None:
-    from baretorch.frontends.pte.export import write_pte
     from tests.cli.models import tiny
+    from tests.pte import write_pte
 
     write_pte(tiny.model(), tiny.inputs(), folder / "whole.pte")
     data = (folder / "whole.pte").read_bytes()

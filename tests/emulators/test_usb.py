@@ -24,13 +24,10 @@ from baretorch.emulators.usb_host import (
     Request,
     Steps,
     UsbHost,
-    clear_halt,
     get_descriptor,
     like_linux,
-    like_windows,
     line_coding,
     set_configuration,
-    set_halt,
     set_lines,
 )
 from baretorch.options import Console
@@ -40,12 +37,16 @@ from tests.emulators.usb import (
     Chaos,
     Recorder,
     answers,
+    clear_halt,
+    cleared,
     drive,
     each_chip,
     in_chaos,
     is_refused,
+    like_windows,
     over_usb,
     port,
+    set_halt,
     up,
 )
 
@@ -174,7 +175,7 @@ def test_halt(board: str, endpoint: int) -> None:
         bus, address = host.bus, host.address
         seen.append((bus.take(address, 2) if endpoint & 0x80 else bus.out(address, 2, 0, b"x")).kind)
         yield from host.control(clear_halt(endpoint))
-        host.cleared(endpoint)
+        cleared(host, endpoint)
         seen.append((yield from host.control(Request(0x82, 0, 0, endpoint, 2))))
         return seen
 
@@ -188,21 +189,21 @@ def test_cleared_while_a_packet_waits() -> None:
     link = Link(machine)
     link.hello()
     controller, host = port(machine)
-    cleared = []
+    times = []
 
     def clear() -> Steps[None]:
         while True:
             while not controller.is_armed(0x82):
                 yield host.data_step()
             yield from host.control(clear_halt(0x82))
-            host.cleared(0x82)
-            cleared.append(True)
+            cleared(host, 0x82)
+            times.append(True)
             yield host.data_step()
 
     host.do(clear())
     data = bytes(range(150))
     assert link.run([data]).outputs == (data[::-1],)
-    assert len(cleared) > 2 and len(machine.instructions()) == 1
+    assert len(times) > 2 and len(machine.instructions()) == 1
 
 
 @pytest.mark.parametrize("request_", [clear_halt(0x82), set_configuration(1)])
@@ -220,7 +221,7 @@ def test_cleared_late_in_a_frame(request_: Request) -> None:
             yield True
         yield from host.control(request_)
         for endpoint in (0x82, 2) if request_ == set_configuration(1) else (0x82,):
-            host.cleared(endpoint)
+            cleared(host, endpoint)
 
     host.do(clear())
     data = bytes(range(150))

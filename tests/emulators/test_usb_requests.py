@@ -8,19 +8,27 @@ from baretorch.emulators.unicorn import UnicornMachine
 from baretorch.emulators.usb_bus import Kind
 from baretorch.emulators.usb_descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING
 from baretorch.emulators.usb_host import (
-    GET_LINE_CODING,
     SET_LINE_CODING,
     Request,
     Stalled,
     Steps,
-    clear_halt,
     get_descriptor,
     line_coding,
     set_address,
     set_configuration,
-    set_halt,
 )
-from tests.emulators.usb import CHIPS, answers, drive, is_refused, over_usb, up
+from tests.emulators.usb import (
+    CHIPS,
+    GET_LINE_CODING,
+    answers,
+    clear_halt,
+    cleared,
+    drive,
+    is_refused,
+    over_usb,
+    set_halt,
+    up,
+)
 
 
 @pytest.fixture(scope="module", params=CHIPS)
@@ -148,8 +156,8 @@ def test_without_a_configuration_there_are_no_endpoints() -> None:
         seen.append((yield from is_refused(host, GET_LINE_CODING)))
         seen.append(host.bus.take(host.address, 2).kind)
         yield from host.control(set_configuration(1))
-        host.cleared(0x02)
-        host.cleared(0x82)
+        cleared(host, 0x02)
+        cleared(host, 0x82)
         return seen
 
     assert drive(machine, without()) == [b"\0", True, True, Kind.SILENCE]

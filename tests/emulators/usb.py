@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
@@ -11,15 +12,34 @@ import pytest
 from baretorch.emulators.link import Link
 from baretorch.emulators.types import DeviceHang
 from baretorch.emulators.unicorn import UnicornMachine
-from baretorch.emulators.usb_bus import NoisyBus, Packet
+from baretorch.emulators.usb_bus import NAK, SILENCE, Bus, Packet
 from baretorch.emulators.usb_controller import UsbController
-from baretorch.emulators.usb_host import Request, Stalled, Steps, UsbHost
+from baretorch.emulators.usb_descriptors import CONFIGURATION, DEVICE, QUALIFIER, STRING, Descriptors
+from baretorch.emulators.usb_errors import HostError
+from baretorch.emulators.usb_host import (
+    BAUD,
+    CLOSED,
+    OPEN,
+    SET_LINE_CODING,
+    Request,
+    Stalled,
+    Steps,
+    UsbHost,
+    configure,
+    get_descriptor,
+    give_address,
+    line_coding,
+    read_strings,
+    reset,
+    set_lines,
+)
 from baretorch.options import Console
 from tests.emulators.images import REVERSE, RUN, image
 
 T = TypeVar("T")
 CHIPS = ("pico", "pico2")
 DATA = bytes(range(16))
+GET_LINE_CODING = Request(0xA1, 0x21, 0, 0, 7)
 
 
 def over_usb(board: str, body: str = REVERSE, inputs: int = 16, outputs: int = 16, cores: int = 1) -> UnicornMachine:
@@ -73,6 +93,102 @@ def is_refused(host: UsbHost, request: Request) -> Steps[bool]:
     except Stalled:
         return True
     return False
+
+
+def clear_halt(endpoint: int) -> Request:
+    return Request(0x02, 1, 0, endpoint, 0)
+
+
+def set_halt(endpoint: int) -> Request:
+    return Request(0x02, 3, 0, endpoint, 0)
+
+
+def cleared(host: UsbHost, endpoint: int) -> None:
+    """Let the host begin with DATA0 at an endpoint that was cleared."""
+    host._toggles[endpoint] = 0
+
+
+def like_windows(host: UsbHost) -> Steps[None]:
+    """usbhub, which reads one packet of the first answer, and usbser."""
+    yield from reset(host)
+    first = yield from host.control(get_descriptor(DEVICE, 0, 64), packets=1)
+    yield from reset(host)
+    yield from give_address(host, 3)
+    device = yield from host.control(get_descriptor(DEVICE, 0, 18))
+    if first != device[: len(first)]:
+        raise HostError("the device descriptor is another at address 0")
+    whole = yield from host.control(get_descriptor(CONFIGURATION, 0, 255))
+    yield from host.refused(get_descriptor(STRING, 0xEE, 18))
+    yield from host.refused(get_descriptor(QUALIFIER, 0, 10))
+    yield from read_strings(host, device)
+    yield from host.control(get_descriptor(DEVICE, 0, 18))
+    head = yield from host.control(get_descriptor(CONFIGURATION, 0, 9))
+    again = yield from host.control(get_descriptor(CONFIGURATION, 0, int.from_bytes(head[2:4], "little")))
+    if whole != again:
+        raise HostError("the configuration descriptor is another when more is asked for")
+    yield from configure(host, Descriptors.read(device, whole))
+    coding = yield from host.control(GET_LINE_CODING)
+    yield from host.control(SET_LINE_CODING, coding)
+    yield from host.control(set_lines(CLOSED))
+    yield from host.control(SET_LINE_CODING, line_coding(BAUD))
+    yield from host.control(set_lines(OPEN))
+
+
+@dataclass
+class NoisyBus:
+    """Loses so many of a thousand packets, in either direction, and lets the device say NAK more often than it does."""
+
+    bus: Bus
+    random: random.Random
+    lost: int = 0
+    naks: int = 0
+    faults: int = 0  # so far
+
+    def attached(self) -> bool:
+        return self.bus.attached()
+
+    def reset(self) -> None:
+        self.bus.reset()
+
+    def suspend(self) -> None:
+        self.bus.suspend()
+
+    def resume(self) -> None:
+        self.bus.resume()
+
+    def setup(self, address: int, data: bytes) -> Packet:
+        if self._loses():
+            return SILENCE
+        answer = self.bus.setup(address, data)
+        return SILENCE if self._loses() else answer
+
+    def out(self, address: int, endpoint: int, toggle: int, data: bytes) -> Packet:
+        if self._happens(self.naks):
+            return NAK
+        if self._loses():
+            return SILENCE
+        answer = self.bus.out(address, endpoint, toggle, data)
+        return SILENCE if self._loses() else answer
+
+    def take(self, address: int, endpoint: int) -> Packet:
+        if self._happens(self.naks):
+            return NAK
+        if self._loses():
+            return SILENCE
+        answer = self.bus.take(address, endpoint)
+        return SILENCE if self._loses() else answer
+
+    def acknowledge(self, address: int, endpoint: int) -> None:
+        if not self._loses():
+            self.bus.acknowledge(address, endpoint)
+
+    def _loses(self) -> bool:
+        return self._happens(self.lost)
+
+    def _happens(self, of_thousand: int) -> bool:
+        happens = self.random.randrange(1000) < of_thousand
+        self.faults += happens
+        return happens
 
 
 class Recorder:

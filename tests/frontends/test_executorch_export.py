@@ -12,12 +12,13 @@ import pytest
 import torch
 from pte_cases import SOME, STATEFUL, Case, case, coder, eager
 from test_pte_torch import Flattened
+from tests.pte import run_pte, write_pte
 from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, from_module
-from baretorch.frontends.pte.export import write_programs, write_pte
-from baretorch.frontends.pte.host import HostRuntime, run_pte
+from baretorch.frontends.pte.export import write_programs
+from baretorch.frontends.pte.host import HostRuntime
 from baretorch.frontends.torch.export import export_module, functional, plain_programs
 from baretorch.frontends.torch.norms import fold_norms
 from baretorch.quantize.source import quantized
@@ -195,9 +196,8 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_program_does_not_run(tmp_path: Path) -> None:
     (tmp_path / "bad.pte").write_bytes(bytes(64))
-    for name in ("bad.pte", "none.pte"):
-        with pytest.raises(CompileError, match=r"cannot read|refuses"):
-            run_pte(tmp_path / name, case("sine").inputs())
+    with pytest.raises(CompileError, match="refuses"):
+        run_pte(tmp_path / "bad.pte", case("sine").inputs())
 
 
 def test_missing_executorch_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,9 @@ import pytest
 from executorch.exir import ExecutorchBackendConfig
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from pte_cases import STATEFUL, case, eager, export
+from tests.pte import read_pte, write_pte
 
 from baretorch.frontends.aten.table import to_graph
-from baretorch.frontends.pte.export import write_pte
-from baretorch.frontends.pte.reader import read_pte
 from baretorch.frontends.torch.export import export_module, read_exported
 from baretorch.ir import Graph, interpret
 from baretorch.pipeline import optimized

@@ -14,6 +14,7 @@ from executorch.exir.passes import MemoryPlanningPass
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from pte_cases import case, coder, eager, evaluate, export
 from test_pte_torch import Branch, close
+from tests.pte import read_pte, write_pte
 from torch import nn
 
 from baretorch import frontends, pipeline
@@ -23,8 +24,7 @@ from baretorch.emulators.run import call
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import AtenProgram, Ref
 from baretorch.frontends.aten.source import shared_state
-from baretorch.frontends.pte.export import write_pte
-from baretorch.frontends.pte.reader import read_pte, read_pte_methods
+from baretorch.frontends.pte.reader import read_pte_methods
 from baretorch.targets.boards import load_board
 
 STORED = [InitializedMutableBufferPass([""])]
@@ -130,8 +130,8 @@ def test_methods_that_share_nothing_each_keep_their_own_state() -> None:
 def test_one_of_several_methods_is_read() -> None:
     first, second = case("sine"), case("residual")
     data = together({"forward": (first.module(), first.inputs()), "other": (second.module(), second.inputs())})
-    program = read_pte(data, "both", "other")
-    assert program.notes == ("only method other is read, not forward",)
+    program = read_pte_methods(data, "both", "other")["other"]
+    assert program.notes == ()
     close(evaluate(program, second.inputs()), eager(second.module(), second.inputs()))
     with pytest.raises(CompileError, match="the program has no method 'third'") as caught:
         read_pte_methods(data, "both", "third")

@@ -19,12 +19,12 @@ from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary,
 from executorch.exir._serialize.data_serializer import DataEntry
 from executorch.exir.passes import MemoryPlanningPass
 from pte_cases import CASES, SOME, Case, case, eager, evaluate, export
+from tests.pte import read_pte, write_pte
 from torch import nn
 
 from baretorch.errors import CompileError
 from baretorch.frontends.aten.program import AtenProgram, Ref
-from baretorch.frontends.pte.export import write_pte
-from baretorch.frontends.pte.reader import read_pte, read_pte_methods
+from baretorch.frontends.pte.reader import read_pte_methods
 
 NOT_PLANNED = ExecutorchBackendConfig(
     memory_planning_pass=MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)

@@ -14,13 +14,13 @@ from lower import Function
 from pte_cases import case, export
 from pte_quantized import cortex_m, mixed, xnnpack
 from test_pte_graph import same
+from tests.pte import read_pte
 
 from baretorch.errors import CompileError
 from baretorch.frontends import Int8, Source, from_module, load
 from baretorch.frontends.aten.program import AtenCall, AtenInput, AtenProgram, Ref
 from baretorch.frontends.aten.table import to_graph
 from baretorch.frontends.pte import operators
-from baretorch.frontends.pte.reader import read_pte
 from baretorch.frontends.torch.read import read_plain
 from baretorch.ir import Array, DType, Graph, interpret
 from baretorch.ops.quantize import Dequantize

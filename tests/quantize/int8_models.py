@@ -11,7 +11,7 @@ from torch import nn
 from baretorch.frontends import Int8, Source, from_module
 from baretorch.ir import Array, Graph, interpret
 from baretorch.options import Observer
-from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import optimized_methods
 from baretorch.ports import real, stored
 from baretorch.quantize.source import quantized
@@ -30,7 +30,7 @@ def int8_db(module: nn.Module, *inputs: torch.Tensor, may_be_float: tuple[str, .
     """Signal to noise of the int8 model's answer, of which nothing else may be float."""
     source, graph = both(module, *inputs)
     left = [layer for layer in float_layers(graph) if layer.split()[0] not in may_be_float]
-    assert not left, (left, why_float(graph))
+    assert not left, (left, told_float(graph))
     return decibels(source, graph)
 
 

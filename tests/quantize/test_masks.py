@@ -15,7 +15,7 @@ import baretorch
 from baretorch import pipeline
 from baretorch.frontends import Int8, from_module
 from baretorch.ir import interpret
-from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.ports import stored
 from baretorch.quantize.source import quantized
 from tests.models import seeded
@@ -103,7 +103,7 @@ def test_what_is_masked_takes_no_part(name: str) -> None:
     samples = [(x, mask) for x in signals()]
     source = quantized(from_module(seeded(net), samples[0], "m"), Int8(), samples)
     graph = pipeline.optimized(source.graph)
-    assert not float_layers(graph), why_float(graph)
+    assert not float_layers(graph), told_float(graph)
     x, other = samples[0][0].numpy(), samples[0][0].numpy().copy()
     other[:, PADDED.numpy()] = samples[1][0].numpy()[:, PADDED.numpy()]
     kept = ~PADDED.numpy()

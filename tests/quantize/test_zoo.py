@@ -12,7 +12,7 @@ import pytest
 from baretorch import pipeline
 from baretorch.frontends import Int8
 from baretorch.ir import Array, interpret
-from baretorch.passes.to_int8 import float_layers, why_float
+from baretorch.passes.to_int8 import float_layers, told_float
 from baretorch.pipeline import read
 from baretorch.ports import stored
 from baretorch.report.facts import compare
@@ -53,7 +53,7 @@ def test_model(name: str, tmp_path: Path) -> None:
     source = read(str(ZOO / f"{name}.py"), int8=Int8())
     compiled = pipeline.compile_source(source, load_board("host"))
     layers = [layer.split()[0] for layer in float_layers(compiled.graph)]
-    assert layers == FLOAT.get(name, []), why_float(compiled.graph)
+    assert layers == FLOAT.get(name, []), told_float(compiled.graph)
     image = pipeline.build_image(compiled, tmp_path)
     facts = compare(compiled, image, pipeline.run_image(compiled, image))
     want = interpret(compiled.graph, stored(compiled.graph, source.examples)).values()

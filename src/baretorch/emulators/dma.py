@@ -19,7 +19,7 @@ from baretorch.targets.parts import FlashDma
 
 READ_ADDR, WRITE_ADDR, TRANS_COUNT, CTRL = 0x0, 0x4, 0x8, 0xC  # of channel 0
 STREAM_ADDR, STREAM_CTR = 0x0, 0x4
-ENABLED, SIZE, WORDS, INCR_READ = 1, 3 << 2, 2 << 2, 1 << 4
+ENABLED, SIZE, WORDS = 1, 3 << 2, 2 << 2
 NOTHING_USEFUL = b"\xa5"
 
 

@@ -1,11 +1,10 @@
 """What goes over a USB cable, transaction by transaction, between a host's model and an emulated device.
 
-`Bus` is the cable as a host sees it: the emulator of the device is at its other end. `NoisyBus` is a worse cable.
+`Bus` is the cable as a host sees it: the emulator of the device is at its other end.
 """
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -58,60 +57,3 @@ class Bus(Protocol):
         """IN. Data are only taken when the device sees `acknowledge`."""
 
     def acknowledge(self, address: int, endpoint: int) -> None: ...
-
-
-@dataclass
-class NoisyBus:
-    """Loses so many of a thousand packets, in either direction, and lets the device say NAK more often than it does."""
-
-    bus: Bus
-    random: random.Random
-    lost: int = 0
-    naks: int = 0
-    faults: int = 0  # so far
-
-    def attached(self) -> bool:
-        return self.bus.attached()
-
-    def reset(self) -> None:
-        self.bus.reset()
-
-    def suspend(self) -> None:
-        self.bus.suspend()
-
-    def resume(self) -> None:
-        self.bus.resume()
-
-    def setup(self, address: int, data: bytes) -> Packet:
-        if self._loses():
-            return SILENCE
-        answer = self.bus.setup(address, data)
-        return SILENCE if self._loses() else answer
-
-    def out(self, address: int, endpoint: int, toggle: int, data: bytes) -> Packet:
-        if self._happens(self.naks):
-            return NAK
-        if self._loses():
-            return SILENCE
-        answer = self.bus.out(address, endpoint, toggle, data)
-        return SILENCE if self._loses() else answer
-
-    def take(self, address: int, endpoint: int) -> Packet:
-        if self._happens(self.naks):
-            return NAK
-        if self._loses():
-            return SILENCE
-        answer = self.bus.take(address, endpoint)
-        return SILENCE if self._loses() else answer
-
-    def acknowledge(self, address: int, endpoint: int) -> None:
-        if not self._loses():
-            self.bus.acknowledge(address, endpoint)
-
-    def _loses(self) -> bool:
-        return self._happens(self.lost)
-
-    def _happens(self, of_thousand: int) -> bool:
-        happens = self.random.randrange(1000) < of_thousand
-        self.faults += happens
-        return happens

@@ -1,4 +1,4 @@
-"""A strict USB host: it brings a serial port up as Linux and Windows do, and then carries its bytes.
+"""A strict USB host: it brings a serial port up as Linux does, and then carries its bytes.
 
 It goes by chapters 8 and 9 of USB 2.0, and says so with a HostError where the device does not. `step` is one
 transaction; what takes several is a generator that yields after each, so that whoever emulates the device can let it
@@ -56,15 +56,6 @@ def set_configuration(value: int) -> Request:
     return Request(0x00, 9, value, 0, 0)
 
 
-def clear_halt(endpoint: int) -> Request:
-    return Request(0x02, 1, 0, endpoint, 0)
-
-
-def set_halt(endpoint: int) -> Request:
-    return Request(0x02, 3, 0, endpoint, 0)
-
-
-GET_LINE_CODING = Request(0xA1, 0x21, 0, 0, 7)
 SET_LINE_CODING = Request(0x21, 0x20, 0, 0, 7)
 
 
@@ -156,10 +147,6 @@ class UsbHost:
     def busy(self) -> bool:
         """Whether there is something to do that the device has not asked for."""
         return bool(self._to_do or self._unsent) or not self.up
-
-    def cleared(self, endpoint: int) -> None:
-        """An endpoint that was cleared begins with DATA0."""
-        self._toggles[endpoint] = 0
 
     def reset(self) -> None:
         """At any time. The device is brought up again, and what a program has sent goes on where it was."""
@@ -295,15 +282,15 @@ class UsbHost:
         raise HostError(f"{request} is answered, and should be refused")
 
 
-# --- how operating systems do it -------------------------------------------------------------------------------------
+# --- how an operating system does it ----------------------------------------------------------------------------------
 
 
 def like_linux(host: UsbHost) -> Steps[None]:
     """usbcore, then cdc-acm with a program that opens the port."""
-    yield from _reset(host)
+    yield from reset(host)
     first = yield from host.control(get_descriptor(DEVICE, 0, 64))
-    yield from _reset(host)
-    yield from _move(host, 7)
+    yield from reset(host)
+    yield from give_address(host, 7)
     device = yield from host.control(get_descriptor(DEVICE, 0, 18))
     if first != device:
         raise HostError("the device descriptor is another at address 0")
@@ -311,46 +298,22 @@ def like_linux(host: UsbHost) -> Steps[None]:
         yield from host.refused(get_descriptor(QUALIFIER, 0, 10))
     head = yield from host.control(get_descriptor(CONFIGURATION, 0, 9))
     whole = yield from host.control(get_descriptor(CONFIGURATION, 0, int.from_bytes(head[2:4], "little")))
-    yield from _strings(host, device)
-    yield from _use(host, Descriptors.read(device, whole))
+    yield from read_strings(host, device)
+    yield from configure(host, Descriptors.read(device, whole))
     yield from host.control(SET_LINE_CODING, line_coding(9600))
     yield from host.control(set_lines(OPEN))
     yield from host.control(SET_LINE_CODING, line_coding(BAUD))
 
 
-def like_windows(host: UsbHost) -> Steps[None]:
-    """usbhub, which reads one packet of the first answer, and usbser."""
-    yield from _reset(host)
-    first = yield from host.control(get_descriptor(DEVICE, 0, 64), packets=1)
-    yield from _reset(host)
-    yield from _move(host, 3)
-    device = yield from host.control(get_descriptor(DEVICE, 0, 18))
-    if first != device[: len(first)]:
-        raise HostError("the device descriptor is another at address 0")
-    whole = yield from host.control(get_descriptor(CONFIGURATION, 0, 255))
-    yield from host.refused(get_descriptor(STRING, 0xEE, 18))
-    yield from host.refused(get_descriptor(QUALIFIER, 0, 10))
-    yield from _strings(host, device)
-    yield from host.control(get_descriptor(DEVICE, 0, 18))
-    head = yield from host.control(get_descriptor(CONFIGURATION, 0, 9))
-    again = yield from host.control(get_descriptor(CONFIGURATION, 0, int.from_bytes(head[2:4], "little")))
-    if whole != again:
-        raise HostError("the configuration descriptor is another when more is asked for")
-    yield from _use(host, Descriptors.read(device, whole))
-    coding = yield from host.control(GET_LINE_CODING)
-    yield from host.control(SET_LINE_CODING, coding)
-    yield from host.control(set_lines(CLOSED))
-    yield from host.control(SET_LINE_CODING, line_coding(BAUD))
-    yield from host.control(set_lines(OPEN))
-
-
-def _reset(host: UsbHost) -> Steps[None]:
+def reset(host: UsbHost) -> Steps[None]:
+    """Reset the bus, and let the device recover."""
     host.bus.reset()
     host.address = 0
     yield from _pause()
 
 
-def _move(host: UsbHost, address: int) -> Steps[None]:
+def give_address(host: UsbHost, address: int) -> Steps[None]:
+    """Set the address of the device, and let it take it on."""
     yield from host.control(set_address(address))
     host.address = address
     yield from _pause()
@@ -362,7 +325,8 @@ def _pause() -> Steps[None]:
         yield True
 
 
-def _strings(host: UsbHost, device: bytes) -> Steps[None]:
+def read_strings(host: UsbHost, device: bytes) -> Steps[None]:
+    """Read the strings that a device descriptor names."""
     languages = yield from host.control(get_descriptor(STRING, 0, 255))
     language = int.from_bytes(languages[2:4], "little")
     for number in (number for number in (device[15], device[14], device[16]) if number):
@@ -370,6 +334,7 @@ def _strings(host: UsbHost, device: bytes) -> Steps[None]:
         read_string(text)
 
 
-def _use(host: UsbHost, descriptors: Descriptors) -> Steps[None]:
+def configure(host: UsbHost, descriptors: Descriptors) -> Steps[None]:
+    """Select the configuration, whose endpoints then carry data."""
     yield from host.control(set_configuration(descriptors.configuration))
     host.descriptors = descriptors

@@ -104,11 +104,6 @@ def float_layers(graph: Graph, but: Collection[str] = ()) -> list[str]:
     return [layer for layer, _ in _floats(graph, but)]
 
 
-def why_float(graph: Graph, but: Collection[str] = ()) -> list[str]:
-    """For each of `float_layers`, why it stayed float."""
-    return [why.text for _, why in _floats(graph, but)]
-
-
 def told_float(graph: Graph, but: Collection[str] = ()) -> list[tuple[str, str]]:
     """(layers, why they stayed float): those around a spectrum together, the others one by one."""
     found = _floats(graph, but)

@@ -96,7 +96,6 @@ class Device:
         self._banks = banks
         self._bits = _registers(accelerator.family)
         self.runs = 0  # streams that came to their end
-        self.last_fault: Fault | None = None  # what was wrong when STATUS says that something was
         self._reset(0)
         self._status = 0  # long after power-up
         self._fresh = True  # no driver has reset it
@@ -218,7 +217,6 @@ class Device:
         except Fault as fault:
             if fault.kind not in errors:
                 raise
-            self.last_fault = fault
             self._read = fault.at or 0
             self._status |= errors[fault.kind] | IRQ
 

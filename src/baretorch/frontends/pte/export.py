@@ -6,7 +6,6 @@ propagated. ExecuTorch's default path would transpose the weight of every linear
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,15 +30,6 @@ class PteInfo:
     bytes: int
     operators: Mapping[str, int]
     notes: tuple[str, ...] = ()
-
-
-def write_pte(module: Any, inputs: Sequence[Any] | Methods, path: str | Path) -> PteInfo:
-    """Export `module` to `path`, for the example `inputs` of forward, or of each of several methods."""
-    _need_executorch()
-    from baretorch.frontends.torch.source import exported
-
-    given = inputs if isinstance(inputs, Mapping) else {"forward": inputs}
-    return write_programs(exported(copy.deepcopy(module), {m: tuple(x) for m, x in given.items()}), path)
 
 
 def write_programs(torch: Torch, path: str | Path) -> PteInfo:

@@ -9,13 +9,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from baretorch.errors import CompileError
-from baretorch.inputs import read_file
 from baretorch.ir import Array
 
 CALLS = 3  # of each method when it is compared with PyTorch, so that what a model remembers counts, too
@@ -43,15 +41,6 @@ class HostRuntime:
         with _refusals():
             outputs = self._methods[method].execute([torch.as_tensor(x) for x in inputs])
             return [torch.as_tensor(y).numpy().copy() for y in outputs]
-
-
-def run_pte(path: str | Path, inputs: Sequence[Any], method: str = "forward") -> list[Array]:
-    """The outputs of a method of a `.pte` file."""
-    try:
-        data = read_file(Path(path))
-    except OSError as error:
-        raise CompileError(f"cannot read {path}", have=str(error)) from error
-    return HostRuntime(data).run(inputs, method)
 
 
 def differences(data: bytes, module: Any, methods: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:

@@ -39,16 +39,6 @@ ETHOS_U = "EthosUBackend"
 MAX_STATE = 64 << 20  # bytes; a file that holds no initial value can name any size
 
 
-def read_pte(data: bytes, name: str, method: str = "forward") -> AtenProgram:
-    """The ATen program of one method of a `.pte` file; `name` becomes the model's name."""
-    program = Program(data)
-    program.require(method)
-    methods = {m: program.method(m) for m in program.methods}
-    read = _read(program, methods[method], name, find_state(program, methods))
-    others = [m for m in methods if m != method]
-    return _noted(read, f"only method {method} is read, not {', '.join(others)}") if others else read
-
-
 def read_pte_methods(data: bytes, name: str, wanted: str | None = None) -> dict[str, AtenProgram]:
     """The ATen programs of all methods; what one changes, another may see. Methods that just hold numbers are left
     out with a note. If one is `wanted`, so are others that cannot be read."""
