@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,70 +18,8 @@ SINE = "examples/sine/model.py"
 COUNT_CYCLES = ("simavr", "cluster")  # other emulators count instructions
 
 NEVER = "Nobody has tried an image of ours on this board yet. Whoever does knows more than this page."
-# Texts that several boards share: `{plug}` in [page] of a board's TOML, and so on.
-SHARED = {
-    "plug": (
-        "Hold BOOTSEL while plugging in. A drive appears; `baretorch flash {sine} --board {board}` builds "
-        "the image\n"
-        "and copies its UF2 there. The drive goes away and the image runs. A debug probe works too (`pip "
-        "install -e\n"
-        "'.[flash]'`). However wrong an image is, BOOTSEL brings the drive back."
-    ),
-    "adapter": (
-        "UART0 at 115,200 baud through the adapter: `baretorch monitor {sine} --board {board} --port PORT`, "
-        "where PORT is\n"
-        "`/dev/ttyUSB0`, `/dev/cu.usbserial-…` or `COM3`."
-    ),
-    "probe": (
-        "`pip install -e '.[flash]'`, plug the board in, `baretorch flash {sine} --board {board}`: pyOCD "
-        "writes the image\n"
-        "through the probe on the board."
-    ),
-    "port": (
-        "The serial port of the same USB cable, at 115,200 baud: `baretorch monitor {sine} --board {board} "
-        "--port PORT`,\n"
-        "where PORT is `/dev/ttyACM0`, `/dev/cu.usbmodem…` or `COM3`."
-    ),
-    "ready": (
-        "the console says `baretorch: sine on {board}, ready` after a reset; nothing at all means that start-up failed"
-    ),
-    "monitor": (
-        "`baretorch monitor {sine} --board {board} --port PORT`: the same answers, to the bit, as without `--port`"
-    ),
-    "evaluate": (
-        "`make mnist` once, then `baretorch evaluate examples/mnist/model.py --board {board} --port PORT`: "
-        "the emulator's accuracy"
-    ),
-    "kernels": (
-        "each operator's cases on an emulated core that has the same kernels: int8 bit for bit as the NumPy "
-        "reference, float within a stated tolerance"
-    ),
-}
-USB_WIRES = ("The USB cable, nothing else. For an image with `--console uart`:", "")
-USB_PORT = (
-    "The serial port of the USB cable: `baretorch monitor {sine} --board {board} --port PORT`, where PORT is",
-    "`/dev/ttyACM0`, `/dev/cu.usbmodem…` or `COM3`, or of several boards the number of one, which messages tell.",
-    "With `--console uart` it is the adapter's.",
-)
-USB_FLASHING = (
-    "From then on `baretorch flash` needs no button: it asks the running image for the boot loader over USB.",
-    "Windows does not tell what is on a port, so name it there: `--port COM3`.",
-)
-USB_FIRST = (
-    "the sine: a serial port appears. If none does, flash an image with `--console uart`: its console says "
-    "`baretorch: sine on {board}, ready` where start-up is well and USB is not",
-    "the same on Linux, macOS and Windows, behind a hub and without, and again after the cable was out",
-    "`baretorch flash` a second time, without the button",
-)
-USB_IF_ASKED = (
-    "An image built with `--console usb` talks over the USB cable instead, as the serial port `/dev/ttyACM0`,",
-    "`/dev/cu.usbmodem…` or `COM3`.",
-)
-USB_VERIFIED = (
-    "USB",
-    "a strict host of ours on an emulated controller: chapter 9 of USB 2.0, losses, resets, as Linux and Windows ask",
-)
-USB_JS = "; rp2040js's controller, of other authors"
+TEXTS = tomllib.loads((ROOT / "tools/board_pages.toml").read_text())
+USB = TEXTS.pop("usb")
 
 
 def index_page(note: str) -> str:
@@ -103,28 +42,22 @@ def board_page(name: str, note: str) -> str:
     page = board.page
     assert page is not None, f"{name}.toml has no [page]"
     words = {"board": name, "sine": SINE}
-    shared = words | {key: text.format_map(words) for key, text in SHARED.items()}
+    shared = words | {key: text.format_map(words) for key, text in TEXTS.items()}
 
     def told(*texts: str) -> list[str]:
         return [text.format_map(shared) for text in texts]
 
-    wiring, flashing, port, first, verified = (
-        (page.wiring,),
-        (page.flashing,),
-        (page.console,),
-        page.first,
-        page.verified,
-    )
+    wiring, flashing, console, first, verified = page.wiring, page.flashing, page.console, page.first, page.verified
     if board.chip.usb is not None:
-        own = board.console is Console.USB
-        if own:
-            wiring, flashing, port = USB_WIRES + wiring, flashing + USB_FLASHING, USB_PORT
-            first = (*USB_FIRST, *first[1:])
+        if board.console is Console.USB:
+            wiring = f"{USB['wiring']}\n{wiring}"
+            flashing = f"{flashing}\n{USB['flashing']}"
+            console = USB["console"]
+            first = (*USB["first"], *first[1:])
         else:
-            port += USB_IF_ASKED
-        what, how = USB_VERIFIED
-        *others, last = verified
-        verified = (*others, (what, how + (USB_JS if "rp2040js" in board.emulators else "")), last)
+            console = f"{console}\n{USB['if_requested']}"
+        how = USB["verified"] + (USB["verified_js"] if "rp2040js" in board.emulators else "")
+        verified = (*verified[:-1], ("USB", how), verified[-1])
 
     real = bool(board.flash_methods)
     text = [
@@ -137,15 +70,15 @@ def board_page(name: str, note: str) -> str:
         "",
         "## Wiring",
         "",
-        *told(*wiring),
+        *told(wiring),
         "",
         "## Flashing",
         "",
-        *told(*flashing),
+        *told(flashing),
         "",
         "## Console",
         "",
-        *told(*port),
+        *told(console),
         "",
         "## Memory",
         "",
