@@ -11,6 +11,8 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -238,6 +240,19 @@ def test_probes() -> None:
     """Of boards whose settings are known."""
     with pytest.raises(CompileError, match="OpenOCD's settings for mps2-an386 are not known"):
         openocd(load_board("mps2-an386"), 3333)
+
+
+def test_openocd_reads_no_scripts_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would prefer a target/rp2040.cfg there, and a user's own TOML can name any."""
+    program = tmp_path / "openocd"
+    program.write_text("#!/bin/sh\npwd >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.chdir(tmp_path)
+    image = cast(Image, SimpleNamespace(board=load_board("pico")))
+    with pytest.raises(CompileError, match="openocd ended") as error, probed(image, "openocd", "nowhere"):
+        pass
+    assert error.value.have == ("/",)
 
 
 FAKE = """#!/usr/bin/env python3

@@ -112,11 +112,18 @@ def probed(image: Image, probe: str, port: str) -> Iterator[Server]:
         free.bind(("localhost", 0))
         number = free.getsockname()[1]
     command = pyocd(image.board, number) if probe == "pyocd" else openocd(image.board, number)
+    # OpenOCD prefers scripts below the working folder to its own of that name, and runs them.
+    folder = Path.cwd().anchor if probe == "openocd" else None
     begin = ("monitor reset halt", "load", "monitor reset halt", _stop_at_faults(image.board))
     with (
         tempfile.TemporaryFile() as said,  # a pipe that nobody reads would stop the server when it is full
         subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
         ) as server,
     ):
         try:
