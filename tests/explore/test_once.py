@@ -39,13 +39,13 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file of a board or chip was read."""
     counts: Counter[str] = Counter()
-    own = boards.read
+    own = boards.read_toml
 
     def read(path: Path) -> object:
         counts[f"{path.parent.name}/{path.stem}"] += 1
         return own(path)
 
-    monkeypatch.setattr(boards, "read", read)
+    monkeypatch.setattr(boards, "read_toml", read)
     return counts
 
 
