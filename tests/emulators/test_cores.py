@@ -44,6 +44,50 @@ def test_runs_are_the_same_each_time(board: str) -> None:
     assert UnicornMachine(image(board), RUN).cores() is None
 
 
+CONDITIONAL = """\
+#include "cores.h"
+
+void bt_core1_main(void)
+{
+    for (;;)
+        __asm__ volatile("wfe");
+}
+
+static const uint32_t in_flash[4] = { 1, 2, 3, 4 };
+
+/* What an IT block skips must not depend on who watches the memory that it reads and writes. */
+#define ARGUMENT __attribute__((unused))
+__attribute__((naked, noinline)) static uint32_t product(uint32_t a ARGUMENT, const uint32_t *from ARGUMENT,
+                                                         uint32_t *to ARGUMENT, uint32_t less ARGUMENT)
+{
+    __asm__ volatile(".syntax unified\\n"
+                     "cmp r3, #10\\n"
+                     "ittt lt\\n"
+                     "ldrlt ip, [r1]\\n"
+                     "strlt ip, [r2]\\n"
+                     "ldrdlt r1, r3, [r1, #8]\\n"
+                     "cmp r0, #2\\n"
+                     "blt 1f\\n"
+                     "mul r0, r0, r1\\n"
+                     "1: bx lr");
+}
+
+void __attribute__((noinline)) toy_run(const void *from, void *to)
+{
+    static uint32_t in_ram[4];
+    const uint8_t *x = from;
+    *(volatile uint8_t *)to = (uint8_t)(product(x[0], in_flash, in_ram, x[1]) + in_ram[0]);
+}
+"""
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_watched_memory_does_not_change_conditional_instructions(timed: bool) -> None:
+    built = image("pico2w", CONDITIONAL, inputs=2, outputs=1, cores=2)
+    reply = Link(UnicornMachine(built, RUN, timed=timed)).run([bytes([6, 1])])
+    assert reply.outputs == (bytes([6 * 3 + 1]),)
+
+
 SPIN = """\
 #include "cores.h"
 static bt_meeting meeting;

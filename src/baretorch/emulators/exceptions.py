@@ -11,10 +11,17 @@ EXCEPTIONS = 16  # before the first interrupt's vector
 RETURNS = range(0xFFFFFFE0, 0x100000000)  # where handlers return to
 RETURN, RETURN_WITH_FPU = 0xFFFFFFF9, 0xFFFFFFE9  # to the main stack, in thread mode
 FPU_FRAME = 0x10  # of a return address: clear if the frame holds registers of the FPU
-THUMB, PADDED = 1 << 24, 1 << 9  # in the PSR
+THUMB, PADDED, IT_STATE = 1 << 24, 1 << 9, 0x0600FC00  # in the PSR
 FRAME = (*(arm.UC_ARM_REG_R0 + i for i in range(4)), arm.UC_ARM_REG_R12, arm.UC_ARM_REG_LR)
 FLOATS = tuple(arm.UC_ARM_REG_D0 + i for i in range(8))
 _FRAME, _FLOATS = struct.Struct("<8I"), struct.Struct("<8QII")
+
+
+def clear_it_state(engine: uc.Uc) -> None:
+    """Undo what Unicorn does before it calls a hook of memory inside an IT block: see hooks/unicorn.h."""
+    psr = engine.reg_read(arm.UC_ARM_REG_XPSR)
+    if psr & IT_STATE:
+        engine.reg_write(arm.UC_ARM_REG_XPSR, psr & ~IT_STATE)
 
 
 def masked(engine: uc.Uc) -> bool:

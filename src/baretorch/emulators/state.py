@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ctypes import POINTER, c_char, c_char_p, c_double, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from enum import IntEnum, IntFlag
 
+from unicorn import arm_const as arm
 from unicorn.unicorn_py3.unicorn import uclib
 
 from baretorch.emulators.code import MEET, Code
@@ -222,6 +223,9 @@ class ChipState(ctypes.Structure):
     _fields_ = [
         ("stop", c_void_p),
         ("peek", c_void_p),
+        ("read_register", c_void_p),
+        ("write_register", c_void_p),
+        ("xpsr", ctypes.c_int),
         ("change", CHANGE),
         ("flash", POINTER(CFlash)),
         ("usb", USB),
@@ -351,6 +355,9 @@ def chip_state(chip: Chip, code: Code, cores: int, modelled: Sequence[Register] 
     return ChipState(
         stop=ctypes.cast(uclib.uc_emu_stop, c_void_p).value,
         peek=ctypes.cast(uclib.uc_mem_read, c_void_p).value,
+        read_register=ctypes.cast(uclib.uc_reg_read, c_void_p).value,
+        write_register=ctypes.cast(uclib.uc_reg_write, c_void_p).value,
+        xpsr=arm.UC_ARM_REG_XPSR,
         registers=(CRegister * len(registers))(*(CRegister(r.address, r.kind, r.empty, r.filled) for r in registers)),
         register_count=len(registers),
         input=b"",

@@ -24,6 +24,7 @@ from baretorch.emulators.boot_rom import WANTED
 from baretorch.emulators.code import read_code
 from baretorch.emulators.core import PAGE, Core, SharedMemory
 from baretorch.emulators.dma import DmaEngine
+from baretorch.emulators.exceptions import clear_it_state
 from baretorch.emulators.flash_chip import FlashKind
 from baretorch.emulators.flash_path import FlashSimulation
 from baretorch.emulators.state import CALL_ROOM, Byte, Stop, chip_state
@@ -313,8 +314,9 @@ class UnicornMachine:
             core.uc.ctl_flush_tb()
         self._watches.clear()
 
-    def _looked(self, *_: object) -> None:
+    def _looked(self, engine: uc.Uc, *_: object) -> None:
         assert self._wiring is not None
+        clear_it_state(engine)
         self._wiring.looked()
 
     def _take_output(self) -> bytes:

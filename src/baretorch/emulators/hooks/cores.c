@@ -109,6 +109,7 @@ void bt_on_touch(void *unicorn, int kind, uint64_t address, int size, int64_t va
     const uint32_t me = c->number, it = 1 - me, writes = kind == UNICORN_WRITES;
     const bt_access access = { c->phase + 1, c->pc, c->site };
     (void)value;
+    clear_it_state(c->chip, unicorn);
     if (!is_watched(c, (uint32_t)address))
         return;
     bt_byte *byte = &b->bytes[address - b->origin];

@@ -81,9 +81,9 @@ void fetch(bt_core *c, uint32_t pc, uint32_t bytes)
 
 void bt_on_flash_read(void *unicorn, int kind, uint64_t address, int size, int64_t value, void *core)
 {
-    (void)unicorn;
     (void)kind;
     (void)value;
+    clear_it_state(((bt_core *)core)->chip, unicorn);
     read_flash(core, DATA, (uint32_t)address, (uint32_t)size);
 }
 
@@ -92,9 +92,9 @@ void bt_on_ram(void *unicorn, int kind, uint64_t address, int size, int64_t valu
 {
     bt_core *c = core;
     bt_flash *f = c->chip->flash;
-    (void)unicorn;
     (void)kind;
     (void)value;
+    clear_it_state(c->chip, unicorn);
     note(c, RAM_DATA, (uint32_t)address, (uint32_t)size);
     for (uint32_t i = 0; i < f->view_count; i++) {
         const bt_view *v = &f->views[i];

@@ -154,6 +154,9 @@ typedef struct bt_core bt_core;
 typedef struct {
     int (*stop)(void *unicorn);
     int (*peek)(void *unicorn, uint64_t address, void *bytes, size_t size);
+    int (*read_register)(void *unicorn, int name, void *value);
+    int (*write_register)(void *unicorn, int name, const void *value);
+    int xpsr; /* Unicorn's name of the program status register */
     int (*change)(uint32_t address, uint32_t value, uint32_t why, uint64_t clock); /* the model's; true: stop */
     bt_flash *flash; /* NULL: reading it takes no time, or nobody asks */
     uint32_t (*usb)(uint32_t offset, uint32_t value, uint32_t why, uint64_t clock); /* a register's value, or: stop */
@@ -245,6 +248,19 @@ static inline void stop(bt_chip *m, void *unicorn, uint32_t why)
 {
     m->stopped = why;
     m->stop(unicorn);
+}
+
+/* Unicorn stores the state of an IT block before it calls a hook of memory, and the code that it made for the block
+ * relies on that being zero: the next block would begin with conditional instructions. Each hook of memory calls this. */
+static inline void clear_it_state(const bt_chip *m, void *unicorn)
+{
+    const uint32_t it_state = 0x0600fc00u;
+    uint32_t xpsr = 0;
+    m->read_register(unicorn, m->xpsr, &xpsr);
+    if ((xpsr & it_state) == 0)
+        return;
+    xpsr &= ~it_state;
+    m->write_register(unicorn, m->xpsr, &xpsr);
 }
 
 static inline uint64_t clock_of(const bt_core *c)
