@@ -18,6 +18,12 @@ from baretorch.plan.types import Plan
 PATTERNS = (0xFF, 0x5A)  # floats are NaN, and about 1.5e16; no byte of the one is a byte of the other
 
 FILL = """\
+/* gcc takes a length that happens to be the number of an array's words for a mistake, unless it is a parameter. */
+static void fill_bytes(void *at, uint8_t pattern, uint32_t bytes)
+{
+    __builtin_memset(at, pattern, bytes);
+}
+
 /* Fills all memory of the model that has no meaning before a run. */
 static void fill(void)
 {
@@ -44,14 +50,12 @@ def filling(glue: str, names: Names, method: Method) -> str:
     assert glue.count(CALL) == 1, "glue.c has no place for the call of fill()"
     plans = [m.plan for m in names.methods.values()]
     parts = [
-        f"    __builtin_memset((uint8_t *){arena.name} + {start}, pattern, {stop - start});"
+        f"    fill_bytes((uint8_t *){arena.name} + {start}, pattern, {stop - start});"
         for arena in names.arenas
         for start, stop in meaningless(plans, arena.bank, arena.bytes)
     ]
     parts += [
-        f"    __builtin_memset(bt_memory_{p.name}, pattern, sizeof bt_memory_{p.name});"
-        for p in method.outputs
-        if p.direct
+        f"    fill_bytes(bt_memory_{p.name}, pattern, sizeof bt_memory_{p.name});" for p in method.outputs if p.direct
     ]
     if not parts:
         return glue
