@@ -21,7 +21,7 @@ FILL = """\
 /* gcc takes a length that happens to be the number of an array's words for a mistake, unless it is a parameter. */
 static void fill_bytes(void *at, uint8_t pattern, uint32_t bytes)
 {
-    __builtin_memset(at, pattern, bytes);
+    __builtin_memset(at, pattern, (__SIZE_TYPE__)bytes);
 }
 
 /* Fills all memory of the model that has no meaning before a run. */
