@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import sanitized
+from tests import compiled, sanitized
 
 os.environ.setdefault("DEV", "PYTHON")  # tinygrad's: its kernels of a few numbers run before they were compiled
 
@@ -77,3 +77,15 @@ def sanitized_programs(request: pytest.FixtureRequest) -> Iterator[None]:
     """C that tests compile for this computer, as images of board `host` and to calibrate, runs under sanitizers."""
     with sanitized.host_programs(not request.node.nodeid.startswith(sanitized.PLAIN)):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compilers make the same of the same files once."""
+    with compiled.compile_once(not request.node.nodeid.startswith(sanitized.PLAIN)):
+        yield
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        compiled.forget_oldest()

@@ -12,18 +12,17 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from baretorch.emit import KERNELS, emit
+from baretorch.emit import emit
 from baretorch.emit.names import Method, Names, Port, make_names
 from baretorch.emit.spell import tensor_of
-from baretorch.firmware.cache import cache_folder, fingerprint
 from baretorch.ir import Array
 from baretorch.options import Optimize
 from baretorch.plan.types import InArena, Plan
+from tests.ops.host import make
 from tests.sanitized import SANITIZERS
 
 HERE = Path(__file__).parent
@@ -67,7 +66,7 @@ def run_guarded(models: Sequence[Guarded], folder: Path, level: str = "-O1") -> 
     text = f"#include <stdio.h>\n{runs}\nint main(int argc, char **argv)\n{{\n    (void)argc;\n"
     text += f'    FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");\n{calls}    return fclose(out);\n}}\n'
     (folder / "main.c").write_text(text)
-    _run("gcc", *FLAGS, "-O0", folder / "main.c", *objects.values(), "-lpthread", "-o", folder / "program")
+    make("gcc", *FLAGS, "-O0", folder / "main.c", *objects.values(), "-lpthread", "-o", folder / "program")
     given = (np.ascontiguousarray(x).tobytes() for m in models for _, inputs in m.calls for x in inputs)
     (folder / "inputs").write_bytes(b"".join(given))
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
@@ -89,7 +88,7 @@ def run_guarded(models: Sequence[Guarded], folder: Path, level: str = "-O1") -> 
 
 
 def _compiled(model: Guarded, folder: Path, level: str) -> dict[str, Path]:
-    """The object files of a model, by what is in them. Kernels are the same in every model, so theirs are kept."""
+    """Return the object files of a model, by what is in them. Kernels of the same name are linked once."""
     c = emit(model.name, model.plans, model.optimize)
     files = {**c.files, "calls.c": _calls_c(model), "guard.h": (HERE / "guard.h").read_text()}
     if "kernels/cores.h" in files:
@@ -99,32 +98,13 @@ def _compiled(model: Guarded, folder: Path, level: str) -> dict[str, Path]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     unit = folder / "unit.o"
-    _run("gcc", *FLAGS, level if model.optimize is Optimize.SPEED else "-O0", "-c", folder / "unit.c", "-o", unit)
+    make("gcc", *FLAGS, level if model.optimize is Optimize.SPEED else "-O0", "-c", folder / "unit.c", "-o", unit)
     objects = {model.name: unit}
     for name in c.sources:
         if name.startswith("kernels/"):
-            objects[name] = _kernel(name, files[name], folder, level)
+            objects[name] = folder / f"{len(objects)}.o"
+            make("gcc", *FLAGS, level, "-c", folder / name, "-o", objects[name])
     return objects
-
-
-def _kernel(name: str, text: str, folder: Path, level: str) -> Path:
-    kept = cache_folder() / "guarded" / f"{fingerprint(*FLAGS, level, name, text, _headers())}.o"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        made = kept.with_suffix(f".{os.getpid()}")
-        _run("gcc", *FLAGS, level, "-c", folder / name, "-o", made)
-        os.replace(made, kept)
-    return kept
-
-
-@cache
-def _headers() -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(KERNELS.rglob("*.h")))
-
-
-def _run(*command: str | Path) -> None:
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stderr[-8000:]}"
 
 
 def _calls_c(model: Guarded) -> str:

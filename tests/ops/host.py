@@ -22,6 +22,7 @@ from baretorch.plan import make_plan
 from baretorch.plan.types import Plan
 from baretorch.targets.boards import load_board
 from baretorch.targets.types import Board
+from tests.compiled import run_once
 from tests.ops.arrange import gaps, spread
 from tests.ops.case import Outputs
 from tests.ops.merge import Model, merged, need_written, shared_out
@@ -96,8 +97,8 @@ def run_host(
         sources = [folder / s for s in c.sources if s not in calls]
         common = (*compiler, *flags, *WARNINGS, f"-I{folder}")
         for source in calls:
-            run(*common, "-O0", "-g0", "-c", folder / source, "-o", folder / f"{Path(source).stem}.o")
-        run(*common, *sources, *(folder / f"{Path(s).stem}.o" for s in calls), "-o", folder / "cases")
+            make(*common, "-O0", "-g0", "-c", folder / source, "-o", folder / f"{Path(source).stem}.o")
+        make(*common, *sources, *(folder / f"{Path(s).stem}.o" for s in calls), "-o", folder / "cases")
         run(folder / "cases", folder / "inputs", folder / "outputs")
         raw = (folder / "outputs").read_bytes()
     runs: list[list[Outputs]] = []
@@ -117,6 +118,12 @@ def run(*command: str | Path) -> str:
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stderr[-8000:]}"
     return done.stdout
+
+
+def make(*command: str | Path) -> None:
+    """Run a compiler that must succeed, unless it made something of the same files before."""
+    done = run_once([str(c) for c in command], Path())
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stderr[-8000:]}"
 
 
 def _main(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from baretorch.ops import OPS, PLAN_OPS
 from baretorch.targets.boards import board_names, load_board
 from baretorch.targets.cpus import CPUS
 from baretorch.units import units_of
-from tests.ops.host import CLANG, KERNELS, WARNINGS, run
+from tests.ops.host import CLANG, KERNELS, WARNINGS, make, run
 
 CHIPS = {board.chip.name: board.chip for board in map(load_board, board_names())}
 UNITS = [kernel for chip in CHIPS.values() for unit in units_of(chip) for kernel in unit.kernels.values()]
@@ -31,7 +31,7 @@ def compile_all(compiler: tuple[str, ...], sources: list[str], folder: Path, lev
     """All of them in one file, as a model includes what it uses: they must not be in each other's way."""
     everything = folder / "all.c"
     everything.write_text("".join(f'#include "{s}"\n' for s in sources))
-    run(*compiler, *WARNINGS, level, f"-I{KERNELS}", "-c", everything, "-o", folder / "all.o")
+    make(*compiler, *WARNINGS, level, f"-I{KERNELS}", "-c", everything, "-o", folder / "all.o")
     assert (folder / "all.o").stat().st_size > 0
 
 
