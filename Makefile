@@ -4,7 +4,8 @@
 PY := .venv/bin/python
 # Two test processes on two cores: threads of PyTorch's own would only be in each other's way. Each takes whole
 # files (tests/conftest.py): neighbours share images and exported models, which two would make twice.
-PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope --no-loadscope-reorder --durations 15
+# Tests start many processes, for which modules are compiled once, whatever the environment says.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadscope --no-loadscope-reorder --durations 15
 # What uses PyTorch, whose last bits differ from CPU to CPU; and an old CPU, to PyTorch, oneDNN, MKL and OpenBLAS.
 TORCH := $(addprefix tests/,cli cluster debug emulators examples explore exports frontends firmware/test_app.py fuzz new_operator npu \
 	opinfo ops passes plan quantize report tune \

@@ -62,16 +62,22 @@ def own(image: Image) -> frozenset[str]:
     return frozenset(c.name for c in [*whole, *one_each.values()])
 
 
-def cells() -> Iterator[object]:
-    """Images and their cases. An image is built by one worker (tests/conftest.py knows their names)."""
+def cells(slow: bool) -> Iterator[object]:
+    """Return images and their cases. An image is built by one worker (tests/conftest.py knows their names)."""
     for optimize in ("speed", "size"):
         for board in BOARDS:
             image = board, optimize
             for case in TABLE:
                 quick = image in QUICK and case.name in own(image)
-                yield pytest.param(
-                    image, case, marks=() if quick else pytest.mark.slow, id=f"{board}-{optimize}-{case.name}"
-                )
+                if quick or slow:
+                    marks = () if quick else pytest.mark.slow
+                    yield pytest.param(image, case, marks=marks, id=f"{board}-{optimize}-{case.name}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Leave out the slow cells where they do not run: making 16,000 of them takes seconds."""
+    if "image" in metafunc.fixturenames:
+        metafunc.parametrize("image, case", list(cells(slow=metafunc.config.option.markexpr != "not slow")))
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +99,5 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return of
 
 
-@pytest.mark.parametrize("image, case", list(cells()))
 def test_the_cpu_computes_the_reference(image: Image, case: Case, answers: Callable[[Image], Answers]) -> None:
     case.check(answers(image)[case.name], run_reference([case])[0])
