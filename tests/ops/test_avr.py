@@ -22,7 +22,14 @@ from tests.ops.merge import merged
 BOARD = "arduino-mega"
 ROOM = 5000  # bytes of RAM for the cases of an image
 PER_IMAGE = {"speed": 16, "size": 4}  # cases: their pointers, and copies of their parameters, are on the stack
-QUICK = ("qlinear one by one", "qconv2d one channel", "lookup", "qsoftmax two", "qattention masked")
+QUICK = (
+    "qlinear one by one",
+    "qconv2d one channel",
+    "lookup",
+    "qsoftmax two",
+    "qattention masked",
+    "qgru constant state",
+)
 
 
 @cache

@@ -145,6 +145,51 @@ def test_the_chip_remembers_what_the_graph_does(board: str, tmp_path: Path) -> N
     assert not np.array_equal(run.first[0], run.outputs[0])
 
 
+class Learned(nn.Module):
+    """A layer or a cell whose initial states are constants, or for an LSTM one of them."""
+
+    def __init__(self, kind: type[nn.Module], variable: int | None = None) -> None:
+        super().__init__()
+        self.layer, self.head = kind(6, 8), nn.Linear(8, 3)
+        self.start = nn.Parameter(torch.randn(2, 1, 8) / 2)
+        self.lstm, self.variable = kind in (nn.LSTM, nn.LSTMCell), variable
+
+    def forward(self, x: torch.Tensor, *state: torch.Tensor) -> torch.Tensor:
+        begin = [self.start[i : i + 1] if x.dim() == 3 else self.start[i] for i in range(2)]
+        if self.variable is not None:
+            begin[self.variable] = state[0]
+        y = self.layer(x, tuple(begin) if self.lstm else begin[0])
+        return self.head(y[0] if self.lstm or x.dim() == 3 else y)
+
+
+@pytest.mark.parametrize("board", ["host", "mps2-an386", "mps2-an385-v6m", "mps3-an547", "virt-rv32"])
+@pytest.mark.parametrize(
+    ("kind", "shapes", "variable"),
+    [
+        (nn.RNN, [(5, 1, 6)], None),
+        (nn.GRU, [(5, 1, 6)], None),
+        (nn.LSTM, [(5, 1, 6)], None),
+        (nn.LSTM, [(5, 1, 6), (1, 1, 8)], 0),
+        (nn.LSTM, [(5, 1, 6), (1, 1, 8)], 1),
+        (nn.RNNCell, [(1, 6)], None),
+        (nn.GRUCell, [(1, 6)], None),
+        (nn.LSTMCell, [(1, 6)], None),
+    ],
+)
+def test_initial_states_may_be_constants(
+    kind: type[nn.Module], shapes: list[tuple[int, ...]], variable: int | None, board: str, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    samples = tensors(*shapes)
+    source = int8_of(Learned(kind, variable), samples)
+    graph, ratio = noise(source, samples)
+    assert float_layers(graph) == [] and ratio > 28
+    compiled = pipeline.compile_source(source, load_board(board))
+    run = pipeline.run_image(compiled, pipeline.build_image(compiled, tmp_path))
+    want = interpret(compiled.graph, source.examples).values()
+    assert all(np.array_equal(a, b) for a, b in zip(run.first, want, strict=True)), "bit for bit"
+
+
 def test_an_rnn_with_relu_stays_float_and_says_why() -> None:
     samples = tensors((5, 1, 6))
     graph = optimized(int8_of(nn.Sequential(nn.Linear(6, 6), Layers(nn.RNN, nonlinearity="relu")), samples).graph)

@@ -5,7 +5,7 @@ A kernel is called as
     symbol(&params, activations…, constants…, outputs…[, scratch])
 
 with the node's non-constant inputs in order, then the constants that `pack` makes, then the outputs.
-Without `pack`, inputs keep their order whether constant or not.
+Without `pack`, inputs keep their order whether constant or not; so do the first `as_they_are` inputs with it.
 
 Input and output may share bytes as far as the kernel allows. `overlap` gives, for each non-constant input, the least
 distance d >= 0 in bytes such that the result is right wherever
@@ -79,12 +79,11 @@ class Call(Generic[O]):
 
 @dataclass(frozen=True)
 class Packed:
-    """A constant as the kernel wants it; `role` becomes part of its C name ("weight", "bias"). Its C says BT_FLASH of
-    it, unless it might `vary`: then it is taken as activations are."""
+    """A constant as the kernel wants it; `role` becomes part of its C name ("weight", "bias"). The kernel's C declares
+    it BT_FLASH."""
 
     role: str
     data: Array
-    varies: bool = False
 
     @cached_property
     def content(self) -> tuple[str, bytes]:
@@ -149,6 +148,7 @@ class Kernel(Generic[O]):
     behind: Callable[[Call[O]], Distances] = apart
     splits: Callable[[Call[O]], tuple[Split, ...]] = nowhere  # where op.cut allows it too
     channels: str = ""  # C function for a call with a pitch; whose struct is `with_pitch`
+    as_they_are: int = 0  # how many of the first inputs are read as activations even where they are constants
     skips: Callable[[Call[O]], int] = lambda call: 0  # bytes of the first input, behind which its pointer points
     unit: str = ""  # the executor that computes, if it is no core
     begins: str = ""  # C function that has a unit begin only, and for its number, the params' `unit`, one that waits

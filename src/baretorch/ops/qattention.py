@@ -18,7 +18,7 @@ from baretorch.ops.check import need
 from baretorch.ops.elementwise import Mul
 from baretorch.ops.fixed_point import ToFixed
 from baretorch.ops.int8 import PRODUCT, Walk, fits_32_bits
-from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
+from baretorch.ops.kernel import Call, Kernel, Packed, Params
 from baretorch.ops.loops import Dims
 from baretorch.targets.features import DSP, MVE
 
@@ -147,9 +147,7 @@ def _params(call: Call[QAttention]) -> Params:
 
 
 def _pack(call: Call[QAttention]) -> tuple[Packed, ...]:
-    constant = call.inputs[3:] and call.inputs[3].data is not None
-    masks = (Packed("mask", data_of(call.inputs, 3), varies=True),) if constant else ()
-    return (*masks, Packed("table", TABLE))
+    return (Packed("table", TABLE),)
 
 
 def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
@@ -157,8 +155,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
 
     def fits(call: Call[QAttention]) -> bool:
         given = call.inputs[3].dtype if len(call.inputs) > 3 else None
-        varies = all(t.data is None for t in call.inputs[:3])
-        return given is mask and varies and attention.loops_fit(call.op.geometry, call.inputs)
+        return given is mask and attention.loops_fit(call.op.geometry, call.inputs)
 
     def together(call: Call[QAttention]) -> bool:
         return fits(call) and attention.lies_together(call.op.geometry, call.inputs)
@@ -169,6 +166,7 @@ def _rows(name: str, mask: DType | None) -> tuple[Kernel[QAttention], ...]:
         _params,
         fits=fits,
         pack=_pack,
+        as_they_are=4,
         scratch=lambda call: 4 * call.op.geometry.seen(call.inputs)[1][-2],
     )
     dsp = replace(ref, symbol=f"bt_{name}_dsp", source="qattention/dsp.c", needs=DSP, fits=together)

@@ -21,7 +21,7 @@ from baretorch.ops.kernel import Call, Kernel, Packed, Params, data_of
 from baretorch.ops.layout import Permute, Reshape
 from baretorch.ops.move import Cat, Slice
 from baretorch.ops.recurrent import STATES, Gru, Lstm, Recurrent, Rnn
-from baretorch.targets.features import DSP
+from baretorch.targets.features import ANY_CPU, DSP
 
 # Fractional bits:
 GATE_BITS = 12  # of what sigmoid is applied to: up to 8, where it is flat
@@ -445,7 +445,7 @@ def _scratch_units(call: Call[Any]) -> int:
     return 4 * (_words(call.x.shape[-1], call.x.dtype is DType.INT8) + _words(call.inputs[-2].shape[1]))
 
 
-def _kernels(name: str, dtype: DType) -> tuple[Kernel[Any], ...]:
+def _kernels(name: str, dtype: DType, states: int) -> tuple[Kernel[Any], ...]:
     """With states given and with states of zeros, for cores with the DSP extension and for all."""
 
     def constant(call: Call[Any]) -> bool:
@@ -461,18 +461,24 @@ def _kernels(name: str, dtype: DType) -> tuple[Kernel[Any], ...]:
         needs=DSP,
         fits=lambda call: given(call) and _fits_units(call),
         pack=_pack_units,
+        as_they_are=1 + states,
         scratch=_scratch_units,
         renews=STATES,
     )
-    ref = Kernel(f"bt_{name}_ref", "qrecurrent/ref.c", _params, fits=given, pack=_pack, scratch=_scratch, renews=STATES)
-    return (
+    ref = replace(
         dsp,
-        replace(dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call), renews=()),
-        ref,
-        replace(ref, symbol=f"bt_{name}_zero_ref", fits=constant, renews=()),
+        symbol=f"bt_{name}_ref",
+        source="qrecurrent/ref.c",
+        needs=ANY_CPU,
+        fits=given,
+        pack=_pack,
+        scratch=_scratch,
     )
+    zero_dsp = replace(dsp, symbol=f"bt_{name}_zero_dsp", fits=lambda call: constant(call) and _fits_units(call))
+    zero_ref = replace(ref, symbol=f"bt_{name}_zero_ref", fits=constant)
+    return (dsp, replace(zero_dsp, as_they_are=1, renews=()), ref, replace(zero_ref, as_they_are=1, renews=()))
 
 
-LSTM = (*_kernels("qlstm", DType.INT8), *_kernels("qlstm16", DType.INT16))
-GRU = (*_kernels("qgru", DType.INT8), *_kernels("qgru16", DType.INT16))
-RNN = (*_kernels("qrnn", DType.INT8), *_kernels("qrnn16", DType.INT16))
+LSTM = (*_kernels("qlstm", DType.INT8, 2), *_kernels("qlstm16", DType.INT16, 2))
+GRU = (*_kernels("qgru", DType.INT8, 1), *_kernels("qgru16", DType.INT16, 1))
+RNN = (*_kernels("qrnn", DType.INT8, 1), *_kernels("qrnn16", DType.INT16, 1))

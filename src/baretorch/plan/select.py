@@ -100,9 +100,7 @@ class Constants:
         stem = f"{layer}.{packed.role}"
         if self.slices and (found := self._within(stem, packed)) is not None:
             return found
-        name = self._stored(stem, packed, packed=not packed.varies)
-        if packed.varies:
-            self.as_they_are.add(name)
+        name = self._stored(stem, packed)
         return Operand(name, name, packed.data.nbytes, constant=True, role=packed.role)
 
     def _within(self, stem: str, packed: Packed) -> Operand | None:
@@ -149,8 +147,8 @@ def make_step(
     given = iter(stored)
     operands = [
         operand_of(t, where) if t.data is None else next(given)
-        for t in call.inputs
-        if t.data is None or not kernel.pack
+        for i, t in enumerate(call.inputs)
+        if t.data is None or not kernel.pack or i < kernel.as_they_are
     ]
     if skipped := kernel.skips(call):
         operands[0] = replace(operands[0], offset=operands[0].offset + skipped, size=operands[0].size - skipped)
@@ -164,11 +162,13 @@ def make_step(
 
 def constants_of(call: Call[Any], kernel: Kernel[Any], constants: Constants) -> list[Operand]:
     """The operands of a call that are constants, in their order, with what they are stored as."""
+    align = ALIGNED if isinstance(call.op, Delegate) else 0
+    kept = call.inputs[: kernel.as_they_are] if kernel.pack else call.inputs
+    found = [constants.plain(t.name, t.data, align) for t in kept if t.data is not None]
     if kernel.pack:
         layer = "" if isinstance(call.op, QSums) else call.y.origin.path  # of which sums have parts
-        return [constants.packed(p, layer or call.y.name) for p in constants.packs.packed(call, kernel)]
-    align = ALIGNED if isinstance(call.op, Delegate) else 0
-    return [constants.plain(t.name, t.data, align) for t in call.inputs if t.data is not None]
+        found += [constants.packed(p, layer or call.y.name) for p in constants.packs.packed(call, kernel)]
+    return found
 
 
 def make_steps(

@@ -222,6 +222,7 @@ QATTENTION = (
                with_mask(octets((2, 5, 8), (2, 6, 8), (2, 6, 8)), (2, 1, 6), "int16")),
     qattention("masked per head", attended(EDGE),
                with_mask(octets((2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8)), (3, 1, 6), "int16"), 3),
+    qattention("constant keys and values", attended(EDGE), octets((1, 2, 5, 8), (1, 2, 6, 8), (1, 2, 6, 4)), 1),
     qattention("chosen", attended(EDGE), with_mask(octets((2, 5, 8), (2, 6, 8), (2, 6, 8)), (2, 1, 6), "bool")),
     qattention("chosen and causal", attended(EDGE, True),
                with_mask(octets((2, 6, 8), (2, 6, 8), (2, 6, 8)), (6, 6), "bool")),

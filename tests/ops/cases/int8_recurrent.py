@@ -96,8 +96,9 @@ def recurrent(
     given: bool = False,
     lowest: bool = False,
     wide: bool = False,
+    activations: int | None = None,
 ) -> Case:
-    """`wide`: input and output are int16."""
+    """`wide`: input and output are int16. With fewer `activations` than inputs and states, the rest are constants."""
     step, dtype, n = STEPS[type(op)], torch.int16 if wide else torch.int8, op.gates * hidden
     largest = 3 if wide else 255  # factor of a row
 
@@ -138,7 +139,13 @@ def recurrent(
             np.concatenate([added, factors, factor], 1).astype(np.int32),
         )
 
-    return Case(f"{op.name} {name}", op, build, run, activations=1 + len(op.bits) * given)
+    return Case(
+        f"{op.name} {name}",
+        op,
+        build,
+        run,
+        activations=1 + len(op.bits) * given if activations is None else activations,
+    )
 
 
 def _weights(rng: np.random.Generator, shape: Shape, lowest: bool) -> np.ndarray:
@@ -171,6 +178,9 @@ CASES = (
     recurrent("reverse", QLstm(0, UNIT, reverse=True), 4, 1, 6, 7),
     recurrent("shifted", QLstm(0, UNIT, shift=2), 3, 1, 8, 4),
     recurrent("states given", QLstm(0, UNIT), 3, 2, 4, 8, given=True),
+    recurrent("constant states", QLstm(0, UNIT), 3, 2, 4, 8, given=True, activations=1),
+    recurrent("constant cell state", QLstm(0, UNIT), 3, 2, 4, 8, given=True, activations=2),
+    recurrent("of int16, constant states", QLstm(0, UNIT, y_shift=7), 2, 1, 4, 7, given=True, wide=True, activations=1),
     recurrent("weights of -128", QLstm(0, UNIT), 3, 1, 8, 8, lowest=True),
     recurrent("weights of -128", QGru(0, UNIT), 3, 1, 8, 8, lowest=True),
     recurrent("many inputs", QLstm(0, UNIT), 2, 1, 70, 6),
@@ -185,6 +195,9 @@ CASES = (
     recurrent("state given", QGru(0, UNIT), 3, 2, 4, 8, given=True),
     recurrent("many inputs", QGru(0, UNIT), 2, 1, 70, 26),
     recurrent("of int16", QGru(0, UNIT, y_shift=7), 4, 1, 9, 8, wide=True),
+    recurrent("constant state", QGru(0, UNIT), 3, 2, 4, 8, given=True, activations=1),
+    recurrent("constant state, one unit", QGru(0, UNIT), 2, 1, 4, 1, given=True, activations=1),
+    recurrent("of int16, constant state", QGru(0, UNIT, y_shift=7), 3, 1, 4, 6, given=True, wide=True, activations=1),
     recurrent("of int16, odd", QGru(0, UNIT, y_shift=7, reverse=True), 3, 1, 4, 3, wide=True),
     recurrent("one unit", QRnn(0, UNIT), 1, 1, 1, 1),
     recurrent("some times", QRnn(0, UNIT), 5, 1, 17, 12),
@@ -192,6 +205,8 @@ CASES = (
     recurrent("shifted", QRnn(0, UNIT, shift=2), 3, 1, 8, 4),
     recurrent("state given", QRnn(0, UNIT, batch_first=True), 3, 2, 4, 8, given=True),
     recurrent("of int16", QRnn(0, UNIT, y_shift=7), 4, 1, 9, 8, wide=True),
+    recurrent("constant state", QRnn(0, UNIT), 3, 2, 4, 8, given=True, activations=1),
+    recurrent("of int16, constant state", QRnn(0, UNIT, y_shift=7), 2, 1, 4, 6, given=True, wide=True, activations=1),
     fixed("below one", 15),
     fixed("cell", 11),
     Case("from_fixed", FromFixed(11), shorts(3, 5), lambda x: x.float() / 2048),

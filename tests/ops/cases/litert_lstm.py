@@ -61,7 +61,15 @@ def tanh(v: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def lstm(
-    name: str, op: LiteRtLstm, time: int, batch: int, in_: int, hidden: int, shift: int = 0, lowest: int = -127
+    name: str,
+    op: LiteRtLstm,
+    time: int,
+    batch: int,
+    in_: int,
+    hidden: int,
+    shift: int = 0,
+    lowest: int = -127,
+    activations: int = 3,
 ) -> Case:
     def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x, h, c, w_ih, w_hh, biases, scales = (i.long() for i in inputs)
@@ -96,7 +104,7 @@ def lstm(
             np.stack([multipliers, shifts], 2).reshape(4, 4).astype(np.int32),
         )
 
-    return Case(f"litert_lstm {name}", op, build, run, activations=3)
+    return Case(f"litert_lstm {name}", op, build, run, activations)
 
 
 OUTPUT = (1 << 30, -22)  # to a scale of 1/128
@@ -112,5 +120,6 @@ CASES = (
     lstm("large cells", LiteRtLstm(Cell(9), 0, *OUTPUT), 3, 1, 4, 32, shift=-2),
     lstm("small cells", LiteRtLstm(Cell(15), 0, *OUTPUT), 3, 1, 4, 32, shift=-2),
     lstm("limited cells", LiteRtLstm(Cell(12, -5000, 5000), 0, *OUTPUT), 3, 1, 4, 32, shift=-2),
+    lstm("constant states", LiteRtLstm(Cell(12), 0, *OUTPUT), 3, 2, 5, 8, activations=1),
     lstm("weights of -128", LiteRtLstm(Cell(12), 0, *OUTPUT), 3, 1, 8, 8, lowest=-128),
 )
