@@ -78,7 +78,7 @@ def sort(name: str, op: TopK, inputs: Inputs) -> Case:
     )
 
 
-def layer_norm(name: str, op: LayerNorm, inputs: Inputs) -> Case:
+def layer_norm(name: str, op: LayerNorm, inputs: Inputs, tolerance: tuple[float, float] = NORM) -> Case:
     """PyTorch normalises the last axes, so those of the operator are moved there and back."""
 
     def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
@@ -91,10 +91,10 @@ def layer_norm(name: str, op: LayerNorm, inputs: Inputs) -> Case:
             y = F.rms_norm(moved, shape, weight.expand(shape), op.eps) + bias
         return y.movedim(end, op.axes)
 
-    return Case(f"layer_norm {name}", op, inputs, run, activations=1, tolerance=NORM)
+    return Case(f"layer_norm {name}", op, inputs, run, activations=1, tolerance=tolerance)
 
 
-def group_norm(name: str, op: GroupNorm, inputs: Inputs) -> Case:
+def group_norm(name: str, op: GroupNorm, inputs: Inputs, tolerance: tuple[float, float] = NORM) -> Case:
     def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         moved = x.movedim(op.axis, 1)
         channels = moved.shape[1]
@@ -102,7 +102,7 @@ def group_norm(name: str, op: GroupNorm, inputs: Inputs) -> Case:
             1, op.axis
         )
 
-    return Case(f"group_norm {name}", op, inputs, run, activations=1, tolerance=NORM)
+    return Case(f"group_norm {name}", op, inputs, run, activations=1, tolerance=tolerance)
 
 
 def bits(*shape: int) -> Inputs:
@@ -133,6 +133,17 @@ def shifted(by: float, *shapes: Shape) -> Inputs:
     def build(rng: np.random.Generator) -> tuple[Array, ...]:
         x, *rest = normal(*shapes)(rng)
         return (x + np.float32(by), *rest)
+
+    return build
+
+
+def level(*shapes: Shape) -> Inputs:
+    """The first input has rows of one number each, whose sums are not exact in float32."""
+
+    def build(rng: np.random.Generator) -> tuple[Array, ...]:
+        numbers = np.array([4095.7, 0.1, -1e10, 65535.1, 1e-20], np.float32)
+        rows = numbers[: shapes[0][0]].reshape(-1, *(1,) * (len(shapes[0]) - 1))
+        return (np.broadcast_to(rows, shapes[0]).copy(), *normal(*shapes[1:])(rng))
 
     return build
 
@@ -199,11 +210,14 @@ REDUCTIONS = (
     reduce("last", Var((1,), False, 1.0), normal((3, 7))),
     reduce("of the population", Var((1, 2), True, 0.0), normal((2, 4, 5, 3))),
     reduce("far from zero", Var((0,), False, 1.0), shifted(1000.0, (200,)), (1e-5, 0.0)),
+    reduce("level rows", Var((1,), False, 1.0), level((5, 48)), EXACT),
+    reduce("of nothing", Var((1,), False, 1.0), normal((2, 0))),
     reduce("apart, correction 2.5", Var((0, 2), False, 2.5), normal((3, 4, 5))),
     reduce("of one", Var((1,), False, 1.0), normal((3, 1))),
     reduce("correction above the number", Var((1,), False, 3.0), normal((3, 2))),
     reduce("nan and infinity", Var((1,), False, 1.0), spoiled((8, 5))),
     reduce("last", Std((1,), False, 1.0), normal((3, 7))),
+    reduce("level rows", Std((1,), False, 0.0), level((5, 48)), EXACT),
     reduce("all, of the population", Std((0, 1), True, 0.0), normal((3, 7))),
     reduce("last", LogSumExp((1,), False), normal((3, 7)), LOG),
     reduce("apart, kept", LogSumExp((0, 2), True), normal((3, 4, 5)), LOG),
@@ -268,6 +282,7 @@ ALONG = (
 )
 
 EPS = 1e-5
+OFFSET = (1e-6, 3.5e-3)  # how far PyTorch is off for numbers around 1e4, whose mean it rounds to float
 
 NORMS = (
     layer_norm("last", LayerNorm((1,), EPS), normal((3, 16), (16,), (16,))),
@@ -280,6 +295,9 @@ NORMS = (
     layer_norm("no weights", LayerNorm((2,), EPS), normal((2, 3, 8), (1,), (1,))),
     layer_norm("no bias", LayerNorm((2,), EPS), normal((2, 3, 8), (8,), (1,))),
     layer_norm("constant", LayerNorm((1,), EPS), lambda rng: tuple(np.full(s, 2, "f4") for s in ((2, 6), (6,), (6,)))),
+    layer_norm("level rows", LayerNorm((1,), EPS), level((5, 48), (48,), (1,)), EXACT),
+    layer_norm("level rows of 10", LayerNorm((1,), EPS), level((5, 10), (10,), (1,)), EXACT),
+    layer_norm("offset", LayerNorm((1,), EPS), shifted(1e4, (3, 200), (200,), (200,)), OFFSET),
     layer_norm("nan and infinity", LayerNorm((1,), EPS), spoiled((8, 5), (5,), (5,))),
     layer_norm("rms", LayerNorm((1,), EPS, centred=False), normal((3, 16), (16,), (1,))),
     layer_norm("rms, two axes", LayerNorm((1, 2), EPS, centred=False), normal((2, 3, 5), (3, 5), (3, 5))),
@@ -289,6 +307,7 @@ NORMS = (
     group_norm("a group per channel", GroupNorm(3, EPS), normal((2, 3, 4, 4), (3,), (3,))),
     group_norm("a group per channel, channels last", GroupNorm(3, EPS, 3), normal((1, 4, 4, 3), (3,), (1,))),
     group_norm("no weights", GroupNorm(3, EPS), normal((1, 6, 7), (1,), (1,))),
+    group_norm("offset", GroupNorm(2, EPS), shifted(1e4, (1, 6, 20, 5), (6,), (6,)), OFFSET),
     group_norm("of rows", GroupNorm(2, EPS), normal((3, 8), (8,), (8,))),
     group_norm("nan and infinity", GroupNorm(2, EPS), spoiled((3, 4, 5), (4,), (4,))),
 )  # fmt: skip

@@ -7,8 +7,9 @@
 BT_INLINE void bt_norm_part_f32(const bt_norm_f32 *p, const float *x, const float *weight, const float *bias, float *y)
 {
     float count = (float)(p->reduced[0] * p->reduced[1] * p->reduced[2]);
-    float mean = p->centred ? bt_fold_sum_f32(p->reduced, p->reduced_step, x, 0.0f) / count : 0.0f;
-    float variance = bt_fold_squares_f32(p->reduced, p->reduced_step, x, mean) / count;
+    float mean = 0.0f;
+    float variance = p->centred ? bt_variance_f32(p->reduced, p->reduced_step, x, count, &mean)
+                                : bt_fold_squares_f32(p->reduced, p->reduced_step, x, 0.0f) / count;
     float scale = 1.0f / bt_sqrt_f32(variance + p->eps);
     for (int32_t l = 0; l < p->reduced[0]; l++)
         for (int32_t m = 0; m < p->reduced[1]; m++)

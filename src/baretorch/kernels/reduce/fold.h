@@ -36,5 +36,17 @@
 
 BT_FOLD(bt_fold_sum_f32, float, float, 0.0f, v, a + b)
 BT_FOLD(bt_fold_squares_f32, float, float, 0.0f, (v - c) * (v - c), a + b)
+BT_FOLD(bt_fold_from_f32, float, float, 0.0f, v - c, a + b)
+
+/* The mean, and the variance as squares summed over `divisor`.
+ *
+ * The mean is that of distances from the first element: equal elements then have a variance of exactly 0, and where all
+ * elements have a large offset, only the rounding of the result is lost. */
+BT_INLINE float bt_variance_f32(const int32_t *shape, const int32_t *step, const float *x, float divisor, float *mean)
+{
+    const float count = (float)(shape[0] * shape[1] * shape[2]), first = count > 0.0f ? x[0] : 0.0f;
+    *mean = first + bt_fold_from_f32(shape, step, x, first) / count;
+    return bt_fold_squares_f32(shape, step, x, *mean) / divisor;
+}
 
 #endif

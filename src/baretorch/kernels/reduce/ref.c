@@ -33,9 +33,8 @@ BT_FOLD(bt_fold_false_bool, uint8_t, uint32_t, 0u, v == 0, a | b)
 
 BT_INLINE float bt_deviations_f32(const bt_reduce *p, const float *x)
 {
-    float count = (float)(p->reduced[0] * p->reduced[1] * p->reduced[2]);
-    float mean = bt_fold_sum_f32(p->reduced, p->reduced_step, x, 0.0f) / count;
-    return bt_fold_squares_f32(p->reduced, p->reduced_step, x, mean) / p->divisor;
+    float mean;
+    return bt_variance_f32(p->reduced, p->reduced_step, x, p->divisor, &mean);
 }
 
 /* The largest is taken out first so that nothing overflows; an infinite one stays where it is, as inf - inf is NaN. */
