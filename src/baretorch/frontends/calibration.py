@@ -10,7 +10,9 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,20 +23,24 @@ from baretorch.ports import as_real
 
 CALIBRATION = "calibration.npz"  # what is used without --calibration
 EXAMPLES = "inputs.npz"
-MOST = 1 << 30  # bytes that are unpacked
+MOST = 1 << 30  # bytes of all samples of a file or folder, as float32 if that is larger than what is stored
+PIECE = 1 << 18  # bytes that are read or numbers that are checked at once
 NEED = "an .npz with an array for each input, whose first dimension counts samples, or a folder of .npy files"
 
 
 @dataclass(frozen=True, eq=False)
 class FileSamples:
-    """Samples of files: for each input an array, whose first dimension counts them; and what may be wrong with them."""
+    """Samples of files: for each input an array as the file stores it, whose first dimension counts them; and what may
+    be wrong with them. Each sample is converted when it is asked for."""
 
     parts: tuple[tuple[Array, ...], ...]
+    ports: tuple[Port, ...]
     warnings: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[tuple[Array, ...]]:
         for part in self.parts:
-            yield from zip(*part, strict=True)
+            for rows in zip(*part, strict=True):
+                yield tuple(map(_converted, rows, self.ports))
 
 
 def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples | None:
@@ -49,11 +55,13 @@ def calibration_of(model: Path, given: Path | None, graph: Graph) -> FileSamples
             raise CompileError(
                 f"--calibration: {path} has {len(files)} .npy files for a model with {len(ports)} inputs", need=NEED
             )
-        loaded = [(file, x) for file in files for x in _load(file).values()]
+        loaded, room = list[tuple[Path, Array]](), MOST
+        for file in files:
+            loaded += [(file, x) for x in _load(file, room).values()]
+            room -= sum(_size(x.size, x.dtype) for at, x in loaded if at == file)
         parts = tuple((_samples(x, ports[0], file),) for file, x in loaded)
-        return FileSamples(
-            parts, tuple(dict.fromkeys(w for file, x in loaded[:1] for w in _unscaled(x, ports[0], file)))
-        )
+        file, first = loaded[0]
+        return FileSamples(parts, tuple(ports), tuple(_unscaled(first, ports[0], file)))
     return _of_npz(path, ports)
 
 
@@ -91,7 +99,7 @@ def _beside(model: Path, kind: str, ports: Sequence[Port]) -> FileSamples | None
 def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
     if path.suffix != ".npz":
         raise CompileError(f"{path} holds no samples", need=NEED)
-    stored = _load(path)
+    stored = _load(path, MOST)
     names, warnings = [p.tensor.name for p in ports], list[str]()
     if not set(names) <= set(stored):
         if len(stored) != len(ports) or set(names) & set(stored):
@@ -113,7 +121,7 @@ def _of_npz(path: Path, ports: Sequence[Port]) -> FileSamples:
         )
     for name, port in zip(names, ports, strict=True):
         warnings += _unscaled(stored[name], port, path)
-    return FileSamples((found,), tuple(warnings))
+    return FileSamples((found,), tuple(ports), tuple(warnings))
 
 
 def _unscaled(x: Array, port: Port, path: Path) -> list[str]:
@@ -129,30 +137,58 @@ def _is_stored(x: Array, port: Port) -> bool:
     return port.tensor.is_quantized and x.dtype == port.tensor.dtype.numpy
 
 
-def _load(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz by name, or that of an .npy, which has none; nothing in it runs."""
+def _load(path: Path, room: int) -> dict[str, Array]:
+    """Return the arrays of an .npz by name, or that of an .npy, which has none. Nothing in the file runs, and no more
+    than `room` bytes are read, whatever the file says about its size."""
     try:
         need_regular(path)
-        unpacked = _unpacked(path)
-        if unpacked > MOST:
-            raise ValueError(f"it unpacks to {unpacked:,} bytes; at most {MOST:,} are read, and fewer samples will do")
         with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return {"": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except Exception as error:  # whatever NumPy and zipfile stumble over
-        raise CompileError(f"cannot read {path}", have=str(error)[:200], need=NEED) from error
+            if not zipfile.is_zipfile(file):
+                file.seek(0)
+                return {"": _array(file, room)}
+            found = dict[str, Array]()
+            with zipfile.ZipFile(file) as parts:
+                for name in parts.namelist():
+                    with parts.open(name=name, mode="r") as part:
+                        x = found[name.removesuffix(".npy")] = _array(part, room)
+                    room -= _size(x.size, x.dtype)
+            return found
+    except Exception as error:  # NumPy, zipfile and zlib raise many kinds
+        reason = str(error)[:200] or type(error).__name__
+        raise CompileError(f"cannot read {path}", have=reason, need=NEED) from error
 
 
-def _unpacked(path: Path) -> int:
-    """How many bytes the arrays of an .npz have, which may be many more than the file's."""
-    if not zipfile.is_zipfile(path):
-        return 0
-    with zipfile.ZipFile(path) as file:
-        return sum(part.file_size for part in file.infolist() if part.compress_size < part.file_size)
+def _array(file: IO[bytes], room: int) -> Array:
+    """Read one .npy. The header's size is checked before memory is reserved for it."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version[0]}.{version[1]} of .npy, which plain numbers do not need")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, columns, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it has Python objects, not numbers")
+    count = prod(shape)
+    if _size(count, dtype) > room:
+        raise ValueError(f"its samples need more than {MOST:,} bytes of memory; fewer samples will do")
+    data = np.empty(count * dtype.itemsize, np.uint8)
+    for at in range(0, data.size, PIECE):
+        piece = file.read(min(PIECE, data.size - at))
+        if len(piece) < min(PIECE, data.size - at):
+            raise ValueError(f"it ends after {at + len(piece):,} of {data.size:,} bytes")
+        data[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+    file.read(1)  # at its end, a part of an .npz compares its checksum
+    x: Array = data.view(dtype)
+    return x.reshape(shape[::-1]).T if columns else x.reshape(shape)
+
+
+def _size(count: int, dtype: np.dtype[Any]) -> int:
+    """Return the bytes that numbers need as they are stored or as float32, whichever is larger."""
+    return count * max(dtype.itemsize, 4)
 
 
 def _samples(x: Array, port: Port, path: Path) -> Array:
-    """With a first dimension that counts samples, each of the input's shape. A batch of 1 may be left out."""
+    """Return the array with a first dimension that counts samples, each of the input's shape. A batch of 1 may be left
+    out. The numbers stay as they are stored, and are checked to be numbers of the input's type."""
     shape = port.shape
     if x.shape == shape:
         x = x[None]
@@ -166,14 +202,22 @@ def _samples(x: Array, port: Port, path: Path) -> Array:
             have=f"{x.dtype.name}{list(x.shape)}",
             need=f"{port.dtype.label}[samples, {', '.join(map(str, shape))}]",
         )
+    step = PIECE // max(1, prod(shape)) + 1
+    for at in range(0, len(x), step) if port.dtype.numpy.kind != "f" else ():
+        some = x[at : at + step]
+        made = _converted(some, port)
+        if not np.array_equal(made, some):
+            raise CompileError(
+                f"{path} has numbers for the input {port.tensor.name} that {port.dtype.label} does not have",
+                have=f"{x.dtype.name} such as {some[made != some][0]}",
+                need=port.dtype.label,
+            )
+    return x
+
+
+def _converted(x: Array, port: Port) -> Array:
+    """Return samples as real numbers, or for inputs that are no floats in their type."""
     if _is_stored(x, port):
         return as_real(port.tensor, x)
     with np.errstate(all="ignore"):
-        made = x.astype(port.dtype.numpy)
-    if port.dtype.numpy.kind != "f" and not np.array_equal(made, x):
-        raise CompileError(
-            f"{path} has numbers for the input {port.tensor.name} that {port.dtype.label} does not have",
-            have=f"{x.dtype.name} such as {x[made != x][0]}",
-            need=port.dtype.label,
-        )
-    return made
+        return np.asarray(x).astype(port.dtype.numpy)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,15 +191,70 @@ def test_arrays_of_other_names_are_not_taken_in_order_where_one_is_called_as_an_
         calibration_of(tmp_path / "net.onnx", tmp_path / "c.npz", graph)
 
 
-def test_calibration_data_that_unpacks_to_more_than_memory_is_not_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("dtype", ["f4", "i1"])
+@pytest.mark.parametrize("lies", [False, True], ids=["", "lies"])
+def test_calibration_data_that_needs_more_than_memory_is_not_unpacked(
+    dtype: str, lies: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What counts is what the samples are as float32, and not what the list of parts says of their sizes."""
     graph = frontends.load(saved(tmp_path, small_cnn())).graph
-    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((1000, 2, 8, 8), np.float32))
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((1000, 2, 8, 8), dtype))
+    if lies:
+        data = bytearray((tmp_path / "bomb.npz").read_bytes())
+        at = data.rindex(b"PK\1\2")
+        data[at + 20 : at + 24] = data[at + 24 : at + 28]  # the packed size is the unpacked one
+        (tmp_path / "bomb.npz").write_bytes(data)
     monkeypatch.setattr("baretorch.frontends.calibration.MOST", 1 << 18)
     with pytest.raises(CompileError) as caught:
         calibration_of(tmp_path / "net.onnx", tmp_path / "bomb.npz", graph)
-    assert "unpacks to 512,128 bytes" in caught.value.have[0]
+    assert caught.value.have == ("its samples need more than 262,144 bytes of memory; fewer samples will do",)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda data: data[:-6], "it ends after 250 of 256 bytes"),
+        (lambda data: data.replace(b"<f8", b"|O8"), "Python objects"),
+        (lambda data: data.replace(b"NUMPY\1", b"NUMPY\7"), "version 7.0"),
+        (lambda data: b"", "magic string"),
+    ],
+)
+def test_damaged_samples_are_refused_with_a_reason(
+    change: Callable[[bytes], bytes], reason: str, tmp_path: Path
+) -> None:
+    graph = frontends.load(saved(tmp_path, small_cnn())).graph
+    np.save(tmp_path / "x.npy", np.zeros((2, 2, 8)))
+    (tmp_path / "x.npy").write_bytes(change((tmp_path / "x.npy").read_bytes()))
+    with pytest.raises(CompileError) as caught:
+        calibration_of(tmp_path / "net.onnx", tmp_path, graph)
+    assert "cannot read" in str(caught.value) and reason in caught.value.have[0]
+
+
+def test_an_error_without_a_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    graph = frontends.load(saved(tmp_path, small_cnn())).graph
+    np.save(tmp_path / "x.npy", np.zeros((2, 2, 8)))
+    monkeypatch.setattr("numpy.empty", full)
+    with pytest.raises(CompileError) as caught:
+        calibration_of(tmp_path / "net.onnx", tmp_path, graph)
+    assert caught.value.have == ("MemoryError",)
+
+
+def test_samples_are_converted_one_by_one(tmp_path: Path) -> None:
+    graph = frontends.load(saved(tmp_path, small_cnn())).graph
+    stored = np.asfortranarray(np.ones((20000, 2, 8, 8), np.int8))
+    np.savez_compressed(tmp_path / "c.npz", x=stored)
+    tracemalloc.start()
+    try:
+        found = calibration_of(tmp_path / "net.onnx", tmp_path / "c.npz", graph)
+        assert found is not None
+        for have, want in zip(found, stored, strict=True):
+            assert have[0].dtype == np.float32 and np.array_equal(have[0].ravel(), want.ravel())
+        assert tracemalloc.get_traced_memory()[1] < 2 * stored.nbytes  # float32 would be four times as many
+    finally:
+        tracemalloc.stop()
 
 
 def test_calibration_data_that_does_not_fit(tmp_path: Path) -> None:
