@@ -4,6 +4,7 @@ others. A write anywhere else in src/ fails here."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,25 @@ def test_only_one_module_writes_files() -> None:
     wrong = [f"{file}:{line}: {name}" for (file, name), line in found.items() if (file, name) not in EXCEPTIONS]
     assert not wrong, f"use baretorch.{WRITER.removesuffix('.py')} instead:\n" + "\n".join(wrong)
     assert not set(EXCEPTIONS) - set(found), "exceptions that nothing needs any more"
+
+
+# What may be imported from `fs`: reading, and writing to descriptors that Python has opened.
+HARMLESS_IN_JS = {"readFileSync", "readSync", "existsSync", "writeSync", "ftruncateSync"}
+
+
+def test_javascript_writes_no_files() -> None:
+    imports = re.compile(
+        r"import\s+(.*?)\s+from\s+['\"](?:node:)?fs(?:/promises)?['\"]|(?:import|require)\(\s*['\"](?:node:)?fs", re.S
+    )
+    found = {
+        f"{file.relative_to(ROOT)}: {name.strip()}"
+        for pattern in ("*.mjs", "*.js", "*.cjs")
+        for file in sorted(ROOT.rglob(pattern))
+        for names in imports.findall(file.read_text("utf-8"))
+        for name in (names.strip("{} \n").split(",") if names.startswith("{") else [names or "fs as a whole"])
+        if name.strip() not in HARMLESS_IN_JS
+    }
+    assert not found, "send the bytes to Python, which writes them with baretorch.outputs"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def _measured(network: Network, frames: list[np.ndarray], labels: np.ndarray) ->
     print(f"{network.title}: building the firmware", flush=True)
     image, run = built(network.model, OUT / name, network.weights)
     print(f"{network.title}: {SHOWN * HOLD} frames, bit by bit at the pins of the camera", flush=True)
-    shown = _show(image, run, frames, OUT / f"{name}-pictures")
+    shown = _show(image, run, frames)
     print(f"{network.title}: {FRAMES} frames, by bytes", flush=True)
     watched = _judge(image, run, frames)
     answers = {a.scene: a for a in chain.from_iterable(by_scene(w.answers) for w in watched)}
@@ -95,14 +96,11 @@ def _measured(network: Network, frames: list[np.ndarray], labels: np.ndarray) ->
     }
 
 
-def _show(image: Image, run: str, frames: list[np.ndarray], pictures: Path) -> Watched:
+def _show(image: Image, run: str, frames: list[np.ndarray]) -> Watched:
     """The first digits, with pictures of the display; those of the first network are the docs'."""
-    pictures.mkdir(exist_ok=True)
-    for old in pictures.glob("*.png"):
-        old.unlink()
     file = write_frames(_held(frames[:SHOWN]), OUT / "shown.raw")
-    shown = watch(image, run, Attached(file, By.PINS, 1, pictures), lambda w: len(w.pictures) > SHOWN * HOLD)
-    screens = [Picture.open(pictures / name) for _, name in shown.pictures if name]
+    shown = watch(image, run, Attached(file, By.PINS, pictures=True), lambda w: len(w.pictures) > SHOWN * HOLD)
+    screens = [Picture.open(BytesIO(png)) for _, png in shown.pictures if png]
     if image.name == NETWORKS[0].model.stem:
         _strip(screens[HOLD * SHOWN // 2 + HOLD - 1 :: HOLD][:4]).save(OUT / "screens.png", optimize=True)
         large = [_large(s, 2).quantize(32) for s in screens[: SHOWN * HOLD]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,11 +49,11 @@ class Answer:
 
 @dataclass
 class Watched:
-    """What came out, so far. `pictures` are whole pictures on the display: when, in milliseconds, and their files."""
+    """What came out, so far. `pictures` are whole pictures on the display: when, in milliseconds, and their PNG."""
 
     answers: list[Answer] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    pictures: list[tuple[float, str | None]] = field(default_factory=list)
+    pictures: list[tuple[float, bytes | None]] = field(default_factory=list)
     instructions: tuple[int, ...] = ()
     cycles: tuple[int, ...] = ()
 
@@ -79,7 +80,8 @@ def watch(image: Image, run: str, attached: Attached, until: Callable[[Watched],
                 if "frame" in event:
                     scenes.append(event["scene"])
                 else:
-                    seen.pictures.append((event["ms"], event["file"]))
+                    png = event["png"]
+                    seen.pictures.append((event["ms"], None if png is None else b64decode(png)))
             *lines, text = text.split("\n")
             for line in lines:
                 _note(line, seen, scenes)

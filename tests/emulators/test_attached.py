@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def frames() -> tuple[np.ndarray, ...]:
 
 def watched(image: Image, folder: Path, until: Callable[[Any], bool], *faults: Fault, by: By = By.BYTES) -> Any:
     file = emulate.write_frames(frames(), folder / "frames.raw")
-    return emulate.watch(image, RUN, Attached(file, by, 1, folder, 1, faults), until)
+    return emulate.watch(image, RUN, Attached(file, by, 1, True, faults), until)
 
 
 def on_display(grey: np.ndarray) -> np.ndarray:
@@ -86,8 +87,8 @@ def on_display(grey: np.ndarray) -> np.ndarray:
     return np.stack([five << 3 | five >> 2, six << 2 | six >> 4, five << 3 | five >> 2], -1)
 
 
-def picture(folder: Path, number: int) -> np.ndarray:
-    return np.asarray(Picture.open(folder / f"{number:05}.png"))
+def picture(seen: Any, number: int) -> np.ndarray:
+    return np.asarray(Picture.open(BytesIO(seen.pictures[number][1])))
 
 
 def ink(frame: np.ndarray) -> int:
@@ -102,15 +103,15 @@ def test_frames_reach_display_and_model(image: Image, tmp_path: Path) -> None:
     seen = watched(image, tmp_path, lambda w: len(w.pictures) > 2 and len(w.answers) > 1, by=By.PINS)
     assert seen.said == ["pico4ml: toy on pico4ml", "camera: frames come"]
     for number in range(2):
-        shown = picture(tmp_path, number)
+        shown = picture(seen, number)
         assert shown.shape == (160, 80, 3)
         np.testing.assert_array_equal(shown[:80], on_display(photo.seen(frames()[number])))
         answer = seen.answers[number]
         assert (answer.scene, answer.digit, answer.percent) == (number, ink(frames()[number]), 75)
-    beside = [picture(tmp_path, n)[80:140, 44:].any(2) for n in (0, 1)]  # a digit and its percents
+    beside = [picture(seen, n)[80:140, 44:].any(2) for n in (0, 1)]  # a digit and its percents
     assert beside[0].any(1).sum() == 6 and beside[1].any(1).sum() > 40, "no answer yet: a dash"
     vision = photo.Vision()(photo.seen(frames()[0]))  # the answer to the first is in the second picture
-    np.testing.assert_array_equal(picture(tmp_path, 1)[92:120, 6:34], on_display(vision.reshape(28, 28)))
+    np.testing.assert_array_equal(picture(seen, 1)[92:120, 6:34], on_display(vision.reshape(28, 28)))
     assert 20 <= seen.pictures_per_second < 20.5
 
 
@@ -118,8 +119,8 @@ def test_frames_reach_display_and_model(image: Image, tmp_path: Path) -> None:
 def test_a_camera_that_is_not_flipped_shows_the_scene_upside_down(tmp_path: Path) -> None:
     """With 0x0101 = 0x01 the board sends rows from the bottom to the top, and the firmware reads them as they come."""
     app = changed(tmp_path, "#define ORIENTATION 0x03u", "#define ORIENTATION 0x01u")
-    watched(around(4 * 784, 4 * 10, tmp_path, app), tmp_path, lambda w: len(w.pictures) > 1)
-    np.testing.assert_array_equal(picture(tmp_path, 0)[:80], on_display(photo.seen(frames()[0][::-1])))
+    seen = watched(around(4 * 784, 4 * 10, tmp_path, app), tmp_path, lambda w: len(w.pictures) > 1)
+    np.testing.assert_array_equal(picture(seen, 0)[:80], on_display(photo.seen(frames()[0][::-1])))
 
 
 @needs_rp2040js
@@ -214,10 +215,10 @@ def test_faults_are_told_and_survived(
     seen = watched(image, tmp_path, recovered, fault)
     assert told in seen.said
     assert all(a.digit == ink(frames()[a.scene]) for a in seen.answers)
-    reds = [(picture(tmp_path, n)[:80] == (255, 52, 49)).all(-1).sum() for n in range(len(seen.pictures))]
+    reds = [(picture(seen, n)[:80] == (255, 52, 49)).all(-1).sum() for n in range(len(seen.pictures))]
     assert (max(reds, default=0) > 50) == red, "a text on the display"
     if red:
-        rates = [picture(tmp_path, n)[142:160, 44:] for n in (int(np.argmax(reds)), 0)]
+        rates = [picture(seen, n)[142:160, 44:] for n in (int(np.argmax(reds)), 0)]
         np.testing.assert_array_equal(*rates, err_msg="0.0, as at the beginning")
     assert bool(seen.pictures) == (what is not Breaks.DISPLAY_SILENT)
 
@@ -231,7 +232,7 @@ def test_by_bytes_as_by_pins(image: Image, tmp_path: Path) -> None:
         (tmp_path / by).mkdir()
         seen = watched(image, tmp_path / by, lambda w: len(w.pictures) > 6, by=by)
         answers = [(a.scene, a.digit, a.percent) for a in seen.answers[:5]]
-        found.append((answers, [picture(tmp_path / by, n).tolist() for n in range(5)]))
+        found.append((answers, [picture(seen, n).tolist() for n in range(5)]))
         times.append([*(a.us / 1000 for a in seen.answers[:5]), *(ms for ms, _ in seen.pictures[:5])])
     assert found[0] == found[1]
     np.testing.assert_allclose(times[0], times[1], rtol=0, atol=0.002)  # milliseconds

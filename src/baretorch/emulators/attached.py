@@ -52,13 +52,12 @@ class Fault:
 @dataclass(frozen=True)
 class Attached:
     """`frames` is a file of frames, 324 rows of 324 bytes each; every one is shown `hold` times, the first again after
-    the last. With `pictures`, a folder, each `every`th picture of the display is written there as PNG."""
+    the last. With `pictures`, the display reports each picture as PNG in base64."""
 
     frames: Path
     by: By = By.PINS
     hold: int = 1
-    pictures: Path | None = None
-    every: int = 1
+    pictures: bool = False
     faults: tuple[Fault, ...] = ()
 
     def about(self, board: Board, events: int) -> dict[str, Any]:
@@ -77,11 +76,7 @@ class Attached:
                 "by": self.by,
                 "hold": self.hold,
             },
-            "display": {
-                "pins": _pins(board, "display"),
-                "pictures": str(self.pictures.absolute()) if self.pictures else None,
-                "every": self.every,
-            },
+            "display": {"pins": _pins(board, "display"), "pictures": self.pictures},
         }
 
 
@@ -93,8 +88,8 @@ def _pins(board: Board, part: str) -> dict[str, int]:
 
 
 class Events:
-    """What camera and display told: a frame was sent, with its number modulo 256 and that of its scene; a picture was
-    shown, with its file."""
+    """What camera and display reported: a frame was sent, with its number modulo 256 and that of its scene; a picture
+    was shown."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115

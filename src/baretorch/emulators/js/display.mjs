@@ -1,9 +1,7 @@
 /* An ST7735S with glass of 80x160 at the pins: commands and data over SPI, its window, its memory, RGB565, and the answer
- * to `read ID` on the line that it is written by. Each whole picture is told, and written as PNG if asked.
+ * to `read ID` on the line that it is written by. Each whole picture is reported, with its PNG if asked.
  *
  * Ours, because version 1.4.1 of the package sends at once: what is sent takes its time. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { chip, clock, give_up } from './chip.mjs';
 import { attached, fails, tell, when_reset } from './attached.mjs';
 import { png } from './png.mjs';
@@ -64,11 +62,8 @@ export function attach_display() {
         if (got.on && got.awake) show();
     }
     function show() {
-        const name = pictures === null || whole % attached.display.every ? null : `${String(whole).padStart(5, '0')}.png`;
-        if (name !== null) {
-            writeFileSync(join(pictures, name), png(WIDE, HIGH, (x, y) => memory[y * MEMORY_WIDE + LEFT + x]));
-        }
-        tell({ picture: whole++, file: name });
+        const colour = (x, y) => memory[y * MEMORY_WIDE + LEFT + x];
+        tell({ picture: whole++, png: pictures ? png(WIDE, HIGH, colour).toString('base64') : null });
     }
 
     // SPI

@@ -1,6 +1,5 @@
 /* gdb's remote protocol, as gdb_stub.py speaks it for Unicorn. gdb comes to a socket before the first instruction; while it
  * looks at a core that has stopped, all of the chip waits. */
-import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { FLASH, RAM, about, chip } from './chip.mjs';
 import { cores } from './cores.mjs';
@@ -35,7 +34,7 @@ class Debugger {
             socket.on('close', () => this.leave());
         });
         server.listen(path);
-        process.on('exit', () => rmSync(path, { force: true }));
+        process.on('exit', () => server.close()); // which removes the socket
     }
 
     /* `released` comes when gdb lets the chip go on. */
