@@ -7,7 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,7 @@ from baretorch import outputs
 from baretorch.errors import CompileError
 from baretorch.inputs import need_regular, read_file
 from baretorch.outputs import create, opened, put, put_all, scratch, staged
-from baretorch.ownership import anything
+from baretorch.ownership import RECORD, anything
 from baretorch.tune.database import own_database
 
 OLD, NEW = "Made by Baretorch before", "Made by Baretorch now"
@@ -103,13 +106,77 @@ def test_a_link_is_not_followed_even_if_it_appears_late(tmp_path: Path, monkeypa
     folder.mkdir()
     (folder / "kernels").symlink_to(tmp_path / "elsewhere")
     (folder / "b.c").symlink_to(tmp_path / "elsewhere" / "a.c")
-    monkeypatch.setattr(outputs, "check_files", lambda *_: None)
+    monkeypatch.setattr(outputs, "check_files", lambda *_: {})
     monkeypatch.setattr(outputs, "check_file", lambda *_: None)
     with pytest.raises(CompileError, match="cannot write to"):
         put_all(folder, {"kernels/a.c": NEW})
     put(folder / "b.c", NEW)
     assert (tmp_path / "elsewhere" / "a.c").read_text() == "precious"
     assert (folder / "b.c").read_text() == NEW and not (folder / "b.c").is_symlink()
+
+
+BINARY = ["tiny.elf", "tiny.bin", "tiny.hex", "tiny.uf2", "tiny.map", "tuned.npz", "kernels/bt.S"]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_files_without_a_mark_are_replaced_as_long_as_they_are_ours(name: str, tmp_path: Path) -> None:
+    """By the record, also where another command wrote the folder's other files."""
+    put_all(tmp_path, {"model.h": OLD, name: b"first"})
+    put_all(tmp_path, {"bt_board.h": OLD})
+    put_all(tmp_path, {name: b"second", "other.bin": b"third"})
+    subprocess.run(["sha256sum", "--check", "--strict", RECORD], cwd=tmp_path, check=True)
+    (tmp_path / name).write_bytes(b"changed by its owner")
+    with pytest.raises(CompileError, match="is not a file that Baretorch made") as caught:
+        put_all(tmp_path, {name: b"fourth", "other.bin": b"fourth", "model.h": NEW})
+    assert caught.value.have == ("it is not in the folder's record, or has changed since",)
+    assert (tmp_path / name).read_bytes() == b"changed by its owner" and (tmp_path / "model.h").read_text() == OLD
+    (tmp_path / name).unlink()
+    put_all(tmp_path, {name: b"fourth", "other.bin": b"fourth"})
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_files_of_others_next_to_ours_stay(name: str, tmp_path: Path) -> None:
+    put_all(tmp_path, {"model.h": OLD, "bt_board.h": OLD, "tuned.toml": OLD, "kernels/bt.h": b"kernel"})
+    (tmp_path / name).write_bytes(b"mine")
+    with pytest.raises(CompileError, match="is not a file that Baretorch made"):
+        put_all(tmp_path, {"model.h": NEW, name: b"ours"})
+    assert (tmp_path / name).read_bytes() == b"mine" and (tmp_path / "model.h").read_text() == OLD
+    put_all(tmp_path, {name: b"mine"})  # nothing is lost
+
+
+def test_a_power_cut_between_two_names_leaves_files_that_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever name is the last that appears."""
+    names = ["a.elf", "b.elf", "c.elf"]
+    put_all(tmp_path, dict.fromkeys(names, b"first"))
+    replace = os.replace
+    for count in range(5):
+        left = iter(range(count))
+
+        def cut(*args: Any, left: Iterator[int] = left, **more: Any) -> None:
+            if next(left, None) is None:
+                raise OSError(errno.EIO, "power cut")
+            replace(*args, **more)
+
+        monkeypatch.setattr(os, "replace", cut)
+        with suppress(CompileError):
+            put_all(tmp_path, {name: f"{name} {count}" for name in names})
+    monkeypatch.setattr(os, "replace", replace)
+    put_all(tmp_path, dict.fromkeys(names, b"last"))
+    assert len((tmp_path / RECORD).read_text().splitlines()) <= 1 + 2 * len(names)
+
+
+@pytest.mark.parametrize("content", [b"mine", b"\xff\n", b"a link"])
+def test_a_record_of_others_stays(content: bytes, tmp_path: Path) -> None:
+    if content == b"a link":
+        (tmp_path / "victim").write_text("precious")
+        (tmp_path / RECORD).symlink_to(tmp_path / "victim")
+    else:
+        (tmp_path / RECORD).write_bytes(content)
+    with pytest.raises(CompileError, match=r"sha256 is not a file that Baretorch made"):
+        put_all(tmp_path, {"a.elf": b"x"})
+    assert [path.name for path in tmp_path.iterdir() if path.name == "a.elf"] == []
 
 
 def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:

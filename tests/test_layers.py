@@ -45,7 +45,7 @@ LAYERS: dict[str, str] = {
     "quantize": "errors frontends inputs ir net ops options passes ports verify",
     "plan": "errors ir ops options passes targets text units",
     "emit": "errors escape ir ops options plan text version",
-    "firmware": "errors firmware.cache firmware.tools options outputs ownership targets",
+    "firmware": "errors firmware.cache firmware.tools options outputs targets",
     "emulators": "emulators.hooks emulators.npu errors escape firmware firmware.cache ir npu npu.accelerators ports "
     "targets ties",
     "devices": "emulators errors escape firmware inputs outputs targets",

@@ -53,11 +53,9 @@ def put_all(
     folder: Path, files: Mapping[str, str | bytes], option: str = "--out", made: Mark = text_of_ours
 ) -> tuple[Path, ...]:
     """Create or replace files below an output folder, all or none; return their paths."""
-    paths = tuple(folder / name for name in files)
     with opened(folder, option) as target:
-        check_files(folder, paths, option, made)
-        target.write(files)
-    return paths
+        target.put(files, option, made)
+    return tuple(folder / name for name in files)
 
 
 def create(path: Path, text: str) -> None:
@@ -77,10 +75,9 @@ def staged(folder: Path, option: str = "--out") -> Iterator[Path]:
         yield work
         found = [path.relative_to(work) for path in sorted(work.rglob("*")) if path.is_file()]
         with opened(folder, option) as target:
-            check_files(folder, [folder / name for name in found], option)
             for name in found:
                 _check_place(folder / name)
-            target.write({str(name): work / name for name in found})
+            target.put({str(name): work / name for name in found}, option)
 
 
 @contextmanager
@@ -143,12 +140,19 @@ class Folder:
     """A folder that is open for writing. Names are relative to it, and links on the way to them are refused."""
 
     def __init__(self, path: Path, stack: ExitStack, lock: bool = True) -> None:
+        self._path = path
         self._stack = stack
         self._lasting = not _is_temporary(path)
         self._open: dict[tuple[str, ...], int] = {(): stack.enter_context(_descriptor(path))}
         self._made: list[tuple[int, str]] = []  # folders below it
         if self._lasting and lock:
             _lock(self._open[()])
+
+    def put(self, files: Mapping[str, Content], option: str = "--out", made: Mark = text_of_ours) -> None:
+        """Create files, or replace those that Baretorch made, and record them: all, or none if one cannot be written
+        or is of others. The record is renamed first. What lies in a temporary folder is ours, and not recorded."""
+        record = check_files(self._path, files, option, made) if self._lasting else {}
+        self.write({**files, **record})
 
     def write(self, files: Mapping[str, Content], mode: int = 0o666, aside: Sequence[str] = ()) -> list[str]:
         """Create or replace files: all of them, or none if one cannot be written. Those that are named in `aside` are
@@ -328,11 +332,9 @@ def _place_of(folder: Path, option: str) -> Path:
 
 
 def _check_place(target: Path) -> None:
-    """Raise OSError if no file can be moved there."""
+    """Raise OSError if the folder that a file moves to is read-only."""
     home = next(path for path in target.parents if path.exists())
-    if not home.is_dir():
-        raise NotADirectoryError(f"{home} is a file")
-    if not os.access(home, os.W_OK | os.X_OK):
+    if home.is_dir() and not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(f"{home} is read-only")
 
 

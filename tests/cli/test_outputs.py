@@ -75,9 +75,12 @@ def test_a_link_does_not_lead_out_of_the_folder(folder: Path) -> None:
     assert list((folder / "elsewhere").iterdir()) == [] and not Path("out/model.h").exists()
 
 
-def test_images_need_a_mark_beside_them() -> None:
+def test_images_of_others_stay() -> None:
     Path("out").mkdir()
     Path("out/model.elf").write_text("an image of others")
+    with pytest.raises(CompileError, match=r"out/model\.elf is not a file that Baretorch made"):
+        write(["model.elf", "bt_board.h"])
+    Path("out/bt_board.h").write_text(OURS)
     with pytest.raises(CompileError, match=r"out/model\.elf is not a file that Baretorch made"):
         write(["model.elf", "bt_board.h"])
 
@@ -119,6 +122,19 @@ def test_compile_leaves_files_of_others(folder: Path) -> None:
     check_golden("error_out_of_others", result.err)
     assert result.code == 1 and [p.name for p in Path("mine").iterdir()] == ["model.c"]
     again = [baretorch("compile", model, "--board", "pico", "--out", "c", "--json").code for _ in range(2)]
+    assert again == [0, 0]
+
+
+def test_build_leaves_images_of_others_next_to_compiled_files(folder: Path) -> None:
+    model = copy_model("tiny", folder)
+    assert baretorch("compile", model, "--board", "pico", "--out", "proj", "--json").code == 0
+    for name in ("tiny.elf", "tiny.bin", "tiny.map", "tiny.hex", "tiny.uf2"):
+        Path("proj", name).write_text("precious")
+        result = baretorch("build", model, "--board", "pico", "--out", "proj")
+        assert result.code == 1 and f"proj/{name} is not a file that Baretorch made" in result.err
+        assert Path("proj", name).read_text() == "precious"
+        Path("proj", name).unlink()
+    again = [baretorch("build", model, "--board", "pico", "--out", "proj", "--json").code for _ in range(2)]
     assert again == [0, 0]
 
 

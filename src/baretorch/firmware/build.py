@@ -27,7 +27,6 @@ from baretorch.firmware.types import Image
 from baretorch.firmware.uf2 import encode_uf2
 from baretorch.options import CodeIn, Optimize
 from baretorch.outputs import opened, ready_folder, scratch, write_scratch
-from baretorch.ownership import check_files
 from baretorch.targets.header import board_header
 from baretorch.targets.linker import linker_script
 from baretorch.targets.runtime import RUNTIME, runtime_sources
@@ -133,8 +132,7 @@ def build(
         symbols = read_elf(files.elf.read_bytes()).globals()
         done = {path.name: folder / path.name for path in files.made()}
         with opened(folder) as target:
-            check_files(folder, list(done.values()))
-            target.write({path.name: path for path in files.made()})
+            target.put({path.name: path for path in files.made()})
     return Image(
         name=name,
         board=board,
